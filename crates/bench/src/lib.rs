@@ -1,0 +1,1 @@
+//! Benchmarks, each beside the ceiling or the peer it is compared with.

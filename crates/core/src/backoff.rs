@@ -1,0 +1,99 @@
+//! How long to wait before the next attempt. Chance is an argument: 0 is the shortest wait, `u32::MAX` the longest.
+
+use std::time::Duration;
+
+use crate::time::micros;
+
+/// Exponential growth with a ceiling and a jitter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Backoff {
+    /// The wait after the first failure.
+    pub base: Duration,
+    /// No wait is longer than this, jitter aside.
+    pub ceiling: Duration,
+    /// The jitter on either side, in percent.
+    pub jitter_percent: u8,
+}
+
+impl Backoff {
+    /// For failures that may pass: 500 ms, doubled up to 20 s, ±30 %.
+    pub const RETRY: Self =
+        Self { base: Duration::from_millis(500), ceiling: Duration::from_secs(20), jitter_percent: 30 };
+
+    /// The wait after failure number `failures` (1 is the first).
+    #[must_use]
+    pub fn delay(&self, failures: u32, chance: u32) -> Duration {
+        let whole = doubled(self.base, self.ceiling, failures);
+        let swing = whole * u64::from(self.jitter_percent) / 100;
+        Duration::from_micros(whole - swing + share(swing.saturating_mul(2), chance))
+    }
+
+    /// The wait when the upstream named a time: that time is a floor, and jitter is only ever added.
+    #[must_use]
+    pub fn delay_from(&self, floor: Duration, failures: u32, chance: u32) -> Duration {
+        let own = self.delay(failures, chance);
+        if own > floor { own } else { with_jitter_above(floor, chance) }
+    }
+}
+
+/// The wait after a 429 that named no time: full jitter below an exponential that ends at 60 s.
+#[must_use]
+pub fn throttled_without_hint(throttles: u32, chance: u32) -> Duration {
+    const BASE: Duration = Duration::from_secs(1);
+    const CEILING: Duration = Duration::from_secs(60);
+    const LEAST: Duration = Duration::from_millis(100);
+    Duration::from_micros(share(doubled(BASE, CEILING, throttles), chance)).max(LEAST)
+}
+
+/// A named time with up to 5 % (at most a quarter of a second) on top, so that not everybody comes back at once.
+#[must_use]
+pub fn with_jitter_above(floor: Duration, chance: u32) -> Duration {
+    const MOST: Duration = Duration::from_millis(250);
+    let span = (floor / 20).min(MOST);
+    floor.saturating_add(Duration::from_micros(share(micros(span), chance)))
+}
+
+fn doubled(base: Duration, ceiling: Duration, failures: u32) -> u64 {
+    let exponent = failures.saturating_sub(1).min(40);
+    micros(base).saturating_mul(1 << exponent).min(micros(ceiling))
+}
+
+fn share(of: u64, chance: u32) -> u64 {
+    (u128::from(of) * u128::from(chance) / u128::from(u32::MAX)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// OPS-11: base 500 ms, ceiling 20 s, jitter ±30 %.
+    #[test]
+    fn ops_11_the_documented_figures() {
+        let middle = u32::MAX / 2;
+        let about = |d: Duration| (d.as_micros() + 500) / 1_000;
+        assert_eq!(about(Backoff::RETRY.delay(1, middle)), 500);
+        assert_eq!(about(Backoff::RETRY.delay(2, middle)), 1_000);
+        assert_eq!(about(Backoff::RETRY.delay(60, middle)), 20_000);
+        assert_eq!(Backoff::RETRY.delay(1, 0), Duration::from_millis(350));
+        assert_eq!(Backoff::RETRY.delay(1, u32::MAX), Duration::from_millis(650));
+        assert_eq!(Backoff::RETRY.delay(9, u32::MAX), Duration::from_secs(26));
+    }
+
+    proptest! {
+        /// OPS-11: `retry_after` is a floor; jitter is only ever added to it.
+        #[test]
+        fn ops_11_a_named_time_is_a_floor(ms in 0_u64..10_000_000, failures in 0_u32..100, chance: u32) {
+            let floor = Duration::from_millis(ms);
+            prop_assert!(Backoff::RETRY.delay_from(floor, failures, chance) >= floor);
+            prop_assert!(with_jitter_above(floor, chance) >= floor);
+        }
+
+        #[test]
+        fn every_delay_is_within_its_band(failures in 0_u32..1_000, chance: u32) {
+            let delay = Backoff::RETRY.delay(failures, chance);
+            prop_assert!(delay >= Duration::from_millis(350) && delay <= Duration::from_secs(26));
+            prop_assert!(throttled_without_hint(failures, chance) <= Duration::from_secs(60));
+        }
+    }
+}

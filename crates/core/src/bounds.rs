@@ -1,0 +1,45 @@
+//! Every size, count and time that Tidegate bounds, in one place. Checked where data enters; what is
+//! inside may rely on them.
+
+use std::time::Duration;
+
+/// Longest group name, in bytes.
+pub const GROUP_LEN_MAX: usize = 255;
+/// Longest kind name, in bytes.
+pub const KIND_LEN_MAX: usize = 64;
+/// Longest name of a limit, in bytes.
+pub const LIMIT_LEN_MAX: usize = 255;
+/// Longest dedupe key, in bytes.
+pub const DEDUPE_KEY_LEN_MAX: usize = 512;
+/// Longest `request_id` or `deployment_id`, in bytes.
+pub const TRACE_LEN_MAX: usize = 255;
+/// Longest reason or author of a pause, in bytes.
+pub const NOTE_LEN_MAX: usize = 500;
+/// Longest sentence kept of a fault, in bytes; longer ones are cut.
+pub const FAULT_MESSAGE_LEN_MAX: usize = 1_000;
+/// Largest payload of one operation, in bytes.
+pub const PAYLOAD_LEN_MAX: usize = 1024 * 1024;
+/// Largest answer kept as a result, in bytes.
+pub const RESULT_LEN_MAX: usize = 8 * 1024 * 1024;
+/// Most operations in one batch of acceptances.
+pub const BATCH_ACCEPT_MAX: usize = 1_000;
+/// Most charges on one operation.
+pub const CHARGES_MAX: usize = 8;
+/// Most limits one partition keeps.
+pub const LIMITS_MAX: usize = 100_000;
+/// Most attempts an operation may ask for.
+pub const ATTEMPTS_MAX: u16 = 1_000;
+/// Attempts when none are asked for.
+pub const ATTEMPTS_DEFAULT: u16 = 8;
+/// Farthest deadline or delay that may be asked for.
+pub const HORIZON_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+/// How long a dedupe key is remembered when nothing else is said.
+pub const DEDUPE_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
+/// How long a worker may hold an operation without renewing.
+pub const LEASE_TTL_DEFAULT: Duration = Duration::from_secs(30);
+/// Highest priority; 0 is the usual one.
+pub const PRIORITY_MAX: u8 = 4;
+/// Largest capacity or refill, in whole tokens: micro-tokens of it still fit in 64 bits.
+pub const TOKENS_MAX: u64 = 1_000_000_000_000;
+/// How many operations ahead are counted when a deadline is checked at acceptance.
+pub const AHEAD_COUNTED_MAX: usize = 1_000;

@@ -1,0 +1,278 @@
+//! A budget that refills, behind one interface whatever its shape: when can this be taken, take it, give it back,
+//! learn from an answer, close and open. Arithmetic only: who waits for it is the model's.
+
+pub mod drip;
+pub mod gate;
+pub mod window;
+
+use std::time::Duration;
+
+use drip::Drip;
+use gate::Gate;
+use window::Window;
+
+use crate::fact::Shape;
+use crate::time::Time;
+use crate::verdict::Hint;
+
+/// When something can be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Readiness {
+    /// At once.
+    Now,
+    /// Not before this time.
+    At(Time),
+    /// When a call that is under way has been answered.
+    AfterAnswer,
+    /// Never: it is more than there can be.
+    Never,
+}
+
+/// What kind of budget it is, with its state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Budget {
+    /// Refills evenly.
+    Drip(Drip),
+    /// Comes back all at once.
+    Window(Window),
+    /// Only closed when told.
+    Gate(Gate),
+}
+
+/// A budget, and what is common to all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The budget.
+    pub budget: Budget,
+    /// The upstream asked for quiet until then.
+    pub frozen_until: Time,
+    /// Everything that was ever granted, wrapping. A grant remembers it, so a late answer can be placed.
+    pub granted: u64,
+    /// Answers in a row that said to wait.
+    pub throttles: u32,
+    /// Calls under way. Follows from the claims, so a snapshot does not keep it.
+    pub in_flight: u32,
+}
+
+/// How long two clocks may differ by: what refills in this time is left alone.
+const MARGIN: Duration = Duration::from_millis(50);
+
+/// The usual margin of a drip: what refills in 50 ms, at most a quarter of what it holds.
+#[must_use]
+pub fn usual_margin(capacity: u64, refill_per_s: u64) -> u64 {
+    let refilled = u128::from(refill_per_s) * MARGIN.as_micros() / 1_000_000;
+    u64::try_from(refilled).unwrap_or(u64::MAX).min(capacity / 4)
+}
+
+impl Bucket {
+    /// A full one of this shape; `None` for a cap, which is no bucket.
+    #[must_use]
+    pub fn new(shape: Shape, now: Time) -> Option<Self> {
+        let budget = match shape {
+            Shape::Drip { capacity, refill_per_s, margin } => {
+                Budget::Drip(Drip::full(capacity, refill_per_s, margin, now))
+            }
+            Shape::Window { limit, period } => Budget::Window(Window::new(limit, period)),
+            Shape::Gate => Budget::Gate(Gate::default()),
+            Shape::Cap { .. } => return None,
+        };
+        Some(Self { budget, frozen_until: Time::ZERO, granted: 0, throttles: 0, in_flight: 0 })
+    }
+
+    /// The shape it has now.
+    #[must_use]
+    pub const fn shape(&self) -> Shape {
+        match self.budget {
+            Budget::Drip(d) => {
+                Shape::Drip { capacity: d.capacity, refill_per_s: d.refill_per_s, margin: d.margin }
+            }
+            Budget::Window(w) => Shape::Window { limit: w.limit, period: w.period },
+            Budget::Gate(_) => Shape::Gate,
+        }
+    }
+
+    /// Takes on another shape from `now` on. What was spent of the old one stays spent where that can be said.
+    pub fn reshape(&mut self, shape: Shape, now: Time) {
+        match (&mut self.budget, shape) {
+            (Budget::Drip(drip), Shape::Drip { capacity, refill_per_s, margin }) => {
+                *drip = drip.reshaped(capacity, refill_per_s, margin, now);
+            }
+            (Budget::Window(window), Shape::Window { limit, period }) => {
+                window.observe(None, Some(limit), None, now);
+                window.period = period;
+            }
+            (_, shape) => {
+                if let Some(other) = Self::new(shape, now) {
+                    self.budget = other.budget;
+                }
+            }
+        }
+    }
+
+    /// When `cost` can be taken, if nobody else takes any.
+    #[must_use]
+    pub fn ready(&self, cost: u64, now: Time) -> Readiness {
+        let budget = match &self.budget {
+            Budget::Drip(drip) => drip.ready(cost, now),
+            Budget::Window(window) => window.ready(cost, now, self.in_flight),
+            Budget::Gate(gate) => gate.ready(self.in_flight),
+        };
+        if self.frozen_until > now { budget.max(Readiness::At(self.frozen_until)) } else { budget }
+    }
+
+    /// Takes `cost` and answers the mark of this grant.
+    pub fn take(&mut self, cost: u64, now: Time) -> u64 {
+        match &mut self.budget {
+            Budget::Drip(drip) => drip.take(cost, now),
+            Budget::Window(window) => window.take(cost, now),
+            Budget::Gate(_) => {}
+        }
+        self.in_flight += 1;
+        self.granted = self.granted.wrapping_add(cost);
+        self.granted
+    }
+
+    /// A call is no longer under way.
+    pub const fn land(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Puts back what was taken for a call that was not sent.
+    pub fn give_back(&mut self, cost: u64, now: Time) {
+        match &mut self.budget {
+            Budget::Drip(drip) => drip.give_back(cost, now),
+            Budget::Window(window) => window.give_back(cost, now),
+            Budget::Gate(_) => {}
+        }
+    }
+
+    /// Corrects a grant of `reserved` by what it really cost.
+    pub fn settle(&mut self, reserved: u64, actual: u64, now: Time) {
+        if actual <= reserved {
+            self.give_back(reserved - actual, now);
+        } else {
+            match &mut self.budget {
+                Budget::Drip(drip) => drip.take_beyond(actual - reserved, now),
+                Budget::Window(window) => window.take(actual - reserved, now),
+                Budget::Gate(_) => {}
+            }
+        }
+    }
+
+    /// Learns from the answer to the grant marked `mark`. What left after it may not have been counted yet, so it
+    /// is taken off the upstream's figure; of that and ours the lower one counts.
+    pub fn observe(&mut self, hint: &Hint, mark: u64, now: Time) {
+        let since = self.granted.wrapping_sub(mark);
+        let remaining = hint.remaining.map(|left| left.saturating_sub(since));
+        match &mut self.budget {
+            Budget::Drip(drip) => {
+                let capacity = hint.capacity.unwrap_or(drip.capacity);
+                let refill_per_s = hint.refill_per_s.unwrap_or(drip.refill_per_s);
+                if (capacity, refill_per_s) != (drip.capacity, drip.refill_per_s) {
+                    *drip = drip.reshaped(capacity, refill_per_s, usual_margin(capacity, refill_per_s), now);
+                }
+                if let Some(left) = remaining {
+                    drip.lower_to(left, now);
+                }
+            }
+            Budget::Window(window) => window.observe(remaining, hint.capacity, hint.reset_at, now),
+            Budget::Gate(_) => {}
+        }
+    }
+
+    /// A call went through.
+    pub const fn succeed(&mut self) {
+        self.throttles = 0;
+        if let Budget::Gate(gate) = &mut self.budget {
+            gate.widen();
+        }
+    }
+
+    /// The upstream asked for quiet until `until`. A later time is never shortened. When it is over, `cost` can be
+    /// taken once, and the rest refills from there.
+    pub fn freeze(&mut self, until: Time, cost: u64, now: Time) {
+        self.throttles = self.throttles.saturating_add(1);
+        self.frozen_until = self.frozen_until.max(until);
+        let until = self.frozen_until;
+        match &mut self.budget {
+            Budget::Drip(drip) => drip.freeze(until, cost.saturating_add(drip.margin), now),
+            Budget::Window(_) => {}
+            Budget::Gate(gate) => gate.close(),
+        }
+    }
+
+    /// A person opens it again.
+    pub fn thaw(&mut self, now: Time) {
+        self.frozen_until = Time::ZERO;
+        self.throttles = 0;
+        if let Budget::Drip(drip) = &mut self.budget {
+            drip.thaw(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::MICRO;
+
+    fn drip(capacity: u64, rate: u64, now: Time) -> Bucket {
+        let shape = Shape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
+        Bucket::new(shape, now).unwrap()
+    }
+
+    /// LIM-12 / LIM-20: after a freeze the one that was told runs again at that time, and no burst follows it.
+    #[test]
+    fn lim_12_a_freeze_ends_on_time_and_without_a_burst() {
+        let now = Time::from_millis(10_000);
+        let mut bucket = drip(40, 2, now);
+        bucket.take(MICRO, now);
+        let until = now.after(Duration::from_secs(2));
+        bucket.freeze(until, MICRO, now);
+        assert_eq!(bucket.ready(MICRO, now), Readiness::At(until));
+        assert_eq!(bucket.ready(MICRO, until), Readiness::Now);
+        bucket.take(MICRO, until);
+        assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
+        bucket.freeze(until.after(Duration::from_secs(9)), MICRO, until);
+        bucket.freeze(until.after(Duration::from_secs(3)), MICRO, until);
+        assert_eq!(bucket.frozen_until, until.after(Duration::from_secs(9)));
+        bucket.thaw(until);
+        assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
+    }
+
+    /// LIM-23: of the upstream's figure and ours the lower one counts, and what left later is taken off.
+    #[test]
+    fn lim_23_answers_out_of_order_never_raise_a_balance() {
+        let now = Time::from_millis(10_000);
+        let mut bucket = drip(10, 1, now);
+        let first = bucket.take(MICRO, now);
+        let second = bucket.take(MICRO, now);
+        let left = |remaining| Hint { remaining: Some(remaining * MICRO), ..Hint::default() };
+        bucket.observe(&left(5), second, now);
+        assert_eq!(bucket.ready(5 * MICRO, now), Readiness::Now);
+        bucket.observe(&left(9), first, now);
+        assert_eq!(bucket.ready(5 * MICRO, now), Readiness::Now);
+        assert!(bucket.ready(6 * MICRO, now) > Readiness::Now);
+        bucket.observe(&left(5), first, now);
+        assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
+    }
+
+    /// LIM-8: a new rate takes effect at once.
+    #[test]
+    fn lim_8_a_learned_rate_takes_effect_at_once() {
+        let now = Time::from_millis(10_000);
+        let mut bucket = drip(10, 1, now);
+        let mark = bucket.take(10 * MICRO, now);
+        let hint = Hint { refill_per_s: Some(100 * MICRO), capacity: Some(200 * MICRO), ..Hint::default() };
+        bucket.observe(&hint, mark, now);
+        let Shape::Drip { capacity, refill_per_s, .. } = bucket.shape() else { panic!() };
+        assert_eq!((capacity, refill_per_s), (200 * MICRO, 100 * MICRO));
+    }
+
+    #[test]
+    fn the_margin_is_a_quarter_at_most() {
+        assert_eq!(usual_margin(20 * MICRO, 100 * MICRO), 5 * MICRO);
+        assert_eq!(usual_margin(40 * MICRO, 2 * MICRO), MICRO / 10);
+        assert_eq!(usual_margin(MICRO, 1_000 * MICRO), MICRO / 4);
+    }
+}

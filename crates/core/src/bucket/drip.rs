@@ -1,0 +1,178 @@
+//! A budget that refills evenly. Exact in integers: the remainder of a refill is carried, never dropped, so
+//! refilling in many small steps gives what one large step gives. A clock that steps back refills nothing.
+
+use std::time::Duration;
+
+use crate::bucket::Readiness;
+use crate::time::Time;
+
+const SECOND: u128 = 1_000_000;
+
+/// The state of a drip bucket. Micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drip {
+    /// The most it holds.
+    pub capacity: u64,
+    /// What comes back each second.
+    pub refill_per_s: u64,
+    /// What is left alone, to cover the difference between our clock and the upstream's.
+    pub margin: u64,
+    /// What was left at `at`.
+    pub level: u64,
+    /// When `level` was true.
+    pub at: Time,
+    /// The millionth parts of a micro-token that the last refill left over.
+    pub carry: u64,
+}
+
+impl Drip {
+    /// A full one.
+    #[must_use]
+    pub const fn full(capacity: u64, refill_per_s: u64, margin: u64, at: Time) -> Self {
+        Self { capacity, refill_per_s, margin, level: capacity, at, carry: 0 }
+    }
+
+    /// As it stands at `now`. Before `at` nothing has come back.
+    #[must_use]
+    pub fn refreshed(self, now: Time) -> Self {
+        if now <= self.at {
+            return self;
+        }
+        let elapsed = now.as_micros() - self.at.as_micros();
+        let parts = u128::from(elapsed) * u128::from(self.refill_per_s) + u128::from(self.carry);
+        let level = u128::from(self.level) + parts / SECOND;
+        if level >= u128::from(self.capacity) {
+            return Self { level: self.capacity, carry: 0, at: now, ..self };
+        }
+        Self { level: level as u64, carry: (parts % SECOND) as u64, at: now, ..self }
+    }
+
+    /// With other figures from `now` on; what is above a smaller capacity is lost.
+    #[must_use]
+    pub fn reshaped(self, capacity: u64, refill_per_s: u64, margin: u64, now: Time) -> Self {
+        let fresh = self.refreshed(now);
+        let carry = if fresh.level >= capacity { 0 } else { fresh.carry };
+        Self { capacity, refill_per_s, margin, level: fresh.level.min(capacity), carry, ..fresh }
+    }
+
+    /// When `cost` can be taken, if nobody else takes any.
+    #[must_use]
+    pub fn ready(&self, cost: u64, now: Time) -> Readiness {
+        if cost > self.capacity {
+            return Readiness::Never;
+        }
+        let needed = cost.saturating_add(self.margin).min(self.capacity);
+        let fresh = self.refreshed(now);
+        if fresh.level >= needed && fresh.at <= now {
+            return Readiness::Now;
+        }
+        if self.refill_per_s == 0 && fresh.level < needed {
+            return Readiness::At(Time::MAX);
+        }
+        let missing = u128::from(needed.saturating_sub(fresh.level)) * SECOND;
+        let parts = missing.saturating_sub(u128::from(fresh.carry));
+        let wait = if parts == 0 { 0 } else { parts.div_ceil(u128::from(self.refill_per_s)) };
+        Readiness::At(fresh.at.after(Duration::from_micros(u64::try_from(wait).unwrap_or(u64::MAX))))
+    }
+
+    /// How long until `cost` can be taken; zero when it can be taken now.
+    #[must_use]
+    pub fn wait(&self, cost: u64, now: Time) -> Duration {
+        match self.ready(cost, now) {
+            Readiness::Now => Duration::ZERO,
+            Readiness::At(at) => at.since(now),
+            Readiness::AfterAnswer | Readiness::Never => Duration::MAX,
+        }
+    }
+
+    /// Takes `cost`.
+    pub fn take(&mut self, cost: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.level = self.level.saturating_sub(cost);
+    }
+
+    /// Puts back what was not used.
+    pub fn give_back(&mut self, amount: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.level = self.level.saturating_add(amount).min(self.capacity);
+        if self.level == self.capacity {
+            self.carry = 0;
+        }
+    }
+
+    /// Takes what turned out to be used beyond the reservation, as far as there is any.
+    pub fn take_beyond(&mut self, amount: u64, now: Time) {
+        self.take(amount, now);
+    }
+
+    /// Believes the upstream when it says that less is left.
+    pub fn lower_to(&mut self, level: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.level = self.level.min(level);
+    }
+
+    /// Nothing comes back before `until`; then `left` is there.
+    pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.level = self.level.min(left);
+        self.carry = 0;
+        self.at = self.at.max(until);
+    }
+
+    /// Goes on at once after a freeze.
+    pub fn thaw(&mut self, now: Time) {
+        self.at = self.at.min(now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn drip() -> impl Strategy<Value = Drip> {
+        (1_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1 << 40, 0_u64..1_000_000).prop_map(
+            |(capacity, refill_per_s, level, at, carry)| {
+                let level = level % (capacity + 1);
+                let carry = if level == capacity { 0 } else { carry };
+                Drip { capacity, refill_per_s, margin: 0, level, at: Time::from_micros(at), carry }
+            },
+        )
+    }
+
+    proptest! {
+        /// LIM-23: refill is exact; in any number of steps it gives what one step gives.
+        #[test]
+        fn lim_23_many_small_refills_equal_one_large(drip in drip(), steps in proptest::collection::vec(0_u64..100_000, 0..30)) {
+            let mut stepped = drip;
+            let mut now = drip.at;
+            for step in steps {
+                now = now.after(Duration::from_micros(step));
+                stepped = stepped.refreshed(now);
+            }
+            prop_assert_eq!(stepped, Drip { at: now, ..drip.refreshed(now) });
+        }
+
+        /// A clock that steps back refills nothing, and nothing overflows at the ends of the range.
+        #[test]
+        fn clocks_out_of_their_mind(drip in drip(), now: u64, cost: u64) {
+            let fresh = drip.refreshed(Time::from_micros(now));
+            prop_assert!(fresh.level <= fresh.capacity && fresh.at >= drip.at);
+            if now <= drip.at.as_micros() {
+                prop_assert_eq!(fresh, drip);
+            }
+            let _ = drip.ready(cost, Time::from_micros(now));
+        }
+
+        /// The time that is told is the first at which it is ready.
+        #[test]
+        fn ready_tells_the_first_moment(drip in drip(), cost in 1_u64..1 << 40) {
+            prop_assume!(drip.refill_per_s > 0 && cost <= drip.capacity);
+            let now = drip.at;
+            if let Readiness::At(at) = drip.ready(cost, now) {
+                prop_assert_eq!(drip.ready(cost, at), Readiness::Now);
+                prop_assert!(drip.ready(cost, at.before(Duration::from_micros(1))) != Readiness::Now);
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A budget that comes back all at once, for upstreams that say so. Before anything is known one call goes ahead
+//! alone; the rest follow what it learned.
+
+use std::time::Duration;
+
+use crate::bucket::Readiness;
+use crate::time::Time;
+
+/// The state of a window. Micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// What a window allows; 0 while that is not known.
+    pub limit: u64,
+    /// How long a window is, as far as known.
+    pub period: Duration,
+    /// What is left of the one that runs.
+    pub remaining: u64,
+    /// When the next one starts.
+    pub reset_at: Time,
+    /// Whether any of this has been learned or set.
+    pub known: bool,
+}
+
+/// Added to a reset, so that our clock is never ahead of the upstream's.
+const RESET_MARGIN: Duration = Duration::from_millis(20);
+
+impl Window {
+    /// One with these figures; a limit of 0 is not known yet.
+    #[must_use]
+    pub const fn new(limit: u64, period: Duration) -> Self {
+        Self { limit, period, remaining: limit, reset_at: Time::ZERO, known: limit > 0 }
+    }
+
+    /// As it stands at `now`: after the reset everything is back.
+    #[must_use]
+    pub fn refreshed(self, now: Time) -> Self {
+        if self.known && self.reset_at != Time::ZERO && now >= self.reset_at.after(RESET_MARGIN) {
+            return Self { remaining: self.limit, reset_at: Time::ZERO, ..self };
+        }
+        self
+    }
+
+    /// When `cost` can be taken.
+    #[must_use]
+    pub fn ready(&self, cost: u64, now: Time, in_flight: u32) -> Readiness {
+        if !self.known {
+            return if in_flight == 0 { Readiness::Now } else { Readiness::AfterAnswer };
+        }
+        if cost > self.limit {
+            return Readiness::Never;
+        }
+        let fresh = self.refreshed(now);
+        if fresh.remaining >= cost {
+            return Readiness::Now;
+        }
+        if fresh.reset_at == Time::ZERO {
+            return Readiness::AfterAnswer;
+        }
+        Readiness::At(fresh.reset_at.after(RESET_MARGIN))
+    }
+
+    /// Takes `cost`; the first call of a window starts it.
+    pub fn take(&mut self, cost: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.remaining = self.remaining.saturating_sub(cost);
+        if self.known && self.reset_at == Time::ZERO && !self.period.is_zero() {
+            self.reset_at = now.after(self.period);
+        }
+    }
+
+    /// Puts back what was not sent.
+    pub fn give_back(&mut self, amount: u64, now: Time) {
+        *self = self.refreshed(now);
+        self.remaining = self.remaining.saturating_add(amount).min(self.limit);
+    }
+
+    /// Learns from an answer. A later reset is a new window; within the same one only less is believed.
+    pub fn observe(&mut self, remaining: Option<u64>, limit: Option<u64>, reset_at: Option<Time>, now: Time) {
+        let fresh = self.refreshed(now);
+        let first = !fresh.known;
+        *self = fresh;
+        if let Some(limit) = limit {
+            self.limit = limit;
+            self.remaining = self.remaining.min(limit);
+            self.known = limit > 0;
+        }
+        let newer = reset_at.is_some_and(|at| at > fresh.reset_at.after(RESET_MARGIN));
+        if let Some(at) = reset_at
+            && (newer || first)
+        {
+            self.reset_at = at;
+        }
+        if let Some(remaining) = remaining {
+            let renewed = first || (newer && fresh.reset_at == Time::ZERO);
+            self.remaining = if renewed { remaining } else { self.remaining.min(remaining) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::MICRO;
+
+    #[test]
+    fn one_goes_ahead_and_the_rest_follow_what_it_learned() {
+        let now = Time::from_millis(1_000);
+        let mut window = Window::new(0, Duration::ZERO);
+        assert_eq!(window.ready(MICRO, now, 0), Readiness::Now);
+        window.take(MICRO, now);
+        assert_eq!(window.ready(MICRO, now, 1), Readiness::AfterAnswer);
+        let reset = now.after(Duration::from_secs(2));
+        window.observe(Some(4 * MICRO), Some(5 * MICRO), Some(reset), now);
+        for _ in 0..4 {
+            assert_eq!(window.ready(MICRO, now, 0), Readiness::Now);
+            window.take(MICRO, now);
+        }
+        assert_eq!(window.ready(MICRO, now, 0), Readiness::At(reset.after(RESET_MARGIN)));
+        assert_eq!(window.ready(MICRO, reset.after(RESET_MARGIN), 0), Readiness::Now);
+    }
+
+    /// LIM-23: an answer that comes late, from the same window, never raises what is left.
+    #[test]
+    fn lim_23_late_answers_only_lower() {
+        let now = Time::from_millis(1_000);
+        let reset = Some(now.after(Duration::from_secs(9)));
+        let mut window = Window::new(5 * MICRO, Duration::from_secs(9));
+        window.take(3 * MICRO, now);
+        window.observe(Some(4 * MICRO), None, reset, now);
+        assert_eq!(window.remaining, 2 * MICRO);
+        window.observe(Some(MICRO), None, reset, now);
+        assert_eq!(window.remaining, MICRO);
+    }
+}

@@ -1,0 +1,62 @@
+//! A number of places to run at once. Who holds one is known by the fence of its claim, so a place that is given
+//! back twice is given back once.
+
+use std::collections::BTreeSet;
+
+use crate::id::Fence;
+
+/// The state of a cap.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cap {
+    /// How many places there are.
+    pub at_once: u32,
+    holders: BTreeSet<Fence>,
+}
+
+impl Cap {
+    /// One with this many places, all free.
+    #[must_use]
+    pub const fn new(at_once: u32) -> Self {
+        Self { at_once, holders: BTreeSet::new() }
+    }
+
+    /// Whether a place is free. A cap that was made smaller has none until enough have left.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.held() < self.at_once
+    }
+
+    /// How many places are taken.
+    #[must_use]
+    pub fn held(&self) -> u32 {
+        u32::try_from(self.holders.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Takes a place for a claim.
+    pub fn take(&mut self, fence: Fence) {
+        self.holders.insert(fence);
+    }
+
+    /// Gives a claim's place back; `false` when it held none.
+    pub fn release(&mut self, fence: Fence) -> bool {
+        self.holders.remove(&fence)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_given_back_once() {
+        let mut cap = Cap::new(2);
+        cap.take(Fence(1));
+        cap.take(Fence(2));
+        assert!(!cap.has_room());
+        assert!(cap.release(Fence(1)));
+        assert!(!cap.release(Fence(1)));
+        assert!(cap.has_room());
+        cap.at_once = 1;
+        assert!(!cap.has_room());
+    }
+}

@@ -1,0 +1,27 @@
+//! The vocabulary of Tidegate and every decision it makes, as pure functions and one plain state
+//! machine. No I/O, no async, no clock, no randomness, no wire format: time and chance come in as
+//! arguments, so the same input always gives the same answer.
+
+pub mod backoff;
+pub mod bounds;
+pub mod bucket;
+pub mod cap;
+pub mod fact;
+pub mod fault;
+pub mod fingerprint;
+pub mod id;
+pub mod model;
+pub mod operation;
+pub mod shared;
+pub mod state;
+pub mod time;
+pub mod verdict;
+
+pub use fact::Fact;
+pub use fault::{Fault, FaultClass};
+pub use id::{Fence, OperationId, Seq, Turn};
+pub use model::Model;
+pub use operation::{Charge, Draft, OnFailure, OnUnknown};
+pub use state::{EndState, State};
+pub use time::Time;
+pub use verdict::{Hint, Verdict};

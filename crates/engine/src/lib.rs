@@ -1,0 +1,1 @@
+//! The engine: the owner of a partition, and take, carry, settle.

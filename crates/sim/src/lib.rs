@@ -1,0 +1,1 @@
+//! Simulators: upstreams on loopback that enforce their limits, and a seeded world.

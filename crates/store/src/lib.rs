@@ -1,0 +1,29 @@
+//! The storage ports. A backend keeps the log of a partition (`Log`), small records that any process may need at
+//! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`). The traits say what is promised; how, is the
+//! backend's own business. Nothing here decides anything about an operation.
+
+pub mod clock;
+pub mod codec;
+mod error;
+pub mod log;
+pub mod nodes;
+pub mod shared;
+pub mod upkeep;
+
+use std::future::Future;
+use std::pin::Pin;
+
+pub use clock::{Clock, WallClock};
+pub use error::{Error, Kind, Result};
+pub use log::Log;
+pub use nodes::Nodes;
+pub use shared::Shared;
+pub use upkeep::Upkeep;
+
+/// What every verb of a port returns, so that a port can be a trait object.
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
+
+/// All that a backend is.
+pub trait Store: Log + Shared + Nodes + Upkeep {}
+
+impl<T: Log + Shared + Nodes + Upkeep> Store for T {}

@@ -1,0 +1,159 @@
+//! The log of a partition: what its owner decided, in order, and the payloads and results that belong to it.
+//! Promises: an append is all or nothing; when it has answered, it survives the death of the process and of the
+//! machine; an append of an older epoch is refused; `load` gives back exactly what was appended since the last
+//! snapshot, in order.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::id::Partition;
+use tidegate_core::{EndState, Fact, Fault, Seq, Time};
+
+use crate::Answer;
+
+/// Grows with every owner of a partition.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
+/// Number of an append in its partition; the first one is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Lsn(pub u64);
+
+/// An owner's right to append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ownership {
+    /// Of which partition.
+    pub partition: Partition,
+    /// Carried by every append.
+    pub epoch: Epoch,
+    /// Must be renewed before this.
+    pub until: Time,
+}
+
+/// What one append makes durable, all or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Batch {
+    /// What was decided, in order.
+    pub facts: Vec<Fact>,
+    /// The operations that were accepted, with their payloads. Seqs grow.
+    pub operations: Vec<StoredOperation>,
+    /// How operations ended.
+    pub results: Vec<StoredResult>,
+    /// Operations whose result no longer stands, because they run again.
+    pub reopened: Vec<Seq>,
+}
+
+/// An operation as it is kept: written once, never changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredOperation {
+    /// Its place.
+    pub seq: Seq,
+    /// When it was accepted.
+    pub at: Time,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Who carries it.
+    pub kind: Arc<str>,
+    /// The caller's key, for people.
+    pub key: Option<Arc<str>>,
+    /// What the owner needs to take it up again, opaque to the store.
+    pub envelope: Bytes,
+    /// What is sent, opaque to the store.
+    pub payload: Bytes,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredResult {
+    /// Which.
+    pub seq: Seq,
+    /// When.
+    pub at: Time,
+    /// How.
+    pub state: EndState,
+    /// Attempts spent.
+    pub attempt: u16,
+    /// Why, when it was not a success.
+    pub fault: Option<Fault>,
+    /// What came back, opaque to the store; empty when nothing did.
+    pub body: Bytes,
+}
+
+/// An operation and, once it ended, its result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// As it was accepted.
+    pub operation: StoredOperation,
+    /// How it ended.
+    pub result: Option<StoredResult>,
+}
+
+/// What `load` hands over, in order: the parts of the last snapshot, then every later append.
+pub type Replay<'a> = &'a mut (dyn FnMut(Vec<Fact>) + Send);
+
+/// Which operations to list: newest first, at most `limit`, with seqs below `before`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    /// Only of this group.
+    pub group: Option<Arc<str>>,
+    /// Only of this kind.
+    pub kind: Option<Arc<str>>,
+    /// Only those that ended like this.
+    pub ended: Option<EndState>,
+    /// Only those accepted before this one.
+    pub before: Option<Seq>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A page of a list. Payloads and bodies are left out (empty).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Newest first.
+    pub items: Vec<Stored>,
+    /// Where to go on: the last seq that was looked at. `None` when there is no more.
+    pub next: Option<Seq>,
+}
+
+/// What `sweep` may remove.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Results older than this go, with their operations.
+    pub ended_before: Time,
+    /// At most this many in one call, so that the writer is not held up.
+    pub most: usize,
+}
+
+/// The log of partitions.
+pub trait Log: Send + Sync {
+    /// Becomes the owner: a new epoch, for `ttl`. `Held` while another owner's lease runs.
+    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership>;
+
+    /// Stays the owner for another `ttl`. `Fenced` when a newer one exists.
+    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership>;
+
+    /// Stops being the owner, so that the next one need not wait.
+    fn release(&self, owner: Ownership) -> Answer<'_, ()>;
+
+    /// Hands over the last snapshot and every later append, in order; answers the last append's number.
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn>;
+
+    /// Makes a batch durable, all or nothing. `Fenced` when a newer owner exists, `Unavailable` when nothing was
+    /// written, `Unsure` when that is not known.
+    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn>;
+
+    /// The operations asked for, in that order, with payloads and results; `None` for those that are not kept.
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>>;
+
+    /// A page of operations.
+    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page>;
+
+    /// Replaces everything up to and including `upto` by `facts`, which say the same. Encoded facts are taken in
+    /// parts, because a snapshot can be large. The log stays readable throughout: a crash in between leaves the
+    /// old one.
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()>;
+
+    /// Removes what retention no longer keeps; answers how many operations went.
+    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize>;
+}

@@ -1,0 +1,55 @@
+//! Small facts that any process may need at once, with no owner in between: idempotency records, named leases,
+//! stand-alone buckets, hydration windows. Each verb is one atomic step and answers exactly as the pure function
+//! of the same name in `tidegate_core::shared` does on the state that was there, by the store's own clock.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::window::{Opened, Window};
+
+use crate::Answer;
+
+/// Records that any process may touch.
+pub trait Shared: Send + Sync {
+    /// Claims an idempotency key, or says what stands in the way.
+    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>>;
+
+    /// Stores the answer under a key that is held; `false` when the holder has lost it.
+    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool>;
+
+    /// Gives a key back as if it had never been claimed; `false` when the holder has lost it.
+    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool>;
+
+    /// Keeps a key for another `ttl`; `false` when the holder has lost it.
+    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool>;
+
+    /// Removes at most `most` completed records that have expired; answers how many.
+    fn sweep_records(&self, most: usize) -> Answer<'_, usize>;
+
+    /// Takes a named lease if it is free.
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired>;
+
+    /// Keeps a lease; `None` when the holder has lost it.
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>>;
+
+    /// Gives a lease back; `false` when the holder has lost it.
+    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool>;
+
+    /// Takes from every bucket, or from none and says when.
+    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved>;
+
+    /// Corrects what was taken by what it really cost.
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>>;
+
+    /// What is in a bucket now; `None` when nobody has used it.
+    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>>;
+
+    /// Opens a hydration window, or says that one is open.
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened>;
+
+    /// The window that is open now.
+    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>>;
+}

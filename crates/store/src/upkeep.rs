@@ -1,0 +1,29 @@
+//! What a store needs done to it, and what it says about itself.
+
+use crate::Answer;
+
+/// What a store says about itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Bytes on disk or in the server, as far as known.
+    pub bytes: u64,
+    /// Operations kept.
+    pub operations: u64,
+    /// Appends kept since the last snapshot.
+    pub appends: u64,
+}
+
+/// Looking after a store.
+pub trait Upkeep: Send + Sync {
+    /// Brings the layout up to date. `Unreadable` when it is newer than this program.
+    fn migrate(&self) -> Answer<'_, ()>;
+
+    /// Whether it would take an append now; the error says why not.
+    fn health(&self) -> Answer<'_, ()>;
+
+    /// What it says about itself.
+    fn stats(&self) -> Answer<'_, Stats>;
+
+    /// A word for people: `file:/var/lib/tidegate`, `memory:`. Never a password.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,1 @@
+//! The outbound port: a request in, a verdict and hints out; and the plain HTTP dialect.

@@ -182,8 +182,10 @@ pub enum After {
     },
     /// These limits are closed; no attempt was spent.
     Throttled {
-        /// Which, and until when.
-        closed: Vec<(Arc<str>, Time)>,
+        /// Until when.
+        until: Time,
+        /// Which; with none of them the group alone waits.
+        closed: Vec<Arc<str>>,
     },
     /// Its outcome is unknown and a person must say.
     Held,

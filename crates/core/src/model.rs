@@ -1,4 +1,146 @@
-//! The model of a partition.
-/// A partition.
-#[derive(Debug, Default)]
-pub struct Model;
+//! A partition as one plain deterministic state machine: groups in order, limits with those who wait for them, and
+//! the one decision of who runs now. Commands decide and put facts into a list; only absorbing a fact changes what
+//! a restart must find again. Where a group that could run is filed (ready, or waiting for a limit) is worked out
+//! anew by `take` and is not in the log.
+
+mod absorb;
+mod accept;
+mod check;
+mod control;
+mod entry;
+mod file;
+mod group;
+mod limit;
+mod limits;
+mod settle;
+mod snapshot;
+mod take;
+#[cfg(test)]
+mod tests;
+mod view;
+mod why;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use slab::Slab;
+
+pub use accept::{Accept, Refusal};
+pub use control::{Cancel, NotNow, Resolution};
+pub use limits::LimitRefusal;
+pub use settle::{Ended, Settle};
+pub use take::{Claim, Take};
+pub use view::{Active, Counts, GroupView, LimitView};
+pub use why::{Cause, Why};
+
+use entry::{Entry, EntryIx};
+use group::{Group, GroupIx};
+use limit::{Limit, LimitIx};
+
+use crate::fact::Counters;
+use crate::id::{Fence, Seq, Turn};
+use crate::time::Time;
+
+/// A key that is remembered.
+#[derive(Clone, Copy, Debug)]
+struct Key {
+    seq: Seq,
+    fingerprint: u128,
+    expires: Time,
+}
+
+/// The state of a partition.
+#[derive(Debug)]
+pub struct Model {
+    counters: Counters,
+    entries: Slab<Entry>,
+    by_seq: BTreeMap<Seq, EntryIx>,
+    groups: Slab<Group>,
+    by_group: BTreeMap<Arc<str>, GroupIx>,
+    limits: Vec<Limit>,
+    by_limit: HashMap<Arc<str>, LimitIx>,
+    kinds: Vec<Arc<str>>,
+    keys: HashMap<u128, Key>,
+    keys_by_age: VecDeque<(Time, u128)>,
+    /// Groups that may run now, as far as their own time goes.
+    ready: BTreeSet<(Turn, GroupIx)>,
+    /// Groups whose head must not start yet.
+    asleep: BTreeSet<(Time, GroupIx)>,
+    /// Claims by the time they run out.
+    running: BTreeMap<(Time, Fence), GroupIx>,
+    /// Limits by the time their first waiting group can be fed.
+    wakes: BTreeSet<(Time, LimitIx)>,
+    /// Operations that are not running, by deadline.
+    deadlines: BTreeSet<(Time, Seq)>,
+    /// Groups that are paused or held.
+    stopped: BTreeSet<Arc<str>>,
+    /// Groups held because an outcome is unknown.
+    unknown: usize,
+    /// Limits whose wake-up must be worked out anew.
+    stale: Vec<LimitIx>,
+    /// The group that a snapshot's operations belong to.
+    restoring: Option<GroupIx>,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Model {
+    /// An empty partition.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            counters: Counters {
+                next_seq: Seq(1),
+                next_fence: Fence(1),
+                next_turn: file::FIRST_TURN,
+                clock: Time::ZERO,
+                ended: [0; 3],
+            },
+            entries: Slab::new(),
+            by_seq: BTreeMap::new(),
+            groups: Slab::new(),
+            by_group: BTreeMap::new(),
+            limits: Vec::new(),
+            by_limit: HashMap::new(),
+            kinds: Vec::new(),
+            keys: HashMap::new(),
+            keys_by_age: VecDeque::new(),
+            ready: BTreeSet::new(),
+            asleep: BTreeSet::new(),
+            running: BTreeMap::new(),
+            wakes: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
+            stopped: BTreeSet::new(),
+            unknown: 0,
+            stale: Vec::new(),
+            restoring: None,
+        }
+    }
+
+    /// The latest time that was decided at. The owner's clock starts here at the earliest.
+    #[must_use]
+    pub const fn clock(&self) -> Time {
+        self.counters.clock
+    }
+
+    /// Time never runs backwards in here, whatever the caller's clock does.
+    fn now(&self, now: Time) -> Time {
+        now.max(self.counters.clock)
+    }
+
+    fn entry_of(&self, seq: Seq) -> Option<&Entry> {
+        self.by_seq.get(&seq).map(|ix| &self.entries[ix.at()])
+    }
+
+    fn intern_kind(&mut self, kind: &Arc<str>) -> u16 {
+        let found = self.kinds.iter().position(|known| known == kind).unwrap_or_else(|| {
+            self.kinds.push(Arc::clone(kind));
+            self.kinds.len() - 1
+        });
+        u16::try_from(found).unwrap_or(u16::MAX)
+    }
+}

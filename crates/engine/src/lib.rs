@@ -1,1 +1,17 @@
-//! The engine: the owner of a partition, and take, carry, settle.
+//! The engine: one owner applies commands to the model of a partition, makes each batch durable and only then
+//! answers; what was claimed is carried and settled. It knows neither which backend keeps the log nor which API is
+//! called.
+
+mod engine;
+mod error;
+mod events;
+mod options;
+mod submission;
+mod view;
+
+pub use engine::{Engine, Executors};
+pub use error::{Code, Error, Result};
+pub use events::{Change, Event, Subscription};
+pub use options::Options;
+pub use submission::{Receipt, Submission};
+pub use view::{Filter, GroupPage, Page, Reason, View};

@@ -54,7 +54,8 @@ impl Window {
             return Readiness::Now;
         }
         if fresh.reset_at == Time::ZERO {
-            return Readiness::AfterAnswer;
+            // Nobody said when it starts anew: one call goes and finds out.
+            return if in_flight == 0 { Readiness::Now } else { Readiness::AfterAnswer };
         }
         Readiness::At(fresh.reset_at.after(RESET_MARGIN))
     }

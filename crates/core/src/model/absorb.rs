@@ -1,0 +1,383 @@
+//! The only place where what is in the log changes the model. Absorbing the same facts again gives the same state;
+//! facts that cannot apply (an unknown operation, an old fence) change nothing.
+
+use std::sync::Arc;
+
+use super::entry::{Entry, EntryIx};
+use super::group::{Group, GroupIx, Pause, Run};
+use super::limit::{Limit, LimitIx, Meter};
+use super::{Key, Model};
+use crate::fact::{Accepted, After, Fact, Held, Settled, Shape, Source};
+use crate::fault::Fault;
+use crate::id::{Fence, Seq};
+use crate::operation::{Charge, Dedupe};
+use crate::state::EndState;
+use crate::time::Time;
+
+/// Expired keys that one acceptance clears away: more than one, so that they never pile up.
+const KEYS_SWEPT: usize = 2;
+
+/// Changed limits that a long replay may gather before they are counted once each.
+const STALE_MAX: usize = 4_096;
+
+impl Model {
+    /// Makes a fact true and puts it into the list of what must be logged.
+    pub(super) fn decide(&mut self, facts: &mut Vec<Fact>, fact: Fact) {
+        self.absorb(&fact);
+        facts.push(fact);
+    }
+
+    /// Makes a fact true.
+    pub fn absorb(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Accepted(accepted) => self.absorb_accepted(accepted),
+            Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
+            Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
+            Fact::Settled(settled) => self.absorb_settled(settled),
+            Fact::Ended { seq, at, state, hold } => {
+                self.touch(*at);
+                self.with_group_of(*seq, *at, |model, ix| model.end(ix, *at, *state, *hold, None));
+            }
+            Fact::CancelAsked { seq } => {
+                if let Some(ix) = self.by_seq.get(seq).copied() {
+                    self.entries[ix.at()].cancel_asked = true;
+                }
+            }
+            Fact::Repeated { seq, at } => {
+                self.touch(*at);
+                self.with_group_of(*seq, *at, |model, ix| model.repeat(ix));
+            }
+            Fact::Paused { group, at, by, reason } => {
+                self.touch(*at);
+                let ix = self.group_named(group);
+                self.unfile(ix);
+                let pause = Pause { by: Arc::clone(by), since: *at, reason: Arc::clone(reason) };
+                self.groups[ix.at()].paused = Some(Box::new(pause));
+                self.stopped.insert(Arc::clone(group));
+                self.file(ix, *at);
+            }
+            Fact::Resumed { group, at } => self.absorb_resumed(group, *at),
+            Fact::LimitSet { limit, shape, source, at } => self.absorb_limit(limit, *shape, *source, *at),
+            Fact::Thawed { limit, at } => {
+                self.touch(*at);
+                if let Some(ix) = self.by_limit.get(limit).copied() {
+                    if let Meter::Bucket(bucket) = &mut self.limits[ix.at()].meter {
+                        bucket.thaw(*at);
+                    }
+                    self.stale.push(ix);
+                }
+            }
+            Fact::Counters(counters) => self.counters = *counters,
+            Fact::LimitImage(image) => self.restore_limit(image),
+            Fact::GroupImage(image) => self.restore_group(image),
+            Fact::OperationImage(image) => self.restore_operation(image),
+            Fact::KeyImage { seq, dedupe } => self.remember(*seq, dedupe),
+        }
+        if self.stale.len() > STALE_MAX {
+            self.stale.sort_unstable();
+            self.stale.dedup();
+        }
+    }
+
+    pub(super) fn touch(&mut self, at: Time) {
+        self.counters.clock = self.counters.clock.max(at);
+    }
+
+    /// The group of this name, made if it is new.
+    pub(super) fn group_named(&mut self, name: &Arc<str>) -> GroupIx {
+        if let Some(ix) = self.by_group.get(name) {
+            return *ix;
+        }
+        let ix = self.groups.insert(Group::new(Arc::clone(name)));
+        let ix = GroupIx(u32::try_from(ix).unwrap_or(u32::MAX));
+        self.by_group.insert(Arc::clone(name), ix);
+        ix
+    }
+
+    /// Changes an operation while its group is in no structure, and files the group again.
+    fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
+        if let Some(ix) = self.by_seq.get(&seq).copied() {
+            let group = self.entries[ix.at()].group;
+            self.unfile(group);
+            change(self, ix);
+            self.file(group, at);
+        }
+    }
+
+    fn absorb_accepted(&mut self, accepted: &Accepted) {
+        self.touch(accepted.at);
+        self.sweep_keys(accepted.at);
+        if !accepted.again {
+            self.counters.next_seq = self.counters.next_seq.max(Seq(accepted.seq.0 + 1));
+        }
+        if let Some(dedupe) = &accepted.dedupe {
+            self.remember(accepted.seq, dedupe);
+        }
+        let group = self.group_named(&accepted.group);
+        let ix = self.insert_entry(accepted, group);
+        let idle = self.groups[group.at()].depth == 0;
+        self.link(ix);
+        if idle {
+            self.unfile(group);
+            let turn = self.draw_turn(accepted.priority);
+            let group_state = &mut self.groups[group.at()];
+            group_state.turn = turn;
+            group_state.not_before = accepted.not_before.unwrap_or(Time::ZERO);
+            self.file(group, accepted.at);
+        }
+    }
+
+    pub(super) fn insert_entry(&mut self, accepted: &Accepted, group: GroupIx) -> EntryIx {
+        let kind = self.intern_kind(&accepted.kind);
+        let charges = accepted.charges.iter().filter_map(|charge| self.charge(charge)).collect();
+        let entry = Entry {
+            seq: accepted.seq,
+            at: accepted.at,
+            deadline: accepted.deadline.unwrap_or(Time::MAX),
+            not_before: accepted.not_before.unwrap_or(Time::ZERO),
+            charges,
+            fault: None,
+            group,
+            next: None,
+            prev: None,
+            kind,
+            attempt: 0,
+            max_attempts: accepted.max_attempts,
+            priority: accepted.priority,
+            on_unknown: accepted.on_unknown,
+            on_failure: accepted.on_failure,
+            look_first: false,
+            cancel_asked: false,
+        };
+        if entry.deadline != Time::MAX {
+            self.deadlines.insert((entry.deadline, entry.seq));
+        }
+        let ix = EntryIx(u32::try_from(self.entries.insert(entry)).unwrap_or(u32::MAX));
+        self.by_seq.insert(accepted.seq, ix);
+        ix
+    }
+
+    fn charge(&self, charge: &Charge) -> Option<(LimitIx, u64)> {
+        self.by_limit.get(&charge.limit).map(|ix| (*ix, charge.cost))
+    }
+
+    fn remember(&mut self, seq: Seq, dedupe: &Dedupe) {
+        let key = Key { seq, fingerprint: dedupe.fingerprint, expires: dedupe.expires };
+        self.keys.insert(dedupe.key, key);
+        self.keys_by_age.push_back((dedupe.expires, dedupe.key));
+    }
+
+    fn sweep_keys(&mut self, now: Time) {
+        for _ in 0..KEYS_SWEPT {
+            let Some((expires, key)) = self.keys_by_age.front().copied() else { return };
+            if expires > now {
+                return;
+            }
+            self.keys_by_age.pop_front();
+            if self.keys.get(&key).is_some_and(|known| known.expires == expires) {
+                self.keys.remove(&key);
+            }
+        }
+    }
+
+    fn absorb_claimed(&mut self, seq: Seq, fence: Fence, at: Time, until: Time) {
+        self.touch(at);
+        self.counters.next_fence = self.counters.next_fence.max(Fence(fence.0 + 1));
+        self.with_group_of(seq, at, |model, ix| {
+            let entry = &model.entries[ix.at()];
+            model.deadlines.remove(&(entry.deadline, seq));
+            let mut marks = Vec::with_capacity(entry.charges.len());
+            for (limit, cost) in &entry.charges {
+                marks.push(match &mut model.limits[limit.at()].meter {
+                    Meter::Bucket(bucket) => bucket.take(*cost, at),
+                    Meter::Cap(cap) => {
+                        cap.take(fence);
+                        0
+                    }
+                });
+                model.stale.push(*limit);
+            }
+            model.groups[entry.group.at()].run = Some(Box::new(Run { fence, until, marks }));
+        });
+    }
+
+    fn absorb_renewed(&mut self, seq: Seq, fence: Fence, until: Time) {
+        self.with_group_of(seq, Time::ZERO, |model, ix| {
+            let group = model.entries[ix.at()].group;
+            if let Some(run) = model.groups[group.at()].run.as_mut().filter(|run| run.fence == fence) {
+                run.until = until;
+            }
+        });
+    }
+
+    fn absorb_settled(&mut self, settled: &Settled) {
+        self.touch(settled.at);
+        self.with_group_of(settled.seq, settled.at, |model, ix| model.settle_claim(ix, settled));
+    }
+
+    fn settle_claim(&mut self, ix: EntryIx, settled: &Settled) {
+        let group = self.entries[ix.at()].group;
+        let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
+        self.settle_limits(ix, settled, &run);
+        let entry = &mut self.entries[ix.at()];
+        let (priority, deadline, seq) = (entry.priority, entry.deadline, entry.seq);
+        if !matches!(settled.after, After::Ended { .. } | After::Held) && deadline != Time::MAX {
+            self.deadlines.insert((deadline, seq));
+        }
+        match &settled.after {
+            After::Ended { state, hold } => self.end(ix, settled.at, *state, *hold, settled.fault.as_ref()),
+            After::Retry { at, look_first } => {
+                entry.attempt = entry.attempt.saturating_add(1);
+                entry.look_first = *look_first;
+                entry.fault = settled.fault.clone().map(Box::new);
+                let turn = self.draw_turn(priority);
+                let group = &mut self.groups[group.at()];
+                (group.turn, group.not_before) = (turn, *at);
+            }
+            After::Throttled { until, closed } => {
+                entry.fault = settled.fault.clone().map(Box::new);
+                if closed.is_empty() {
+                    self.groups[group.at()].not_before = *until;
+                }
+            }
+            After::Held => {
+                entry.attempt = entry.attempt.saturating_add(1);
+                entry.fault = settled.fault.clone().map(Box::new);
+                let held = Held { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
+                self.hold(group, held);
+            }
+            After::GivenBack => {}
+        }
+    }
+
+    /// What a settled claim means for the limits it had charged, and for those its answer spoke of.
+    fn settle_limits(&mut self, ix: EntryIx, settled: &Settled, run: &Run) {
+        let charges = self.entries[ix.at()].charges.clone();
+        for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
+            self.stale.push(*limit);
+            let limit = &mut self.limits[limit.at()];
+            match &mut limit.meter {
+                Meter::Cap(cap) => {
+                    cap.release(settled.fence);
+                }
+                Meter::Bucket(bucket) => {
+                    bucket.land();
+                    match &settled.after {
+                        After::GivenBack => bucket.give_back(*cost, settled.at),
+                        After::Ended { .. } => bucket.succeed(),
+                        _ => {}
+                    }
+                    for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
+                        if let Some(spent) = hint.spent {
+                            bucket.settle(*cost, spent, settled.at);
+                        }
+                        bucket.observe(hint, *mark, settled.at);
+                        if hint.capacity.is_some() || hint.refill_per_s.is_some() {
+                            limit.source = Source::Learned;
+                        }
+                    }
+                }
+            }
+        }
+        if let After::Throttled { until, closed } = &settled.after {
+            for name in closed {
+                let Some(limit) = self.by_limit.get(name).copied() else { continue };
+                let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| *cost);
+                if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
+                    bucket.freeze(*until, cost, settled.at);
+                }
+                self.stale.push(limit);
+            }
+        }
+    }
+
+    /// Takes an operation out of its group for good.
+    fn end(&mut self, ix: EntryIx, at: Time, state: EndState, hold: bool, fault: Option<&Fault>) {
+        let was_head = self.entries[ix.at()].prev.is_none();
+        let entry = self.unlink(ix);
+        self.counters.ended[state as usize] += 1;
+        let group = &mut self.groups[entry.group.at()];
+        if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
+            self.release(entry.group);
+        }
+        if hold {
+            let fault = fault.cloned().or_else(|| entry.fault.map(|fault| *fault));
+            self.hold(entry.group, Held { seq: entry.seq, since: at, unknown: false, fault });
+        }
+        if was_head && let Some(next) = self.groups[entry.group.at()].head {
+            let turn = self.draw_turn(self.entries[next.at()].priority);
+            self.groups[entry.group.at()].turn = turn;
+        }
+    }
+
+    fn repeat(&mut self, ix: EntryIx) {
+        let entry = &mut self.entries[ix.at()];
+        let (group, priority) = (entry.group, entry.priority);
+        entry.look_first = false;
+        if entry.deadline != Time::MAX {
+            // The person who decided is not held to the old deadline.
+            entry.deadline = Time::MAX;
+        }
+        self.release(group);
+        self.groups[group.at()].turn = self.draw_turn(priority);
+    }
+
+    fn hold(&mut self, ix: GroupIx, held: Held) {
+        let group = &mut self.groups[ix.at()];
+        self.unknown += usize::from(held.unknown);
+        self.stopped.insert(Arc::clone(&group.name));
+        group.held = Some(Box::new(held));
+    }
+
+    fn release(&mut self, ix: GroupIx) {
+        let group = &mut self.groups[ix.at()];
+        if let Some(held) = group.held.take() {
+            self.unknown -= usize::from(held.unknown);
+        }
+        if group.paused.is_none() {
+            self.stopped.remove(&group.name);
+        }
+    }
+
+    fn absorb_resumed(&mut self, name: &Arc<str>, at: Time) {
+        self.touch(at);
+        let Some(ix) = self.by_group.get(name).copied() else { return };
+        self.unfile(ix);
+        let group = &mut self.groups[ix.at()];
+        group.paused = None;
+        if group.held.as_ref().is_some_and(|held| !held.unknown) {
+            group.held = None;
+        }
+        if !group.is_stopped() {
+            self.stopped.remove(name);
+        }
+        self.file(ix, at);
+    }
+
+    fn absorb_limit(&mut self, name: &Arc<str>, shape: Shape, source: Source, at: Time) {
+        self.touch(at);
+        let configured = (source == Source::Config).then_some(shape);
+        let ix = if let Some(ix) = self.by_limit.get(name).copied() {
+            let limit = &mut self.limits[ix.at()];
+            match (&mut limit.meter, shape) {
+                (Meter::Cap(cap), Shape::Cap { at_once }) => cap.at_once = at_once,
+                (Meter::Bucket(bucket), shape) => bucket.reshape(shape, at),
+                (Meter::Cap(_), _) => {}
+            }
+            ix
+        } else {
+            self.add_limit(Limit::new(Arc::clone(name), shape, source, at))
+        };
+        let limit = &mut self.limits[ix.at()];
+        limit.source = source;
+        limit.configured = configured.or(limit.configured);
+        self.stale.push(ix);
+    }
+
+    pub(super) fn add_limit(&mut self, limit: Limit) -> LimitIx {
+        let ix = LimitIx(u32::try_from(self.limits.len()).unwrap_or(u32::MAX));
+        self.by_limit.insert(Arc::clone(&limit.name), ix);
+        self.limits.push(limit);
+        ix
+    }
+}

@@ -1,0 +1,154 @@
+//! Acceptance: an operation joins the end of its group, or is found to be there already, or is refused with the
+//! reason. Nothing is half accepted.
+
+use std::sync::Arc;
+
+use super::Model;
+use crate::bounds;
+use crate::bucket::Readiness;
+use crate::fact::{Accepted, Fact};
+use crate::id::Seq;
+use crate::operation::{Draft, Invalid};
+use crate::time::Time;
+
+/// What became of a draft.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Accept {
+    /// It is the partition's.
+    New(Seq),
+    /// The same request was accepted before under its key.
+    Duplicate(Seq),
+    /// Another request was accepted before under its key.
+    Conflict(Seq),
+    /// It cannot be taken.
+    Refused(Refusal),
+}
+
+/// Why a draft was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A field is out of bounds.
+    Invalid(Invalid),
+    /// It charges a limit that nobody has set.
+    UnknownLimit(Arc<str>),
+    /// It charges the same limit twice.
+    ChargedTwice(Arc<str>),
+    /// It costs more than the limit can ever hold. Micro-tokens.
+    TooCostly {
+        /// Which limit.
+        limit: Arc<str>,
+        /// What it costs.
+        cost: u64,
+        /// What the limit holds at most.
+        capacity: u64,
+    },
+    /// Under the known limits it cannot start before its deadline.
+    TooLate {
+        /// When it could start at the earliest.
+        earliest: Time,
+    },
+}
+
+impl Model {
+    /// Accepts an operation.
+    pub fn accept(&mut self, now: Time, draft: Draft, facts: &mut Vec<Fact>) -> Accept {
+        let now = self.now(now);
+        if let Err(invalid) = draft.validate(now) {
+            return Accept::Refused(Refusal::Invalid(invalid));
+        }
+        if let Some(dedupe) = &draft.dedupe
+            && let Some(known) = self.keys.get(&dedupe.key).filter(|known| known.expires > now)
+        {
+            let same = known.fingerprint == dedupe.fingerprint;
+            return if same { Accept::Duplicate(known.seq) } else { Accept::Conflict(known.seq) };
+        }
+        if let Err(refusal) = self.check_charges(&draft, now) {
+            return Accept::Refused(refusal);
+        }
+        let seq = self.counters.next_seq;
+        self.decide(facts, accepted(seq, now, draft, false));
+        Accept::New(seq)
+    }
+
+    /// Accepts an operation that has ended once more, at the end of its group; `None` when it has not ended.
+    pub fn reopen(&mut self, now: Time, seq: Seq, draft: Draft, facts: &mut Vec<Fact>) -> Option<Accept> {
+        if self.by_seq.contains_key(&seq) {
+            return None;
+        }
+        let now = self.now(now);
+        let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
+        if let Err(refusal) = self.check_charges(&draft, now) {
+            return Some(Accept::Refused(refusal));
+        }
+        self.decide(facts, accepted(seq, now, draft, true));
+        Some(Accept::New(seq))
+    }
+
+    fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), Refusal> {
+        let mut earliest = draft.not_before.unwrap_or(now).max(now);
+        for (place, charge) in draft.charges.iter().enumerate() {
+            if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
+                return Err(Refusal::ChargedTwice(Arc::clone(&charge.limit)));
+            }
+            let ix = self.by_limit.get(&charge.limit);
+            let ix = *ix.ok_or_else(|| Refusal::UnknownLimit(Arc::clone(&charge.limit)))?;
+            let limit = &self.limits[ix.at()];
+            if limit.ready(charge.cost, now) == Readiness::Never {
+                let capacity = match limit.shape() {
+                    crate::fact::Shape::Drip { capacity, .. } => capacity,
+                    crate::fact::Shape::Window { limit, .. } => limit,
+                    _ => 0,
+                };
+                return Err(Refusal::TooCostly {
+                    limit: Arc::clone(&charge.limit),
+                    cost: charge.cost,
+                    capacity,
+                });
+            }
+            if draft.deadline.is_some() {
+                let ahead = self.ahead(&draft.group, ix);
+                if let Readiness::At(at) = limit.ready_for_all(&ahead, charge.cost, now) {
+                    earliest = earliest.max(at);
+                }
+            }
+        }
+        match draft.deadline {
+            Some(deadline) if earliest >= deadline => Err(Refusal::TooLate { earliest }),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the operations ahead in this group will take of a limit, as far as they are counted.
+    fn ahead(&self, group: &str, limit: super::LimitIx) -> Vec<u64> {
+        let Some(ix) = self.by_group.get(group) else { return Vec::new() };
+        let group = &self.groups[ix.at()];
+        let first = if group.run.is_some() {
+            group.head.and_then(|head| self.entries[head.at()].next)
+        } else {
+            group.head
+        };
+        std::iter::successors(first, |ix| self.entries[ix.at()].next)
+            .take(bounds::AHEAD_COUNTED_MAX)
+            .filter_map(|ix| self.entries[ix.at()].charges.iter().find(|(of, _)| *of == limit))
+            .map(|(_, cost)| *cost)
+            .collect()
+    }
+}
+
+fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {
+    Fact::Accepted(Box::new(Accepted {
+        seq,
+        at,
+        group: draft.group,
+        kind: draft.kind,
+        charges: draft.charges,
+        deadline: draft.deadline,
+        not_before: draft.not_before,
+        max_attempts: draft.max_attempts,
+        priority: draft.priority,
+        on_unknown: draft.on_unknown,
+        on_failure: draft.on_failure,
+        dedupe: draft.dedupe,
+        again,
+    }))
+}

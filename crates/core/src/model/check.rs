@@ -1,0 +1,135 @@
+//! What must hold after every step. Linear in the size of the partition: for tests and simulations.
+
+use std::collections::BTreeSet;
+
+use super::Model;
+use super::group::Place;
+use super::limit::Meter;
+use crate::bucket::{Budget, Readiness};
+use crate::time::Time;
+
+impl Model {
+    /// Checks every invariant.
+    ///
+    /// # Errors
+    /// A sentence about the first one that does not hold.
+    pub fn check(&self) -> Result<(), String> {
+        self.check_lines()?;
+        self.check_places()?;
+        self.check_limits()
+    }
+
+    /// After a take that was not cut short: nothing waits for what is already free.
+    ///
+    /// # Errors
+    /// A sentence about the first group that does.
+    pub fn check_nothing_waits_in_vain(&self, now: Time) -> Result<(), String> {
+        let now = self.now(now);
+        if let Some((_, ix)) = self.ready.first() {
+            return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
+        }
+        for (ix, limit) in self.limits.iter().enumerate() {
+            let Some((_, group)) = limit.waiting.first() else { continue };
+            let cost = self.cost_of(*group, super::LimitIx(ix as u32)).unwrap_or(0);
+            if limit.ready(cost, now) == Readiness::Now {
+                return Err(format!(
+                    "{} waits for {}, which is free",
+                    self.groups[group.at()].name,
+                    limit.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_lines(&self) -> Result<(), String> {
+        let mut seen = BTreeSet::new();
+        for (name, ix) in &self.by_group {
+            let group = &self.groups[ix.at()];
+            let (mut depth, mut prev) = (0, None);
+            for at in std::iter::successors(group.head, |ix| self.entries[ix.at()].next) {
+                let entry = &self.entries[at.at()];
+                if entry.group != *ix || entry.prev != prev {
+                    return Err(format!("the line of {name} is broken at {:?}", entry.seq));
+                }
+                if !seen.insert(entry.seq) {
+                    return Err(format!("{:?} stands in two lines", entry.seq));
+                }
+                (depth, prev) = (depth + 1, Some(at));
+            }
+            if group.tail != prev || group.depth != depth {
+                return Err(format!("{name} has {depth} operations and says {}", group.depth));
+            }
+        }
+        let known: BTreeSet<_> = self.by_seq.keys().copied().collect();
+        if known != seen || self.entries.len() != seen.len() {
+            return Err(format!("{} accepted, {} in line", known.len(), seen.len()));
+        }
+        if seen.last().is_some_and(|last| *last >= self.counters.next_seq) {
+            return Err("an operation has a seq that was not given out".into());
+        }
+        Ok(())
+    }
+
+    fn check_places(&self) -> Result<(), String> {
+        let mut filed = 0;
+        for (name, ix) in &self.by_group {
+            let group = &self.groups[ix.at()];
+            let is_there = match group.place {
+                Place::Nowhere => group.head.is_none() || group.is_stopped(),
+                Place::Ready => self.ready.contains(&(group.turn, *ix)),
+                Place::Asleep(until) => self.asleep.contains(&(until, *ix)),
+                Place::Waiting(limit) => self.limits[limit.at()].waiting.contains(&(group.turn, *ix)),
+                Place::Running => {
+                    let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
+                    self.running.get(&(run.until, run.fence)) == Some(ix)
+                        && run.fence < self.counters.next_fence
+                }
+            };
+            if !is_there || group.run.is_some() != (group.place == Place::Running) {
+                return Err(format!("{name} is not where it says: {:?}", group.place));
+            }
+            if group.is_stopped() != self.stopped.contains(name) {
+                return Err(format!("{name} is stopped and not listed, or the other way round"));
+            }
+            if group.head.is_none() && !group.is_stopped() {
+                return Err(format!("{name} is kept for nothing"));
+            }
+            filed += usize::from(group.place != Place::Nowhere);
+        }
+        let waiting: usize = self.limits.iter().map(|limit| limit.waiting.len()).sum();
+        let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
+        if places != filed || self.groups.len() != self.by_group.len() {
+            return Err(format!("{filed} groups are filed in {places} places"));
+        }
+        Ok(())
+    }
+
+    fn check_limits(&self) -> Result<(), String> {
+        for (ix, limit) in self.limits.iter().enumerate() {
+            let holders = self.running.values().filter(|group| {
+                self.head_of(&self.groups[group.at()])
+                    .is_some_and(|head| head.charges.iter().any(|(of, _)| of.at() == ix))
+            });
+            let holders = holders.count();
+            let counted = match &limit.meter {
+                Meter::Cap(cap) => cap.held() as usize,
+                Meter::Bucket(bucket) => bucket.in_flight as usize,
+            };
+            if counted != holders {
+                return Err(format!("{} counts {counted} under way, there are {holders}", limit.name));
+            }
+            if let Meter::Bucket(bucket) = &limit.meter
+                && let Budget::Drip(drip) = bucket.budget
+                && drip.level > drip.capacity
+            {
+                return Err(format!("{} holds more than it can", limit.name));
+            }
+            let armed = limit.wake_at.map(|at| (at, super::LimitIx(ix as u32)));
+            if armed.is_some_and(|wake| !self.wakes.contains(&wake)) {
+                return Err(format!("{} is not where it wakes", limit.name));
+            }
+        }
+        Ok(())
+    }
+}

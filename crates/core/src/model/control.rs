@@ -1,0 +1,130 @@
+//! What people do: cancel, resolve, pause, resume.
+
+use std::sync::Arc;
+
+use super::Model;
+use super::settle::Ended;
+use crate::fact::Fact;
+use crate::id::{Fence, Seq};
+use crate::state::EndState;
+use crate::time::Time;
+
+/// What became of a cancel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancel {
+    /// It ended at once.
+    Ended(Ended),
+    /// It runs: its worker is to be told.
+    Asked(Fence),
+    /// It is not here: it has ended, or never was.
+    NotActive,
+}
+
+/// What a person says of an unknown outcome.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resolution {
+    /// It happened.
+    Succeeded,
+    /// It did not, and shall not.
+    Failed,
+    /// Send it again.
+    Repeat,
+}
+
+/// Why a person's order does not apply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotNow {
+    /// There is no such operation or group here.
+    NotActive,
+    /// The outcome of this operation is not unknown.
+    NotUnknown,
+    /// The group is neither paused nor held.
+    NotStopped,
+    /// The outcome of this operation must be resolved first.
+    Unresolved(Seq),
+}
+
+impl Model {
+    /// Calls an operation off.
+    pub fn cancel(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> Cancel {
+        let now = self.now(now);
+        let Some(entry) = self.entry_of(seq) else { return Cancel::NotActive };
+        let run = self.groups[entry.group.at()].run.as_ref();
+        if let Some(fence) = run.filter(|_| entry.prev.is_none()).map(|run| run.fence) {
+            if !entry.cancel_asked {
+                self.decide(facts, Fact::CancelAsked { seq });
+            }
+            return Cancel::Asked(fence);
+        }
+        let ended = self.end_waiting(now, seq, EndState::Canceled, None, facts);
+        self.rearm(now);
+        Cancel::Ended(ended)
+    }
+
+    /// Says what happened to an operation whose outcome is unknown.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown.
+    pub fn resolve(
+        &mut self,
+        now: Time,
+        seq: Seq,
+        resolution: Resolution,
+        facts: &mut Vec<Fact>,
+    ) -> Result<Option<Ended>, NotNow> {
+        let now = self.now(now);
+        let entry = self.entry_of(seq).ok_or(NotNow::NotActive)?;
+        let held = self.groups[entry.group.at()].held.as_ref();
+        if !held.is_some_and(|held| held.unknown && held.seq == seq) {
+            return Err(NotNow::NotUnknown);
+        }
+        let fault = entry.fault.as_deref().cloned();
+        let ended = match resolution {
+            Resolution::Succeeded => Some(self.end_waiting(now, seq, EndState::Succeeded, None, facts)),
+            Resolution::Failed => Some(self.end_waiting(now, seq, EndState::Failed, fault, facts)),
+            Resolution::Repeat => {
+                self.decide(facts, Fact::Repeated { seq, at: now });
+                None
+            }
+        };
+        self.rearm(now);
+        Ok(ended)
+    }
+
+    /// Stops a group: what runs goes on to its end, nothing more is taken.
+    pub fn pause(
+        &mut self,
+        now: Time,
+        group: &Arc<str>,
+        by: &Arc<str>,
+        reason: &Arc<str>,
+        facts: &mut Vec<Fact>,
+    ) {
+        let now = self.now(now);
+        let fact = Fact::Paused {
+            group: Arc::clone(group),
+            at: now,
+            by: Arc::clone(by),
+            reason: Arc::clone(reason),
+        };
+        self.decide(facts, fact);
+        self.rearm(now);
+    }
+
+    /// Lets a paused or held group go on.
+    ///
+    /// # Errors
+    /// When it is neither, or when an outcome must be resolved first.
+    pub fn resume(&mut self, now: Time, group: &Arc<str>, facts: &mut Vec<Fact>) -> Result<(), NotNow> {
+        let now = self.now(now);
+        let ix = self.by_group.get(group).ok_or(NotNow::NotActive)?;
+        let state = &self.groups[ix.at()];
+        match (&state.paused, &state.held) {
+            (None, None) => return Err(NotNow::NotStopped),
+            (None, Some(held)) if held.unknown => return Err(NotNow::Unresolved(held.seq)),
+            _ => {}
+        }
+        self.decide(facts, Fact::Resumed { group: Arc::clone(group), at: now });
+        Ok(())
+    }
+}

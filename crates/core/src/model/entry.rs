@@ -1,0 +1,47 @@
+//! An operation in memory: what the model needs to decide about it, and its neighbours in the group's line. Kept
+//! small, because a million of them may wait.
+
+use smallvec::SmallVec;
+
+use super::group::GroupIx;
+use super::limit::LimitIx;
+use crate::fault::Fault;
+use crate::id::Seq;
+use crate::operation::{OnFailure, OnUnknown};
+use crate::time::Time;
+
+/// Where an entry is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct EntryIx(pub u32);
+
+impl EntryIx {
+    pub(super) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What it takes from which limit, in micro-tokens.
+pub(super) type Charges = SmallVec<[(LimitIx, u64); 2]>;
+
+/// An operation that has not ended.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub seq: Seq,
+    pub at: Time,
+    /// `Time::MAX` when there is none.
+    pub deadline: Time,
+    pub not_before: Time,
+    pub charges: Charges,
+    pub fault: Option<Box<Fault>>,
+    pub group: GroupIx,
+    pub next: Option<EntryIx>,
+    pub prev: Option<EntryIx>,
+    pub kind: u16,
+    pub attempt: u16,
+    pub max_attempts: u16,
+    pub priority: u8,
+    pub on_unknown: OnUnknown,
+    pub on_failure: OnFailure,
+    pub look_first: bool,
+    pub cancel_asked: bool,
+}

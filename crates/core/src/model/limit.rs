@@ -1,0 +1,85 @@
+//! A limit in the model: a bucket or a cap, and the groups that wait for it in the order of their turns.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::group::GroupIx;
+use crate::bucket::{Bucket, Readiness};
+use crate::cap::Cap;
+use crate::fact::{Shape, Source};
+use crate::id::Turn;
+use crate::time::Time;
+
+/// Where a limit is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct LimitIx(pub u32);
+
+impl LimitIx {
+    pub(super) const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Meter {
+    Bucket(Bucket),
+    Cap(Cap),
+}
+
+#[derive(Debug)]
+pub(super) struct Limit {
+    pub name: Arc<str>,
+    pub meter: Meter,
+    pub configured: Option<Shape>,
+    pub source: Source,
+    pub waiting: BTreeSet<(Turn, GroupIx)>,
+    /// When it is in `wakes`.
+    pub wake_at: Option<Time>,
+}
+
+impl Limit {
+    pub(super) fn new(name: Arc<str>, shape: Shape, source: Source, now: Time) -> Self {
+        let meter = match shape {
+            Shape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
+            _ => Bucket::new(shape, now).map_or_else(|| Meter::Cap(Cap::new(1)), Meter::Bucket),
+        };
+        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), wake_at: None }
+    }
+
+    pub(super) const fn shape(&self) -> Shape {
+        match &self.meter {
+            Meter::Bucket(bucket) => bucket.shape(),
+            Meter::Cap(cap) => Shape::Cap { at_once: cap.at_once },
+        }
+    }
+
+    pub(super) fn ready(&self, cost: u64, now: Time) -> Readiness {
+        match &self.meter {
+            Meter::Bucket(bucket) => bucket.ready(cost, now),
+            Meter::Cap(cap) if cap.has_room() => Readiness::Now,
+            Meter::Cap(_) => Readiness::AfterAnswer,
+        }
+    }
+
+    /// When the last of several could be taken, one after the other, if nobody else takes any. A lower bound: what
+    /// waits for an answer is taken to come at once.
+    pub(super) fn ready_for_all(&self, ahead: &[u64], cost: u64, now: Time) -> Readiness {
+        let Meter::Bucket(mut bucket) = self.meter.clone() else { return Readiness::Now };
+        let mut at = now;
+        for cost in ahead.iter().copied().chain([cost]) {
+            match bucket.ready(cost, at) {
+                Readiness::At(later) => at = later,
+                Readiness::Now => {}
+                Readiness::AfterAnswer | Readiness::Never => break,
+            }
+            bucket.take(cost, at);
+            bucket.land();
+        }
+        if at > now { Readiness::At(at) } else { Readiness::Now }
+    }
+
+    /// Whether somebody with an earlier turn waits for it.
+    pub(super) fn has_earlier(&self, turn: Turn) -> bool {
+        self.waiting.first().is_some_and(|(first, _)| *first < turn)
+    }
+}

@@ -1,0 +1,111 @@
+//! Setting limits: by configuration at the start, by a person at run time.
+
+use std::sync::Arc;
+
+use super::Model;
+use super::limit::Meter;
+use crate::bounds;
+use crate::fact::{Fact, Shape, Source};
+use crate::time::Time;
+
+/// Why a limit was not set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitRefusal {
+    /// There is no limit of that name, and only the configuration makes one.
+    Unknown,
+    /// A cap cannot become a bucket, nor a bucket a cap, while it is in use.
+    OtherKind,
+    /// There are too many limits already.
+    TooMany,
+    /// A figure is zero or out of bounds.
+    OutOfBounds,
+}
+
+impl Model {
+    /// Sets a limit as the configuration has it. What a person set at run time stands until the configuration
+    /// itself changes; `false` when nothing had to change.
+    ///
+    /// # Errors
+    /// Says why it was not set.
+    pub fn configure(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        shape: Shape,
+        facts: &mut Vec<Fact>,
+    ) -> Result<bool, LimitRefusal> {
+        if self.by_limit.get(name).is_some_and(|ix| self.limits[ix.at()].configured == Some(shape)) {
+            return Ok(false);
+        }
+        if self.limits.len() >= bounds::LIMITS_MAX && !self.by_limit.contains_key(name) {
+            return Err(LimitRefusal::TooMany);
+        }
+        self.set(now, name, shape, Source::Config, facts).map(|()| true)
+    }
+
+    /// Sets a limit that exists to other figures, as a person wants it.
+    ///
+    /// # Errors
+    /// Says why it was not set.
+    pub fn set_limit(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        shape: Shape,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), LimitRefusal> {
+        if !self.by_limit.contains_key(name) {
+            return Err(LimitRefusal::Unknown);
+        }
+        self.set(now, name, shape, Source::Operator, facts)
+    }
+
+    /// Opens a limit that an upstream had closed.
+    ///
+    /// # Errors
+    /// When there is no such limit.
+    pub fn thaw(&mut self, now: Time, name: &Arc<str>, facts: &mut Vec<Fact>) -> Result<(), LimitRefusal> {
+        let now = self.now(now);
+        if !self.by_limit.contains_key(name) {
+            return Err(LimitRefusal::Unknown);
+        }
+        self.decide(facts, Fact::Thawed { limit: Arc::clone(name), at: now });
+        self.rearm(now);
+        Ok(())
+    }
+
+    fn set(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        shape: Shape,
+        source: Source,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), LimitRefusal> {
+        let now = self.now(now);
+        if !is_sane(shape) || name.is_empty() || name.len() > bounds::LIMIT_LEN_MAX {
+            return Err(LimitRefusal::OutOfBounds);
+        }
+        if let Some(ix) = self.by_limit.get(name) {
+            let is_cap = matches!(self.limits[ix.at()].meter, Meter::Cap(_));
+            if is_cap != matches!(shape, Shape::Cap { .. }) {
+                return Err(LimitRefusal::OtherKind);
+            }
+        }
+        self.decide(facts, Fact::LimitSet { limit: Arc::clone(name), shape, source, at: now });
+        self.rearm(now);
+        Ok(())
+    }
+}
+
+fn is_sane(shape: Shape) -> bool {
+    let most = bounds::TOKENS_MAX * crate::operation::MICRO;
+    match shape {
+        Shape::Drip { capacity, refill_per_s, margin } => {
+            (1..=most).contains(&capacity) && (1..=most).contains(&refill_per_s) && margin < capacity
+        }
+        Shape::Window { limit, .. } => limit <= most,
+        Shape::Gate => true,
+        Shape::Cap { at_once } => at_once > 0,
+    }
+}

@@ -1,0 +1,193 @@
+//! What follows an attempt: the verdict of its answer, the budget that is left, and the rule for what is not known.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Model;
+use super::entry::Entry;
+use super::limit::Meter;
+use crate::backoff::{Backoff, throttled_without_hint, with_jitter_above};
+use crate::bounds;
+use crate::fact::{After, Fact, Settled};
+use crate::fault::{Fault, FaultClass};
+use crate::id::{Fence, Seq};
+use crate::operation::{OnFailure, OnUnknown};
+use crate::state::EndState;
+use crate::time::Time;
+use crate::verdict::{Hint, Verdict};
+
+/// An operation that ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Which.
+    pub seq: Seq,
+    /// When.
+    pub at: Time,
+    /// How.
+    pub state: EndState,
+    /// Attempts spent.
+    pub attempt: u16,
+    /// Why, when it was not a success.
+    pub fault: Option<Fault>,
+}
+
+/// What became of a settlement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settle {
+    /// It counts.
+    Settled {
+        /// The operation, if it ended.
+        ended: Option<Ended>,
+        /// What follows.
+        after: After,
+    },
+    /// The claim is no longer the caller's: nothing changed.
+    Stale,
+}
+
+impl Model {
+    /// Settles a claim.
+    #[expect(clippy::too_many_arguments, reason = "time and chance are arguments, on purpose")]
+    pub fn settle(
+        &mut self,
+        now: Time,
+        seq: Seq,
+        fence: Fence,
+        verdict: Verdict,
+        hints: &[Hint],
+        chance: u32,
+        facts: &mut Vec<Fact>,
+    ) -> Settle {
+        let now = self.now(now);
+        let Some(entry) = self.claimed(seq, fence) else { return Settle::Stale };
+        let attempt = entry.attempt.saturating_add(u16::from(spends(&verdict)));
+        let (after, fault) = self.decide_after(entry, now, verdict, chance);
+        let ended = match &after {
+            After::Ended { state, .. } => {
+                Some(Ended { seq, at: now, state: *state, attempt, fault: fault.clone() })
+            }
+            _ => None,
+        };
+        let settled = Settled { seq, fence, at: now, after: after.clone(), fault, hints: hints.to_vec() };
+        self.decide(facts, Fact::Settled(Box::new(settled)));
+        self.rearm(now);
+        Settle::Settled { ended, after }
+    }
+
+    /// Keeps a claim until `until`; `false` when it is no longer the caller's.
+    pub fn renew(&mut self, seq: Seq, fence: Fence, until: Time, facts: &mut Vec<Fact>) -> bool {
+        if self.claimed(seq, fence).is_none() {
+            return false;
+        }
+        self.decide(facts, Fact::Renewed { seq, fence, until });
+        true
+    }
+
+    fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
+        let entry = self.entry_of(seq)?;
+        let run = self.groups[entry.group.at()].run.as_ref()?;
+        (run.fence == fence && entry.prev.is_none()).then_some(entry)
+    }
+
+    fn decide_after(
+        &self,
+        entry: &Entry,
+        now: Time,
+        verdict: Verdict,
+        chance: u32,
+    ) -> (After, Option<Fault>) {
+        let canceled = (After::Ended { state: EndState::Canceled, hold: false }, None);
+        match verdict {
+            Verdict::Done => (After::Ended { state: EndState::Succeeded, hold: false }, None),
+            Verdict::Canceled { may_have_happened } => {
+                let fault = may_have_happened.then(|| {
+                    Fault::new(
+                        FaultClass::Transient,
+                        "it was called off while under way: it may have happened",
+                    )
+                });
+                (canceled.0, fault)
+            }
+            Verdict::Rejected(fault) => (failed(entry), Some(fault)),
+            Verdict::Unknown(fault) if entry.cancel_asked => (canceled.0, Some(fault)),
+            Verdict::Throttled { .. } | Verdict::Retry { .. } if entry.cancel_asked => canceled,
+            Verdict::GivenBack if entry.cancel_asked => canceled,
+            Verdict::GivenBack => (After::GivenBack, None),
+            Verdict::Throttled { after, scope, fault } => {
+                self.after_throttled(entry, now, after, scope.as_ref(), fault, chance)
+            }
+            Verdict::Retry { after, fault } => after_retry(entry, now, after, fault, false, chance),
+            Verdict::Unknown(fault) => match entry.on_unknown {
+                OnUnknown::Repeat => after_retry(entry, now, None, fault, false, chance),
+                OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
+                    after_retry(entry, now, None, fault, true, chance)
+                }
+                OnUnknown::Reconcile | OnUnknown::Ask => (After::Held, Some(fault)),
+            },
+        }
+    }
+
+    fn after_throttled(
+        &self,
+        entry: &Entry,
+        now: Time,
+        after: Option<Duration>,
+        scope: Option<&Arc<str>>,
+        fault: Fault,
+        chance: u32,
+    ) -> (After, Option<Fault>) {
+        let closed: Vec<Arc<str>> = match scope.filter(|name| self.by_limit.contains_key(*name)) {
+            Some(name) => vec![Arc::clone(name)],
+            None => self.buckets_of(entry).map(|(name, _)| Arc::clone(name)).collect(),
+        };
+        let streak = self.buckets_of(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
+        let wait = match after {
+            Some(after) => with_jitter_above(after.min(bounds::HORIZON_MAX), chance),
+            None => throttled_without_hint(streak.saturating_add(1), chance),
+        };
+        let until = now.after(wait);
+        if until >= entry.deadline {
+            return (failed(entry), Some(fault));
+        }
+        (After::Throttled { until, closed }, Some(fault))
+    }
+
+    fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
+        entry.charges.iter().filter_map(|(ix, _)| {
+            let limit = &self.limits[ix.at()];
+            match &limit.meter {
+                Meter::Bucket(bucket) => Some((&limit.name, bucket.throttles)),
+                Meter::Cap(_) => None,
+            }
+        })
+    }
+}
+
+/// Whether an attempt counts against the budget.
+const fn spends(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::GivenBack | Verdict::Throttled { .. })
+}
+
+fn failed(entry: &Entry) -> After {
+    After::Ended { state: EndState::Failed, hold: entry.on_failure == OnFailure::Hold }
+}
+
+fn after_retry(
+    entry: &Entry,
+    now: Time,
+    after: Option<Duration>,
+    fault: Fault,
+    look_first: bool,
+    chance: u32,
+) -> (After, Option<Fault>) {
+    let failures = u32::from(entry.attempt) + 1;
+    let wait = match after {
+        Some(floor) => Backoff::RETRY.delay_from(floor.min(bounds::HORIZON_MAX), failures, chance),
+        None => Backoff::RETRY.delay(failures, chance),
+    };
+    let at = now.after(wait);
+    if failures >= u32::from(entry.max_attempts) || at >= entry.deadline {
+        return (failed(entry), Some(fault));
+    }
+    (After::Retry { at, look_first }, Some(fault))
+}

@@ -1,0 +1,177 @@
+//! The state as a list of facts that says the same, and taking such a list in again.
+
+use std::sync::Arc;
+
+use super::Model;
+use super::entry::{Entry, EntryIx};
+use super::group::{Group, Pause, Run};
+use super::limit::{Limit, Meter};
+use crate::bucket::Budget;
+use crate::fact::{Accepted, Fact, GroupImage, LimitImage, OperationImage, Shape};
+use crate::operation::{Charge, Dedupe};
+use crate::time::Time;
+
+impl Model {
+    /// Everything a new owner must know, in an order that can be absorbed by an empty model.
+    pub fn snapshot(&self) -> impl Iterator<Item = Fact> + '_ {
+        let limits = self.limits.iter().map(|limit| Fact::LimitImage(Box::new(limit_image(limit))));
+        let groups = self.by_group.values().flat_map(|ix| {
+            let group = &self.groups[ix.at()];
+            std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(
+                std::iter::successors(group.head, |ix| self.entries[ix.at()].next)
+                    .map(|ix| Fact::OperationImage(Box::new(self.operation_image(&self.entries[ix.at()])))),
+            )
+        });
+        let keys = self.keys_by_age.iter().filter_map(|(expires, key)| {
+            let known = self.keys.get(key).filter(|known| known.expires == *expires)?;
+            let dedupe = Dedupe { key: *key, fingerprint: known.fingerprint, expires: known.expires };
+            Some(Fact::KeyImage { seq: known.seq, dedupe })
+        });
+        std::iter::once(Fact::Counters(self.counters)).chain(limits).chain(groups).chain(keys)
+    }
+
+    fn operation_image(&self, entry: &Entry) -> OperationImage {
+        let charges = entry
+            .charges
+            .iter()
+            .map(|(ix, cost)| Charge { limit: Arc::clone(&self.limits[ix.at()].name), cost: *cost });
+        OperationImage {
+            accepted: Accepted {
+                seq: entry.seq,
+                at: entry.at,
+                group: Arc::clone(&self.groups[entry.group.at()].name),
+                kind: Arc::clone(&self.kinds[usize::from(entry.kind)]),
+                charges: charges.collect(),
+                deadline: (entry.deadline != Time::MAX).then_some(entry.deadline),
+                not_before: (entry.not_before != Time::ZERO).then_some(entry.not_before),
+                max_attempts: entry.max_attempts,
+                priority: entry.priority,
+                on_unknown: entry.on_unknown,
+                on_failure: entry.on_failure,
+                dedupe: None,
+                again: true,
+            },
+            attempt: entry.attempt,
+            look_first: entry.look_first,
+            cancel_asked: entry.cancel_asked,
+            fault: entry.fault.as_deref().cloned(),
+        }
+    }
+
+    pub(super) fn restore_limit(&mut self, image: &LimitImage) {
+        let mut limit = Limit::new(Arc::clone(&image.limit), image.shape, image.source, image.at);
+        limit.configured = image.configured;
+        if let Meter::Bucket(bucket) = &mut limit.meter {
+            bucket.frozen_until = image.frozen_until;
+            bucket.granted = image.granted;
+            bucket.throttles = image.throttles;
+            match &mut bucket.budget {
+                Budget::Drip(drip) => {
+                    (drip.level, drip.at, drip.carry) = (image.level, image.at, image.carry)
+                }
+                Budget::Window(window) => {
+                    (window.remaining, window.reset_at, window.known) =
+                        (image.level, image.reset_at, image.known);
+                }
+                Budget::Gate(gate) => gate.at_once = u32::try_from(image.level).unwrap_or(u32::MAX),
+            }
+        }
+        self.add_limit(limit);
+    }
+
+    pub(super) fn restore_group(&mut self, image: &GroupImage) {
+        let ix = self.group_named(&image.group);
+        if image.paused.is_some() || image.held.is_some() {
+            self.stopped.insert(Arc::clone(&image.group));
+        }
+        self.unknown += usize::from(image.held.as_ref().is_some_and(|held| held.unknown));
+        let group = &mut self.groups[ix.at()];
+        group.turn = image.turn;
+        group.not_before = image.not_before;
+        group.paused = image.paused.as_ref().map(|(by, since, reason)| {
+            Box::new(Pause { by: Arc::clone(by), since: *since, reason: Arc::clone(reason) })
+        });
+        group.held = image.held.clone().map(Box::new);
+        group.run = image.running.as_ref().map(|(fence, until, marks)| {
+            Box::new(Run { fence: *fence, until: *until, marks: marks.clone() })
+        });
+        self.restoring = Some(ix);
+    }
+
+    pub(super) fn restore_operation(&mut self, image: &OperationImage) {
+        let Some(group) = self.restoring else { return };
+        let ix = self.insert_entry(&image.accepted, group);
+        let entry = &mut self.entries[ix.at()];
+        entry.attempt = image.attempt;
+        entry.look_first = image.look_first;
+        entry.cancel_asked = image.cancel_asked;
+        entry.fault = image.fault.clone().map(Box::new);
+        self.link(ix);
+        if self.groups[group.at()].head == Some(ix) {
+            self.restore_head(ix);
+            self.unfile(group);
+            let clock = self.counters.clock;
+            self.file(group, clock);
+        }
+    }
+
+    /// A head that runs, or whose outcome is unknown, holds places and watches no deadline.
+    fn restore_head(&mut self, ix: EntryIx) {
+        let entry = &self.entries[ix.at()];
+        let group = &self.groups[entry.group.at()];
+        let unknown = group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq);
+        if group.run.is_some() || unknown {
+            self.deadlines.remove(&(entry.deadline, entry.seq));
+        }
+        if let Some(run) = &group.run {
+            for (limit, _) in &entry.charges {
+                match &mut self.limits[limit.at()].meter {
+                    Meter::Bucket(bucket) => bucket.in_flight += 1,
+                    Meter::Cap(cap) => cap.take(run.fence),
+                }
+            }
+        }
+    }
+}
+
+fn limit_image(limit: &Limit) -> LimitImage {
+    let mut image = LimitImage {
+        limit: Arc::clone(&limit.name),
+        shape: limit.shape(),
+        configured: limit.configured,
+        source: limit.source,
+        level: 0,
+        at: Time::ZERO,
+        carry: 0,
+        reset_at: Time::ZERO,
+        known: false,
+        frozen_until: Time::ZERO,
+        granted: 0,
+        throttles: 0,
+    };
+    if let Meter::Bucket(bucket) = &limit.meter {
+        image.frozen_until = bucket.frozen_until;
+        image.granted = bucket.granted;
+        image.throttles = bucket.throttles;
+        match bucket.budget {
+            Budget::Drip(drip) => (image.level, image.at, image.carry) = (drip.level, drip.at, drip.carry),
+            Budget::Window(w) => {
+                (image.level, image.reset_at, image.known) = (w.remaining, w.reset_at, w.known)
+            }
+            Budget::Gate(gate) => image.level = u64::from(gate.at_once),
+        }
+    }
+    debug_assert!(!matches!((&limit.meter, image.shape), (Meter::Bucket(_), Shape::Cap { .. })));
+    image
+}
+
+fn group_image(group: &Group) -> GroupImage {
+    GroupImage {
+        group: Arc::clone(&group.name),
+        turn: group.turn,
+        not_before: group.not_before,
+        paused: group.paused.as_deref().map(|p| (Arc::clone(&p.by), p.since, Arc::clone(&p.reason))),
+        held: group.held.as_deref().cloned(),
+        running: group.run.as_deref().map(|run| (run.fence, run.until, run.marks.clone())),
+    }
+}

@@ -1,0 +1,247 @@
+//! Who runs now. Work is bounded by what is handed out plus what is woken, each in O(log n).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Model;
+use super::group::{GroupIx, Place};
+use super::limit::{LimitIx, Meter};
+use super::settle::Ended;
+use crate::bucket::Readiness;
+use crate::fact::Fact;
+use crate::fault::{Fault, FaultClass};
+use crate::id::{Fence, Seq};
+use crate::state::EndState;
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+/// An operation that is handed to a worker.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Which.
+    pub seq: Seq,
+    /// Proves the claim.
+    pub fence: Fence,
+    /// Runs out then.
+    pub until: Time,
+    /// Who carries it.
+    pub kind: Arc<str>,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Number of this attempt; the first is 1.
+    pub attempt: u16,
+    /// Whether to look first whether it happened already.
+    pub look_first: bool,
+    /// Its deadline.
+    pub deadline: Option<Time>,
+}
+
+/// What a take gives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Take {
+    /// What runs now.
+    pub claims: Vec<Claim>,
+    /// What ended without running.
+    pub ended: Vec<Ended>,
+    /// When something can change by itself.
+    pub next: Option<Time>,
+}
+
+impl Model {
+    /// Hands out at most `n` operations that may run now, each for `lease`.
+    pub fn take(&mut self, now: Time, n: usize, lease: Duration, chance: u32, facts: &mut Vec<Fact>) -> Take {
+        let now = self.now(now);
+        let mut take = Take::default();
+        self.expire_claims(now, chance, facts, &mut take.ended);
+        self.expire_deadlines(now, facts, &mut take.ended);
+        loop {
+            self.wake(now);
+            while take.claims.len() < n
+                && let Some((_, ix)) = self.ready.first().copied()
+            {
+                self.try_run(ix, now, lease, facts, &mut take);
+            }
+            self.rearm(now);
+            let more = self.wakes.first().is_some_and(|(at, _)| *at <= now);
+            if take.claims.len() >= n || !more {
+                break;
+            }
+        }
+        take.next = self.next_change();
+        take
+    }
+
+    /// When something can change by itself: a claim or a deadline runs out, a sleeper or a limit wakes.
+    #[must_use]
+    pub fn next_change(&self) -> Option<Time> {
+        let running = self.running.first_key_value().map(|((at, _), _)| *at);
+        let asleep = self.asleep.first().map(|(at, _)| *at);
+        let wakes = self.wakes.first().map(|(at, _)| *at);
+        let deadlines = self.deadlines.first().map(|(at, _)| *at);
+        [running, asleep, wakes, deadlines].into_iter().flatten().min()
+    }
+
+    /// Whether a worker could be given something at once.
+    #[must_use]
+    pub fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    fn expire_claims(&mut self, now: Time, chance: u32, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
+        while let Some((&(until, fence), &ix)) = self.running.first_key_value()
+            && until <= now
+        {
+            let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
+            let fault = Fault::new(FaultClass::Transient, "the worker's lease ran out before it answered");
+            let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
+            if let super::Settle::Settled { ended: Some(end), .. } = settle {
+                ended.push(end);
+            }
+        }
+    }
+
+    fn expire_deadlines(&mut self, now: Time, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
+        while let Some((at, seq)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            let Some(entry) = self.entry_of(seq) else { break };
+            let fault = match &entry.fault {
+                Some(last) => {
+                    Fault::new(last.class, format!("its deadline passed; before that: {}", last.message))
+                }
+                None => Fault::new(FaultClass::Transient, "its deadline passed before it could run"),
+            };
+            ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+        }
+    }
+
+    /// Ends an operation that is not running.
+    pub(super) fn end_waiting(
+        &mut self,
+        now: Time,
+        seq: Seq,
+        state: EndState,
+        fault: Option<Fault>,
+        facts: &mut Vec<Fact>,
+    ) -> Ended {
+        let entry = self.entry_of(seq);
+        let attempt = entry.map_or(0, |entry| entry.attempt);
+        let hold = state == EndState::Failed
+            && entry.is_some_and(|entry| entry.on_failure == crate::operation::OnFailure::Hold);
+        self.decide(facts, Fact::Ended { seq, at: now, state, hold });
+        Ended { seq, at: now, state, attempt, fault }
+    }
+
+    /// Makes ready what is due: sleepers, and as many of those that wait for a limit as it can feed.
+    fn wake(&mut self, now: Time) {
+        self.rearm(now);
+        while let Some((at, ix)) = self.asleep.first().copied()
+            && at <= now
+        {
+            self.unfile(ix);
+            self.file(ix, now);
+        }
+        while let Some((at, ix)) = self.wakes.first().copied()
+            && at <= now
+        {
+            self.wakes.remove(&(at, ix));
+            self.limits[ix.at()].wake_at = None;
+            self.feed(ix, now);
+        }
+    }
+
+    /// Moves waiting groups to `ready`, in turn, for as long as the limit would grant them one after the other.
+    fn feed(&mut self, ix: LimitIx, now: Time) {
+        let mut meter = self.limits[ix.at()].meter.clone();
+        while let Some((_, group)) = self.limits[ix.at()].waiting.first().copied() {
+            let cost = self.cost_of(group, ix).unwrap_or(0);
+            let goes = match &mut meter {
+                Meter::Cap(cap) if cap.has_room() => {
+                    cap.at_once -= 1;
+                    true
+                }
+                Meter::Cap(_) => false,
+                Meter::Bucket(bucket) => match bucket.ready(cost, now) {
+                    Readiness::Now => {
+                        bucket.take(cost, now);
+                        true
+                    }
+                    // It can never be granted: let `try_run` end it.
+                    Readiness::Never => true,
+                    Readiness::At(_) | Readiness::AfterAnswer => false,
+                },
+            };
+            if !goes {
+                break;
+            }
+            self.unfile(group);
+            self.file(group, now);
+        }
+        self.stale.push(ix);
+    }
+
+    /// Runs the head of the first ready group, or files the group under what it must wait for.
+    fn try_run(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>, take: &mut Take) {
+        debug_assert_eq!(self.groups[ix.at()].place, Place::Ready);
+        let group = &self.groups[ix.at()];
+        let Some(head) = self.head_of(group) else { return };
+        let (seq, turn) = (head.seq, group.turn);
+        let mut last = (Readiness::Now, None);
+        for (limit, cost) in &head.charges {
+            let meter = &self.limits[limit.at()];
+            let mut when = meter.ready(*cost, now);
+            if when == Readiness::Now && meter.has_earlier(turn) {
+                when = Readiness::AfterAnswer;
+            }
+            if when > last.0 {
+                last = (when, Some(*limit));
+            }
+        }
+        match last {
+            (Readiness::Now, _) => take.claims.push(self.claim(ix, now, lease, facts)),
+            (Readiness::Never, limit) => {
+                let name =
+                    limit.map_or_else(|| "a limit".into(), |limit| Arc::clone(&self.limits[limit.at()].name));
+                let message = format!("it costs more than {name} can ever hold");
+                let fault = Fault::new(FaultClass::Validation, message);
+                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+            }
+            (Readiness::At(at), _) if at >= head.deadline => {
+                let wait = at.since(now).as_millis();
+                let message = format!("its deadline passes before its limits allow it, in {wait} ms");
+                let fault = Fault::new(FaultClass::RateLimited, message);
+                take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
+            }
+            (_, Some(limit)) => {
+                self.unfile(ix);
+                self.file_under(ix, limit);
+            }
+            (_, None) => {}
+        }
+    }
+
+    fn claim(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>) -> Claim {
+        let group = &self.groups[ix.at()];
+        let name = Arc::clone(&group.name);
+        let (fence, until) = (self.counters.next_fence, now.after(lease));
+        let mut claim = Claim {
+            seq: Seq(0),
+            fence,
+            until,
+            kind: Arc::clone(&name),
+            group: name,
+            attempt: 1,
+            look_first: false,
+            deadline: None,
+        };
+        if let Some(head) = self.head_of(group) {
+            claim.seq = head.seq;
+            claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
+            claim.attempt = head.attempt.saturating_add(1);
+            claim.look_first = head.look_first;
+            claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);
+        }
+        self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });
+        claim
+    }
+}

@@ -1,0 +1,236 @@
+//! What can be seen of a partition without changing it: operations that have not ended, groups, limits, counts.
+
+use std::ops::Bound;
+use std::sync::Arc;
+
+use super::group::Place;
+use super::limit::Meter;
+use super::{Entry, Group, Limit, Model};
+use crate::bucket::Budget;
+use crate::fact::{Held, Shape, Source};
+use crate::fault::Fault;
+use crate::id::Seq;
+use crate::state::State;
+use crate::time::Time;
+
+/// An operation that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Active {
+    /// Which.
+    pub seq: Seq,
+    /// When it was accepted.
+    pub at: Time,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Who carries it.
+    pub kind: Arc<str>,
+    /// Where it stands.
+    pub state: State,
+    /// Attempts spent, and the one under way.
+    pub attempt: u16,
+    /// What went wrong last.
+    pub fault: Option<Fault>,
+}
+
+/// How many operations there are in each state. What has ended is counted since the partition began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Behind others, or waiting for a free worker.
+    pub queued: u64,
+    /// Heads that wait for something.
+    pub waiting: u64,
+    /// Under way.
+    pub running: u64,
+    /// Of unknown outcome.
+    pub unknown: u64,
+    /// Ended well.
+    pub succeeded: u64,
+    /// Failed.
+    pub failed: u64,
+    /// Called off.
+    pub canceled: u64,
+    /// Groups with something in them.
+    pub groups: u64,
+    /// Groups that wait for a person.
+    pub stopped: u64,
+}
+
+/// A group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How many operations it has.
+    pub depth: u32,
+    /// The first of them.
+    pub head: Option<Active>,
+    /// Who paused it, when and why.
+    pub paused: Option<(Arc<str>, Time, Arc<str>)>,
+    /// Why it waits for a person.
+    pub held: Option<Held>,
+}
+
+/// A limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitView {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it is.
+    pub shape: Shape,
+    /// Where its figures come from.
+    pub source: Source,
+    /// What is left now: micro-tokens, or places.
+    pub level: u64,
+    /// Calls under way.
+    pub in_flight: u32,
+    /// Groups that wait for it.
+    pub waiting: usize,
+    /// Closed by the upstream until then.
+    pub frozen_until: Option<Time>,
+    /// When it comes back whole, for a window.
+    pub reset_at: Option<Time>,
+}
+
+impl Model {
+    /// An operation that has not ended.
+    #[must_use]
+    pub fn active(&self, seq: Seq) -> Option<Active> {
+        self.entry_of(seq).map(|entry| self.view(entry))
+    }
+
+    /// Operations that have not ended, newest first, with seqs below `before`.
+    pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = Active> + '_ {
+        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_seq.range((Bound::Unbounded, end)).rev().map(|(_, ix)| self.view(&self.entries[ix.at()]))
+    }
+
+    /// The operations of a group, in order.
+    pub fn line(&self, group: &str) -> impl Iterator<Item = Active> + '_ {
+        let head = self.by_group.get(group).and_then(|ix| self.groups[ix.at()].head);
+        std::iter::successors(head, |ix| self.entries[ix.at()].next)
+            .map(|ix| self.view(&self.entries[ix.at()]))
+    }
+
+    /// Counts, kept and not counted.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        let (entries, running) = (self.entries.len() as u64, self.running.len() as u64);
+        let empty = self.stopped.iter().filter(|name| self.depth(name) == 0).count() as u64;
+        let groups = self.groups.len() as u64 - empty;
+        let unknown = self.unknown as u64;
+        let waiting = groups.saturating_sub(running + unknown + self.ready.len() as u64);
+        let [succeeded, failed, canceled] = self.counters.ended;
+        Counts {
+            queued: entries.saturating_sub(running + unknown + waiting),
+            waiting,
+            running,
+            unknown,
+            succeeded,
+            failed,
+            canceled,
+            groups,
+            stopped: self.stopped.len() as u64,
+        }
+    }
+
+    fn depth(&self, name: &str) -> u32 {
+        self.by_group.get(name).map_or(0, |ix| self.groups[ix.at()].depth)
+    }
+
+    /// A group.
+    #[must_use]
+    pub fn group(&self, name: &str) -> Option<GroupView> {
+        self.by_group.get(name).map(|ix| self.group_view(&self.groups[ix.at()]))
+    }
+
+    /// Groups by name, after `after`.
+    pub fn groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.by_group
+            .range::<str, _>((start, Bound::Unbounded))
+            .map(|(_, ix)| self.group_view(&self.groups[ix.at()]))
+    }
+
+    /// Groups that wait for a person, by name, after `after`.
+    pub fn stopped<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.stopped.range::<str, _>((start, Bound::Unbounded)).filter_map(|name| self.group(name))
+    }
+
+    /// All limits, as they stand at `now`.
+    pub fn limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
+        let now = self.now(now);
+        self.limits.iter().map(move |limit| limit_view(limit, now))
+    }
+
+    /// One limit.
+    #[must_use]
+    pub fn limit(&self, name: &str, now: Time) -> Option<LimitView> {
+        let now = self.now(now);
+        self.by_limit.get(name).map(|ix| limit_view(&self.limits[ix.at()], now))
+    }
+
+    pub(super) fn view(&self, entry: &Entry) -> Active {
+        let group = &self.groups[entry.group.at()];
+        let state = state_of(group, entry);
+        Active {
+            seq: entry.seq,
+            at: entry.at,
+            group: Arc::clone(&group.name),
+            kind: Arc::clone(&self.kinds[usize::from(entry.kind)]),
+            state,
+            attempt: entry.attempt + u16::from(state == State::Running),
+            fault: entry.fault.as_deref().cloned(),
+        }
+    }
+
+    fn group_view(&self, group: &Group) -> GroupView {
+        GroupView {
+            name: Arc::clone(&group.name),
+            depth: group.depth,
+            head: self.head_of(group).map(|head| self.view(head)),
+            paused: group.paused.as_deref().map(|p| (Arc::clone(&p.by), p.since, Arc::clone(&p.reason))),
+            held: group.held.as_deref().cloned(),
+        }
+    }
+}
+
+fn state_of(group: &Group, entry: &Entry) -> State {
+    if entry.prev.is_some() {
+        return State::Queued;
+    }
+    if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
+        return State::Unknown;
+    }
+    match group.place {
+        Place::Running => State::Running,
+        Place::Ready => State::Queued,
+        Place::Nowhere | Place::Asleep(_) | Place::Waiting(_) => State::Waiting,
+    }
+}
+
+fn limit_view(limit: &Limit, now: Time) -> LimitView {
+    let (level, in_flight, frozen_until, reset_at) = match &limit.meter {
+        Meter::Cap(cap) => {
+            (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
+        }
+        Meter::Bucket(bucket) => {
+            let (level, reset_at) = match bucket.budget {
+                Budget::Drip(drip) => (drip.refreshed(now).level, Time::ZERO),
+                Budget::Window(window) => (window.refreshed(now).remaining, window.reset_at),
+                Budget::Gate(gate) => (u64::from(gate.at_once), Time::ZERO),
+            };
+            (level, bucket.in_flight, bucket.frozen_until, reset_at)
+        }
+    };
+    LimitView {
+        name: Arc::clone(&limit.name),
+        shape: limit.shape(),
+        source: limit.source,
+        level,
+        in_flight,
+        waiting: limit.waiting.len(),
+        frozen_until: (frozen_until > now).then_some(frozen_until),
+        reset_at: (reset_at > now).then_some(reset_at),
+    }
+}

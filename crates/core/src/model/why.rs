@@ -1,0 +1,139 @@
+//! "Why is this not running, and when will it?" A read of the one thing its group waits for.
+
+use std::sync::Arc;
+
+use super::Model;
+use super::group::Place;
+use super::limit::Meter;
+use crate::bucket::Readiness;
+use crate::fact::{Held, Shape, Source};
+use crate::fault::Fault;
+use crate::id::Seq;
+use crate::time::Time;
+
+/// What an operation waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// For nothing: a worker has it.
+    Running {
+        /// Its claim runs out then, unless it is renewed.
+        until: Time,
+    },
+    /// For a worker with a free slot.
+    Worker,
+    /// For a time: a delay that was asked for, or the next attempt.
+    Time,
+    /// For a bucket.
+    Bucket {
+        /// Which.
+        name: Arc<str>,
+        /// What it is.
+        shape: Shape,
+        /// Where its figures come from.
+        source: Source,
+        /// What is left of it.
+        level: u64,
+        /// What the head needs.
+        cost: u64,
+        /// Whether the upstream closed it.
+        frozen: bool,
+        /// Groups that go first.
+        ahead: usize,
+    },
+    /// For a place to run.
+    Cap {
+        /// Which.
+        name: Arc<str>,
+        /// How many places there are.
+        at_once: u32,
+        /// How many are taken.
+        held: u32,
+        /// Groups that go first.
+        ahead: usize,
+    },
+    /// For the person who paused the group.
+    Paused {
+        /// Who.
+        by: Arc<str>,
+        /// Since when.
+        since: Time,
+        /// Why.
+        reason: Arc<str>,
+    },
+    /// For a person, after a failure or an unknown outcome.
+    Held(Held),
+}
+
+/// Why an operation does not run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Why {
+    /// The operation it is behind, and how many are before it; `None` for a head.
+    pub behind: Option<(Seq, usize)>,
+    /// What its group waits for.
+    pub cause: Cause,
+    /// Until when, as far as that is known.
+    pub until: Option<Time>,
+    /// What went wrong last, with the group's head.
+    pub fault: Option<Fault>,
+}
+
+/// How many places ahead are counted; beyond that "at least".
+const POSITION_COUNTED_MAX: usize = 10_000;
+
+impl Model {
+    /// Why an operation does not run; `None` when it has ended.
+    #[must_use]
+    pub fn why(&self, seq: Seq, now: Time) -> Option<Why> {
+        let now = self.now(now);
+        let entry = self.entry_of(seq)?;
+        let group = &self.groups[entry.group.at()];
+        let head = self.head_of(group)?;
+        let before = std::iter::successors(entry.prev, |ix| self.entries[ix.at()].prev);
+        let behind = (head.seq != seq).then(|| (head.seq, before.take(POSITION_COUNTED_MAX).count()));
+        let fault = head.fault.as_deref().cloned();
+        let (cause, until) = self.cause(entry.group, now)?;
+        Some(Why { behind, cause, until, fault })
+    }
+
+    fn cause(&self, ix: super::GroupIx, now: Time) -> Option<(Cause, Option<Time>)> {
+        let group = &self.groups[ix.at()];
+        if let Some(pause) = &group.paused {
+            let (by, reason) = (Arc::clone(&pause.by), Arc::clone(&pause.reason));
+            return Some((Cause::Paused { by, since: pause.since, reason }, None));
+        }
+        if let Some(held) = &group.held {
+            return Some((Cause::Held(held.as_ref().clone()), None));
+        }
+        Some(match group.place {
+            Place::Running => {
+                let until = group.run.as_ref()?.until;
+                (Cause::Running { until }, Some(until))
+            }
+            Place::Asleep(until) => (Cause::Time, Some(until)),
+            Place::Ready | Place::Nowhere => (Cause::Worker, None),
+            Place::Waiting(limit_ix) => {
+                let limit = &self.limits[limit_ix.at()];
+                let cost = self.cost_of(ix, limit_ix).unwrap_or(0);
+                let ahead = limit.waiting.range(..(group.turn, ix)).count();
+                let until = match limit.ready(cost, now) {
+                    Readiness::At(at) => Some(at),
+                    _ => limit.wake_at,
+                };
+                let name = Arc::clone(&limit.name);
+                let cause = match &limit.meter {
+                    Meter::Cap(cap) => Cause::Cap { name, at_once: cap.at_once, held: cap.held(), ahead },
+                    Meter::Bucket(bucket) => Cause::Bucket {
+                        name,
+                        shape: limit.shape(),
+                        source: limit.source,
+                        level: self.limit(&limit.name, now)?.level,
+                        cost,
+                        frozen: bucket.frozen_until > now,
+                        ahead,
+                    },
+                };
+                (cause, until)
+            }
+        })
+    }
+}

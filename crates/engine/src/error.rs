@@ -1,0 +1,171 @@
+//! What can go wrong for a caller, with a stable code for machines and a sentence for people. Every code has a page
+//! under `docs/errors/`.
+
+use std::fmt;
+
+use tidegate_core::{OperationId, Time};
+
+/// A stable code. Numbers are never used again for something else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Code {
+    /// The request is not what the API takes: malformed JSON, a missing or unknown field.
+    Malformed,
+    /// A field is out of its bounds.
+    Invalid,
+    /// No such upstream is configured.
+    UnknownUpstream,
+    /// Nobody carries operations of this kind.
+    UnknownKind,
+    /// It is larger than may be sent.
+    TooLarge,
+    /// It costs more than a limit can ever hold.
+    TooCostly,
+    /// It names a limit that does not exist.
+    UnknownLimit,
+    /// Under the known limits it cannot start before its deadline.
+    TooLate,
+    /// The key belongs to another request.
+    KeyConflict,
+    /// There is no such operation.
+    NoOperation,
+    /// There is no such group.
+    NoGroup,
+    /// There is no such limit.
+    NoLimit,
+    /// It is not possible in the state things are in.
+    NotNow,
+    /// The cursor was not made by this server.
+    BadCursor,
+    /// No valid token was sent.
+    Unauthorized,
+    /// The token does not allow this.
+    Forbidden,
+    /// The store cannot be written now; nothing was accepted.
+    StoreUnavailable,
+    /// The server is about to stop.
+    Stopping,
+    /// More operations in one batch than may be.
+    BatchTooLong,
+    /// The configuration cannot be used.
+    BadConfig,
+    /// There is no such page or method.
+    NoRoute,
+    /// The data cannot be used: locked by another process, damaged, or of a newer version.
+    StoreRefused,
+    /// Something that must not happen did.
+    Internal,
+}
+
+impl Code {
+    /// All of them, by number.
+    pub const ALL: [Self; 23] = [
+        Self::Malformed,
+        Self::Invalid,
+        Self::UnknownUpstream,
+        Self::UnknownKind,
+        Self::TooLarge,
+        Self::TooCostly,
+        Self::UnknownLimit,
+        Self::TooLate,
+        Self::KeyConflict,
+        Self::NoOperation,
+        Self::NoGroup,
+        Self::NoLimit,
+        Self::NotNow,
+        Self::BadCursor,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::StoreUnavailable,
+        Self::Stopping,
+        Self::BatchTooLong,
+        Self::BadConfig,
+        Self::NoRoute,
+        Self::StoreRefused,
+        Self::Internal,
+    ];
+
+    /// Its number, which is its place in the list.
+    #[must_use]
+    pub const fn number(self) -> u16 {
+        self as u16 + 1
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "TG{:04}", self.number())
+    }
+}
+
+/// A failure that a caller is told of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// For machines.
+    pub code: Code,
+    /// For people. Never a secret, never a body.
+    pub message: String,
+    /// The field that is wrong, as the caller spelled it.
+    pub field: Option<String>,
+    /// The operation it is about.
+    pub operation: Option<OperationId>,
+    /// When it could be done.
+    pub earliest: Option<Time>,
+}
+
+/// An answer of the engine.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A failure.
+    #[must_use]
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), field: None, operation: None, earliest: None }
+    }
+
+    /// About this field.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// About this operation.
+    #[must_use]
+    pub const fn operation(mut self, operation: OperationId) -> Self {
+        self.operation = Some(operation);
+        self
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.code, self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<tidegate_store::Error> for Error {
+    fn from(error: tidegate_store::Error) -> Self {
+        use tidegate_store::Kind;
+        let code = match error.kind() {
+            Kind::Unavailable | Kind::Unsure | Kind::Fenced => Code::StoreUnavailable,
+            Kind::Held | Kind::Unreadable => Code::StoreRefused,
+            Kind::Invalid => Code::Internal,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_their_places() {
+        for (place, code) in Code::ALL.into_iter().enumerate() {
+            assert_eq!(usize::from(code.number()), place + 1, "{code:?}");
+        }
+        assert_eq!(Code::NoLimit.to_string(), "TG0012");
+    }
+}

@@ -1,0 +1,47 @@
+//! What can be set about an engine.
+
+use std::time::Duration;
+
+use tidegate_core::bounds;
+
+/// Settings of an engine. Every one has a default.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// This node's name.
+    pub node: String,
+    /// Calls under way at once.
+    pub workers: usize,
+    /// How long a claim holds without renewal; renewed at a third of it.
+    pub lease: Duration,
+    /// How long a dedupe key is remembered.
+    pub dedupe_window: Duration,
+    /// How long an operation that ended is kept.
+    pub retention: Duration,
+    /// How long a drain waits for calls under way.
+    pub drain: Duration,
+    /// Commands applied in one batch at the most.
+    pub batch_max: usize,
+    /// Commands that may wait for the owner before callers are told to come back later.
+    pub backlog_max: usize,
+    /// Bytes of payloads kept in memory for operations that may run soon.
+    pub payload_cache_bytes: usize,
+    /// Facts after which a snapshot is taken.
+    pub snapshot_after_facts: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            node: "tidegate".into(),
+            workers: 64,
+            lease: bounds::LEASE_TTL_DEFAULT,
+            dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,
+            retention: Duration::from_secs(7 * 24 * 3_600),
+            drain: Duration::from_secs(25),
+            batch_max: 512,
+            backlog_max: 16_384,
+            payload_cache_bytes: 64 * 1024 * 1024,
+            snapshot_after_facts: 2_000_000,
+        }
+    }
+}

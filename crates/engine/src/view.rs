@@ -1,0 +1,82 @@
+//! What can be seen: operations with their results, pages of them, groups, limits, reasons.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tidegate_core::model::{Cause, GroupView};
+use tidegate_core::{Fault, OperationId, State, Time};
+
+/// An operation, ended or not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct View {
+    /// Its id.
+    pub id: OperationId,
+    /// Where it stands.
+    pub state: State,
+    /// Who carries it.
+    pub kind: Arc<str>,
+    /// Its group.
+    pub group: Arc<str>,
+    /// Attempts made, the one under way among them.
+    pub attempt: u16,
+    /// When it was accepted.
+    pub created_at: Time,
+    /// When it ended.
+    pub finished_at: Option<Time>,
+    /// What came back, as its executor encoded it (JSON for the built-in ones). Left out of pages.
+    pub result: Option<Bytes>,
+    /// What went wrong last.
+    pub fault: Option<Fault>,
+    /// The caller's key.
+    pub dedupe_key: Option<Arc<str>>,
+}
+
+/// Which operations to list, newest first.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    /// Only of this group.
+    pub group: Option<Arc<str>>,
+    /// Only in this state.
+    pub state: Option<State>,
+    /// Only of this kind.
+    pub kind: Option<Arc<str>>,
+    /// Only those accepted before this one.
+    pub before: Option<OperationId>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+/// A page of operations.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Newest first.
+    pub operations: Vec<View>,
+    /// Where to go on; `None` when there is no more.
+    pub next: Option<OperationId>,
+}
+
+/// Why an operation does not run, with the sentence that says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reason {
+    /// `running`, `turn`, `worker`, `time`, `bucket`, `lease`, `person`, `nothing` (it has ended).
+    pub waiting_for: &'static str,
+    /// The limit, or the person who paused it.
+    pub name: Option<Arc<str>>,
+    /// Until when, as far as that is known.
+    pub until: Option<Time>,
+    /// The operation it is behind.
+    pub behind: Option<OperationId>,
+    /// One sentence: cause, holder, end.
+    pub because: String,
+    /// The same for machines; `None` when it has ended.
+    pub cause: Option<Cause>,
+}
+
+/// A page of groups.
+#[derive(Clone, Debug, Default)]
+pub struct GroupPage {
+    /// By name, each with what it waits for.
+    pub groups: Vec<(GroupView, Option<Reason>)>,
+    /// Where to go on.
+    pub next: Option<Arc<str>>,
+}

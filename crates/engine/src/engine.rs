@@ -1,173 +1,160 @@
 //! The handle that callers hold. Cheap to clone; every verb goes to the owner or reads the store.
 
+mod open;
+mod orders;
+
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::OperationId;
-use tidegate_core::fact::Shape;
-use tidegate_core::model::{Counts, GroupView, LimitView, Resolution};
-use tidegate_store::Store;
+use tidegate_core::{OperationId, Seq};
+use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
 
-use crate::error::Result;
-use crate::events::Subscription;
+use crate::clock::SteadyClock;
+use crate::error::{Code, Error, Result};
+use crate::events::{Events, Subscription};
 use crate::options::Options;
+use crate::owner::{Accepted, Command, Owner, PARTITION, Reply};
+use crate::prepare::prepare;
 use crate::submission::{Receipt, Submission};
-use crate::view::{Filter, GroupPage, Page, Reason, View};
+use crate::view::View;
 
 /// Who carries which kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 
 /// An engine that owns its partition.
-#[derive(Clone, Debug)]
-pub struct Engine {}
+#[derive(Clone)]
+pub struct Engine {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) clock: SteadyClock,
+    executors: Arc<Executors>,
+    options: Arc<Options>,
+    commands: mpsc::Sender<Command>,
+    events: Arc<Events>,
+    stopped: watch::Receiver<Option<Error>>,
+    give_up: CancellationToken,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine").field("store", &self.store.describe()).finish_non_exhaustive()
+    }
+}
 
 impl Engine {
-    /// Becomes the owner, replays the log, sets the configured limits and starts working.
-    ///
-    /// # Errors
-    /// When the store cannot be owned or read.
-    pub async fn open(
-        _store: Arc<dyn Store>,
-        _options: Options,
-        _executors: Executors,
-        _limits: Vec<(Arc<str>, Shape)>,
-    ) -> Result<Self> {
-        std::future::pending().await
-    }
-
     /// Hands in an operation; answers when its acceptance is durable.
     ///
     /// # Errors
     /// When it is refused, or the store cannot be written.
-    pub async fn submit(&self, _submission: Submission) -> Result<Receipt> {
-        std::future::pending().await
+    pub async fn submit(&self, submission: Submission) -> Result<Receipt> {
+        let mut answers = self.submit_all(vec![submission]).await;
+        answers.pop().unwrap_or_else(|| Err(stopping()))
     }
 
     /// Hands in several; each is answered for itself, in order. The good ones are accepted in one step.
-    pub async fn submit_all(&self, _submissions: Vec<Submission>) -> Vec<Result<Receipt>> {
-        std::future::pending().await
+    pub async fn submit_all(&self, submissions: Vec<Submission>) -> Vec<Result<Receipt>> {
+        let now = self.clock.now();
+        let mut prepared = Vec::with_capacity(submissions.len());
+        let mut answers: Vec<Option<Error>> = Vec::with_capacity(submissions.len());
+        for submission in submissions {
+            match prepare(submission, &self.executors, &self.options, now) {
+                Ok(ready) => {
+                    prepared.push(ready);
+                    answers.push(None);
+                }
+                Err(error) => answers.push(Some(error)),
+            }
+        }
+        let mut decided = self.decide(prepared).await.into_iter();
+        let mut receipts = Vec::with_capacity(answers.len());
+        for refused in answers {
+            receipts.push(match refused {
+                Some(error) => Err(error),
+                None => match decided.next().unwrap_or_else(|| Err(stopping())) {
+                    Ok(accepted) => self.receipt(accepted).await,
+                    Err(error) => Err(error),
+                },
+            });
+        }
+        receipts
+    }
+
+    async fn decide(&self, prepared: Vec<crate::prepare::Prepared>) -> Vec<Result<Accepted>> {
+        let count = prepared.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let (reply, answer) = oneshot::channel();
+        if self.commands.send(Command::Accept(prepared, reply)).await.is_err() {
+            return (0..count).map(|_| Err(self.why_stopped())).collect();
+        }
+        answer.await.unwrap_or_else(|_| (0..count).map(|_| Err(self.why_stopped())).collect())
+    }
+
+    async fn receipt(&self, accepted: Accepted) -> Result<Receipt> {
+        match accepted {
+            Accepted::New(receipt) => Ok(receipt),
+            Accepted::Earlier(seq) => {
+                let view = self.view(seq).await?;
+                Ok(Receipt { id: view.id, state: view.state, deduplicated: true })
+            }
+            Accepted::Conflict(seq) => {
+                let view = self.view(seq).await?;
+                let message = format!("its dedupe_key was used before with another request, by {}", view.id);
+                Err(Error::new(Code::KeyConflict, message).field("dedupe_key").operation(view.id))
+            }
+        }
     }
 
     /// An operation as it stands.
     ///
     /// # Errors
     /// When there is none of that id.
-    pub async fn get(&self, _id: OperationId) -> Result<View> {
-        std::future::pending().await
+    pub async fn get(&self, id: OperationId) -> Result<View> {
+        let missing = || Error::new(Code::NoOperation, format!("there is no operation {id}")).operation(id);
+        if id.partition() != PARTITION {
+            return Err(missing());
+        }
+        match self.view(id.seq()).await {
+            Ok(view) if view.id == id => Ok(view),
+            Ok(_) => Err(missing()),
+            Err(error) if error.code == Code::NoOperation => Err(missing()),
+            Err(error) => Err(error),
+        }
     }
 
     /// An operation when it has ended, or as it stands after `most`.
     ///
     /// # Errors
     /// When there is none of that id.
-    pub async fn wait(&self, _id: OperationId, _most: Duration) -> Result<View> {
-        std::future::pending().await
+    pub async fn wait(&self, id: OperationId, most: Duration) -> Result<View> {
+        let view = self.get(id).await?;
+        if view.state.is_ended() || most.is_zero() {
+            return Ok(view);
+        }
+        let (told, ended) = oneshot::channel();
+        let seq = id.seq();
+        self.ask(move |owner| {
+            if owner.model.active(seq).is_some() {
+                let waiters = owner.waiters.entry(seq).or_default();
+                waiters.retain(|waiter| !waiter.is_closed());
+                waiters.push(told);
+            }
+        })
+        .await?;
+        // Told, given up, or the time is over: look again in every case.
+        let _ = tokio::time::timeout(most, ended).await;
+        self.get(id).await
     }
 
-    /// A page of operations.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn list(&self, _filter: Filter) -> Result<Page> {
-        std::future::pending().await
-    }
-
-    /// Why an operation does not run.
-    ///
-    /// # Errors
-    /// When there is none of that id.
-    pub async fn why(&self, _id: OperationId) -> Result<Reason> {
-        std::future::pending().await
-    }
-
-    /// Calls an operation off; one that runs is told to stop and ends soon after.
-    ///
-    /// # Errors
-    /// When there is none of that id, or it has ended.
-    pub async fn cancel(&self, _id: OperationId) -> Result<View> {
-        std::future::pending().await
-    }
-
-    /// Runs an operation that failed or was called off again, at the end of its group.
-    ///
-    /// # Errors
-    /// When there is none of that id, or it has not failed.
-    pub async fn rerun(&self, _id: OperationId) -> Result<View> {
-        std::future::pending().await
-    }
-
-    /// Says what happened to an operation whose outcome is unknown.
-    ///
-    /// # Errors
-    /// When its outcome is not unknown.
-    pub async fn resolve(&self, _id: OperationId, _resolution: Resolution) -> Result<View> {
-        std::future::pending().await
-    }
-
-    /// Groups by name; only those that wait for a person when `stopped`.
-    ///
-    /// # Errors
-    /// When the engine is stopping.
-    pub async fn groups(&self, _stopped: bool, _after: Option<Arc<str>>, _limit: usize) -> Result<GroupPage> {
-        std::future::pending().await
-    }
-
-    /// A group, what it waits for, and the first of its line.
-    ///
-    /// # Errors
-    /// When nothing is known of it.
-    pub async fn group(&self, _name: &str) -> Result<(GroupView, Option<Reason>, Vec<View>)> {
-        std::future::pending().await
-    }
-
-    /// Stops a group.
-    ///
-    /// # Errors
-    /// When a name is out of bounds.
-    pub async fn pause(&self, _group: &str, _by: &str, _reason: &str) -> Result<GroupView> {
-        std::future::pending().await
-    }
-
-    /// Lets a paused or held group go on.
-    ///
-    /// # Errors
-    /// When it is neither, or an outcome must be resolved first.
-    pub async fn resume(&self, _group: &str) -> Result<()> {
-        std::future::pending().await
-    }
-
-    /// All limits as they stand.
-    ///
-    /// # Errors
-    /// When the engine is stopping.
-    pub async fn limits(&self) -> Result<Vec<LimitView>> {
-        std::future::pending().await
-    }
-
-    /// Sets a limit to other figures.
-    ///
-    /// # Errors
-    /// When there is none of that name, or the figures are out of bounds.
-    pub async fn set_limit(&self, _name: &str, _shape: Shape) -> Result<LimitView> {
-        std::future::pending().await
-    }
-
-    /// Opens a limit that an upstream had closed.
-    ///
-    /// # Errors
-    /// When there is none of that name.
-    pub async fn thaw(&self, _name: &str) -> Result<LimitView> {
-        std::future::pending().await
-    }
-
-    /// How many operations there are in each state.
-    ///
-    /// # Errors
-    /// When the engine is stopping.
-    pub async fn counts(&self) -> Result<Counts> {
-        std::future::pending().await
+    /// Changes from now on, or after the event of this id.
+    #[must_use]
+    pub fn events(&self, after: Option<u64>) -> Subscription {
+        self.events.subscribe(after)
     }
 
     /// Whether it works: the store can be written and the owner answers.
@@ -175,20 +162,61 @@ impl Engine {
     /// # Errors
     /// Says what does not.
     pub async fn health(&self) -> Result<()> {
-        std::future::pending().await
+        self.store.health().await?;
+        self.ask(|_| ()).await
     }
 
-    /// Changes from now on, or after the event of this id.
-    #[must_use]
-    pub fn events(&self, _after: Option<u64>) -> Subscription {
-        crate::events::Events::new(0).subscribe(None)
-    }
-
-    /// Resolves when the engine has stopped by itself because its store failed; the reason is in it.
-    pub async fn stopped(&self) -> crate::error::Error {
-        std::future::pending().await
+    /// Resolves when the engine has stopped; the reason is in it.
+    pub async fn stopped(&self) -> Error {
+        let mut stopped = self.stopped.clone();
+        match stopped.wait_for(Option::is_some).await {
+            Ok(reason) => reason.clone().unwrap_or_else(stopping),
+            Err(_) => stopping(),
+        }
     }
 
     /// Stops taking, lets calls under way finish or gives them back, and gives the partition up.
-    pub async fn drain(&self) {}
+    pub async fn drain(&self) {
+        let (done, mut drained) = oneshot::channel();
+        if self.commands.send(Command::Drain(done)).await.is_err() {
+            return;
+        }
+        if tokio::time::timeout(self.options.drain, &mut drained).await.is_err() {
+            self.give_up.cancel();
+            // Either it is done, or the owner is gone.
+            let _ = drained.await;
+        }
+    }
+
+    /// Asks the owner something; answered once everything that was decided before is durable.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&mut Owner) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let ask = Command::Ask(Box::new(move |owner: &mut Owner| {
+            let value = question(owner);
+            owner.building.replies.push(Reply::Other(Box::new(move |stands| {
+                // The caller may be gone.
+                let _ = reply.send(stands.map(|()| value).map_err(Error::clone));
+            })));
+        }));
+        self.commands.send(ask).await.map_err(|_| self.why_stopped())?;
+        answer.await.unwrap_or_else(|_| Err(self.why_stopped()))
+    }
+
+    fn why_stopped(&self) -> Error {
+        self.stopped.borrow().clone().unwrap_or_else(|| {
+            Error::new(Code::StoreUnavailable, "the store cannot be written now; try again in a moment")
+        })
+    }
+
+    pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::Stored> {
+        let mut found = self.store.read(PARTITION, vec![seq]).await?;
+        found.pop().flatten().ok_or_else(|| Error::new(Code::NoOperation, "there is no such operation"))
+    }
+}
+
+fn stopping() -> Error {
+    Error::new(Code::Stopping, "the engine is stopping")
 }

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tidegate_core::{OperationId, State, Time};
 use tokio::sync::broadcast;
@@ -64,26 +65,53 @@ pub struct Subscription {
     pub live: broadcast::Receiver<Arc<Event>>,
 }
 
+/// For how long events are kept for a listener that left and may come back.
+const REMEMBERED: Duration = Duration::from_secs(300);
+
 #[derive(Debug)]
 pub(crate) struct Events {
-    ring: Mutex<(u64, VecDeque<Arc<Event>>)>,
+    ring: Mutex<Ring>,
     live: broadcast::Sender<Arc<Event>>,
+}
+
+#[derive(Debug)]
+struct Ring {
+    last: u64,
+    kept: VecDeque<Arc<Event>>,
+    heard_until: Time,
 }
 
 impl Events {
     pub(crate) fn new(first: u64) -> Self {
-        Self { ring: Mutex::new((first, VecDeque::new())), live: broadcast::channel(RING_LEN).0 }
+        let ring = Ring { last: first, kept: VecDeque::new(), heard_until: Time::ZERO };
+        Self { ring: Mutex::new(ring), live: broadcast::channel(RING_LEN).0 }
+    }
+
+    /// Whether anybody listens, or did a moment ago.
+    pub(crate) fn is_heard(&self, now: Time) -> bool {
+        let Ok(mut ring) = self.ring.lock() else { return false };
+        if self.live.receiver_count() > 0 {
+            ring.heard_until = now.after(REMEMBERED);
+        }
+        ring.heard_until > now
+    }
+
+    /// Passes over changes that nobody hears of.
+    pub(crate) fn skip(&self, changes: usize) {
+        let Ok(mut ring) = self.ring.lock() else { return };
+        ring.last += changes as u64;
+        ring.kept.clear();
     }
 
     pub(crate) fn publish(&self, at: Time, changes: impl IntoIterator<Item = Change>) {
         let Ok(mut ring) = self.ring.lock() else { return };
         for change in changes {
-            ring.0 += 1;
-            let event = Arc::new(Event { id: ring.0, at, change });
-            if ring.1.len() == RING_LEN {
-                ring.1.pop_front();
+            ring.last += 1;
+            let event = Arc::new(Event { id: ring.last, at, change });
+            if ring.kept.len() == RING_LEN {
+                ring.kept.pop_front();
             }
-            ring.1.push_back(Arc::clone(&event));
+            ring.kept.push_back(Arc::clone(&event));
             // Nobody may be listening.
             let _ = self.live.send(event);
         }
@@ -95,9 +123,10 @@ impl Events {
         };
         let live = self.live.subscribe();
         let Some(after) = after else { return Subscription { missed: Vec::new(), gap: false, live } };
-        let oldest = ring.1.front().map_or(ring.0 + 1, |event| event.id);
-        let gap = after + 1 < oldest || after > ring.0;
-        let missed = if gap { Vec::new() } else { ring.1.iter().filter(|e| e.id > after).cloned().collect() };
+        let oldest = ring.kept.front().map_or(ring.last + 1, |event| event.id);
+        let gap = after + 1 < oldest || after > ring.last;
+        let missed =
+            if gap { Vec::new() } else { ring.kept.iter().filter(|e| e.id > after).cloned().collect() };
         Subscription { missed, gap, live }
     }
 }

@@ -2,10 +2,19 @@
 //! answers; what was claimed is carried and settled. It knows neither which backend keeps the log nor which API is
 //! called.
 
+mod carry;
+mod chance;
+mod clock;
 mod engine;
+mod envelope;
 mod error;
 mod events;
 mod options;
+mod owner;
+mod payloads;
+mod prepare;
+mod query;
+mod reason;
 mod submission;
 mod view;
 

@@ -70,8 +70,15 @@ impl Model {
         Accept::New(seq)
     }
 
-    /// Accepts an operation that has ended once more, at the end of its group; `None` when it has not ended.
-    pub fn reopen(&mut self, now: Time, seq: Seq, draft: Draft, facts: &mut Vec<Fact>) -> Option<Accept> {
+    /// Accepts an operation that has ended once more, at the end of its group; `None` when it has not ended. It keeps
+    /// the time `at` of its first acceptance, which is part of its id.
+    pub fn reopen(
+        &mut self,
+        now: Time,
+        (seq, at): (Seq, Time),
+        draft: Draft,
+        facts: &mut Vec<Fact>,
+    ) -> Option<Accept> {
         if self.by_seq.contains_key(&seq) {
             return None;
         }
@@ -80,7 +87,7 @@ impl Model {
         if let Err(refusal) = self.check_charges(&draft, now) {
             return Some(Accept::Refused(refusal));
         }
-        self.decide(facts, accepted(seq, now, draft, true));
+        self.decide(facts, accepted(seq, at, draft, true));
         Some(Accept::New(seq))
     }
 

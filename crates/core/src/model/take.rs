@@ -43,8 +43,6 @@ pub struct Take {
     pub claims: Vec<Claim>,
     /// What ended without running.
     pub ended: Vec<Ended>,
-    /// When something can change by itself.
-    pub next: Option<Time>,
 }
 
 impl Model {
@@ -55,7 +53,7 @@ impl Model {
         self.expire_claims(now, chance, facts, &mut take.ended);
         self.expire_deadlines(now, facts, &mut take.ended);
         loop {
-            self.wake(now);
+            self.wake(now, n - take.claims.len());
             while take.claims.len() < n
                 && let Some((_, ix)) = self.ready.first().copied()
             {
@@ -67,16 +65,16 @@ impl Model {
                 break;
             }
         }
-        take.next = self.next_change();
         take
     }
 
-    /// When something can change by itself: a claim or a deadline runs out, a sleeper or a limit wakes.
+    /// When something can change by itself: a claim or a deadline runs out, a sleeper wakes, or, for those who
+    /// `can_take`, a limit has something to give.
     #[must_use]
-    pub fn next_change(&self) -> Option<Time> {
+    pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.running.first_key_value().map(|((at, _), _)| *at);
         let asleep = self.asleep.first().map(|(at, _)| *at);
-        let wakes = self.wakes.first().map(|(at, _)| *at);
+        let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
         [running, asleep, wakes, deadlines].into_iter().flatten().min()
     }
@@ -132,8 +130,9 @@ impl Model {
         Ended { seq, at: now, state, attempt, fault }
     }
 
-    /// Makes ready what is due: sleepers, and as many of those that wait for a limit as it can feed.
-    fn wake(&mut self, now: Time) {
+    /// Makes ready what is due: sleepers, and as many of those that wait for a limit as it can feed and as there are
+    /// workers for. More would only go back to wait.
+    fn wake(&mut self, now: Time, workers: usize) {
         self.rearm(now);
         while let Some((at, ix)) = self.asleep.first().copied()
             && at <= now
@@ -143,17 +142,20 @@ impl Model {
         }
         while let Some((at, ix)) = self.wakes.first().copied()
             && at <= now
+            && self.ready.len() < workers
         {
             self.wakes.remove(&(at, ix));
             self.limits[ix.at()].wake_at = None;
-            self.feed(ix, now);
+            self.feed(ix, now, workers);
         }
     }
 
     /// Moves waiting groups to `ready`, in turn, for as long as the limit would grant them one after the other.
-    fn feed(&mut self, ix: LimitIx, now: Time) {
+    fn feed(&mut self, ix: LimitIx, now: Time, workers: usize) {
         let mut meter = self.limits[ix.at()].meter.clone();
-        while let Some((_, group)) = self.limits[ix.at()].waiting.first().copied() {
+        while self.ready.len() < workers
+            && let Some((_, group)) = self.limits[ix.at()].waiting.first().copied()
+        {
             let cost = self.cost_of(group, ix).unwrap_or(0);
             let goes = match &mut meter {
                 Meter::Cap(cap) if cap.has_room() => {

@@ -1,1 +1,135 @@
-//! x
+//! The model's promises, one story each. Random sequences with every invariant after every step are in the contract
+//! crate, which also replays them through a store.
+
+mod control;
+mod groups;
+mod limits;
+mod retries;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Accept, Claim, Model, Settle};
+use crate::fact::{Fact, Shape};
+use crate::fault::{Fault, FaultClass};
+use crate::id::Seq;
+use crate::operation::{Charge, Draft, MICRO};
+use crate::time::Time;
+use crate::verdict::Verdict;
+
+const LEASE: Duration = Duration::from_secs(30);
+
+/// A partition, a clock that is moved by hand, and chance that is always in the middle.
+struct World {
+    model: Model,
+    facts: Vec<Fact>,
+    now: Time,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { model: Model::new(), facts: Vec::new(), now: Time::from_millis(1_000_000) }
+    }
+
+    fn wait_ms(&mut self, ms: u64) {
+        self.now = self.now.after(Duration::from_millis(ms));
+    }
+
+    fn try_accept(&mut self, draft: Draft) -> Accept {
+        let answer = self.model.accept(self.now, draft, &mut self.facts);
+        self.model.check().unwrap();
+        answer
+    }
+
+    fn accept(&mut self, draft: Draft) -> Seq {
+        match self.try_accept(draft) {
+            Accept::New(seq) => seq,
+            other => panic!("not accepted: {other:?}"),
+        }
+    }
+
+    fn take(&mut self, n: usize) -> Vec<Claim> {
+        let take = self.model.take(self.now, n, LEASE, u32::MAX / 2, &mut self.facts);
+        self.model.check().unwrap();
+        if take.claims.len() < n {
+            self.model.check_nothing_waits_in_vain(self.now).unwrap();
+        }
+        take.claims
+    }
+
+    fn take_seqs(&mut self, n: usize) -> Vec<u64> {
+        self.take(n).iter().map(|claim| claim.seq.0).collect()
+    }
+
+    fn settle(&mut self, claim: &Claim, verdict: Verdict) -> Settle {
+        let settle =
+            self.model.settle(self.now, claim.seq, claim.fence, verdict, &[], u32::MAX / 2, &mut self.facts);
+        self.model.check().unwrap();
+        settle
+    }
+
+    fn done(&mut self, claim: &Claim) {
+        assert!(matches!(self.settle(claim, Verdict::Done), Settle::Settled { ended: Some(_), .. }));
+    }
+
+    fn limit(&mut self, name: &str, shape: Shape) {
+        self.model.configure(self.now, &name.into(), shape, &mut self.facts).unwrap();
+    }
+
+    /// What a new owner would make of the log so far.
+    fn replayed(&self) -> Model {
+        let mut model = Model::new();
+        for fact in &self.facts {
+            model.absorb(fact);
+        }
+        model.check().unwrap();
+        model
+    }
+}
+
+impl Drop for World {
+    /// Every story ends with the log saying the same as memory, read from the start or from a snapshot.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        let live: Vec<Fact> = self.model.snapshot().collect();
+        assert_eq!(self.replayed().snapshot().collect::<Vec<_>>(), live);
+        let mut restored = Model::new();
+        for fact in &live {
+            restored.absorb(fact);
+        }
+        restored.check().unwrap();
+        assert_eq!(restored.snapshot().collect::<Vec<_>>(), live);
+    }
+}
+
+fn draft(group: &str) -> Draft {
+    Draft::new(group, "test")
+}
+
+fn charged(group: &str, charges: &[(&str, u64)]) -> Draft {
+    let charges = charges.iter().map(|(limit, tokens)| Charge::tokens(*limit, *tokens)).collect();
+    Draft { charges, ..draft(group) }
+}
+
+fn drip(capacity: u64, refill_per_s: u64) -> Shape {
+    Shape::Drip { capacity: capacity * MICRO, refill_per_s: refill_per_s * MICRO, margin: 0 }
+}
+
+fn transient() -> Fault {
+    Fault::new(FaultClass::Transient, "502 from the upstream")
+}
+
+fn retry() -> Verdict {
+    Verdict::Retry { after: None, fault: transient() }
+}
+
+fn throttled(after_ms: Option<u64>) -> Verdict {
+    let fault = Fault::new(FaultClass::RateLimited, "429 from the upstream");
+    Verdict::Throttled { after: after_ms.map(Duration::from_millis), scope: None, fault }
+}
+
+fn named(name: &str) -> Arc<str> {
+    name.into()
+}

@@ -9,7 +9,7 @@ use super::{Entry, Group, Limit, Model};
 use crate::bucket::Budget;
 use crate::fact::{Held, Shape, Source};
 use crate::fault::Fault;
-use crate::id::Seq;
+use crate::id::{Fence, Seq};
 use crate::state::State;
 use crate::time::Time;
 
@@ -135,6 +135,19 @@ impl Model {
 
     fn depth(&self, name: &str) -> u32 {
         self.by_group.get(name).map_or(0, |ix| self.groups[ix.at()].depth)
+    }
+
+    /// Every claim that has not been settled.
+    #[must_use]
+    pub fn claims(&self) -> Vec<(Seq, Fence)> {
+        let head = |ix: &super::GroupIx| self.head_of(&self.groups[ix.at()]).map(|head| head.seq);
+        self.running.iter().filter_map(|((_, fence), ix)| Some((head(ix)?, *fence))).collect()
+    }
+
+    /// How much a snapshot would say, in facts.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        (self.entries.len() + self.groups.len() + self.limits.len() + self.keys.len()) as u64
     }
 
     /// A group.

@@ -1,0 +1,119 @@
+//! What people do, and what they are told.
+
+use super::*;
+use crate::model::{Cancel, Cause, NotNow, Resolution};
+use crate::operation::OnUnknown;
+use crate::state::{EndState, State};
+
+/// OPS-9: a queued operation that is called off leaves its line at once; one that runs is told.
+#[test]
+fn ops_9_cancel_reaches_queued_and_running() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        world.accept(draft("g"));
+    }
+    let running = world.take(1).pop().unwrap();
+    let queued = world.model.cancel(world.now, Seq(2), &mut world.facts);
+    assert!(matches!(queued, Cancel::Ended(ended) if ended.state == EndState::Canceled));
+    assert_eq!(world.model.cancel(world.now, Seq(1), &mut world.facts), Cancel::Asked(running.fence));
+    assert_eq!(world.model.cancel(world.now, Seq(2), &mut world.facts), Cancel::NotActive);
+    let settle = world.settle(&running, retry());
+    let Settle::Settled { ended: Some(ended), .. } = settle else { panic!("not ended") };
+    assert_eq!(ended.state, EndState::Canceled, "what was called off is not tried again");
+    assert_eq!(world.take_seqs(9), [3]);
+}
+
+/// OPS-9: a paused group finishes what runs and takes nothing more until it is resumed.
+#[test]
+fn ops_9_pause_and_resume() {
+    let mut world = World::new();
+    for _ in 0..2 {
+        world.accept(draft("g"));
+    }
+    let running = world.take(1).pop().unwrap();
+    let (group, by, reason) = (named("g"), named("anna"), named("template fix"));
+    world.model.pause(world.now, &group, &by, &reason, &mut world.facts);
+    world.done(&running);
+    assert!(world.take(9).is_empty());
+    let why = world.model.why(Seq(2), world.now).unwrap();
+    assert!(matches!(why.cause, Cause::Paused { by, .. } if &*by == "anna"));
+    world.model.resume(world.now, &group, &mut world.facts).unwrap();
+    assert_eq!(world.model.resume(world.now, &group, &mut world.facts), Err(NotNow::NotStopped));
+    assert_eq!(world.take_seqs(9), [2]);
+}
+
+/// A group can be paused before anything is in it.
+#[test]
+fn a_pause_can_come_first() {
+    let mut world = World::new();
+    world.model.pause(world.now, &named("g"), &named("anna"), &named(""), &mut world.facts);
+    world.accept(draft("g"));
+    assert!(world.take(9).is_empty());
+    world.model.resume(world.now, &named("g"), &mut world.facts).unwrap();
+    assert_eq!(world.take_seqs(9), [1]);
+    assert_eq!(world.model.resume(world.now, &named("h"), &mut world.facts), Err(NotNow::NotActive));
+}
+
+/// OPS-23: a person says what happened; until then the group waits and cannot simply be resumed.
+#[test]
+fn ops_23_a_person_resolves_what_is_unknown() {
+    for resolution in [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat] {
+        let mut world = World::new();
+        world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft("g") });
+        world.accept(draft("g"));
+        let claim = world.take(1).pop().unwrap();
+        let early = world.model.resolve(world.now, Seq(1), resolution, &mut world.facts);
+        assert_eq!(early, Err(NotNow::NotUnknown));
+        world.settle(&claim, Verdict::Unknown(transient()));
+        assert!(world.take(9).is_empty());
+        let resumed = world.model.resume(world.now, &named("g"), &mut world.facts);
+        assert_eq!(resumed, Err(NotNow::Unresolved(Seq(1))));
+        let ended = world.model.resolve(world.now, Seq(1), resolution, &mut world.facts).unwrap();
+        world.model.check().unwrap();
+        let expected = match resolution {
+            Resolution::Succeeded => (Some(EndState::Succeeded), Seq(2)),
+            Resolution::Failed => (Some(EndState::Failed), Seq(2)),
+            Resolution::Repeat => (None, Seq(1)),
+        };
+        assert_eq!((ended.map(|e| e.state), world.take(9)[0].seq), expected);
+    }
+}
+
+/// OPS-9: what failed runs again at the end of its group, with a fresh budget and its own id.
+#[test]
+fn ops_9_rerun_joins_the_end_of_the_line() {
+    let mut world = World::new();
+    let at = world.now;
+    world.accept(draft("g"));
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, Verdict::Rejected(transient()));
+    world.wait_ms(5_000);
+    world.accept(draft("g"));
+    let again = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
+    assert_eq!(again, Some(Accept::New(Seq(1))));
+    let twice = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
+    assert_eq!(twice, None);
+    assert_eq!(world.model.active(Seq(1)).unwrap().at, at);
+    let first = world.take(9).pop().unwrap();
+    assert_eq!(first.seq, Seq(2));
+    world.done(&first);
+    assert_eq!(world.take(9)[0].attempt, 1);
+}
+
+/// OPS-24: every operation can be asked why it does not run; the answer names the one thing.
+#[test]
+fn ops_24_why_names_the_one_thing() {
+    let mut world = World::new();
+    world.accept(draft("g"));
+    world.accept(draft("g"));
+    assert_eq!(world.model.why(Seq(1), world.now).unwrap().cause, Cause::Worker);
+    let claim = world.take(1).pop().unwrap();
+    let behind = world.model.why(Seq(2), world.now).unwrap();
+    assert_eq!(behind.behind, Some((Seq(1), 1)));
+    assert!(matches!(behind.cause, Cause::Running { .. }));
+    world.settle(&claim, retry());
+    let waiting = world.model.why(Seq(1), world.now).unwrap();
+    assert_eq!((waiting.cause, waiting.fault), (Cause::Time, Some(transient())));
+    assert_eq!(world.model.active(Seq(1)).unwrap().state, State::Waiting);
+    assert_eq!(world.model.why(Seq(9), world.now), None);
+}

@@ -1,0 +1,125 @@
+//! Order inside a group, turns between groups, keys.
+
+use super::*;
+use crate::operation::Dedupe;
+
+/// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next attempt.
+#[test]
+fn ops_4_strictly_one_at_a_time_and_in_order() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        world.accept(draft("guild:1"));
+    }
+    let first = world.take(10);
+    assert_eq!(first.len(), 1);
+    assert!(world.take(10).is_empty());
+    world.settle(&first[0], retry());
+    assert!(world.take(10).is_empty(), "the head waits, and nobody overtakes it");
+    world.wait_ms(499);
+    assert!(world.take(10).is_empty());
+    world.wait_ms(2);
+    let again = world.take(10);
+    assert_eq!((again[0].seq, again[0].attempt), (first[0].seq, 2));
+    world.done(&again[0]);
+    let second = world.take(10);
+    assert_eq!(second[0].seq, Seq(2));
+    world.done(&second[0]);
+    assert_eq!(world.take_seqs(10), [3]);
+}
+
+/// OPS-5: groups take turns, whatever their backlog.
+#[test]
+fn ops_5_a_long_line_does_not_starve_a_short_one() {
+    let mut world = World::new();
+    for _ in 0..50 {
+        world.accept(draft("busy"));
+    }
+    for name in ["a", "b", "c"] {
+        world.accept(draft(name));
+        world.accept(draft(name));
+    }
+    let mut order = Vec::new();
+    for _ in 0..9 {
+        let claim = world.take(1).pop().unwrap();
+        order.push(claim.group.to_string());
+        world.done(&claim);
+    }
+    assert_eq!(order, ["busy", "a", "b", "c", "busy", "a", "b", "c", "busy"]);
+}
+
+/// OPS-9: a higher priority goes earlier, by a head start that ends: nobody starves.
+#[test]
+fn ops_9_priority_is_a_head_start() {
+    let mut world = World::new();
+    for n in 0..2_000 {
+        world.accept(draft(&format!("usual-{n}")));
+    }
+    world.accept(Draft { priority: 1, ..draft("first-class") });
+    let order: Vec<_> = world.take(2_001).into_iter().map(|claim| claim.group).collect();
+    let place = order.iter().position(|group| &**group == "first-class").unwrap();
+    assert_eq!(place, 2_000 - 1_023, "1,024 tickets ahead of where it would have been");
+    world.accept(Draft { priority: 4, ..draft("boss") });
+    world.accept(draft("late"));
+    assert_eq!(&*world.take(1)[0].group, "boss");
+}
+
+/// OPS-7: one key, one operation, within its window; another request under the key is a conflict.
+#[test]
+fn ops_7_a_key_is_one_operation_within_its_window() {
+    let mut world = World::new();
+    let window = Duration::from_secs(60);
+    let keyed = |now: Time, fingerprint| Draft {
+        dedupe: Some(Dedupe { key: 7, fingerprint, expires: now.after(window) }),
+        ..draft("g")
+    };
+    let first = world.accept(keyed(world.now, 1));
+    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first));
+    assert_eq!(world.try_accept(keyed(world.now, 2)), Accept::Conflict(first));
+    let claim = world.take(1).pop().unwrap();
+    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first));
+    world.done(&claim);
+    world.wait_ms(59_999);
+    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first), "its result is still there");
+    world.wait_ms(1);
+    assert!(matches!(world.try_accept(keyed(world.now, 2)), Accept::New(_)));
+}
+
+/// OPS-9: a delayed operation does not start before its time.
+#[test]
+fn ops_9_a_delay_holds_its_group_until_then() {
+    let mut world = World::new();
+    let then = world.now.after(Duration::from_secs(5));
+    world.accept(Draft { not_before: Some(then), ..draft("g") });
+    world.accept(draft("g"));
+    world.accept(draft("other"));
+    assert_eq!(world.take_seqs(9), [3]);
+    world.wait_ms(4_999);
+    assert!(world.take(9).is_empty());
+    assert_eq!(world.model.next_change(true), Some(then));
+    world.wait_ms(1);
+    assert_eq!(world.take_seqs(9), [1]);
+}
+
+/// OPS-27: a hundred thousand groups that wait for one limit cost nothing: a take moves as many as it hands out.
+#[test]
+fn ops_27_waiting_groups_are_left_alone() {
+    let mut world = World::new();
+    world.limit("api", drip(10, 10));
+    for n in 0..20_000 {
+        let answer =
+            world.model.accept(world.now, charged(&format!("g{n}"), &[("api", 1)]), &mut world.facts);
+        assert!(matches!(answer, Accept::New(_)));
+    }
+    let mut out = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims.len();
+    assert_eq!(out, 10);
+    for _ in 0..5 {
+        world.wait_ms(500);
+        let before = world.model.limit("api", world.now).unwrap().waiting;
+        let taken = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims.len();
+        let after = world.model.limit("api", world.now).unwrap().waiting;
+        assert_eq!((taken, before - after), (5, 5), "exactly those that can be fed were woken");
+        out += taken;
+    }
+    assert_eq!(out, 35);
+    world.model.check().unwrap();
+}

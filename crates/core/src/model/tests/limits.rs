@@ -1,0 +1,221 @@
+//! Limits in the queue: all or nothing, turns kept, freezes shared, impossible wishes refused.
+
+use super::*;
+use crate::model::{Cause, Refusal};
+use crate::verdict::Hint;
+
+/// LIM-7: an operation needs all its limits; while one of them is short nothing is taken of the others.
+#[test]
+fn lim_7_all_limits_or_none() {
+    let mut world = World::new();
+    world.limit("route", drip(1, 1));
+    world.limit("global", drip(10, 10));
+    world.accept(charged("a", &[("route", 1), ("global", 1)]));
+    world.accept(charged("b", &[("route", 1), ("global", 1)]));
+    world.accept(charged("c", &[("global", 1)]));
+    assert_eq!(world.take_seqs(9), [1, 3]);
+    assert_eq!(world.model.limit("global", world.now).unwrap().level, 8 * MICRO);
+    world.wait_ms(1_000);
+    assert_eq!(world.take_seqs(9), [2]);
+}
+
+/// LIM-11: what its limit does not allow waits, with no attempt spent and no worker held, for exactly as long.
+#[test]
+fn lim_11_waits_exactly_as_long_as_the_limit_says() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 50));
+    world.accept(charged("shop", &[("points", 80)]));
+    world.accept(charged("shop", &[("points", 60)]));
+    let first = world.take(9).pop().unwrap();
+    world.done(&first);
+    assert!(world.take(9).is_empty());
+    let until = world.now.after(Duration::from_millis(800));
+    assert_eq!(world.model.next_change(true), Some(until));
+    let why = world.model.why(Seq(2), world.now).unwrap();
+    assert_eq!(why.until, Some(until));
+    assert!(
+        matches!(why.cause, Cause::Bucket { cost, level, .. } if cost == 60 * MICRO && level == 20 * MICRO)
+    );
+    world.wait_ms(799);
+    assert!(world.take(9).is_empty());
+    world.wait_ms(1);
+    let second = world.take(9).pop().unwrap();
+    assert_eq!((second.seq, second.attempt), (Seq(2), 1));
+}
+
+/// A large cost is not overtaken for ever by small ones: who comes later waits later.
+#[test]
+fn a_large_cost_is_not_overtaken() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 10));
+    world.accept(charged("first", &[("points", 100)]));
+    world.accept(charged("large", &[("points", 90)]));
+    assert_eq!(world.take_seqs(9), [1]);
+    for n in 0..20 {
+        world.accept(charged(&format!("small-{n}"), &[("points", 1)]));
+        assert!(world.take(9).is_empty(), "the large one is first in line");
+        world.wait_ms(400);
+    }
+    world.wait_ms(1_000);
+    assert_eq!(world.take(9)[0].seq, Seq(2));
+}
+
+/// LIM-12: a 429 stops everybody who shares the limit, not only the one that was told, and not for less than it said.
+#[test]
+fn lim_12_a_429_stops_all_who_share_the_limit() {
+    let mut world = World::new();
+    world.limit("api", drip(10, 10));
+    for group in ["a", "b", "c"] {
+        world.accept(charged(group, &[("api", 1)]));
+    }
+    let told = world.take(1).pop().unwrap();
+    world.settle(&told, throttled(Some(2_000)));
+    assert!(world.take(9).is_empty());
+    world.wait_ms(1_999);
+    assert!(world.take(9).is_empty());
+    world.wait_ms(60);
+    let again = world.take(1).pop().unwrap();
+    assert_eq!(
+        (again.seq, again.attempt),
+        (told.seq, 1),
+        "LIM-20: it runs again first, its attempt unchanged"
+    );
+}
+
+/// LIM-12: without a hint the wait grows with each 429 in a row and ends at a minute.
+#[test]
+fn lim_12_without_a_hint_the_wait_grows() {
+    let mut world = World::new();
+    world.limit("api", Shape::Gate);
+    world.accept(charged("a", &[("api", 1)]));
+    let mut waits = Vec::new();
+    for _ in 0..10 {
+        let claim = world.take(1).pop().unwrap();
+        world.settle(&claim, throttled(None));
+        let until = world.model.limit("api", world.now).unwrap().frozen_until.unwrap();
+        waits.push(until.since(world.now).as_secs_f64());
+        world.now = until;
+    }
+    assert!(waits[0] < 1.0 && waits.windows(2).all(|w| w[1] >= w[0]), "{waits:?}");
+    assert!(waits[9] > 20.0 && waits[9] <= 60.0, "{waits:?}");
+}
+
+/// LIM-13: when a closed gate opens, one goes first, and the others follow in steps.
+#[test]
+fn lim_13_an_opened_gate_is_not_stormed() {
+    let mut world = World::new();
+    world.limit("api", Shape::Gate);
+    for n in 0..100 {
+        world.accept(charged(&format!("g{n}"), &[("api", 1)]));
+    }
+    let first = world.take(1).pop().unwrap();
+    world.settle(&first, throttled(Some(1_000)));
+    world.wait_ms(1_100);
+    let mut sizes = Vec::new();
+    for _ in 0..4 {
+        let wave = world.take(64);
+        sizes.push(wave.len());
+        for claim in &wave {
+            world.done(claim);
+        }
+    }
+    assert_eq!(sizes, [1, 2, 8, 64], "each success doubles what may be under way");
+}
+
+/// LIM-9: a cost that the limit can never hold is refused, and one that no longer fits is ended.
+#[test]
+fn lim_9_more_than_a_limit_can_hold_is_an_error() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 10));
+    let refused = world.try_accept(charged("g", &[("points", 101)]));
+    assert!(matches!(refused, Accept::Refused(Refusal::TooCostly { cost, .. }) if cost == 101 * MICRO));
+    let unknown = world.try_accept(charged("g", &[("nothing", 1)]));
+    assert!(matches!(unknown, Accept::Refused(Refusal::UnknownLimit(_))));
+    world.accept(charged("a", &[("points", 100)]));
+    world.accept(charged("b", &[("points", 100)]));
+    world.take(9);
+    world.model.set_limit(world.now, &named("points"), drip(50, 10), &mut world.facts).unwrap();
+    let take = world.model.take(world.now, 9, LEASE, 0, &mut world.facts);
+    assert_eq!(take.ended.len(), 1);
+    assert_eq!(take.ended[0].fault.as_ref().unwrap().class, FaultClass::Validation);
+}
+
+/// LIM-27: a deadline that the known limits cannot meet is refused at once, with the time at which it could run.
+#[test]
+fn lim_27_a_deadline_that_cannot_be_met_is_refused_with_the_time() {
+    let mut world = World::new();
+    world.limit("points", drip(10, 1));
+    for _ in 0..3 {
+        world.accept(charged("g", &[("points", 5)]));
+    }
+    let deadline = Some(world.now.after(Duration::from_secs(9)));
+    let refused = world.try_accept(Draft { deadline, ..charged("g", &[("points", 5)]) });
+    let earliest = world.now.after(Duration::from_secs(10));
+    assert_eq!(
+        refused,
+        Accept::Refused(Refusal::TooLate { earliest }),
+        "20 points wanted, 10 there, 1 a second"
+    );
+    let deadline = Some(world.now.after(Duration::from_secs(11)));
+    assert!(matches!(world.try_accept(Draft { deadline, ..charged("g", &[("points", 5)]) }), Accept::New(_)));
+}
+
+/// LIM-23: the requested cost is held, the actual one settled, once.
+#[test]
+fn lim_23_reserve_then_settle() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 1));
+    world.accept(charged("g", &[("points", 50)]));
+    let claim = world.take(1).pop().unwrap();
+    assert_eq!(world.model.limit("points", world.now).unwrap().level, 50 * MICRO);
+    let hint = Hint { limit: named("points"), spent: Some(12 * MICRO), ..Hint::default() };
+    let (now, hints) = (world.now, [hint]);
+    for _ in 0..2 {
+        world.model.settle(now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        assert_eq!(world.model.limit("points", now).unwrap().level, 88 * MICRO);
+    }
+}
+
+/// LIM-3: a cap lets so many run at once; a place that is given back wakes the next at once.
+#[test]
+fn lim_3_a_cap_is_not_a_rate() {
+    let mut world = World::new();
+    world.limit("bulk", Shape::Cap { at_once: 1 });
+    world.accept(charged("a", &[("bulk", 1)]));
+    world.accept(charged("b", &[("bulk", 1)]));
+    let first = world.take(9);
+    assert_eq!(first.len(), 1);
+    assert!(matches!(world.model.why(Seq(2), world.now).unwrap().cause, Cause::Cap { held: 1, .. }));
+    world.done(&first[0]);
+    assert_eq!(world.take_seqs(9), [2]);
+}
+
+/// LIM-24: after a restart the buckets stand where the grants in the log left them: no burst.
+#[test]
+fn lim_24_no_burst_after_a_restart() {
+    let mut world = World::new();
+    world.limit("api", drip(5, 1));
+    for n in 0..20 {
+        world.accept(charged(&format!("g{n}"), &[("api", 1)]));
+    }
+    assert_eq!(world.take(99).len(), 5);
+    let mut again = world.replayed();
+    let mut facts = Vec::new();
+    assert!(again.take(world.now, 99, LEASE, 0, &mut facts).claims.is_empty());
+    let later = world.now.after(Duration::from_secs(2));
+    assert_eq!(again.take(later, 99, LEASE, 0, &mut facts).claims.len(), 2);
+}
+
+/// What a person set at run time stands until the configuration itself changes.
+#[test]
+fn configuration_and_operator_do_not_fight() {
+    let mut world = World::new();
+    world.limit("api", drip(5, 1));
+    world.model.set_limit(world.now, &named("api"), drip(7, 1), &mut world.facts).unwrap();
+    let same = world.model.configure(world.now, &named("api"), drip(5, 1), &mut world.facts);
+    assert_eq!(same, Ok(false));
+    assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(7, 1));
+    let changed = world.model.configure(world.now, &named("api"), drip(9, 1), &mut world.facts);
+    assert_eq!(changed, Ok(true));
+    assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(9, 1));
+}

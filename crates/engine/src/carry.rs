@@ -1,0 +1,152 @@
+//! One attempt: the payload is fetched, the executor sends it, what came of it goes back to the owner. A cancel or
+//! the end of a drain reaches it through its token.
+
+use std::sync::Arc;
+
+use tidegate_core::fingerprint::hex;
+use tidegate_core::model::Claim;
+use tidegate_core::{Fault, FaultClass, Hint, OperationId, Verdict};
+use tidegate_store::log::StoredOperation;
+use tidegate_store::{Clock, Store};
+use tidegate_upstream::{Call, Outcome};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::clock::SteadyClock;
+use crate::engine::Executors;
+use crate::envelope::Envelope;
+use crate::owner::PARTITION;
+use crate::payloads::Payloads;
+use crate::prepare::fingerprint;
+
+/// What a worker reports.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub seq: tidegate_core::Seq,
+    pub fence: tidegate_core::Fence,
+    pub verdict: Verdict,
+    pub hints: Vec<Hint>,
+    pub body: bytes::Bytes,
+}
+
+impl Report {
+    /// Of an executor that panicked: what it did is not known.
+    pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
+        let fault = Fault::new(FaultClass::Transient, "the executor broke down while it was under way");
+        Self { seq, fence, verdict: Verdict::Unknown(fault), hints: Vec::new(), body: bytes::Bytes::new() }
+    }
+}
+
+/// What every attempt needs.
+#[derive(Clone)]
+pub(crate) struct Carrier {
+    pub store: Arc<dyn Store>,
+    pub payloads: Arc<Payloads>,
+    pub executors: Arc<Executors>,
+    pub clock: SteadyClock,
+    /// The end of a drain: what is under way is given up.
+    pub give_up: CancellationToken,
+}
+
+impl Carrier {
+    /// Makes one attempt.
+    pub(crate) async fn carry(self, claim: Claim, stop: CancellationToken) -> Report {
+        let started = Instant::now();
+        let (outcome, operation) = match self.fetch(&claim).await {
+            Ok(operation) => (self.send(&claim, &operation, &stop).await, Some(operation)),
+            Err(verdict) => (Outcome::unanswered(verdict), None),
+        };
+        if let Some(operation) = &operation {
+            log_attempt(&claim, operation, &outcome, started);
+        }
+        let Outcome { verdict, hints, body, .. } = outcome;
+        Report { seq: claim.seq, fence: claim.fence, verdict, hints, body }
+    }
+
+    async fn fetch(&self, claim: &Claim) -> Result<StoredOperation, Verdict> {
+        if let Some(operation) = self.payloads.get(claim.seq) {
+            return Ok(operation);
+        }
+        let lost = |message: String| Fault::new(FaultClass::Transient, message);
+        match self.store.read(PARTITION, vec![claim.seq]).await {
+            Ok(mut found) => match found.pop().flatten() {
+                Some(stored) => Ok(stored.operation),
+                None => Err(Verdict::Rejected(lost("its payload is no longer kept".into()))),
+            },
+            Err(error) => {
+                let fault = lost(format!("its payload could not be read: {error}"));
+                Err(Verdict::Retry { after: None, fault })
+            }
+        }
+    }
+
+    async fn send(&self, claim: &Claim, operation: &StoredOperation, stop: &CancellationToken) -> Outcome {
+        let Some(executor) = self.executors.get(&claim.kind) else {
+            let fault =
+                Fault::new(FaultClass::Transient, format!("nobody carries kind {:?} here", claim.kind));
+            return Outcome::unanswered(Verdict::Retry { after: None, fault });
+        };
+        if stop.is_cancelled() {
+            return Outcome::unanswered(Verdict::Canceled { may_have_happened: false });
+        }
+        if self.give_up.is_cancelled() {
+            return Outcome::unanswered(Verdict::GivenBack);
+        }
+        let id = OperationId::new(operation.at, PARTITION, operation.seq).to_string();
+        let call = Call {
+            payload: &operation.payload,
+            attempt: claim.attempt,
+            look_first: claim.look_first,
+            now: self.clock.now(),
+            deadline: claim.deadline,
+            operation: &id,
+        };
+        tokio::select! {
+            outcome = executor.carry(call) => outcome,
+            () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
+            () = self.give_up.cancelled() => {
+                let fault = Fault::new(FaultClass::Transient, "the process stopped before the answer came");
+                Outcome::unanswered(Verdict::Unknown(fault))
+            }
+        }
+    }
+}
+
+/// OPS-22: one line for each attempt, with its traces; never a body, never a secret.
+fn log_attempt(claim: &Claim, operation: &StoredOperation, outcome: &Outcome, started: Instant) {
+    if !tracing::enabled!(target: "tidegate::attempt", tracing::Level::INFO) {
+        return;
+    }
+    let envelope = Envelope::decode(&operation.envelope);
+    let hash = fingerprint(&operation.group, &operation.kind, &operation.payload).to_be_bytes();
+    let (result, fault) = describe(&outcome.verdict);
+    tracing::info!(
+        target: "tidegate::attempt",
+        request_id = envelope.request_id.as_deref(),
+        deployment_id = envelope.deployment_id.as_deref(),
+        operation_id = %OperationId::new(operation.at, PARTITION, operation.seq),
+        group = %operation.group,
+        kind = %operation.kind,
+        key = operation.key.as_deref(),
+        fingerprint = %hex(&hash),
+        attempt = claim.attempt,
+        duration_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
+        status = outcome.status,
+        fault = fault.map(tracing::field::display),
+        result,
+        "attempt"
+    );
+}
+
+/// The stable word for a verdict, and its fault.
+pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>) {
+    match verdict {
+        Verdict::Done => ("done", None),
+        Verdict::Throttled { fault, .. } => ("throttled", Some(fault)),
+        Verdict::Retry { fault, .. } => ("retry", Some(fault)),
+        Verdict::Rejected(fault) => ("rejected", Some(fault)),
+        Verdict::Unknown(fault) => ("unknown", Some(fault)),
+        Verdict::GivenBack => ("given_back", None),
+        Verdict::Canceled { .. } => ("canceled", None),
+    }
+}

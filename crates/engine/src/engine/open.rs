@@ -1,0 +1,177 @@
+//! Opening an engine: own the partition, replay its log, set the configured limits, start the owner and the janitor.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use tidegate_core::fact::Shape;
+use tidegate_store::log::{Ownership, Retention};
+use tidegate_store::{Clock, Store, WallClock};
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+
+use super::{Engine, Executors};
+use crate::carry::Carrier;
+use crate::chance::Chance;
+use crate::clock::SteadyClock;
+use crate::error::{Code, Error, Result};
+use crate::events::Events;
+use crate::options::Options;
+use crate::owner::{Owner, PARTITION, replay};
+use crate::payloads::Payloads;
+
+/// How often what retention no longer keeps is removed.
+const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// Operations removed in one step.
+const SWEEP_MOST: usize = 500;
+/// How far the wall clock may be behind the log before it is worth a word.
+const CLOCK_BEHIND: Duration = Duration::from_secs(1);
+
+impl Engine {
+    /// Becomes the owner, replays the log, sets the configured limits and starts working.
+    ///
+    /// # Errors
+    /// When the store cannot be owned or read, or the options make no sense.
+    pub async fn open(
+        store: Arc<dyn Store>,
+        options: Options,
+        executors: Executors,
+        limits: Vec<(Arc<str>, Shape)>,
+    ) -> Result<Self> {
+        check(&options)?;
+        let started = tokio::time::Instant::now();
+        store.migrate().await?;
+        let ownership = store.own(PARTITION, &options.node, options.lease).await?;
+        let (model, facts_read) = replay(&store).await?;
+        let wall = WallClock.now();
+        if model.clock() > wall.after(CLOCK_BEHIND) {
+            let behind = model.clock().since(wall);
+            tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
+        }
+        let clock = SteadyClock::starting_at(wall.max(model.clock()));
+        let (commands, inbox) = mpsc::channel(options.backlog_max);
+        let (stop, stopped) = watch::channel(None);
+        let engine = Self {
+            store: Arc::clone(&store),
+            clock,
+            executors: Arc::new(executors),
+            options: Arc::new(options),
+            commands,
+            // Ids of events must not start again where a listener has been before.
+            events: Arc::new(Events::new(wall.as_micros())),
+            stopped,
+            give_up: CancellationToken::new(),
+        };
+        let parts = Parts { model, facts_read, ownership, limits, inbox, stop };
+        let mut owner = engine.owner(parts);
+        owner.settle_in();
+        let counts = owner.model.counts();
+        let pending = counts.queued + counts.waiting + counts.unknown;
+        let took = started.elapsed();
+        tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+        tokio::spawn(owner.work());
+        tokio::spawn(sweep(
+            Arc::clone(&store),
+            ownership,
+            engine.options.retention,
+            engine.clock,
+            engine.stopped.clone(),
+        ));
+        Ok(engine)
+    }
+
+    fn owner(&self, parts: Parts) -> Owner {
+        let payloads = Arc::new(Payloads::new(self.options.payload_cache_bytes));
+        let (report, reports) = mpsc::unbounded_channel();
+        let carrier = Carrier {
+            store: Arc::clone(&self.store),
+            payloads: Arc::clone(&payloads),
+            executors: Arc::clone(&self.executors),
+            clock: self.clock,
+            give_up: self.give_up.clone(),
+        };
+        Owner {
+            model: parts.model,
+            building: crate::owner::Building::default(),
+            clock: self.clock,
+            events: Arc::clone(&self.events),
+            waiters: HashMap::new(),
+            running: HashMap::new(),
+            store: Arc::clone(&self.store),
+            ownership: parts.ownership,
+            limits: parts.limits,
+            carrier,
+            payloads,
+            options: self.options.as_ref().clone(),
+            chance: Chance::from_system(),
+            commands: parts.inbox,
+            reports,
+            report,
+            unsettled: Vec::new(),
+            draining: None,
+            abandoned: false,
+            leaving: 0,
+            facts_since_snapshot: parts.facts_read,
+            snapshot_under_way: Arc::new(AtomicBool::new(false)),
+            stopped: parts.stop,
+        }
+    }
+}
+
+/// What an owner starts with.
+struct Parts {
+    model: tidegate_core::Model,
+    facts_read: u64,
+    ownership: Ownership,
+    limits: Vec<(Arc<str>, Shape)>,
+    inbox: mpsc::Receiver<crate::owner::Command>,
+    stop: watch::Sender<Option<Error>>,
+}
+
+fn check(options: &Options) -> Result<()> {
+    let wrong = |message: &str| Err(Error::new(Code::BadConfig, message));
+    if options.workers == 0 || options.batch_max == 0 || options.backlog_max == 0 {
+        return wrong("workers, batch_max and backlog_max must be at least 1");
+    }
+    if options.lease < Duration::from_secs(1) {
+        return wrong("a lease must be at least a second long");
+    }
+    if options.retention < options.dedupe_window {
+        return wrong(
+            "retention must be at least as long as the dedupe window: a key must find its operation",
+        );
+    }
+    Ok(())
+}
+
+/// Removes what retention no longer keeps, a little at a time, until the engine stops.
+async fn sweep(
+    store: Arc<dyn Store>,
+    ownership: Ownership,
+    retention: Duration,
+    clock: SteadyClock,
+    mut stopped: watch::Receiver<Option<Error>>,
+) {
+    loop {
+        tokio::select! {
+            _ = stopped.wait_for(Option::is_some) => return,
+            () = tokio::time::sleep(SWEEP_EVERY) => {}
+        }
+        let mut gone = 0;
+        loop {
+            let what = Retention { ended_before: clock.now().before(retention), most: SWEEP_MOST };
+            match store.sweep(ownership, what).await {
+                Ok(0) => break,
+                Ok(some) => gone += some,
+                Err(error) => {
+                    tracing::warn!(%error, "clean-up stopped; it goes on in a minute");
+                    break;
+                }
+            }
+        }
+        if gone > 0 {
+            tracing::info!(operations = gone, "clean-up removed what is no longer kept");
+        }
+    }
+}

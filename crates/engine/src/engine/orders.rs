@@ -1,0 +1,228 @@
+//! What people order: cancel, rerun, resolve, pause, resume, set limits.
+
+use std::sync::Arc;
+
+use tidegate_core::fact::Shape;
+use tidegate_core::model::{Accept, Cancel, GroupView, LimitRefusal, LimitView, NotNow, Resolution};
+use tidegate_core::{Draft, EndState, OperationId, bounds};
+use tidegate_store::Clock;
+
+use super::Engine;
+use crate::envelope::Envelope;
+use crate::error::{Code, Error, Result};
+use crate::owner::refused;
+use crate::view::View;
+
+impl Engine {
+    /// Calls an operation off; one that runs is told to stop and ends soon after.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it has ended.
+    pub async fn cancel(&self, id: OperationId) -> Result<View> {
+        let view = self.get(id).await?;
+        if view.state.is_ended() {
+            return Err(not_now(&view, "cancel"));
+        }
+        let seq = id.seq();
+        self.ask(move |owner| {
+            let now = owner.clock.now();
+            match owner.model.cancel(now, seq, &mut owner.building.facts) {
+                Cancel::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
+                Cancel::Asked(_) => {
+                    if let Some(running) = owner.running.get(&seq) {
+                        running.stop.cancel();
+                    }
+                }
+                // It ended in the meantime: its view says how.
+                Cancel::NotActive => {}
+            }
+        })
+        .await?;
+        self.get(id).await
+    }
+
+    /// Runs an operation that failed or was called off again, at the end of its group.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it has not failed.
+    pub async fn rerun(&self, id: OperationId) -> Result<View> {
+        let view = self.get(id).await?;
+        let stored = self.stored(id.seq()).await?;
+        if !stored.result.as_ref().is_some_and(|result| result.state != EndState::Succeeded)
+            || !view.state.is_ended()
+        {
+            return Err(not_now(&view, "rerun"));
+        }
+        let draft = self.draft_again(&stored.operation)?;
+        let (seq, at) = (id.seq(), stored.operation.at);
+        let accepted = self
+            .ask(move |owner| {
+                let now = owner.clock.now();
+                let accept = owner.model.reopen(now, (seq, at), draft, &mut owner.building.facts)?;
+                match accept {
+                    Accept::Refused(refusal) => Some(Err(refused(refusal, now))),
+                    _ => {
+                        owner.building.reopened.push(seq);
+                        Some(Ok(()))
+                    }
+                }
+            })
+            .await?;
+        match accepted {
+            Some(Err(error)) => Err(error),
+            // Somebody else did it a moment before.
+            None | Some(Ok(())) => self.get(id).await,
+        }
+    }
+
+    fn draft_again(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
+        let envelope = Envelope::decode(&operation.envelope);
+        let executor = self.executors.get(&operation.kind).ok_or_else(|| {
+            Error::new(Code::UnknownKind, format!("nobody carries kind {:?} here", operation.kind))
+        })?;
+        let checked = executor
+            .check(&operation.payload, &envelope.cost)
+            .map_err(|refusal| Error::new(Code::Invalid, refusal.message).field(refusal.field))?;
+        Ok(Draft {
+            charges: checked.charges,
+            max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+            priority: envelope.priority,
+            on_unknown: envelope.on_unknown().unwrap_or(checked.on_unknown),
+            on_failure: envelope.on_failure(),
+            ..Draft::new(Arc::clone(&operation.group), Arc::clone(&operation.kind))
+        })
+    }
+
+    /// Says what happened to an operation whose outcome is unknown.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown.
+    pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<View> {
+        let view = self.get(id).await?;
+        let seq = id.seq();
+        let resolved = self
+            .ask(move |owner| {
+                let now = owner.clock.now();
+                let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts)?;
+                if let Some(ended) = ended {
+                    owner.building.end(ended, bytes::Bytes::new());
+                }
+                Ok::<(), NotNow>(())
+            })
+            .await?;
+        match resolved {
+            Ok(()) => self.get(id).await,
+            Err(_) => Err(not_now(&view, "resolve")),
+        }
+    }
+
+    /// Stops a group.
+    ///
+    /// # Errors
+    /// When a name is out of bounds.
+    pub async fn pause(&self, group: &str, by: &str, reason: &str) -> Result<GroupView> {
+        for (field, text, most) in [
+            ("group", group, bounds::GROUP_LEN_MAX),
+            ("by", by, bounds::NOTE_LEN_MAX),
+            ("reason", reason, bounds::NOTE_LEN_MAX),
+        ] {
+            if text.len() > most || (field != "reason" && text.is_empty()) {
+                let least = usize::from(field != "reason");
+                let message = format!("{field} must be {least} to {most} bytes long");
+                return Err(Error::new(Code::Invalid, message).field(field));
+            }
+        }
+        let (group, by, reason): (Arc<str>, Arc<str>, Arc<str>) = (group.into(), by.into(), reason.into());
+        let view = self.ask(move |owner| {
+            let now = owner.clock.now();
+            owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
+            owner.model.group(&group)
+        });
+        view.await?.ok_or_else(|| Error::new(Code::Internal, "the group was paused and is not there"))
+    }
+
+    /// Lets a paused or held group go on.
+    ///
+    /// # Errors
+    /// When it is neither, or an outcome must be resolved first.
+    pub async fn resume(&self, group: &str) -> Result<()> {
+        let name: Arc<str> = group.into();
+        let resumed = self.ask(move |owner| {
+            let now = owner.clock.now();
+            let resumed = owner.model.resume(now, &name, &mut owner.building.facts);
+            resumed.map_err(|refusal| {
+                let unresolved = match refusal {
+                    NotNow::Unresolved(seq) => owner.model.active(seq).map(|a| owner.id_of(seq, a.at)),
+                    _ => None,
+                };
+                (refusal, unresolved)
+            })
+        });
+        match resumed.await? {
+            Ok(()) => Ok(()),
+            Err((NotNow::Unresolved(_), Some(id))) => {
+                let message = format!("the outcome of {id} is unknown: resolve it first");
+                Err(Error::new(Code::NotNow, message).operation(id))
+            }
+            Err((NotNow::NotActive, _)) => {
+                Err(Error::new(Code::NoGroup, format!("there is no group {group:?}")))
+            }
+            Err(_) => Err(Error::new(Code::NotNow, format!("group {group:?} is neither paused nor held"))),
+        }
+    }
+
+    /// Sets a limit to other figures.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the figures are out of bounds.
+    pub async fn set_limit(&self, name: &str, shape: Shape) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let set = self.ask(move |owner| {
+            let now = owner.clock.now();
+            owner.model.set_limit(now, &limit, shape, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        set.await?.map_err(|refusal| limit_refused(refusal, name))
+    }
+
+    /// Opens a limit that an upstream had closed.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn thaw(&self, name: &str) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let thawed = self.ask(move |owner| {
+            let now = owner.clock.now();
+            owner.model.thaw(now, &limit, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        thawed.await?.map_err(|refusal| limit_refused(refusal, name))
+    }
+}
+
+fn not_now(view: &View, verb: &str) -> Error {
+    let hint = match verb {
+        "cancel" => "only what has not ended can be called off",
+        "rerun" => "only what failed or was called off can run again",
+        _ => "only an unknown outcome can be resolved",
+    };
+    Error::new(Code::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
+}
+
+fn limit_refused(refusal: LimitRefusal, name: &str) -> Error {
+    match refusal {
+        LimitRefusal::Unknown => Error::new(Code::NoLimit, format!("there is no limit {name:?}")),
+        LimitRefusal::OtherKind => {
+            let message = format!(
+                "{name:?} is of another kind: give at_once for a cap, capacity and refill_per_s for a bucket"
+            );
+            Error::new(Code::NotNow, message)
+        }
+        LimitRefusal::TooMany => Error::new(Code::Invalid, "there are too many limits already"),
+        LimitRefusal::OutOfBounds => {
+            let most = bounds::TOKENS_MAX;
+            let message = format!("capacity, refill_per_s and at_once must be above 0 and at most {most}");
+            Error::new(Code::Invalid, message).field("capacity")
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! What an operation needs beside its payload when it is taken up again: how it was asked for, and its traces.
+//! Kept beside the payload; empty when everything was left at its default.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_core::{OnFailure, OnUnknown};
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Envelope {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub cost: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_attempts: Option<u16>,
+    #[serde(skip_serializing_if = "is_zero")]
+    pub priority: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_unknown: Option<Word>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<Word>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment_id: Option<Arc<str>>,
+}
+
+/// The rules, as words that stay readable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Word {
+    Repeat,
+    Reconcile,
+    Ask,
+    Skip,
+    Hold,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+const fn is_zero(number: &u8) -> bool {
+    *number == 0
+}
+
+impl Envelope {
+    pub(crate) fn encode(&self) -> Bytes {
+        if *self == Self::default() {
+            return Bytes::new();
+        }
+        serde_json::to_vec(self).map(Bytes::from).unwrap_or_default()
+    }
+
+    /// Reads an envelope; one that cannot be read is taken for an empty one, because the payload still stands.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        if bytes.is_empty() { Self::default() } else { serde_json::from_slice(bytes).unwrap_or_default() }
+    }
+
+    pub(crate) fn on_unknown(&self) -> Option<OnUnknown> {
+        match self.on_unknown? {
+            Word::Repeat => Some(OnUnknown::Repeat),
+            Word::Reconcile => Some(OnUnknown::Reconcile),
+            Word::Ask => Some(OnUnknown::Ask),
+            Word::Skip | Word::Hold => None,
+        }
+    }
+
+    pub(crate) fn on_failure(&self) -> OnFailure {
+        if self.on_failure == Some(Word::Hold) { OnFailure::Hold } else { OnFailure::Skip }
+    }
+}
+
+impl From<OnUnknown> for Word {
+    fn from(rule: OnUnknown) -> Self {
+        match rule {
+            OnUnknown::Repeat => Self::Repeat,
+            OnUnknown::Reconcile => Self::Reconcile,
+            OnUnknown::Ask => Self::Ask,
+        }
+    }
+}
+
+impl From<OnFailure> for Word {
+    fn from(rule: OnFailure) -> Self {
+        match rule {
+            OnFailure::Skip => Self::Skip,
+            OnFailure::Hold => Self::Hold,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_said_reads_back_and_defaults_cost_nothing() {
+        assert!(Envelope::default().encode().is_empty());
+        let said = Envelope {
+            on_unknown: Some(OnUnknown::Repeat.into()),
+            on_failure: Some(OnFailure::Hold.into()),
+            request_id: Some("r-1".into()),
+            cost: BTreeMap::from([("points".to_owned(), 52)]),
+            ..Envelope::default()
+        };
+        assert_eq!(Envelope::decode(&said.encode()), said);
+        assert_eq!(said.on_unknown(), Some(OnUnknown::Repeat));
+        assert_eq!(said.on_failure(), OnFailure::Hold);
+        assert_eq!(Envelope::decode(b"not json"), Envelope::default());
+    }
+}

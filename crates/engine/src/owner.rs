@@ -1,0 +1,98 @@
+//! The owner of a partition: collects commands, applies them to the model, appends what was decided, and only then
+//! answers and lets calls leave. One task; while a batch is being written the next one is applied. When an append
+//! fails, what is in memory is dropped and the log is read again: memory and log are never apart.
+
+mod apply;
+mod batch;
+mod finish;
+mod recover;
+mod run;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use tidegate_core::fact::Shape;
+use tidegate_core::id::Partition;
+use tidegate_core::{Fence, Model, Seq};
+use tidegate_store::Store;
+use tidegate_store::log::Ownership;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use apply::{refused, tokens};
+pub(crate) use batch::Building;
+pub(crate) use batch::Reply;
+pub(crate) use recover::replay;
+
+use crate::carry::{Carrier, Report};
+use crate::chance::Chance;
+use crate::clock::SteadyClock;
+use crate::error::{Error, Result};
+use crate::events::Events;
+use crate::options::Options;
+use crate::payloads::Payloads;
+use crate::prepare::Prepared;
+use crate::submission::Receipt;
+
+/// An embedded engine has one partition.
+pub(crate) const PARTITION: Partition = 0;
+
+/// What one acceptance gets: a receipt, or that an earlier operation answers it.
+#[derive(Clone, Debug)]
+pub(crate) enum Accepted {
+    New(Receipt),
+    Earlier(Seq),
+    Conflict(Seq),
+}
+
+/// Answers to one command's submissions, in order.
+pub(crate) type AcceptReply = oneshot::Sender<Vec<Result<Accepted>>>;
+
+/// What the owner is asked to do.
+pub(crate) enum Command {
+    /// Accept these, each for itself.
+    Accept(Vec<Prepared>, AcceptReply),
+    /// An attempt has ended.
+    Settle(Report),
+    /// Anything else: reads and people's orders. Refused orders are dropped, which the caller notices.
+    Ask(Box<dyn FnOnce(&mut Owner) + Send>),
+    /// Take no more; answered when nothing runs.
+    Drain(oneshot::Sender<()>),
+}
+
+/// A call under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub fence: Fence,
+    pub stop: CancellationToken,
+}
+
+/// The owner's state. Everything but `model` and `building` outlives a recovery.
+pub(crate) struct Owner {
+    pub(crate) model: Model,
+    pub(crate) building: Building,
+    pub(crate) clock: SteadyClock,
+    pub(crate) events: Arc<Events>,
+    pub(crate) waiters: HashMap<Seq, Vec<oneshot::Sender<()>>>,
+    pub(crate) running: HashMap<Seq, Running>,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) ownership: Ownership,
+    pub(crate) limits: Vec<(Arc<str>, Shape)>,
+    pub(crate) carrier: Carrier,
+    pub(crate) payloads: Arc<Payloads>,
+    pub(crate) options: Options,
+    pub(crate) chance: Chance,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
+    pub(crate) report: mpsc::UnboundedSender<Report>,
+    /// Reports that a failed append took down with it.
+    pub(crate) unsettled: Vec<Report>,
+    pub(crate) draining: Option<oneshot::Sender<()>>,
+    /// Whether every handle is gone.
+    pub(crate) abandoned: bool,
+    /// Claims in the batch that is being written.
+    pub(crate) leaving: usize,
+    pub(crate) facts_since_snapshot: u64,
+    pub(crate) snapshot_under_way: Arc<std::sync::atomic::AtomicBool>,
+    pub(crate) stopped: watch::Sender<Option<Error>>,
+}

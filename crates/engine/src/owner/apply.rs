@@ -1,0 +1,129 @@
+//! Applying one command to the model.
+
+use tidegate_core::model::{Accept, Refusal, Settle};
+use tidegate_core::operation::MICRO;
+use tidegate_core::{OperationId, State, Time};
+use tidegate_store::Clock;
+use tidegate_store::log::StoredOperation;
+
+use super::{Accepted, Command, Owner, PARTITION, Reply};
+use crate::carry::Report;
+use crate::error::{Code, Error, Result};
+use crate::prepare::Prepared;
+use crate::submission::Receipt;
+
+impl Owner {
+    pub(super) fn apply(&mut self, command: Command) {
+        self.building.commands += 1;
+        match command {
+            Command::Accept(prepared, reply) => {
+                let now = self.clock.now();
+                let answers = prepared.into_iter().map(|one| self.accept(now, one)).collect();
+                self.building.replies.push(Reply::Accept(reply, answers));
+            }
+            Command::Settle(report) => self.settle(report),
+            Command::Ask(ask) => ask(self),
+            Command::Drain(done) => self.draining = Some(done),
+        }
+    }
+
+    fn accept(&mut self, now: Time, prepared: Prepared) -> Result<Accepted> {
+        let Prepared { draft, key, envelope, payload } = prepared;
+        let (group, kind) = (draft.group.clone(), draft.kind.clone());
+        match self.model.accept(now, draft, &mut self.building.facts) {
+            Accept::New(seq) => {
+                let at = self.model.clock();
+                let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
+                self.payloads.keep(&stored);
+                self.building.operations.push(stored);
+                let id = OperationId::new(at, PARTITION, seq);
+                Ok(Accepted::New(Receipt { id, state: State::Queued, deduplicated: false }))
+            }
+            Accept::Duplicate(seq) => Ok(Accepted::Earlier(seq)),
+            Accept::Conflict(seq) => Ok(Accepted::Conflict(seq)),
+            Accept::Refused(refusal) => Err(refused(refusal, now)),
+        }
+    }
+
+    pub(super) fn settle(&mut self, report: Report) {
+        self.running.remove(&report.seq);
+        let now = self.clock.now();
+        let chance = self.chance.next();
+        let (verdict, hints) = (report.verdict.clone(), &report.hints);
+        let settle = self.model.settle(
+            now,
+            report.seq,
+            report.fence,
+            verdict,
+            hints,
+            chance,
+            &mut self.building.facts,
+        );
+        if let Settle::Settled { ended: Some(ended), .. } = settle {
+            self.building.end(ended, report.body.clone());
+        }
+        self.building.reports.push(report);
+    }
+
+    /// Hands free slots what may run now.
+    pub(super) fn take(&mut self) {
+        let n = self.free_slots();
+        let now = self.clock.now();
+        let chance = self.chance.next();
+        let take = self.model.take(now, n, self.options.lease, chance, &mut self.building.facts);
+        self.building.claims.extend(take.claims);
+        for ended in take.ended {
+            self.building.end(ended, bytes::Bytes::new());
+        }
+    }
+
+    /// How many more calls may be under way.
+    pub(super) fn free_slots(&self) -> usize {
+        if self.draining.is_some() {
+            return 0;
+        }
+        self.options.workers.saturating_sub(self.running.len() + self.building.claims.len() + self.leaving)
+    }
+
+    /// Keeps the claims of calls that are still under way.
+    pub(super) fn renew_claims(&mut self) {
+        let until = self.clock.now().after(self.options.lease);
+        for (seq, running) in &self.running {
+            self.model.renew(*seq, running.fence, until, &mut self.building.facts);
+        }
+    }
+}
+
+/// Why a draft was refused, as a caller is told.
+pub(crate) fn refused(refusal: Refusal, now: Time) -> Error {
+    match refusal {
+        Refusal::Invalid(invalid) => {
+            Error::new(Code::Invalid, format!("{} {}", invalid.field, invalid.problem)).field(invalid.field)
+        }
+        Refusal::UnknownLimit(limit) => {
+            Error::new(Code::UnknownLimit, format!("there is no limit {limit:?}")).field("cost")
+        }
+        Refusal::ChargedTwice(limit) => {
+            Error::new(Code::Invalid, format!("limit {limit:?} is charged twice")).field("cost")
+        }
+        Refusal::TooCostly { limit, cost, capacity } => {
+            let (cost, capacity) = (tokens(cost), tokens(capacity));
+            let message =
+                format!("it costs {cost} of limit {limit:?}, which never holds more than {capacity}");
+            Error::new(Code::TooCostly, message).field("cost")
+        }
+        Refusal::TooLate { earliest } => {
+            let wait = tidegate_core::time::millis_up(earliest.since(now));
+            let message =
+                format!("it cannot start before its deadline: the known limits allow it in {wait} ms");
+            let error = Error::new(Code::TooLate, message).field("deadline_ms");
+            Error { earliest: Some(earliest), ..error }
+        }
+    }
+}
+
+/// Micro-tokens as people read them.
+pub(crate) fn tokens(micro: u64) -> String {
+    let (whole, rest) = (micro / MICRO, micro % MICRO);
+    if rest == 0 { whole.to_string() } else { format!("{:.3}", micro as f64 / MICRO as f64) }
+}

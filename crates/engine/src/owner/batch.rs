@@ -1,0 +1,80 @@
+//! A batch while it is being put together: what was decided, what must be answered and what leaves once it is
+//! durable.
+
+use tidegate_core::Fact;
+use tidegate_core::model::{Claim, Ended};
+use tidegate_store::log::{Batch, StoredOperation, StoredResult};
+
+use super::{AcceptReply, Accepted};
+use crate::carry::Report;
+use crate::error::{Error, Result};
+
+/// An answer that is given when the batch is durable.
+pub(crate) enum Reply {
+    /// To submissions.
+    Accept(AcceptReply, Vec<Result<Accepted>>),
+    /// To anything else: told whether the batch stands.
+    Other(Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>),
+}
+
+#[derive(Default)]
+pub(crate) struct Building {
+    pub facts: Vec<Fact>,
+    pub operations: Vec<StoredOperation>,
+    pub results: Vec<StoredResult>,
+    pub reopened: Vec<tidegate_core::Seq>,
+    pub replies: Vec<Reply>,
+    pub claims: Vec<Claim>,
+    pub ended: Vec<Ended>,
+    /// Reports in this batch, kept until it is durable: a call that was made is not forgotten.
+    pub reports: Vec<Report>,
+    pub commands: usize,
+}
+
+/// A batch that is being written.
+pub(crate) struct Sealed {
+    pub replies: Vec<Reply>,
+    pub claims: Vec<Claim>,
+    pub ended: Vec<Ended>,
+    pub reports: Vec<Report>,
+    pub facts: Vec<Fact>,
+    pub snapshot: Option<Vec<bytes::Bytes>>,
+}
+
+impl Building {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.commands == 0 && self.facts.is_empty()
+    }
+
+    /// Splits it into what is written and what waits for that.
+    pub(crate) fn seal(self) -> (Batch, Sealed) {
+        let batch = Batch {
+            facts: self.facts.clone(),
+            operations: self.operations,
+            results: self.results,
+            reopened: self.reopened,
+        };
+        let sealed = Sealed {
+            replies: self.replies,
+            claims: self.claims,
+            ended: self.ended,
+            reports: self.reports,
+            facts: self.facts,
+            snapshot: None,
+        };
+        (batch, sealed)
+    }
+
+    /// Keeps how an operation ended, with what came back.
+    pub(crate) fn end(&mut self, ended: Ended, body: bytes::Bytes) {
+        self.results.push(StoredResult {
+            seq: ended.seq,
+            at: ended.at,
+            state: ended.state,
+            attempt: ended.attempt,
+            fault: ended.fault.clone(),
+            body,
+        });
+        self.ended.push(ended);
+    }
+}

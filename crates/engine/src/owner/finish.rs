@@ -1,0 +1,133 @@
+//! What happens once a batch is durable: callers are answered, calls leave, those who listen hear of it.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use futures_util::FutureExt;
+use tidegate_core::fact::After;
+use tidegate_core::model::Claim;
+use tidegate_core::{Fact, OperationId, Seq, State, Time};
+use tidegate_store::Clock;
+use tidegate_store::log::Lsn;
+use tokio_util::sync::CancellationToken;
+
+use super::batch::Sealed;
+use super::{Owner, PARTITION, Reply, Running};
+use crate::events::Change;
+
+impl Owner {
+    pub(super) fn finish(&mut self, mut sealed: Sealed, lsn: Lsn) {
+        if let Some(parts) = sealed.snapshot.take() {
+            self.store_snapshot(lsn, parts);
+        }
+        self.leaving = 0;
+        for claim in std::mem::take(&mut sealed.claims) {
+            self.dispatch(claim);
+        }
+        if self.events.is_heard(self.clock.now()) {
+            let changes = sealed.facts.iter().filter_map(|fact| self.change(fact));
+            self.events.publish(self.clock.now(), changes);
+        } else {
+            self.events.skip(sealed.facts.len());
+        }
+        count(&sealed);
+        self.answer(sealed);
+    }
+
+    /// Answers a batch that stands.
+    pub(super) fn answer(&mut self, sealed: Sealed) {
+        for ended in &sealed.ended {
+            self.payloads.forget(ended.seq);
+            for waiter in self.waiters.remove(&ended.seq).into_iter().flatten() {
+                // The waiter may have given up.
+                let _ = waiter.send(());
+            }
+        }
+        for reply in sealed.replies {
+            match reply {
+                Reply::Accept(reply, answers) => {
+                    // The caller may be gone; what was accepted stays accepted.
+                    let _ = reply.send(answers);
+                }
+                Reply::Other(answer) => answer(Ok(())),
+            }
+        }
+    }
+
+    /// Lets a call leave: its claim is durable.
+    fn dispatch(&mut self, claim: Claim) {
+        let stop = CancellationToken::new();
+        self.running.insert(claim.seq, Running { fence: claim.fence, stop: stop.clone() });
+        let (carrier, report) = (self.carrier.clone(), self.report.clone());
+        tokio::spawn(async move {
+            let (seq, fence) = (claim.seq, claim.fence);
+            // A panic in an executor is an attempt whose outcome is not known; the owner must hear of it.
+            let attempt = AssertUnwindSafe(carrier.carry(claim, stop)).catch_unwind();
+            let done = attempt.await.unwrap_or_else(|_| crate::carry::Report::panicked(seq, fence));
+            // The owner may have stopped.
+            let _ = report.send(done);
+        });
+    }
+
+    fn store_snapshot(&self, lsn: Lsn, parts: Vec<bytes::Bytes>) {
+        let (store, ownership) = (Arc::clone(&self.store), self.ownership);
+        let under_way = Arc::clone(&self.snapshot_under_way);
+        tokio::spawn(async move {
+            let bytes: usize = parts.iter().map(bytes::Bytes::len).sum();
+            match store.snapshot(ownership, lsn, parts).await {
+                Ok(()) => tracing::debug!(lsn = lsn.0, bytes, "snapshot stored"),
+                Err(error) => tracing::warn!(%error, "a snapshot was not stored; the log stays as it is"),
+            }
+            under_way.store(false, Ordering::Release);
+        });
+    }
+
+    fn change(&self, fact: &Fact) -> Option<Change> {
+        let operation = |seq: Seq, state: Option<State>| {
+            let active = self.model.active(seq);
+            let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
+            let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
+                let kept = self.payloads.get(seq)?;
+                Some((kept.at, kept.group, kept.kind, 1))
+            });
+            let (at, group, kind, attempt) = known?;
+            let id = OperationId::new(at, PARTITION, seq);
+            Some(Change::Operation { id, group, kind, state, attempt })
+        };
+        match fact {
+            Fact::Accepted(accepted) => operation(accepted.seq, Some(State::Queued)),
+            Fact::Claimed { seq, .. } => operation(*seq, Some(State::Running)),
+            Fact::Ended { seq, state, .. } => operation(*seq, Some((*state).into())),
+            Fact::Settled(settled) => match &settled.after {
+                After::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
+                After::Held => operation(settled.seq, Some(State::Unknown)),
+                _ => operation(settled.seq, Some(State::Waiting)),
+            },
+            Fact::Paused { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "paused" }),
+            Fact::Resumed { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "resumed" }),
+            Fact::LimitSet { limit, .. } => Some(Change::Limit { limit: Arc::clone(limit), now: "set" }),
+            Fact::Thawed { limit, .. } => Some(Change::Limit { limit: Arc::clone(limit), now: "opened" }),
+            _ => None,
+        }
+    }
+
+    /// The id of an operation that has not ended.
+    pub(crate) fn id_of(&self, seq: Seq, at: Time) -> OperationId {
+        OperationId::new(at, PARTITION, seq)
+    }
+}
+
+fn count(sealed: &Sealed) {
+    let accepted = sealed.facts.iter().filter(|fact| matches!(fact, Fact::Accepted(_))).count() as u64;
+    metrics::counter!("tidegate_operations_accepted_total").increment(accepted);
+    metrics::histogram!("tidegate_batch_facts").record(sealed.facts.len() as f64);
+    for report in &sealed.reports {
+        let (result, _) = crate::carry::describe(&report.verdict);
+        metrics::counter!("tidegate_attempts_total", "result" => result).increment(1);
+    }
+    for ended in &sealed.ended {
+        let state = State::from(ended.state).as_str();
+        metrics::counter!("tidegate_operations_ended_total", "state" => state).increment(1);
+    }
+}

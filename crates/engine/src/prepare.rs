@@ -1,0 +1,112 @@
+//! From a submission to a draft: the executor says what it charges, bounds are checked, the key is hashed. Done in
+//! the caller's task, so that the owner only decides.
+
+use bytes::Bytes;
+use tidegate_core::fingerprint::Fingerprint;
+use tidegate_core::operation::Dedupe;
+use tidegate_core::{Draft, OnUnknown, Time, bounds};
+
+use crate::engine::Executors;
+use crate::envelope::Envelope;
+use crate::error::{Code, Error, Result};
+use crate::options::Options;
+use crate::submission::Submission;
+
+/// A submission that is ready to be decided on.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub draft: Draft,
+    pub key: Option<std::sync::Arc<str>>,
+    pub envelope: Bytes,
+    pub payload: Bytes,
+}
+
+pub(crate) fn prepare(
+    submission: Submission,
+    executors: &Executors,
+    options: &Options,
+    now: Time,
+) -> Result<Prepared> {
+    let Submission { kind, group, payload, dedupe_key, .. } = &submission;
+    check_sizes(&submission)?;
+    let executor = executors.get(kind).ok_or_else(|| {
+        let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
+        let known = known.join(", ");
+        Error::new(Code::UnknownKind, format!("nobody carries kind {kind:?}; there is: {known}"))
+            .field("kind")
+    })?;
+    let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
+        let code = match refusal.field.as_str() {
+            "upstream" => Code::UnknownUpstream,
+            "cost" => Code::UnknownLimit,
+            _ => Code::Invalid,
+        };
+        Error::new(code, refusal.message).field(refusal.field)
+    })?;
+    let on_unknown = submission.on_unknown.unwrap_or(checked.on_unknown);
+    if on_unknown == OnUnknown::Reconcile && !checked.can_reconcile {
+        let message = format!("kind {kind:?} cannot look whether a call took effect; use repeat or ask");
+        return Err(Error::new(Code::Invalid, message).field("on_unknown"));
+    }
+    let dedupe = dedupe_key.as_ref().map(|key| Dedupe {
+        key: Fingerprint::of("key").part(key.as_bytes()).short(),
+        fingerprint: fingerprint(group, kind, payload),
+        expires: now.after(options.dedupe_window),
+    });
+    let envelope = Envelope {
+        cost: submission.cost.clone(),
+        max_attempts: submission.max_attempts,
+        priority: submission.priority,
+        on_unknown: submission.on_unknown.map(Into::into),
+        on_failure: submission.on_failure.map(Into::into),
+        request_id: submission.request_id.clone(),
+        deployment_id: submission.deployment_id.clone(),
+    };
+    let draft = Draft {
+        charges: checked.charges,
+        deadline: submission.deadline.map(|within| now.after(within)),
+        not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
+        max_attempts: submission.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+        priority: submission.priority,
+        on_unknown,
+        on_failure: submission.on_failure.unwrap_or_default(),
+        dedupe,
+        ..Draft::new(std::sync::Arc::clone(group), std::sync::Arc::clone(kind))
+    };
+    let (key, payload) = (submission.dedupe_key, submission.payload);
+    Ok(Prepared { draft, key, envelope: envelope.encode(), payload })
+}
+
+/// The hash of everything that makes two requests the same.
+pub(crate) fn fingerprint(group: &str, kind: &str, payload: &[u8]) -> u128 {
+    Fingerprint::of("operation").part(group.as_bytes()).part(kind.as_bytes()).part(payload).short()
+}
+
+fn check_sizes(submission: &Submission) -> Result<()> {
+    let invalid = |field: &str, message: String| Err(Error::new(Code::Invalid, message).field(field));
+    if submission.payload.len() > bounds::PAYLOAD_LEN_MAX {
+        let (len, most) = (submission.payload.len(), bounds::PAYLOAD_LEN_MAX);
+        let message = format!("the request is {len} bytes long; at most {most} are taken");
+        return Err(Error::new(Code::TooLarge, message).field("request"));
+    }
+    if let Some(key) = &submission.dedupe_key
+        && (key.is_empty() || key.len() > bounds::DEDUPE_KEY_LEN_MAX)
+    {
+        return invalid(
+            "dedupe_key",
+            format!("dedupe_key must be 1 to {} bytes long", bounds::DEDUPE_KEY_LEN_MAX),
+        );
+    }
+    let traces = [("request_id", &submission.request_id), ("deployment_id", &submission.deployment_id)];
+    for (field, trace) in traces {
+        if trace.as_ref().is_some_and(|trace| trace.len() > bounds::TRACE_LEN_MAX) {
+            return invalid(field, format!("{field} must be at most {} bytes long", bounds::TRACE_LEN_MAX));
+        }
+    }
+    for (field, span) in [("deadline_ms", submission.deadline), ("delay_ms", submission.delay)] {
+        if span.is_some_and(|span| span > bounds::HORIZON_MAX) {
+            return invalid(field, format!("{field} must not be more than a year"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,225 @@
+//! Reading: operations wherever they are (the model for what has not ended, the store for what has), groups, limits,
+//! counts, reasons.
+
+use std::sync::Arc;
+
+use tidegate_core::model::{Active, Counts, GroupView, LimitView};
+use tidegate_core::{EndState, OperationId, Seq, State};
+use tidegate_store::Clock;
+use tidegate_store::log::{Query, Stored};
+
+use crate::engine::Engine;
+use crate::error::{Code, Error, Result};
+use crate::owner::{Owner, PARTITION};
+use crate::reason::reason;
+use crate::view::{Filter, GroupPage, Page, Reason, View};
+
+/// Most operations of a group that are shown with it.
+const LINE_MAX: usize = 50;
+/// Entries that one question may look through in the owner, so that nobody else waits long.
+const SCAN_MAX: usize = 5_000;
+
+impl Engine {
+    pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
+        let active = self.ask(move |owner| owner.model.active(seq)).await?;
+        let stored = self.stored(seq).await?;
+        Ok(merge(stored, active))
+    }
+
+    /// A page of operations.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list(&self, filter: Filter) -> Result<Page> {
+        match filter.state {
+            Some(state) if !state.is_ended() => self.list_active(filter, state).await,
+            _ => self.list_stored(filter).await,
+        }
+    }
+
+    async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
+        let wanted = filter.limit;
+        let (found, next) = self
+            .ask(move |owner| {
+                let before = filter.before.map(OperationId::seq);
+                let matches = |active: &Active| {
+                    active.state == state
+                        && filter.group.as_ref().is_none_or(|group| *group == active.group)
+                        && filter.kind.as_ref().is_none_or(|kind| *kind == active.kind)
+                };
+                let (mut found, mut last, mut seen) = (Vec::new(), None, 0);
+                for active in owner.model.actives(before) {
+                    if found.len() == wanted || seen == SCAN_MAX {
+                        return (found, last);
+                    }
+                    seen += 1;
+                    last = Some(OperationId::new(active.at, PARTITION, active.seq));
+                    if matches(&active) {
+                        found.push(active);
+                    }
+                }
+                (found, None)
+            })
+            .await?;
+        let stored = self.store.read(PARTITION, found.iter().map(|active| active.seq).collect()).await?;
+        let views =
+            found.into_iter().zip(stored).filter_map(|(active, stored)| Some(merge(stored?, Some(active))));
+        Ok(Page { operations: views.map(without_result).collect(), next })
+    }
+
+    async fn list_stored(&self, filter: Filter) -> Result<Page> {
+        let ended = match filter.state {
+            Some(State::Succeeded) => Some(EndState::Succeeded),
+            Some(State::Failed) => Some(EndState::Failed),
+            Some(State::Canceled) => Some(EndState::Canceled),
+            _ => None,
+        };
+        let query = Query {
+            group: filter.group,
+            kind: filter.kind,
+            ended,
+            before: filter.before.map(OperationId::seq),
+            limit: filter.limit,
+        };
+        let page = self.store.list(PARTITION, query).await?;
+        let seqs: Vec<Seq> = page.items.iter().map(|stored| stored.operation.seq).collect();
+        let actives = self
+            .ask(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
+            .await?;
+        let operations = page.items.into_iter().zip(actives).map(|(stored, active)| merge(stored, active));
+        // A cursor needs no more than the place; its time is only for people.
+        let next = page.next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, PARTITION, seq));
+        Ok(Page { operations: operations.map(without_result).collect(), next })
+    }
+
+    /// Why an operation does not run.
+    ///
+    /// # Errors
+    /// When there is none of that id.
+    pub async fn why(&self, id: OperationId) -> Result<Reason> {
+        let view = self.get(id).await?;
+        let seq = id.seq();
+        let found = self.ask(move |owner| reason_of(owner, seq)).await?;
+        Ok(found.unwrap_or_else(|| Reason {
+            waiting_for: "nothing",
+            name: None,
+            until: None,
+            behind: None,
+            because: format!("It has ended: {}.", view.state),
+            cause: None,
+        }))
+    }
+
+    /// Groups by name; only those that wait for a person when `stopped`.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn groups(&self, stopped: bool, after: Option<Arc<str>>, limit: usize) -> Result<GroupPage> {
+        self.ask(move |owner| {
+            let after = after.as_deref();
+            let mut groups: Vec<GroupView> = if stopped {
+                owner.model.stopped(after).take(limit + 1).collect()
+            } else {
+                owner.model.groups(after).take(limit + 1).collect()
+            };
+            let more = groups.len() > limit;
+            groups.truncate(limit);
+            let next = groups.last().filter(|_| more).map(|group| Arc::clone(&group.name));
+            let groups = groups.into_iter().map(|group| {
+                let why = group.head.as_ref().and_then(|head| reason_of(owner, head.seq));
+                (group, why)
+            });
+            GroupPage { groups: groups.collect(), next }
+        })
+        .await
+    }
+
+    /// A group, what it waits for, and the first of its line.
+    ///
+    /// # Errors
+    /// When nothing is known of it.
+    pub async fn group(&self, name: &str) -> Result<(GroupView, Option<Reason>, Vec<View>)> {
+        let group: Arc<str> = name.into();
+        let found = self.ask(move |owner| {
+            let view = owner.model.group(&group)?;
+            let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
+            let line: Vec<View> = owner.model.line(&group).take(LINE_MAX).map(from_active).collect();
+            Some((view, why, line))
+        });
+        found.await?.ok_or_else(|| {
+            Error::new(Code::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
+        })
+    }
+
+    /// All limits as they stand.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn limits(&self) -> Result<Vec<LimitView>> {
+        self.ask(|owner| owner.model.limits(owner.clock.now()).collect()).await
+    }
+
+    /// How many operations there are in each state.
+    ///
+    /// # Errors
+    /// When the engine is stopping.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.ask(|owner| owner.model.counts()).await
+    }
+}
+
+fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
+    let now = owner.clock.now();
+    let why = owner.model.why(seq, now)?;
+    let behind = why.behind.and_then(|(head, _)| {
+        let head_view = owner.model.active(head)?;
+        Some(owner.id_of(head, head_view.at))
+    });
+    Some(reason(why, behind, now))
+}
+
+fn from_active(active: Active) -> View {
+    View {
+        id: OperationId::new(active.at, PARTITION, active.seq),
+        state: active.state,
+        kind: active.kind,
+        group: active.group,
+        attempt: active.attempt,
+        created_at: active.at,
+        finished_at: None,
+        result: None,
+        fault: active.fault,
+        dedupe_key: None,
+    }
+}
+
+/// What the store keeps, overruled by the model for what has not ended.
+fn merge(stored: Stored, active: Option<Active>) -> View {
+    let Stored { operation, result } = stored;
+    let mut view = View {
+        id: OperationId::new(operation.at, PARTITION, operation.seq),
+        state: State::Queued,
+        kind: operation.kind,
+        group: operation.group,
+        attempt: 0,
+        created_at: operation.at,
+        finished_at: None,
+        result: None,
+        fault: None,
+        dedupe_key: operation.key,
+    };
+    if let Some(active) = active {
+        (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
+    } else if let Some(result) = result {
+        view.state = result.state.into();
+        view.attempt = result.attempt;
+        view.finished_at = Some(result.at);
+        view.fault = result.fault;
+        view.result = Some(result.body).filter(|body| !body.is_empty());
+    }
+    view
+}
+
+fn without_result(view: View) -> View {
+    View { result: None, ..view }
+}

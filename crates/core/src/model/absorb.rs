@@ -45,7 +45,7 @@ impl Model {
             }
             Fact::Repeated { seq, at } => {
                 self.touch(*at);
-                self.with_group_of(*seq, *at, |model, ix| model.repeat(ix));
+                self.with_group_of(*seq, *at, Self::repeat);
             }
             Fact::Paused { group, at, by, reason } => {
                 self.touch(*at);

@@ -110,8 +110,9 @@ impl Model {
             }
             Verdict::Rejected(fault) => (failed(entry), Some(fault)),
             Verdict::Unknown(fault) if entry.cancel_asked => (canceled.0, Some(fault)),
-            Verdict::Throttled { .. } | Verdict::Retry { .. } if entry.cancel_asked => canceled,
-            Verdict::GivenBack if entry.cancel_asked => canceled,
+            Verdict::Throttled { .. } | Verdict::Retry { .. } | Verdict::GivenBack if entry.cancel_asked => {
+                canceled
+            }
             Verdict::GivenBack => (After::GivenBack, None),
             Verdict::Throttled { after, scope, fault } => {
                 self.after_throttled(entry, now, after, scope.as_ref(), fault, chance)

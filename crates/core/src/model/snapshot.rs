@@ -67,7 +67,7 @@ impl Model {
             bucket.throttles = image.throttles;
             match &mut bucket.budget {
                 Budget::Drip(drip) => {
-                    (drip.level, drip.at, drip.carry) = (image.level, image.at, image.carry)
+                    (drip.level, drip.at, drip.carry) = (image.level, image.at, image.carry);
                 }
                 Budget::Window(window) => {
                     (window.remaining, window.reset_at, window.known) =
@@ -156,7 +156,7 @@ fn limit_image(limit: &Limit) -> LimitImage {
         match bucket.budget {
             Budget::Drip(drip) => (image.level, image.at, image.carry) = (drip.level, drip.at, drip.carry),
             Budget::Window(w) => {
-                (image.level, image.reset_at, image.known) = (w.remaining, w.reset_at, w.known)
+                (image.level, image.reset_at, image.known) = (w.remaining, w.reset_at, w.known);
             }
             Budget::Gate(gate) => image.level = u64::from(gate.at_once),
         }

@@ -1,0 +1,50 @@
+//! An upstream in the same process that answers at once, and counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_core::{Charge, OnUnknown, Verdict};
+use tidegate_upstream::{Call, Carrying, Checked, Outcome, Refusal, Upstream};
+use tokio::sync::Notify;
+
+/// Answers at once. Every call charges `limits`, one token each.
+#[derive(Debug, Default)]
+pub(crate) struct Instant {
+    pub(crate) limits: Vec<Arc<str>>,
+    carried: AtomicU64,
+    moved: Notify,
+}
+
+impl Instant {
+    pub(crate) fn carried(&self) -> u64 {
+        self.carried.load(Ordering::Relaxed)
+    }
+
+    /// Waits until at least this many calls were made.
+    pub(crate) async fn reached(&self, calls: u64) {
+        loop {
+            let moved = self.moved.notified();
+            if self.carried() >= calls {
+                return;
+            }
+            moved.await;
+        }
+    }
+}
+
+impl Upstream for Instant {
+    fn check(&self, _payload: &[u8], _cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        let charges = self.limits.iter().map(|limit| Charge::tokens(Arc::clone(limit), 1)).collect();
+        Ok(Checked { charges, on_unknown: OnUnknown::Repeat, can_reconcile: false })
+    }
+
+    fn carry<'a>(&'a self, _call: Call<'a>) -> Carrying<'a> {
+        Box::pin(async move {
+            self.carried.fetch_add(1, Ordering::Relaxed);
+            self.moved.notify_waiters();
+            let body = bytes::Bytes::from_static(b"{\"status\":200}");
+            Outcome { body, status: Some(200), ..Outcome::unanswered(Verdict::Done) }
+        })
+    }
+}

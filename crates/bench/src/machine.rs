@@ -1,0 +1,43 @@
+//! What the figures were measured on, and what this process uses.
+
+use serde::Serialize;
+
+/// The machine, as far as it tells.
+#[derive(Debug, Serialize)]
+pub(crate) struct Machine {
+    cores: usize,
+    memory_mib: Option<u64>,
+    kernel: Option<String>,
+}
+
+impl Machine {
+    pub(crate) fn here() -> Self {
+        let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
+        Self {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            memory_mib: field_kib(&meminfo, "MemTotal:").map(|kib| kib / 1_024),
+            kernel: kernel.map(|text| text.trim().to_owned()),
+        }
+    }
+}
+
+/// The most memory this process has used, in KiB.
+pub(crate) fn peak_kib() -> Option<u64> {
+    field_kib(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+/// What it uses now, in KiB.
+pub(crate) fn used_kib() -> Option<u64> {
+    field_kib(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
+}
+
+fn field_kib(text: &str, field: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Bytes of all files in a directory.
+pub(crate) fn dir_bytes(dir: &std::path::Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len()).sum()
+}

@@ -1,0 +1,46 @@
+//! Latencies as people read them.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Latencies in milliseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Latency {
+    p50_ms: f64,
+    p99_ms: f64,
+    p999_ms: f64,
+    max_ms: f64,
+    samples: u64,
+}
+
+/// A recorder of latencies between a microsecond and a minute.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorder(Histogram<u64>);
+
+impl Recorder {
+    pub(crate) fn new() -> Result<Self, String> {
+        Histogram::new_with_bounds(1, 60_000_000, 3).map(Self).map_err(|error| error.to_string())
+    }
+
+    pub(crate) fn record(&mut self, took: Duration) {
+        self.0.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX).max(1));
+    }
+
+    pub(crate) fn merge(&mut self, other: &Self) {
+        // Both have the same bounds.
+        let _ = self.0.add(&other.0);
+    }
+
+    pub(crate) fn latency(&self) -> Latency {
+        let at = |q: f64| self.0.value_at_quantile(q) as f64 / 1_000.0;
+        Latency {
+            p50_ms: at(0.5),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: self.0.max() as f64 / 1_000.0,
+            samples: self.0.len(),
+        }
+    }
+}

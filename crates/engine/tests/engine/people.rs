@@ -1,0 +1,113 @@
+//! What people order, and what the engine does about it.
+
+use std::time::Duration;
+
+use tidegate::{Code, Options, Submission};
+use tidegate_core::model::Resolution;
+use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
+
+use crate::world::*;
+
+/// OPS-9: a cancel reaches a call that is under way, and the next in line goes on.
+#[tokio::test(start_paused = true)]
+async fn ops_9_cancel_reaches_a_running_call() {
+    let (store, upstream) = (memory(), all_done(60_000));
+    let engine = open(&store, &upstream).await;
+    let first = engine.submit(operation("g", "|1")).await.unwrap().id;
+    let second = engine.submit(operation("g", "|2")).await.unwrap().id;
+    let third = engine.submit(operation("g", "|3")).await.unwrap().id;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(engine.get(first).await.unwrap().state, State::Running);
+    assert_eq!(engine.cancel(second).await.unwrap().state, State::Canceled);
+    engine.cancel(first).await.unwrap();
+    let view = engine.wait(first, Duration::from_secs(1)).await.unwrap();
+    assert_eq!(view.state, State::Canceled);
+    assert!(view.fault.unwrap().message.contains("may have happened"));
+    assert_eq!(engine.wait(third, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads(), ["|1", "|3"]);
+    assert_eq!(engine.cancel(first).await.unwrap_err().code, Code::NotNow);
+}
+
+/// OPS-9 / OPS-24: a paused group takes nothing, says so, and goes on when resumed.
+#[tokio::test(start_paused = true)]
+async fn ops_9_pause_and_resume_and_ops_24_why() {
+    let (store, upstream) = (memory(), all_done(10));
+    let engine = open(&store, &upstream).await;
+    engine.pause("g", "anna", "template fix").await.unwrap();
+    let first = engine.submit(operation("g", "|1")).await.unwrap().id;
+    let second = engine.submit(operation("g", "|2")).await.unwrap().id;
+    let waited = engine.wait(first, Duration::from_secs(60)).await.unwrap();
+    assert_eq!(waited.state, State::Waiting);
+    let why = engine.why(first).await.unwrap();
+    assert_eq!((why.waiting_for, why.name.as_deref(), why.until), ("person", Some("anna"), None));
+    assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to go on.");
+    let behind = engine.why(second).await.unwrap();
+    assert_eq!((behind.waiting_for, behind.behind), ("turn", Some(first)));
+    let page = engine.groups(true, None, 10).await.unwrap();
+    assert_eq!(page.groups[0].0.depth, 2);
+    engine.resume("g").await.unwrap();
+    assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(engine.resume("g").await.unwrap_err().code, Code::NoGroup);
+}
+
+/// OPS-23: an unknown outcome that must not be repeated waits for a person.
+#[tokio::test(start_paused = true)]
+async fn ops_23_a_person_resolves() {
+    let upstream = Scripted::new(|payload, _| {
+        let unknown = payload == "|pay";
+        (Duration::ZERO, if unknown { Verdict::Unknown(fault("reset")) } else { Verdict::Done })
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let pay = engine.submit(operation("g", "|pay")).await.unwrap().id;
+    let next = engine.submit(operation("g", "|next")).await.unwrap().id;
+    assert_eq!(engine.wait(pay, LONG).await.unwrap().state, State::Unknown);
+    assert_eq!(engine.get(next).await.unwrap().state, State::Queued);
+    assert!(engine.why(pay).await.unwrap().because.contains("outcome is unknown"));
+    let refused = engine.resume("g").await.unwrap_err();
+    assert_eq!((refused.code, refused.operation), (Code::NotNow, Some(pay)));
+    let resolved = engine.resolve(pay, Resolution::Succeeded).await.unwrap();
+    assert_eq!(resolved.state, State::Succeeded);
+    assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads(), ["|pay", "|next"], "it was sent once");
+    assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().code, Code::NotNow);
+}
+
+/// OPS-25: a group that is held after a failure; OPS-9: the failed one runs again, at the end, under its id.
+#[tokio::test(start_paused = true)]
+async fn ops_25_hold_and_ops_9_rerun() {
+    let broken = std::sync::atomic::AtomicBool::new(true);
+    let upstream = Scripted::new(move |payload, _| {
+        let fails = payload == "|bad" && broken.swap(false, std::sync::atomic::Ordering::Relaxed);
+        let fault = Fault::new(FaultClass::Forbidden, "403 Missing Permissions");
+        (Duration::ZERO, if fails { Verdict::Rejected(fault) } else { Verdict::Done })
+    });
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    let bad = Submission { on_failure: Some(OnFailure::Hold), ..operation("g", "|bad") };
+    let bad = engine.submit(bad).await.unwrap().id;
+    let next = engine.submit(operation("g", "|next")).await.unwrap().id;
+    let failed = engine.wait(bad, LONG).await.unwrap();
+    assert_eq!((failed.state, failed.fault.unwrap().class), (State::Failed, FaultClass::Forbidden));
+    assert_eq!(engine.wait(next, Duration::from_secs(9)).await.unwrap().state, State::Waiting);
+    let again = engine.rerun(bad).await.unwrap();
+    assert_eq!((again.id, again.state), (bad, State::Queued));
+    assert_eq!(engine.rerun(bad).await.unwrap_err().code, Code::NotNow);
+    engine.resume("g").await.unwrap();
+    assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
+}
+
+/// Limits can be changed and opened at run time; names and figures out of bounds are refused.
+#[tokio::test(start_paused = true)]
+async fn limits_at_run_time() {
+    let (store, upstream) = (memory(), all_done(1));
+    let engine = open_with(&store, &upstream, Options::default(), &[("api", drip(1, 1))]).await;
+    assert_eq!(engine.set_limit("api", drip(50, 50)).await.unwrap().shape, drip(50, 50));
+    assert_eq!(engine.set_limit("nope", drip(5, 5)).await.unwrap_err().code, Code::NoLimit);
+    assert_eq!(engine.set_limit("api", drip(0, 5)).await.unwrap_err().code, Code::Invalid);
+    let cap = tidegate_core::fact::Shape::Cap { at_once: 2 };
+    assert_eq!(engine.set_limit("api", cap).await.unwrap_err().code, Code::NotNow);
+    assert_eq!(engine.thaw("nope").await.unwrap_err().code, Code::NoLimit);
+    assert!(engine.thaw("api").await.unwrap().frozen_until.is_none());
+}

@@ -70,6 +70,8 @@ pub struct Model {
     running: BTreeMap<(Time, Fence), GroupIx>,
     /// Limits by the time their first waiting group can be fed.
     wakes: BTreeSet<(Time, LimitIx)>,
+    /// Limits whose first waiting group can be fed now, by its turn.
+    due: BTreeSet<(Turn, LimitIx)>,
     /// Operations that are not running, by deadline.
     deadlines: BTreeSet<(Time, Seq)>,
     /// Groups that are paused or held.
@@ -113,6 +115,7 @@ impl Model {
             asleep: BTreeSet::new(),
             running: BTreeMap::new(),
             wakes: BTreeSet::new(),
+            due: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             stopped: BTreeSet::new(),
             unknown: 0,

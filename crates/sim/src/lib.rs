@@ -1,1 +1,12 @@
-//! Simulators: upstreams on loopback that enforce their limits, and a seeded world.
+//! Simulators: upstreams on loopback that enforce their own limits by their own clock, count what oversteps them,
+//! and fail and cut as they are told, from a seed. They print nothing and know nothing of Tidegate.
+
+pub mod chance;
+pub mod http;
+pub mod rate;
+pub mod seen;
+pub mod server;
+pub mod stats;
+
+pub use http::{HttpSim, HttpSimOptions};
+pub use stats::Stats;

@@ -322,8 +322,12 @@ impl Model {
         self.groups[group.at()].turn = self.draw_turn(priority);
     }
 
+    /// The first hold stands until a person has acted: an unknown outcome is not covered up by a later failure.
     fn hold(&mut self, ix: GroupIx, held: Held) {
         let group = &mut self.groups[ix.at()];
+        if group.held.is_some() {
+            return;
+        }
         self.unknown += usize::from(held.unknown);
         self.stopped.insert(Arc::clone(&group.name));
         group.held = Some(Box::new(held));

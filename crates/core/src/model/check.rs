@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Model;
 use super::group::Place;
-use super::limit::Meter;
+use super::limit::{Armed, Meter};
 use crate::bucket::{Budget, Readiness};
 use crate::time::Time;
 
@@ -125,8 +125,13 @@ impl Model {
             {
                 return Err(format!("{} holds more than it can", limit.name));
             }
-            let armed = limit.wake_at.map(|at| (at, super::LimitIx(ix as u32)));
-            if armed.is_some_and(|wake| !self.wakes.contains(&wake)) {
+            let ix = super::LimitIx(ix as u32);
+            let filed = match limit.armed {
+                Armed::No => true,
+                Armed::At(at) => self.wakes.contains(&(at, ix)),
+                Armed::Due(turn) => self.due.contains(&(turn, ix)),
+            };
+            if !filed {
                 return Err(format!("{} is not where it wakes", limit.name));
             }
         }

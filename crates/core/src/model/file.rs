@@ -3,7 +3,7 @@
 
 use super::entry::EntryIx;
 use super::group::{Group, GroupIx, Place};
-use super::limit::LimitIx;
+use super::limit::{Armed, LimitIx};
 use super::{Entry, Model};
 use crate::bucket::Readiness;
 use crate::id::Turn;
@@ -87,22 +87,36 @@ impl Model {
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
             let limit = &self.limits[ix.at()];
-            let wake_at = limit.waiting.first().and_then(|(_, group)| {
-                let cost = self.cost_of(*group, ix)?;
-                match limit.ready(cost, now) {
-                    Readiness::Now | Readiness::Never => Some(now),
-                    Readiness::At(at) => Some(at),
-                    Readiness::AfterAnswer => None,
-                }
-            });
-            let limit = &mut self.limits[ix.at()];
-            if limit.wake_at != wake_at {
-                if let Some(old) = std::mem::replace(&mut limit.wake_at, wake_at) {
-                    self.wakes.remove(&(old, ix));
-                }
-                if let Some(new) = wake_at {
-                    self.wakes.insert((new, ix));
-                }
+            let armed = match limit.waiting.first() {
+                None => Armed::No,
+                Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or(0), now) {
+                    // What can never be granted is looked at now, and ended.
+                    Readiness::Now | Readiness::Never => Armed::Due(*turn),
+                    Readiness::At(at) => Armed::At(at),
+                    Readiness::AfterAnswer => Armed::No,
+                },
+            };
+            self.arm(ix, armed);
+        }
+    }
+
+    fn arm(&mut self, ix: LimitIx, armed: Armed) {
+        match std::mem::replace(&mut self.limits[ix.at()].armed, armed) {
+            Armed::No => {}
+            Armed::At(at) => {
+                self.wakes.remove(&(at, ix));
+            }
+            Armed::Due(turn) => {
+                self.due.remove(&(turn, ix));
+            }
+        }
+        match armed {
+            Armed::No => {}
+            Armed::At(at) => {
+                self.wakes.insert((at, ix));
+            }
+            Armed::Due(turn) => {
+                self.due.insert((turn, ix));
             }
         }
     }

@@ -26,6 +26,17 @@ pub(super) enum Meter {
     Cap(Cap),
 }
 
+/// When a limit has something to give to the first group that waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Armed {
+    /// When a call is answered, or never: nobody waits.
+    No,
+    /// At this time: in `wakes`.
+    At(Time),
+    /// Now: in `due`, under that group's turn.
+    Due(Turn),
+}
+
 #[derive(Debug)]
 pub(super) struct Limit {
     pub name: Arc<str>,
@@ -33,8 +44,8 @@ pub(super) struct Limit {
     pub configured: Option<Shape>,
     pub source: Source,
     pub waiting: BTreeSet<(Turn, GroupIx)>,
-    /// When it is in `wakes`.
-    pub wake_at: Option<Time>,
+    /// Where it is filed for its first waiting group.
+    pub armed: Armed,
 }
 
 impl Limit {
@@ -43,7 +54,7 @@ impl Limit {
             Shape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
             _ => Bucket::new(shape, now).map_or_else(|| Meter::Cap(Cap::new(1)), Meter::Bucket),
         };
-        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), wake_at: None }
+        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), armed: Armed::No }
     }
 
     pub(super) const fn shape(&self) -> Shape {

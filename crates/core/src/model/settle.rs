@@ -61,15 +61,28 @@ impl Model {
         let now = self.now(now);
         let Some(entry) = self.claimed(seq, fence) else { return Settle::Stale };
         let attempt = entry.attempt.saturating_add(u16::from(spends(&verdict)));
+        let (called_off, deadline) = (entry.cancel_asked, entry.deadline);
         let (after, fault) = self.decide_after(entry, now, verdict, chance);
+        let settled = Settled {
+            seq,
+            fence,
+            at: now,
+            after: after.clone(),
+            fault: fault.clone(),
+            hints: hints.to_vec(),
+        };
+        self.decide(facts, Fact::Settled(Box::new(settled)));
         let ended = match &after {
-            After::Ended { state, .. } => {
-                Some(Ended { seq, at: now, state: *state, attempt, fault: fault.clone() })
+            After::Ended { state, .. } => Some(Ended { seq, at: now, state: *state, attempt, fault }),
+            // What was said about the limit counts for everybody, also when this one can wait no longer.
+            After::Throttled { .. } if called_off => {
+                Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
+            }
+            After::Throttled { until, .. } if *until >= deadline => {
+                Some(self.end_waiting(now, seq, EndState::Failed, fault, facts))
             }
             _ => None,
         };
-        let settled = Settled { seq, fence, at: now, after: after.clone(), fault, hints: hints.to_vec() };
-        self.decide(facts, Fact::Settled(Box::new(settled)));
         self.rearm(now);
         Settle::Settled { ended, after }
     }
@@ -110,9 +123,7 @@ impl Model {
             }
             Verdict::Rejected(fault) => (failed(entry), Some(fault)),
             Verdict::Unknown(fault) if entry.cancel_asked => (canceled.0, Some(fault)),
-            Verdict::Throttled { .. } | Verdict::Retry { .. } | Verdict::GivenBack if entry.cancel_asked => {
-                canceled
-            }
+            Verdict::Retry { .. } | Verdict::GivenBack if entry.cancel_asked => canceled,
             Verdict::GivenBack => (After::GivenBack, None),
             Verdict::Throttled { after, scope, fault } => {
                 self.after_throttled(entry, now, after, scope.as_ref(), fault, chance)
@@ -146,11 +157,7 @@ impl Model {
             Some(after) => with_jitter_above(after.min(bounds::HORIZON_MAX), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
         };
-        let until = now.after(wait);
-        if until >= entry.deadline {
-            return (failed(entry), Some(fault));
-        }
-        (After::Throttled { until, closed }, Some(fault))
+        (After::Throttled { until: now.after(wait), closed }, Some(fault))
     }
 
     fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::Model;
 use super::group::{GroupIx, Place};
-use super::limit::{LimitIx, Meter};
 use super::settle::Ended;
 use crate::bucket::Readiness;
 use crate::fact::Fact;
@@ -52,18 +51,12 @@ impl Model {
         let mut take = Take::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
         self.expire_deadlines(now, facts, &mut take.ended);
-        loop {
-            self.wake(now, n - take.claims.len());
-            while take.claims.len() < n
-                && let Some((_, ix)) = self.ready.first().copied()
-            {
-                self.try_run(ix, now, lease, facts, &mut take);
-            }
+        self.wake(now);
+        while take.claims.len() < n
+            && let Some(ix) = self.next_in_turn()
+        {
+            self.try_run(ix, now, lease, facts, &mut take);
             self.rearm(now);
-            let more = self.wakes.first().is_some_and(|(at, _)| *at <= now);
-            if take.claims.len() >= n || !more {
-                break;
-            }
         }
         take
     }
@@ -75,8 +68,9 @@ impl Model {
         let running = self.running.first_key_value().map(|((at, _), _)| *at);
         let asleep = self.asleep.first().map(|(at, _)| *at);
         let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
+        let due = self.due.first().filter(|_| can_take).map(|_| self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
-        [running, asleep, wakes, deadlines].into_iter().flatten().min()
+        [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
     }
 
     /// Whether a worker could be given something at once.
@@ -130,10 +124,8 @@ impl Model {
         Ended { seq, at: now, state, attempt, fault }
     }
 
-    /// Makes ready what is due: sleepers, and as many of those that wait for a limit as it can feed and as there are
-    /// workers for. More would only go back to wait.
-    fn wake(&mut self, now: Time, workers: usize) {
-        self.rearm(now);
+    /// Makes ready what is due: sleepers, and limits that have something to give.
+    fn wake(&mut self, now: Time) {
         while let Some((at, ix)) = self.asleep.first().copied()
             && at <= now
         {
@@ -142,47 +134,32 @@ impl Model {
         }
         while let Some((at, ix)) = self.wakes.first().copied()
             && at <= now
-            && self.ready.len() < workers
         {
-            self.wakes.remove(&(at, ix));
-            self.limits[ix.at()].wake_at = None;
-            self.feed(ix, now, workers);
+            self.stale.push(ix);
+            self.rearm(now);
         }
+        self.rearm(now);
     }
 
-    /// Moves waiting groups to `ready`, in turn, for as long as the limit would grant them one after the other.
-    fn feed(&mut self, ix: LimitIx, now: Time, workers: usize) {
-        let mut meter = self.limits[ix.at()].meter.clone();
-        while self.ready.len() < workers
-            && let Some((_, group)) = self.limits[ix.at()].waiting.first().copied()
-        {
-            let cost = self.cost_of(group, ix).unwrap_or(0);
-            let goes = match &mut meter {
-                Meter::Cap(cap) if cap.has_room() => {
-                    cap.at_once -= 1;
-                    true
-                }
-                Meter::Cap(_) => false,
-                Meter::Bucket(bucket) => match bucket.ready(cost, now) {
-                    Readiness::Now => {
-                        bucket.take(cost, now);
-                        true
-                    }
-                    // It can never be granted: let `try_run` end it.
-                    Readiness::Never => true,
-                    Readiness::At(_) | Readiness::AfterAnswer => false,
-                },
-            };
-            if !goes {
-                break;
+    /// The group whose turn is first, of those that are ready and those that a limit can feed now. Only as many are
+    /// woken as are handed out.
+    fn next_in_turn(&mut self) -> Option<GroupIx> {
+        let ready = self.ready.first().copied();
+        let due = self.due.first().copied();
+        match (ready, due) {
+            (Some((turn, ix)), Some((earlier, _))) if turn < earlier => Some(ix),
+            (_, Some((_, limit))) => {
+                let (_, ix) = self.limits[limit.at()].waiting.first().copied()?;
+                self.unfile(ix);
+                self.groups[ix.at()].place = Place::Ready;
+                self.ready.insert((self.groups[ix.at()].turn, ix));
+                Some(ix)
             }
-            self.unfile(group);
-            self.file(group, now);
+            (ready, None) => ready.map(|(_, ix)| ix),
         }
-        self.stale.push(ix);
     }
 
-    /// Runs the head of the first ready group, or files the group under what it must wait for.
+    /// Runs the head of a ready group, or files the group under what it must wait for.
     fn try_run(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>, take: &mut Take) {
         debug_assert_eq!(self.groups[ix.at()].place, Place::Ready);
         let group = &self.groups[ix.at()];

@@ -117,7 +117,7 @@ impl Model {
                 let ahead = limit.waiting.range(..(group.turn, ix)).count();
                 let until = match limit.ready(cost, now) {
                     Readiness::At(at) => Some(at),
-                    _ => limit.wake_at,
+                    _ => None,
                 };
                 let name = Arc::clone(&limit.name);
                 let cause = match &limit.meter {

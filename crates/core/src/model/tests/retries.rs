@@ -35,8 +35,9 @@ fn ops_12_the_last_attempt_fails_with_its_cause() {
 #[test]
 fn ops_10_a_429_spends_no_attempt_but_the_deadline_counts() {
     let mut world = World::new();
+    world.limit("api", drip(9, 9));
     let deadline = world.now.after(Duration::from_secs(3));
-    world.accept(Draft { max_attempts: 1, deadline: Some(deadline), ..draft("g") });
+    world.accept(Draft { max_attempts: 1, deadline: Some(deadline), ..charged("g", &[("api", 1)]) });
     let claim = world.take(1).pop().unwrap();
     assert!(matches!(world.settle(&claim, throttled(Some(2_000))), Settle::Settled { ended: None, .. }));
     world.wait_ms(2_300);
@@ -44,6 +45,8 @@ fn ops_10_a_429_spends_no_attempt_but_the_deadline_counts() {
     assert_eq!(again.attempt, 1);
     let settle = world.settle(&again, throttled(Some(2_000)));
     assert_eq!(ended(&settle), Some((EndState::Failed, 0, Some(FaultClass::RateLimited))));
+    let frozen = world.model.limit("api", world.now).unwrap().frozen_until;
+    assert!(frozen.is_some(), "LIM-12: the others that share the limit still wait");
 }
 
 /// OPS-12: a deadline that passes while it waits ends it then, wherever it stands in line, with the last cause.

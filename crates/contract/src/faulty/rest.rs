@@ -1,0 +1,54 @@
+//! The nodes and the upkeep of a store that fails on purpose.
+
+use std::time::Duration;
+
+use tidegate_store::nodes::Node;
+use tidegate_store::upkeep::Stats;
+use tidegate_store::{Answer, Nodes, Upkeep};
+use tokio::sync::mpsc;
+
+use super::{Faulty, Verb};
+
+impl Nodes for Faulty {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+        let (name, address) = (name.to_owned(), address.to_owned());
+        self.pass(Verb::Register, move || self.inner.register(&name, &address, ttl))
+    }
+
+    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+        let name = name.to_owned();
+        self.pass(Verb::Heartbeat, move || self.inner.heartbeat(&name, ttl))
+    }
+
+    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
+        self.pass(Verb::ListNodes, move || self.inner.list_nodes())
+    }
+
+    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+        let (topic, hint) = (topic.to_owned(), hint.to_owned());
+        self.pass(Verb::Notify, move || self.inner.notify(&topic, &hint))
+    }
+
+    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+        let topic = topic.to_owned();
+        self.pass(Verb::Listen, move || self.inner.listen(&topic))
+    }
+}
+
+impl Upkeep for Faulty {
+    fn migrate(&self) -> Answer<'_, ()> {
+        self.pass(Verb::Migrate, move || self.inner.migrate())
+    }
+
+    fn health(&self) -> Answer<'_, ()> {
+        self.pass(Verb::Health, move || self.inner.health())
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        self.pass(Verb::Stats, move || self.inner.stats())
+    }
+
+    fn describe(&self) -> String {
+        self.inner.describe()
+    }
+}

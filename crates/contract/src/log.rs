@@ -1,0 +1,58 @@
+//! The suites of a `Log`: an append is all or nothing, durable when answered, fenced, and handed back exactly.
+
+mod append;
+mod fence;
+mod kept;
+mod list;
+mod mirror;
+mod snapshot;
+mod sweep;
+
+pub use append::{
+    an_append_is_all_or_nothing, an_append_is_durable_when_answered, appends_are_numbered_one_by_one,
+    half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
+};
+pub use fence::{
+    an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time, partitions_are_apart,
+    renewing_keeps_the_partition,
+};
+pub use kept::{bodies_come_back_byte_for_byte, reopened_operations_have_no_result};
+pub use list::{a_list_filters, a_list_survives_odd_cursors, pages_cover_everything_once};
+pub use snapshot::{
+    a_snapshot_is_all_or_nothing, a_snapshot_replaces_what_came_before, numbers_go_on_after_a_snapshot,
+};
+pub use sweep::{a_sweep_is_bounded, a_sweep_takes_only_what_ended_before};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::id::Partition;
+use tidegate_store::Store;
+use tidegate_store::log::{Batch, Lsn, Ownership};
+
+use crate::harness::{Backend, Must};
+
+/// The partition most suites use.
+const PARTITION: Partition = 3;
+/// How long an owner holds a partition here.
+const TTL: Duration = Duration::from_secs(10);
+
+/// A store, and the right to append to one partition of it.
+struct Office {
+    store: Arc<dyn Store>,
+    owner: Ownership,
+}
+
+impl Office {
+    /// Opens the store and owns the partition, after any earlier owner's time.
+    async fn enter(backend: &dyn Backend, partition: Partition) -> Self {
+        backend.clock().advance(TTL * 2);
+        let store = backend.open().await.must("open the store");
+        let owner = store.own(partition, "suite", TTL).await.must("own the partition");
+        Self { store, owner }
+    }
+
+    async fn append(&self, batch: Batch) -> Lsn {
+        self.store.append(self.owner, batch).await.must("append a batch")
+    }
+}

@@ -1,0 +1,126 @@
+//! Appends: whole or not at all, there when answered, in order.
+
+use std::sync::Arc;
+
+use tidegate_store::Clock;
+use tidegate_store::log::{Batch, Lsn};
+
+use super::mirror::{Found, Mirror, same};
+use super::{Office, PARTITION};
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+use crate::samples::Author;
+
+/// An empty partition has nothing to replay and ends at 0; then each append has the next number, whatever is in it.
+pub async fn appends_are_numbered_one_by_one(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(11));
+    let office = Office::enter(backend, PARTITION).await;
+    let empty = Found::load(&*office.store, PARTITION).await;
+    assert_eq!(empty, Found { last: Lsn(0), facts: Vec::new() }, "an empty partition");
+    for wanted in 1..=20 {
+        let batch = if wanted % 5 == 0 { Batch::default() } else { author.batch(backend.clock().now()) };
+        assert_eq!(office.append(batch).await, Lsn(wanted));
+    }
+    drop(office);
+    let office = Office::enter(backend, PARTITION).await;
+    assert_eq!(office.append(Batch::default()).await, Lsn(21), "numbers go on after a restart");
+}
+
+/// OPS-8: what an append has answered is found after everything stopped right then.
+pub async fn an_append_is_durable_when_answered(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(12));
+    let mut mirror = Mirror::default();
+    let office = Office::enter(backend, PARTITION).await;
+    for round in 0..25 {
+        let batch = author.batch(backend.clock().now());
+        mirror.note(&batch);
+        office.append(batch).await;
+        let image = backend.crash().await.must("take a crash image");
+        mirror.check(&*image, PARTITION, &format!("in the image after append {}", round + 1)).await;
+    }
+}
+
+/// OPS-8: an image taken at any moment holds whole appends only: facts, operations and results together.
+pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(13));
+    let mut before = Mirror::default();
+    let office = Office::enter(backend, PARTITION).await;
+    for round in 0..8 {
+        let batch = author.sized_batch(200, backend.clock().now());
+        let mut after = before.clone();
+        after.note(&batch);
+        let (store, owner) = (Arc::clone(&office.store), office.owner);
+        let append = tokio::spawn(async move { store.append(owner, batch).await });
+        loop {
+            let is_over = append.is_finished();
+            let image = backend.crash().await.must("take a crash image");
+            let found = Found::load(&*image, PARTITION).await;
+            let is_in = found.last == after.last;
+            let wanted = if is_in { &after } else { &before };
+            let when = format!("in an image during append {}", round + 1);
+            same(&found, &wanted.wanted(), &when);
+            // A server's image goes on living, so what is read later than the replay may be newer than it.
+            if is_in {
+                wanted.check_stored(&*image, PARTITION, &when).await;
+            }
+            if is_over {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        append.await.must("join the append").must("append a batch");
+        before = after;
+        before.check(&*office.store, PARTITION, "after the append").await;
+    }
+}
+
+/// A batch that a log refuses (here: an operation whose seq is taken) leaves nothing behind.
+pub async fn half_a_refused_batch_is_not_kept(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(14));
+    let mut mirror = Mirror::default();
+    let office = Office::enter(backend, PARTITION).await;
+    let first = author.sized_batch(3, backend.clock().now());
+    mirror.note(&first);
+    office.append(first.clone()).await;
+    let mut bad = author.sized_batch(3, backend.clock().now());
+    bad.operations.push(first.operations[0].clone());
+    let new = bad.operations[0].seq;
+    if office.store.append(office.owner, bad.clone()).await.is_err() {
+        mirror.check(&*office.store, PARTITION, "after a batch was refused").await;
+        let found = office.store.read(PARTITION, vec![new]).await.must("read");
+        assert_eq!(found, [None], "an operation of a refused batch was kept");
+        let image = backend.crash().await.must("take a crash image");
+        mirror.check(&*image, PARTITION, "in the image after a batch was refused").await;
+    } else {
+        mirror.note(&bad);
+        same(&Found::load(&*office.store, PARTITION).await, &mirror.wanted(), "after it was taken");
+    }
+}
+
+/// OPS-8: whatever the sequence of appends, snapshots and restarts, every image along the way replays to exactly
+/// what was appended, in order.
+pub async fn what_was_appended_comes_back_exactly(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(15));
+    let mut mirror = Mirror::default();
+    let mut office = Office::enter(backend, PARTITION).await;
+    for step in 0..60 {
+        match author.dice.below(10) {
+            0 if mirror.last > Lsn(0) => {
+                let upto = Lsn(author.dice.within(mirror.base_upto.0.max(1)..mirror.last.0 + 1));
+                super::snapshot::replace(&office, &mut mirror, upto, author.facts()).await;
+            }
+            1 => {
+                drop(office);
+                office = Office::enter(backend, PARTITION).await;
+            }
+            _ => {
+                let batch = author.batch(backend.clock().now());
+                mirror.note(&batch);
+                assert_eq!(office.append(batch).await, mirror.last);
+            }
+        }
+        let image = backend.crash().await.must("take a crash image");
+        mirror.check(&*image, PARTITION, &format!("in the image after step {step}")).await;
+    }
+    mirror.check(&*office.store, PARTITION, "at the end").await;
+}

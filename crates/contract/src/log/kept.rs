@@ -1,0 +1,71 @@
+//! Operations and results as they are kept: byte for byte, and only the result that stands.
+
+use bytes::Bytes;
+use tidegate_core::{EndState, Seq};
+use tidegate_store::Clock;
+use tidegate_store::log::{Batch, StoredResult};
+
+use super::mirror::Mirror;
+use super::{Office, PARTITION};
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+use crate::samples::Author;
+
+/// Payloads, envelopes and results come back as they went in, in the order asked; what is not kept is `None`.
+pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(31));
+    let mut mirror = Mirror::default();
+    let office = Office::enter(backend, PARTITION).await;
+    let mut batch = author.sized_batch(9, backend.clock().now());
+    let every_byte: Vec<u8> = (0..=255).collect();
+    batch.operations[0].payload = Bytes::new();
+    batch.operations[1].payload = Bytes::from(every_byte.repeat(2_048));
+    batch.operations[2].envelope = Bytes::from(every_byte);
+    batch.operations[3].key = Some("O'Brien; — \u{1f980}".into());
+    batch.results[0].body = Bytes::from(author.dice.bytes(1_000_000));
+    batch.results[1].body = Bytes::new();
+    mirror.note(&batch);
+    office.append(batch).await;
+    mirror.check(&*office.store, PARTITION, "at once").await;
+    let asked = vec![Seq(5), Seq(u64::MAX), Seq(1), Seq(0), Seq(10), Seq(5)];
+    let found = office.store.read(PARTITION, asked.clone()).await.must("read");
+    let wanted: Vec<_> = asked.iter().map(|seq| mirror.stored.get(seq).cloned()).collect();
+    assert!(found == wanted, "operations come in the order asked, `None` for what is not kept");
+    assert!(office.store.read(PARTITION, Vec::new()).await.must("read nothing").is_empty());
+    assert_eq!(office.store.read(PARTITION + 1, vec![Seq(1)]).await.must("read elsewhere"), [None]);
+    drop(office);
+    let office = Office::enter(backend, PARTITION).await;
+    mirror.check(&*office.store, PARTITION, "after a restart").await;
+}
+
+/// OPS-9: an operation that runs again has no result until it has ended again; then it has the new one.
+pub async fn reopened_operations_have_no_result(backend: &dyn Backend) {
+    let now = backend.clock().now();
+    let mut author = Author::new(Dice::seeded_or(32));
+    let mut mirror = Mirror::default();
+    let mut office = Office::enter(backend, PARTITION).await;
+    let first = author.sized_batch(4, now);
+    let seq = first.results[0].seq;
+    let again = Batch { reopened: vec![seq], ..Batch::default() };
+    let fresh = StoredResult {
+        seq,
+        at: now.after(super::TTL),
+        state: EndState::Succeeded,
+        attempt: 7,
+        fault: None,
+        body: Bytes::from_static(b"the second answer"),
+    };
+    let end = Batch { results: vec![fresh], ..Batch::default() };
+    for (batch, when) in
+        [(first, "ended"), (again.clone(), "reopened"), (end, "ended again"), (again, "reopened twice")]
+    {
+        mirror.note(&batch);
+        office.append(batch).await;
+        mirror.check(&*office.store, PARTITION, when).await;
+        let image = backend.crash().await.must("take a crash image");
+        mirror.check(&*image, PARTITION, &format!("in the image, {when}")).await;
+        drop(office);
+        office = Office::enter(backend, PARTITION).await;
+        mirror.check(&*office.store, PARTITION, &format!("after a restart, {when}")).await;
+    }
+}

@@ -1,0 +1,150 @@
+//! The model through a log: random commands decide, every batch is appended, and at any cut a fresh model that
+//! replays the log is the same model. Also asks the model for its invariants after every command.
+
+mod command;
+mod commander;
+mod content;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::id::Partition;
+use tidegate_core::{Fact, Model};
+use tidegate_store::log::{Batch, Lsn, Ownership};
+use tidegate_store::{Clock, Log, Store, codec};
+
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+use command::Command;
+use commander::Commander;
+
+const PARTITION: Partition = 5;
+const TTL: Duration = Duration::from_secs(3_600);
+/// Commands that both models get after a cut.
+const LATER: usize = 6;
+
+/// How much of it to do.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Short sequences of commands, each from an empty model.
+    pub sequences: u64,
+    /// Every so many sequences a cut is replayed from a crash image; otherwise from the store itself.
+    pub image_every: u64,
+}
+
+/// OPS-8: a thousand sequences, a hundred crash images.
+pub async fn a_replayed_model_is_the_same_model(backend: &dyn Backend) {
+    replay(backend, 91, Effort { sequences: 1_000, image_every: 10 }).await;
+}
+
+/// OPS-8: the same with another seed and as much effort as the caller wants.
+pub async fn replay(backend: &dyn Backend, seed: u64, effort: Effort) {
+    let mut dice = Dice::seeded_or(seed);
+    let mut trial = Trial::begin(backend).await;
+    for sequence in 0..effort.sequences {
+        let mut commander = Commander::new(dice.fork(), backend.clock().now());
+        let wants_image = sequence % effort.image_every.max(1) == 0;
+        trial.sequence(&mut commander, wants_image, &format!("sequence {sequence}")).await;
+        backend.clock().advance(Duration::from_secs(1));
+    }
+}
+
+/// One log that every sequence uses, one after the other.
+struct Trial<'a> {
+    backend: &'a dyn Backend,
+    store: Arc<dyn Store>,
+    owner: Ownership,
+    last: Lsn,
+}
+
+impl<'a> Trial<'a> {
+    async fn begin(backend: &'a dyn Backend) -> Self {
+        let store = backend.open().await.must("open the store");
+        let owner = store.own(PARTITION, "suite", TTL).await.must("own the partition");
+        Self { backend, store, owner, last: Lsn(0) }
+    }
+
+    /// Commands in batches up to a cut, then the comparison.
+    async fn sequence(&mut self, commander: &mut Commander, wants_image: bool, what: &str) {
+        let mut model = Model::new();
+        self.start_anew(&model).await;
+        let mut facts = Vec::new();
+        for command in commander.limits() {
+            command.apply(&mut model, &mut facts);
+        }
+        let batches = commander.dice.within(2..12);
+        for _ in 0..batches {
+            for _ in 0..commander.dice.within(1..4) {
+                step(commander, &mut model, &mut facts, what);
+            }
+            self.append(std::mem::take(&mut facts)).await;
+            if commander.dice.percent(10) {
+                self.snapshot(&model).await;
+            }
+        }
+        let mut fresh = if wants_image {
+            let image = self.backend.crash().await.must("take a crash image");
+            self.replayed(&*image).await
+        } else {
+            self.replayed(&*self.store).await
+        };
+        same(&fresh, &model, what, "after the cut");
+        for _ in 0..LATER {
+            let command = step(commander, &mut model, &mut facts, what);
+            let answer = commander.last_answer();
+            let again = command.apply(&mut fresh, &mut Vec::new());
+            assert_eq!(Some(&again), answer, "{what}: the replayed model answers {command:?} differently");
+        }
+        same(&fresh, &model, what, "after later commands");
+    }
+
+    /// Leaves what earlier sequences wrote behind: a snapshot of an empty model replaces it.
+    async fn start_anew(&self, empty: &Model) {
+        if self.last > Lsn(0) {
+            self.snapshot(empty).await;
+        }
+    }
+
+    async fn append(&mut self, facts: Vec<Fact>) {
+        let batch = Batch { facts, ..Batch::default() };
+        self.last = self.store.append(self.owner, batch).await.must("append a batch");
+    }
+
+    async fn snapshot(&self, model: &Model) {
+        let parts = codec::encode_iter(model.snapshot(), 300);
+        self.store.snapshot(self.owner, self.last, parts).await.must("make a snapshot");
+    }
+
+    async fn replayed<L: Log + ?Sized>(&self, log: &L) -> Model {
+        let mut fresh = Model::new();
+        let mut absorb = |facts: Vec<Fact>| facts.iter().for_each(|fact| fresh.absorb(fact));
+        let last = log.load(PARTITION, &mut absorb).await.must("replay the partition");
+        assert_eq!(last, self.last, "number of the last append");
+        fresh
+    }
+}
+
+/// Gives the model one command and asks for its invariants.
+#[track_caller]
+fn step(commander: &mut Commander, model: &mut Model, facts: &mut Vec<Fact>, what: &str) -> Command {
+    let command = commander.next(model);
+    let answer = command.apply(model, facts);
+    let problem = model.check().err().or_else(|| {
+        let now = command.now.max(model.clock());
+        answer.left_room(&command).then(|| model.check_nothing_waits_in_vain(now).err()).flatten()
+    });
+    assert_eq!(problem, None, "{what}: after {command:?}");
+    commander.learn(answer);
+    command
+}
+
+/// Compares two models by what they would hand to a new owner.
+#[track_caller]
+fn same(fresh: &Model, live: &Model, what: &str, when: &str) {
+    let mut places = fresh.snapshot().zip(live.snapshot());
+    if let Some((fresh, live)) = places.find(|(fresh, live)| fresh != live) {
+        assert_eq!(fresh, live, "{what}, {when}: the replayed model (left) is not the live one");
+    }
+    assert_eq!(fresh.snapshot().count(), live.snapshot().count(), "{what}, {when}: size of the snapshots");
+    assert_eq!(fresh.check(), Ok(()), "{what}, {when}: the replayed model");
+}

@@ -1,0 +1,91 @@
+//! What commands are made of: drafts, verdicts, hints, figures of limits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::fact::Shape;
+use tidegate_core::operation::{Dedupe, MICRO};
+use tidegate_core::{Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, Time, Verdict};
+
+use crate::dice::Dice;
+use crate::samples::maybe;
+
+/// The limits that commands name.
+pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
+
+/// What became of an attempt: mostly success.
+pub(super) fn verdict(dice: &mut Dice) -> Verdict {
+    let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
+    let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
+    match dice.below(12) {
+        0..5 => Verdict::Done,
+        5 | 6 => {
+            let scope = maybe(dice, |dice| Arc::from(*dice.pick(&LIMITS)));
+            Verdict::Throttled { after, scope, fault }
+        }
+        7 | 8 => Verdict::Retry { after, fault },
+        9 => Verdict::Rejected(fault),
+        10 => Verdict::Unknown(fault),
+        _ if dice.percent(50) => Verdict::GivenBack,
+        _ => Verdict::Canceled { may_have_happened: dice.percent(50) },
+    }
+}
+
+/// An operation that charges up to two limits, some of which may not be there.
+pub(super) fn draft(dice: &mut Dice, group: Arc<str>, now: Time) -> Draft {
+    let soon = |dice: &mut Dice| now.after(Duration::from_millis(dice.below(20_000)));
+    let first = dice.index(LIMITS.len());
+    let charges = (0..dice.index(3)).map(|place| Charge {
+        limit: LIMITS[(first + place) % LIMITS.len()].into(),
+        cost: dice.below(4 * MICRO),
+    });
+    Draft {
+        charges: charges.collect(),
+        deadline: if dice.percent(20) { Some(soon(dice)) } else { None },
+        not_before: if dice.percent(15) { Some(soon(dice)) } else { None },
+        max_attempts: dice.within(1..4) as u16,
+        priority: if dice.percent(20) { dice.below(5) as u8 } else { 0 },
+        on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
+        on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
+        dedupe: if dice.percent(30) { Some(dedupe(dice, now)) } else { None },
+        ..Draft::new(group, "kind")
+    }
+}
+
+/// Figures for a limit, which always keeps its kind.
+pub(super) fn shape(dice: &mut Dice, limit: &str) -> Shape {
+    match limit {
+        "drip" => Shape::Drip {
+            capacity: dice.within(2..9) * MICRO,
+            refill_per_s: dice.within(1..3_000_000),
+            margin: dice.below(MICRO),
+        },
+        "window" if dice.percent(30) => Shape::Window { limit: 0, period: Duration::ZERO },
+        "window" => {
+            let period = Duration::from_millis(dice.within(1..9_000));
+            Shape::Window { limit: dice.within(1..7) * MICRO, period }
+        }
+        "gate" => Shape::Gate,
+        _ => Shape::Cap { at_once: dice.within(1..4) as u32 },
+    }
+}
+
+fn dedupe(dice: &mut Dice, now: Time) -> Dedupe {
+    Dedupe {
+        key: u128::from(dice.below(4)),
+        fingerprint: u128::from(dice.below(2)),
+        expires: now.after(Duration::from_millis(dice.below(30_000))),
+    }
+}
+
+/// What an answer says about one limit.
+pub(super) fn hint(dice: &mut Dice) -> Hint {
+    Hint {
+        limit: (*dice.pick(&LIMITS)).into(),
+        remaining: maybe(dice, |dice| dice.below(5 * MICRO)),
+        capacity: if dice.percent(20) { Some(dice.within(1..9) * MICRO) } else { None },
+        refill_per_s: if dice.percent(20) { Some(dice.within(1..4) * MICRO) } else { None },
+        reset_at: maybe(dice, |dice| Time::from_millis(1_780_000_000_000 + dice.below(60_000))),
+        spent: maybe(dice, |dice| dice.below(3 * MICRO)),
+    }
+}

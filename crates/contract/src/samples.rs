@@ -1,0 +1,65 @@
+//! Well-formed things to store, made by chance. They make no sense to a model: a log must not care.
+
+mod author;
+mod fact;
+
+use std::sync::Arc;
+
+use tidegate_core::{EndState, Fault, FaultClass, Time};
+
+pub use author::Author;
+pub use fact::fact;
+
+use crate::dice::Dice;
+
+/// Names that go wrong easily: short, long, spaced, quoted, not Latin.
+const NAMES: [&str; 6] = ["a", "shop:acme", "guild 7", "it's \"quoted\"", "Größe-尺寸", "%_{}"];
+
+/// A name of a group, kind or limit.
+pub fn name(dice: &mut Dice) -> Arc<str> {
+    Arc::from(*dice.pick(&NAMES))
+}
+
+/// A number of any size: small ones, large ones, and both ends.
+pub fn number(dice: &mut Dice) -> u64 {
+    match dice.below(8) {
+        0 => 0,
+        1 => u64::MAX,
+        2..=5 => dice.below(1_000),
+        _ => {
+            let shift = dice.below(64);
+            dice.roll() >> shift
+        }
+    }
+}
+
+/// A moment, rarely the first or the last one.
+pub fn time(dice: &mut Dice) -> Time {
+    Time::from_micros(number(dice))
+}
+
+/// How something ended.
+pub fn end_state(dice: &mut Dice) -> EndState {
+    *dice.pick(&[EndState::Succeeded, EndState::Failed, EndState::Canceled])
+}
+
+/// A fault, or none.
+pub fn fault(dice: &mut Dice) -> Option<Fault> {
+    if dice.percent(40) {
+        return None;
+    }
+    let class = *dice.pick(&FaultClass::ALL);
+    let message = ["", "the upstream answered 503", "naïve — ‘quoted’"];
+    Some(Fault::new(class, *dice.pick(&message)))
+}
+
+/// Something or nothing, in equal parts.
+pub fn maybe<T>(dice: &mut Dice, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+    if dice.percent(50) { Some(make(dice)) } else { None }
+}
+
+/// Up to `most` of something.
+pub fn some<T>(dice: &mut Dice, most: u64, mut make: impl FnMut(&mut Dice) -> T) -> Vec<T> {
+    let count = dice.below(most + 1);
+    (0..count).map(|_| make(dice)).collect()
+}

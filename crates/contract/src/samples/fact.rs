@@ -1,0 +1,161 @@
+//! Facts of every kind, with fields of every size.
+
+use std::time::Duration;
+
+use tidegate_core::fact::{
+    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+};
+use tidegate_core::operation::Dedupe;
+use tidegate_core::{Charge, Fact, Fence, Hint, OnFailure, OnUnknown, Seq, Turn};
+
+use super::{end_state, fault, maybe, name, number, some, time};
+use crate::dice::Dice;
+
+/// A fact of any kind.
+pub fn fact(dice: &mut Dice) -> Fact {
+    match dice.below(16) {
+        0 => Fact::Accepted(Box::new(accepted(dice))),
+        1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
+        2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
+        3 => Fact::Settled(Box::new(settled(dice))),
+        4 => Fact::Ended { seq: seq(dice), at: time(dice), state: end_state(dice), hold: dice.percent(50) },
+        5 => Fact::CancelAsked { seq: seq(dice) },
+        6 => Fact::Repeated { seq: seq(dice), at: time(dice) },
+        7 => Fact::Paused { group: name(dice), at: time(dice), by: name(dice), reason: name(dice) },
+        8 => Fact::Resumed { group: name(dice), at: time(dice) },
+        9 => Fact::LimitSet { limit: name(dice), shape: shape(dice), source: source(dice), at: time(dice) },
+        10 => Fact::Thawed { limit: name(dice), at: time(dice) },
+        11 => Fact::Counters(counters(dice)),
+        12 => Fact::LimitImage(Box::new(limit_image(dice))),
+        13 => Fact::GroupImage(Box::new(group_image(dice))),
+        14 => Fact::OperationImage(Box::new(operation_image(dice))),
+        _ => Fact::KeyImage { seq: seq(dice), dedupe: dedupe(dice) },
+    }
+}
+
+fn seq(dice: &mut Dice) -> Seq {
+    Seq(number(dice))
+}
+
+fn fence(dice: &mut Dice) -> Fence {
+    Fence(number(dice))
+}
+
+fn accepted(dice: &mut Dice) -> Accepted {
+    Accepted {
+        seq: seq(dice),
+        at: time(dice),
+        group: name(dice),
+        kind: name(dice),
+        charges: some(dice, 3, |dice| Charge { limit: name(dice), cost: number(dice) }),
+        deadline: maybe(dice, time),
+        not_before: maybe(dice, time),
+        max_attempts: number(dice) as u16,
+        priority: dice.below(5) as u8,
+        on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
+        on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
+        dedupe: maybe(dice, dedupe),
+        again: dice.percent(20),
+    }
+}
+
+fn dedupe(dice: &mut Dice) -> Dedupe {
+    let wide = |dice: &mut Dice| (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
+    Dedupe { key: wide(dice), fingerprint: wide(dice), expires: time(dice) }
+}
+
+fn settled(dice: &mut Dice) -> Settled {
+    let after = match dice.below(5) {
+        0 => After::Ended { state: end_state(dice), hold: dice.percent(50) },
+        1 => After::Retry { at: time(dice), look_first: dice.percent(50) },
+        2 => After::Throttled { closed: some(dice, 2, name), until: time(dice) },
+        3 => After::Held,
+        _ => After::GivenBack,
+    };
+    Settled {
+        seq: seq(dice),
+        fence: fence(dice),
+        at: time(dice),
+        after,
+        fault: fault(dice),
+        hints: some(dice, 2, hint),
+    }
+}
+
+fn hint(dice: &mut Dice) -> Hint {
+    Hint {
+        limit: name(dice),
+        remaining: maybe(dice, number),
+        capacity: maybe(dice, number),
+        refill_per_s: maybe(dice, number),
+        reset_at: maybe(dice, time),
+        spent: maybe(dice, number),
+    }
+}
+
+fn shape(dice: &mut Dice) -> Shape {
+    match dice.below(4) {
+        0 => Shape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
+        1 => Shape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
+        2 => Shape::Gate,
+        _ => Shape::Cap { at_once: number(dice) as u32 },
+    }
+}
+
+fn source(dice: &mut Dice) -> Source {
+    *dice.pick(&[Source::Config, Source::Operator, Source::Learned])
+}
+
+fn counters(dice: &mut Dice) -> Counters {
+    Counters {
+        next_seq: seq(dice),
+        next_fence: fence(dice),
+        next_turn: Turn(number(dice)),
+        clock: time(dice),
+        ended: [number(dice), number(dice), number(dice)],
+    }
+}
+
+fn limit_image(dice: &mut Dice) -> LimitImage {
+    LimitImage {
+        limit: name(dice),
+        shape: shape(dice),
+        configured: maybe(dice, shape),
+        source: source(dice),
+        level: number(dice),
+        at: time(dice),
+        carry: number(dice),
+        reset_at: time(dice),
+        known: dice.percent(50),
+        frozen_until: time(dice),
+        granted: number(dice),
+        throttles: number(dice) as u32,
+    }
+}
+
+fn group_image(dice: &mut Dice) -> GroupImage {
+    let held = |dice: &mut Dice| Held {
+        seq: seq(dice),
+        since: time(dice),
+        unknown: dice.percent(50),
+        fault: fault(dice),
+    };
+    GroupImage {
+        group: name(dice),
+        turn: Turn(number(dice)),
+        not_before: time(dice),
+        paused: maybe(dice, |dice| (name(dice), time(dice), name(dice))),
+        held: maybe(dice, held),
+        running: maybe(dice, |dice| (fence(dice), time(dice), some(dice, 3, number))),
+    }
+}
+
+fn operation_image(dice: &mut Dice) -> OperationImage {
+    OperationImage {
+        accepted: Accepted { dedupe: None, ..accepted(dice) },
+        attempt: number(dice) as u16,
+        look_first: dice.percent(50),
+        cancel_asked: dice.percent(50),
+        fault: fault(dice),
+    }
+}

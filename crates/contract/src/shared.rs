@@ -1,0 +1,71 @@
+//! The suites of `Shared`: each verb answers as the pure function of the same name does, whatever came before and
+//! whatever the clock does; it survives a restart; and of any number of callers at once each gets an answer of its
+//! own.
+
+mod bucket;
+mod lease;
+mod race;
+mod record;
+mod window;
+
+pub use bucket::{buckets_answer_as_the_pure_functions, buckets_bear_the_largest_figures};
+pub use lease::leases_answer_as_the_pure_functions;
+pub use race::{
+    a_bucket_never_grants_too_much, one_caller_claims_a_record, one_caller_opens_a_window,
+    one_holder_of_a_lease, two_buckets_are_taken_together,
+};
+pub use record::{records_answer_as_the_pure_functions, sweeping_records_is_bounded};
+pub use window::windows_answer_as_the_pure_functions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_store::{Clock, Store};
+
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+
+/// Steps of a random sequence.
+const STEPS: usize = 700;
+
+/// Names that share nothing but their first letters, and one that is awkward.
+const KEYS: [&str; 4] = ["key", "key:2", "key:2:x", "schlüssel '%_{*}"];
+
+/// A store that is opened anew now and then, and a clock that moves between steps, sometimes back.
+struct Trial<'a> {
+    backend: &'a dyn Backend,
+    store: Arc<dyn Store>,
+    dice: Dice,
+}
+
+impl<'a> Trial<'a> {
+    async fn begin(backend: &'a dyn Backend, seed: u64) -> Self {
+        let store = backend.open().await.must("open the store");
+        Self { backend, store, dice: Dice::seeded_or(seed) }
+    }
+
+    /// Goes on after some time, which is none for a third of the steps, and after a restart once in 70.
+    async fn pass_time(self, most: Duration) -> Self {
+        let Self { backend, mut store, mut dice } = self;
+        let clock = backend.clock();
+        match dice.below(30) {
+            0..10 => {}
+            10 => clock.set(clock.now().before(most / 20)),
+            11 => {
+                clock.advance(most * 3);
+            }
+            _ => {
+                clock.advance(Duration::from_micros(dice.below(most.as_micros() as u64)));
+            }
+        }
+        if dice.below(70) == 0 {
+            drop(store);
+            store = backend.open().await.must("open the store again");
+        }
+        Self { backend, store, dice }
+    }
+
+    fn now(&self) -> tidegate_core::Time {
+        self.backend.clock().now()
+    }
+}

@@ -1,0 +1,90 @@
+//! Stand-alone buckets against `tidegate_core::shared::bucket`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tidegate_core::bounds::TOKENS_MAX;
+use tidegate_core::operation::MICRO;
+use tidegate_core::shared::bucket::{self, Level, Reserve, Settlement};
+
+use super::{KEYS, STEPS, Trial};
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+
+/// Buckets of one family, and what sizes their figures have.
+#[derive(Clone, Copy)]
+struct Figures {
+    family: &'static str,
+    capacity: u64,
+    refill_per_s: u64,
+}
+
+impl Figures {
+    fn name(self, key: &str) -> String {
+        format!("{}/{key}", self.family)
+    }
+}
+
+/// Wants of one to three different buckets, seldom more than they can hold.
+fn any_wants(dice: &mut Dice, most: Figures) -> Vec<Reserve> {
+    let first = dice.index(KEYS.len());
+    let count = 1 + dice.index(3);
+    let want = |dice: &mut Dice, place: usize| {
+        let capacity = dice.within(1..most.capacity);
+        Reserve {
+            name: most.name(KEYS[(first + place) % KEYS.len()]),
+            cost: if dice.percent(96) { dice.below(capacity + 1) } else { capacity + 1 },
+            capacity,
+            refill_per_s: dice.below(most.refill_per_s),
+        }
+    };
+    (0..count).map(|place| want(dice, place)).collect()
+}
+
+/// LIM-5, LIM-7, LIM-9, LIM-23: reserve of one or several, settle and observe, with figures that change as they go.
+pub async fn buckets_answer_as_the_pure_functions(backend: &dyn Backend) {
+    let figures = Figures { family: "usual", capacity: 1_000 * MICRO, refill_per_s: 500 * MICRO };
+    compare(backend, 74, figures, Duration::from_secs(2)).await;
+}
+
+/// LIM-5: the same with figures up to the bounds, where plain floating point is not exact.
+pub async fn buckets_bear_the_largest_figures(backend: &dyn Backend) {
+    let figures = Figures { family: "large", capacity: TOKENS_MAX * MICRO, refill_per_s: TOKENS_MAX * MICRO };
+    compare(backend, 75, figures, Duration::from_secs(3_600)).await;
+    let slow = Figures { family: "slow", capacity: TOKENS_MAX * MICRO, refill_per_s: 2 };
+    compare(backend, 76, slow, Duration::from_secs(100_000)).await;
+}
+
+async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Duration) {
+    let mut trial = Trial::begin(backend, seed).await;
+    let mut states: HashMap<String, Level> = HashMap::new();
+    for step in 0..STEPS {
+        trial = trial.pass_time(time).await;
+        let now = trial.now();
+        let (store, dice) = (&trial.store, &mut trial.dice);
+        let name = figures.name(KEYS[dice.index(KEYS.len())]);
+        match dice.below(10) {
+            0..6 => {
+                let wants = any_wants(dice, figures);
+                let before: Vec<_> = wants.iter().map(|want| states.get(&want.name).copied()).collect();
+                let (after, wanted) = bucket::reserve(&before, &wants, now);
+                let found = store.reserve(wants.clone()).await.must("reserve");
+                assert_eq!(found, wanted, "step {step}: reserve of {wants:?} at {now:?} from {before:?}");
+                states.extend(wants.into_iter().map(|want| want.name).zip(after));
+            }
+            6 | 7 => {
+                let reserved = dice.below(figures.capacity);
+                let settlement = Settlement { reserved, actual: dice.below(reserved.saturating_mul(2) + 1) };
+                let wanted = states.get(&name).map(|state| bucket::settle(*state, settlement, now));
+                let found = store.settle_bucket(&name, settlement).await.must("settle");
+                assert_eq!(found, wanted, "step {step}: settle of {name} by {settlement:?} at {now:?}");
+                states.extend(wanted.map(|level| (name, level)));
+            }
+            _ => {
+                let wanted = states.get(&name).map(|state| bucket::observe(*state, now));
+                let found = store.observe_bucket(&name).await.must("observe");
+                assert_eq!(found, wanted, "step {step}: observe of {name} at {now:?}");
+            }
+        }
+    }
+}

@@ -1,0 +1,46 @@
+//! Named leases against `tidegate_core::shared::lease`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tidegate_core::shared::lease::{self, Lease, State};
+
+use super::{KEYS, STEPS, Trial};
+use crate::harness::{Backend, Must};
+
+/// LIM-15: acquire, renew and release, in any order and at any time, also by those who lost it. The fence never
+/// starts anew.
+pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
+    let mut trial = Trial::begin(backend, 72).await;
+    let mut states: HashMap<&str, State> = HashMap::new();
+    for step in 0..STEPS {
+        trial = trial.pass_time(Duration::from_millis(800)).await;
+        let now = trial.now();
+        let name = *trial.dice.pick(&KEYS);
+        let state = states.entry(name).or_default();
+        let (store, dice) = (&trial.store, &mut trial.dice);
+        let ttl = Duration::from_millis(dice.within(0..4_000));
+        let fence = if dice.percent(75) { state.fence } else { dice.below(state.fence + 3) };
+        let holder = Lease { fence, until: state.until };
+        *state = match dice.below(3) {
+            0 => {
+                let (next, wanted) = lease::acquire(*state, now, ttl);
+                let found = store.acquire_lease(name, ttl).await.must("acquire");
+                assert_eq!(found, wanted, "step {step}: acquire of {name}");
+                next
+            }
+            1 => {
+                let (next, wanted) = lease::renew(*state, fence, now, ttl);
+                let found = store.renew_lease(name, holder, ttl).await.must("renew");
+                assert_eq!(found, wanted, "step {step}: renew of {name}");
+                next
+            }
+            _ => {
+                let (next, wanted) = lease::release(*state, fence, now);
+                let found = store.release_lease(name, holder).await.must("release");
+                assert_eq!(found, wanted, "step {step}: release of {name}");
+                next
+            }
+        };
+    }
+}

@@ -1,0 +1,85 @@
+//! All suites by name, so that a backend runs them with one line and each failure has a name.
+
+/// Hands the names of all suites, by module, to another macro: `every_suite!([callback] arguments)` becomes
+/// `callback! { (arguments) log: a, b; shared: c, d; }`.
+#[macro_export]
+macro_rules! every_suite {
+    ([$($callback:tt)+] $($argument:tt)*) => {
+        $($callback)+! { ($($argument)*)
+            log:
+                appends_are_numbered_one_by_one,
+                an_append_is_durable_when_answered,
+                an_append_is_all_or_nothing,
+                half_a_refused_batch_is_not_kept,
+                what_was_appended_comes_back_exactly,
+                one_owner_at_a_time,
+                renewing_keeps_the_partition,
+                epochs_grow_over_restarts,
+                an_old_epoch_changes_nothing,
+                partitions_are_apart,
+                bodies_come_back_byte_for_byte,
+                reopened_operations_have_no_result,
+                pages_cover_everything_once,
+                a_list_filters,
+                a_list_survives_odd_cursors,
+                a_snapshot_replaces_what_came_before,
+                a_snapshot_is_all_or_nothing,
+                numbers_go_on_after_a_snapshot,
+                a_sweep_takes_only_what_ended_before,
+                a_sweep_is_bounded;
+            shared:
+                records_answer_as_the_pure_functions,
+                sweeping_records_is_bounded,
+                leases_answer_as_the_pure_functions,
+                buckets_answer_as_the_pure_functions,
+                buckets_bear_the_largest_figures,
+                windows_answer_as_the_pure_functions,
+                one_caller_claims_a_record,
+                one_caller_opens_a_window,
+                one_holder_of_a_lease,
+                a_bucket_never_grants_too_much,
+                two_buckets_are_taken_together;
+            nodes:
+                nodes_are_there_until_their_time_is_up,
+                an_unknown_node_must_register,
+                a_hint_reaches_its_listeners,
+                a_slow_listener_blocks_nobody;
+            replay:
+                a_replayed_model_is_the_same_model;
+            upkeep:
+                a_store_says_what_it_holds;
+        }
+    };
+}
+
+/// Makes a test of every suite. The argument is an expression that makes a fresh [`crate::Backend`]; it may await.
+///
+/// ```ignore
+/// tidegate_contract::store_suites!(MemoryBackend::new());
+/// ```
+#[macro_export]
+macro_rules! store_suites {
+    ($backend:expr) => {
+        $crate::every_suite!([$crate::suite_tests] $backend);
+    };
+}
+
+/// The tests of [`store_suites!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! suite_tests {
+    (($backend:expr) $($part:ident: $($suite:ident),+;)+) => {
+        $($crate::suite_tests! { @part $backend, $part: $($suite),+ })+
+    };
+    (@part $backend:expr, $part:ident: $($suite:ident),+) => {
+        $(
+            #[test]
+            fn $suite() {
+                $crate::harness::runtime().block_on(async {
+                    let backend = $backend;
+                    $crate::$part::$suite(&backend).await;
+                });
+            }
+        )+
+    };
+}

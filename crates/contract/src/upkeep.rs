@@ -1,0 +1,35 @@
+//! The suite of `Upkeep`: a store can be migrated again, says that it is well, and counts what it holds.
+
+use tidegate_core::Time;
+use tidegate_store::Clock;
+use tidegate_store::codec;
+use tidegate_store::log::{Lsn, Retention};
+
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+use crate::samples::Author;
+
+/// Migrating what is up to date changes nothing; figures follow appends, snapshots and sweeps.
+pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
+    let mut author = Author::new(Dice::seeded_or(81));
+    let store = backend.open().await.must("open the store");
+    let owner = store.own(0, "suite", std::time::Duration::from_secs(60)).await.must("own the partition");
+    store.health().await.must("be well");
+    assert!(!store.describe().is_empty(), "a store has a word for itself");
+    for _ in 0..4 {
+        let batch = author.sized_batch(6, backend.clock().now());
+        store.append(owner, batch).await.must("append");
+    }
+    store.migrate().await.must("migrate what is up to date");
+    let stats = store.stats().await.must("ask for figures");
+    assert_eq!((stats.operations, stats.appends), (24, 4), "operations and appends kept");
+    store.snapshot(owner, Lsn(3), vec![codec::encode(&author.facts())]).await.must("make a snapshot");
+    let all = Retention { ended_before: Time::MAX, most: 1_000 };
+    assert_eq!(store.sweep(owner, all).await.must("sweep"), 8);
+    let stats = store.stats().await.must("ask for figures");
+    assert_eq!((stats.operations, stats.appends), (16, 1), "operations and appends kept");
+    drop(store);
+    let store = backend.open().await.must("open the store again");
+    let stats = store.stats().await.must("ask for figures");
+    assert_eq!((stats.operations, stats.appends), (16, 1), "the same after a restart");
+}

@@ -1,0 +1,145 @@
+//! Logs that are broken.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
+use tidegate_store::{Answer, Log};
+
+use super::{Broken, Quirk};
+
+impl Broken {
+    /// The owner that the inner log will believe.
+    fn owner(&self, owner: Ownership, ignores: Quirk) -> Ownership {
+        let latest = self.notes.lock().unwrap().latest;
+        if self.is(Quirk::OwnSameEpoch) || self.is(ignores) { latest.unwrap_or(owner) } else { owner }
+    }
+}
+
+impl Log for Broken {
+    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+        let node = node.to_owned();
+        Box::pin(async move {
+            let answer = self.inner.own(partition, &node, ttl).await;
+            let mut notes = self.notes.lock().unwrap();
+            let answer = match (answer, notes.latest) {
+                (Err(_), Some(latest)) if self.is(Quirk::OwnWhileHeld) => Ok(latest),
+                (answer, _) => answer,
+            };
+            notes.latest = answer.as_ref().ok().copied().or(notes.latest);
+            let epoch = |owner: Ownership| if self.is(Quirk::OwnSameEpoch) { Epoch(1) } else { owner.epoch };
+            answer.map(|owner| Ownership { epoch: epoch(owner), ..owner })
+        })
+    }
+
+    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+        if self.is(Quirk::RenewDoesNothing) {
+            return Box::pin(async move { Ok(owner) });
+        }
+        self.inner.renew(owner, ttl)
+    }
+
+    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+        self.inner.release(self.owner(owner, Quirk::ReleaseIgnoresEpoch))
+    }
+
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+        Box::pin(async move {
+            let mut parts = Vec::new();
+            let last = self.inner.load(partition, &mut |part| parts.push(part)).await?;
+            if self.is_in_image(Quirk::ImageLacksLastAppend) {
+                parts.pop();
+            }
+            let mut facts: Vec<_> = parts.into_iter().flatten().collect();
+            if self.is(Quirk::LoadDropsLastFact) {
+                facts.pop();
+            }
+            if self.is(Quirk::LoadSwapsFacts) && facts.len() > 1 {
+                facts.swap(0, 1);
+            }
+            if self.is_in_image(Quirk::ImageLacksHalfOfFacts) {
+                facts.truncate(facts.len() / 2);
+            }
+            replay(facts);
+            Ok(if self.is(Quirk::LoadForgetsNumber) { Lsn(1) } else { last })
+        })
+    }
+
+    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+        let owner = self.owner(owner, Quirk::AppendIgnoresEpoch);
+        let mut batch = batch;
+        if self.is(Quirk::AppendForgetsReopened) {
+            batch.reopened.clear();
+        }
+        Box::pin(async move {
+            let half = Batch { facts: batch.facts.clone(), ..Batch::default() };
+            let answer = self.inner.append(owner, batch).await;
+            if answer.is_err() && self.is(Quirk::AppendKeepsHalfOfRefused) {
+                self.inner.append(owner, half).await?;
+            }
+            answer.map(|lsn| if self.is(Quirk::AppendNumbersSkip) { Lsn(lsn.0 * 2) } else { lsn })
+        })
+    }
+
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+        let partition = if self.is(Quirk::ReadMixesPartitions) { 0 } else { partition };
+        let mut seqs = seqs;
+        if self.is(Quirk::ReadSorts) {
+            seqs.sort();
+        }
+        Box::pin(async move {
+            let mut found = self.inner.read(partition, seqs).await?;
+            for stored in found.iter_mut().flatten() {
+                if self.is(Quirk::ReadCutsPayload) {
+                    stored.operation.payload.truncate(65_535);
+                }
+            }
+            let is_lost = self.is_in_image(Quirk::ImageLacksOperation)
+                || (self.is(Quirk::SweepTakesPending) && self.notes.lock().unwrap().calls > 0);
+            if is_lost && let Some(last) = found.last_mut() {
+                *last = None;
+            }
+            Ok(found)
+        })
+    }
+
+    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+        let mut query = query;
+        match self.quirk {
+            Quirk::ListIgnoresKind => query.kind = None,
+            Quirk::ListIgnoresEnd => query.ended = None,
+            Quirk::ListOverLimit => query.limit += 1,
+            Quirk::ListSignedCursor if query.before.is_some_and(|before| before.0 > i64::MAX as u64) => {
+                query.before = Some(Seq(0));
+            }
+            _ => {}
+        }
+        Box::pin(async move {
+            let mut page = self.inner.list(partition, query).await?;
+            page.next = match self.quirk {
+                Quirk::ListRepeats => page.next.map(|next| Seq(next.0 + 1)),
+                Quirk::ListSkips => page.next.map(|next| Seq(next.0 - 1)),
+                _ => page.next,
+            };
+            Ok(page)
+        })
+    }
+
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
+        let owner = self.owner(owner, Quirk::SnapshotIgnoresEpoch);
+        Box::pin(async move {
+            let last = self.inner.load(owner.partition, &mut |_| ()).await?;
+            let more = if self.is(Quirk::SnapshotTakesOneMore) { 1 } else { 0 };
+            self.inner.snapshot(owner, Lsn(upto.0 + more).min(last), parts).await
+        })
+    }
+
+    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        let owner = self.owner(owner, Quirk::SweepIgnoresEpoch);
+        self.notes.lock().unwrap().calls += 1;
+        let most = if self.is(Quirk::SweepUnbounded) { usize::MAX } else { retention.most };
+        self.inner.sweep(owner, Retention { most, ..retention })
+    }
+}

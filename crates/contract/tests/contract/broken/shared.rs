@@ -1,0 +1,127 @@
+//! Shared records that are broken.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::Time;
+use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::window::{Opened, Window};
+use tidegate_store::{Answer, Shared};
+
+use super::{Broken, Quirk};
+
+impl Shared for Broken {
+    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            match self.inner.claim_record(&key, claim).await? {
+                Claimed::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
+                    Ok(Claimed::Yours { holder: Held { fence: 1 }, taken_over: false })
+                }
+                answer => Ok(answer),
+            }
+        })
+    }
+
+    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let done = self.inner.complete_record(&key, holder, answer).await?;
+            Ok(done || self.is(Quirk::RecordLateComplete))
+        })
+    }
+
+    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+        self.inner.release_record(key, holder)
+    }
+
+    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+        self.inner.renew_record(key, holder, ttl)
+    }
+
+    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+        self.inner.sweep_records(if self.is(Quirk::RecordSweepUnbounded) { usize::MAX } else { most })
+    }
+
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            match self.inner.acquire_lease(&name, ttl).await? {
+                Acquired::Busy { until } if self.is(Quirk::LeaseTwoHolders) => {
+                    Ok(Acquired::Held(Lease { fence: 1_000_000, until }))
+                }
+                answer => Ok(answer),
+            }
+        })
+    }
+
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+        self.inner.renew_lease(name, lease, ttl)
+    }
+
+    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let mut done = self.inner.release_lease(&name, lease).await?;
+            if self.is(Quirk::LeaseReleasedByAnyone) {
+                for fence in 0..lease.fence + 3 {
+                    done |= self.inner.release_lease(&name, Lease { fence, ..lease }).await?;
+                }
+            }
+            Ok(done)
+        })
+    }
+
+    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
+        Box::pin(async move {
+            if self.is(Quirk::BucketForgetsSecond) && wanted.len() > 1 {
+                let mut zero = wanted.clone();
+                zero[1].cost = 0;
+                return self.inner.reserve(zero).await;
+            }
+            match self.inner.reserve(wanted).await? {
+                Reserved::Wait { remaining, .. } if self.is(Quirk::BucketGrantsMore) => {
+                    Ok(Reserved::Granted { remaining })
+                }
+                answer => Ok(answer),
+            }
+        })
+    }
+
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+        self.inner.settle_bucket(name, settlement)
+    }
+
+    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let level = self.inner.observe_bucket(&name).await?;
+            Ok(level.map(|level| match self.quirk {
+                Quirk::BucketRounds => Level { carry: 0, ..level },
+                Quirk::BucketLosesFloat => Level { tokens: level.tokens as f64 as u64, ..level },
+                _ => level,
+            }))
+        })
+    }
+
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            match self.inner.open_window(&key, level, ttl).await? {
+                Opened::Wait(window) if self.is(Quirk::WindowAlwaysAsks) => Ok(Opened::Ask(window)),
+                answer => Ok(answer),
+            }
+        })
+    }
+
+    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+        let key = key.to_owned();
+        Box::pin(async move {
+            let window = self.inner.peek_window(&key).await?;
+            let open = self.is(Quirk::WindowNeverCloses).then_some(Window { level: 0, until: Time::MAX });
+            Ok(window.or(open))
+        })
+    }
+}

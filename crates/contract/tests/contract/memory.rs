@@ -1,0 +1,46 @@
+//! The plain memory store passes every suite. Its data lives as long as the backend; every step is done under one
+//! lock, so what it shows at any moment is also its image.
+
+use std::sync::Arc;
+
+use tidegate_contract::replay::{Effort, replay};
+use tidegate_contract::{Backend, HandClock, harness};
+use tidegate_store::{Answer, Store};
+use tidegate_store_embedded::Memory;
+
+pub(crate) struct MemoryBackend {
+    clock: Arc<HandClock>,
+    store: Arc<Memory>,
+}
+
+impl MemoryBackend {
+    pub(crate) fn new() -> Self {
+        let clock = HandClock::today();
+        Self { store: Arc::new(Memory::new(Arc::clone(&clock) as _)), clock }
+    }
+}
+
+impl Backend for MemoryBackend {
+    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+        Box::pin(async move { Ok(Arc::clone(&self.store) as _) })
+    }
+
+    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+        self.open()
+    }
+
+    fn clock(&self) -> Arc<HandClock> {
+        Arc::clone(&self.clock)
+    }
+}
+
+/// OPS-8: ten thousand sequences, each cut at a random point and replayed.
+#[test]
+fn ten_thousand_replays_give_the_same_model() {
+    harness::runtime().block_on(async {
+        let effort = Effort { sequences: 10_000, image_every: 2 };
+        replay(&MemoryBackend::new(), 92, effort).await;
+    });
+}
+
+tidegate_contract::store_suites!(MemoryBackend::new());

@@ -1,0 +1,88 @@
+//! The writes that happened, in order, in bounded memory: the oldest are dropped, and that is said.
+
+use std::collections::VecDeque;
+
+use serde::Serialize;
+
+/// Most writes that are kept.
+pub const LOG_MAX: usize = 100_000;
+/// Most writes in one page.
+pub const PAGE_MAX: usize = 10_000;
+
+/// One write.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Entry {
+    /// Its place in the order of writes; the first is 1.
+    pub n: u64,
+    /// How.
+    pub method: String,
+    /// Where.
+    pub path: String,
+    /// Its idempotency key, else the `id` of its body.
+    pub id: Option<String>,
+    /// Whether it had happened before.
+    pub duplicate: bool,
+}
+
+/// The writes.
+#[derive(Debug, Default)]
+pub struct Log {
+    entries: VecDeque<Entry>,
+}
+
+/// Some of the writes.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Page<'a> {
+    /// In order.
+    pub writes: Vec<&'a Entry>,
+    /// Ask for what comes after this.
+    pub next: u64,
+    /// The oldest that is still kept; 0 when there is none.
+    pub oldest: u64,
+}
+
+impl Log {
+    /// One more.
+    pub fn push(&mut self, entry: Entry) {
+        if self.entries.len() == LOG_MAX {
+            self.entries.pop_front();
+        }
+        self.entries.push_back(entry);
+    }
+
+    /// What came after the write number `after`.
+    #[must_use]
+    pub fn page(&self, after: u64) -> Page<'_> {
+        let start = self.entries.partition_point(|entry| entry.n <= after);
+        let writes: Vec<_> = self.entries.range(start..).take(PAGE_MAX).collect();
+        let next = writes.last().map_or(after, |entry| entry.n);
+        Page { writes, next, oldest: self.entries.front().map_or(0, |entry| entry.n) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_follow_one_another_and_memory_is_bounded() {
+        let mut log = Log::default();
+        assert_eq!(log.page(7), Page { writes: Vec::new(), next: 7, oldest: 0 });
+        let last = LOG_MAX as u64 + 5;
+        for n in 1..=last {
+            log.push(Entry { n, method: "POST".into(), path: "/".into(), id: None, duplicate: false });
+        }
+        let (mut after, mut count) = (0, 0);
+        loop {
+            let page = log.page(after);
+            assert!(page.writes.len() <= PAGE_MAX);
+            assert_eq!(page.oldest, 6);
+            if page.writes.is_empty() {
+                break;
+            }
+            count += page.writes.len();
+            after = page.next;
+        }
+        assert_eq!((count, after), (LOG_MAX, last));
+    }
+}

@@ -1,0 +1,79 @@
+//! What the writer knows of its file without asking it: who owns the partition, the last append, and counts. It
+//! changes with a transaction and goes back with it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rusqlite::Connection;
+use tidegate_store::log::{Epoch, Lsn};
+
+use super::schema::{meta, set_meta};
+use crate::tenure::Tenure;
+
+/// What the writer knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ledger {
+    /// Who owns the partition. Whoever opens the file has its lock, so an owner of before is dead.
+    pub(super) tenure: Tenure,
+    /// The last append.
+    pub(super) last: Lsn,
+    /// The last append that a snapshot has replaced.
+    pub(super) trimmed: Lsn,
+    /// The newest snapshot.
+    pub(super) snapshot: Lsn,
+    /// Operations kept.
+    pub(super) operations: u64,
+}
+
+impl Ledger {
+    /// As the file says.
+    pub(super) fn read(sql: &Connection, snapshot: Lsn) -> rusqlite::Result<Self> {
+        let number = |name| Ok::<_, rusqlite::Error>(meta(sql, name)?.unwrap_or(0).cast_unsigned());
+        let trimmed = Lsn(number("trimmed")?);
+        let last: Option<i64> = sql.query_row("SELECT max(lsn) FROM log", [], |row| row.get(0))?;
+        Ok(Self {
+            tenure: Tenure::free(Epoch(number("epoch")?)),
+            last: Lsn(last.unwrap_or(0).cast_unsigned()).max(trimmed),
+            trimmed,
+            snapshot,
+            operations: number("operations")?,
+        })
+    }
+
+    /// Writes what differs from `before` and must outlive the process.
+    pub(super) fn write(&self, sql: &Connection, before: &Self) -> rusqlite::Result<()> {
+        let now_and_then = [
+            ("epoch", self.tenure.epoch.0, before.tenure.epoch.0),
+            ("operations", self.operations, before.operations),
+            ("trimmed", self.trimmed.0, before.trimmed.0),
+        ];
+        for (name, now, then) in now_and_then {
+            if now != then {
+                set_meta(sql, name, now.cast_signed())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Counts for whoever asks, so that nobody has to ask the writer.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    operations: AtomicU64,
+    appends: AtomicU64,
+}
+
+impl Counts {
+    pub(super) fn follow(&self, ledger: &Ledger) {
+        let appends = ledger.last.0.saturating_sub(ledger.snapshot.0.max(ledger.trimmed.0));
+        self.operations.store(ledger.operations, Ordering::Relaxed);
+        self.appends.store(appends, Ordering::Relaxed);
+    }
+
+    pub(super) fn operations(&self) -> u64 {
+        self.operations.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn appends(&self) -> u64 {
+        self.appends.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,60 @@
+//! Pages of operations, newest first. Rows are looked at in order and a page ends when it is full or enough was
+//! looked at; the operations that did not succeed have an index of their own.
+
+use rusqlite::{CachedStatement, Connection, Rows};
+use tidegate_core::{EndState, Seq, State};
+use tidegate_store::log::{Page, Query, Stored};
+
+use super::rows;
+use crate::matching::{SCANNED_MAX, ended_so, is_of};
+
+const NEWEST: &str = "SELECT seq, grp, kind FROM operations WHERE seq <= ?1 ORDER BY seq DESC";
+const UNSUCCESSFUL: &str = "
+SELECT o.seq, o.grp, o.kind FROM results r CROSS JOIN operations o ON o.seq = r.seq
+WHERE r.state <> 'succeeded' AND r.state = ?2 AND r.seq <= ?1 ORDER BY r.seq DESC";
+
+/// The page that a query asks for.
+pub(super) fn page(sql: &Connection, query: &Query) -> rusqlite::Result<Page> {
+    let mut page = Page::default();
+    let Some(first) = query.before.map_or(Some(u64::MAX), |before| before.0.checked_sub(1)) else {
+        return Ok(page);
+    };
+    let first = i64::try_from(first).unwrap_or(i64::MAX);
+    let mut outline = sql.prepare_cached(rows::OUTLINE)?;
+    let mut walk = sql.prepare_cached(walk_of(query))?;
+    let mut walk = start(&mut walk, query, first)?;
+    let (mut scanned, mut looked_at) = (0, None);
+    while let Some(row) = walk.next()? {
+        if page.items.len() >= query.limit || scanned >= SCANNED_MAX {
+            page.next = looked_at;
+            break;
+        }
+        scanned += 1;
+        let seq: i64 = row.get(0)?;
+        looked_at = Some(Seq(seq.cast_unsigned()));
+        if !is_of(query, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?) {
+            continue;
+        }
+        let found: Stored = outline.query_row([seq], rows::stored)?;
+        if ended_so(query, found.result.as_ref().map(|result| result.state)) {
+            page.items.push(found);
+        }
+    }
+    Ok(page)
+}
+
+const fn walk_of(query: &Query) -> &'static str {
+    match query.ended {
+        Some(EndState::Failed | EndState::Canceled) => UNSUCCESSFUL,
+        Some(EndState::Succeeded) | None => NEWEST,
+    }
+}
+
+fn start<'a>(walk: &'a mut CachedStatement<'_>, query: &Query, first: i64) -> rusqlite::Result<Rows<'a>> {
+    match query.ended {
+        Some(ended @ (EndState::Failed | EndState::Canceled)) => {
+            walk.query((first, State::from(ended).as_str()))
+        }
+        Some(EndState::Succeeded) | None => walk.query([first]),
+    }
+}

@@ -1,0 +1,191 @@
+//! The log of a partition on SQLite: an append is one row of facts, the new operations and the results, in one
+//! transaction. Snapshots and clean-up go in small steps between the appends.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rusqlite::OptionalExtension;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
+use tidegate_store::{Answer, Log, Result, codec};
+use tokio::sync::mpsc;
+
+use super::partition::PartitionFile;
+use super::sweep::{self, Walk};
+use super::writer::{Desk, Stepped};
+use super::{Embedded, blocking, history, listing, rows, snapshot};
+use crate::checks;
+
+/// Appends that one transaction removes after a snapshot.
+const TRIMMED_AT_ONCE: u64 = 128;
+/// Lists of facts that are read ahead of whoever absorbs them.
+const READ_AHEAD: usize = 16;
+
+impl Log for Embedded {
+    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+        let node: Arc<str> = node.into();
+        Box::pin(async move {
+            let file = self.partition(partition).await?;
+            file.write(1, move |desk| Ok(desk.ledger.tenure.own(partition, &node, desk.now, ttl))).await
+        })
+    }
+
+    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            file.write(0, move |desk| Ok(desk.ledger.tenure.renew(owner, desk.now, ttl))).await
+        })
+    }
+
+    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            file.write(0, move |desk| {
+                desk.ledger.tenure.release(owner);
+                Ok(Ok(()))
+            })
+            .await
+        })
+    }
+
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(Lsn(0)) };
+            let turn = Arc::clone(&file.snapshots).lock_owned().await;
+            let (hand, mut handed) = mpsc::channel(READ_AHEAD);
+            let reading = tokio::task::spawn_blocking(move || {
+                let _turn = turn;
+                history::replay(&file, |facts| hand.blocking_send(facts).is_ok())
+            });
+            while let Some(facts) = handed.recv().await {
+                replay(facts);
+            }
+            reading.await.unwrap_or_else(|cause| Err(blocking::cut_off(cause)))
+        })
+    }
+
+    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            checks::seqs_grow(&batch)?;
+            let facts = codec::encode(&batch.facts);
+            let rows = 1 + batch.operations.len() + batch.results.len() + batch.reopened.len();
+            file.write(rows, move |desk| append(desk, owner, &facts, &batch)).await
+        })
+    }
+
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
+            file.read(move |sql| {
+                let mut whole = sql.prepare_cached(rows::WHOLE)?;
+                let mut find = |seq: &Seq| whole.query_row([seq.0.cast_signed()], rows::stored).optional();
+                seqs.iter().map(&mut find).collect()
+            })
+            .await
+        })
+    }
+
+    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(Page::default()) };
+            file.read(move |sql| listing::page(sql, &query)).await
+        })
+    }
+
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
+        Box::pin(async move { replace(self.partition(owner.partition).await?, owner, upto, parts).await })
+    }
+
+    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        Box::pin(async move { clean_up(&*self.partition(owner.partition).await?, owner, retention).await })
+    }
+}
+
+fn append(desk: &mut Desk<'_>, owner: Ownership, facts: &[u8], batch: &Batch) -> Stepped<Lsn> {
+    if let Err(refused) = desk.ledger.tenure.check(owner) {
+        return Ok(Err(refused));
+    }
+    let lsn = Lsn(desk.ledger.last.0 + 1);
+    desk.sql
+        .prepare_cached("INSERT INTO log (lsn, facts) VALUES (?1, ?2)")?
+        .execute((lsn.0.cast_signed(), facts))?;
+    for operation in &batch.operations {
+        rows::insert_operation(desk.sql, operation)?;
+    }
+    for seq in &batch.reopened {
+        desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1")?.execute([seq.0.cast_signed()])?;
+    }
+    for result in &batch.results {
+        rows::insert_result(desk.sql, result)?;
+    }
+    desk.ledger.last = lsn;
+    desk.ledger.operations += batch.operations.len() as u64;
+    Ok(Ok(lsn))
+}
+
+/// First the snapshot is on the disk, then what it replaces goes, a little at a time.
+async fn replace(file: Arc<PartitionFile>, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
+    let turn = Arc::clone(&file.snapshots).lock_owned().await;
+    file.write(0, move |desk| {
+        Ok(desk
+            .ledger
+            .tenure
+            .check(owner)
+            .and_then(|()| checks::snapshot_fits(upto, desk.ledger.last, desk.ledger.snapshot)))
+    })
+    .await?;
+    let here = Arc::clone(&file);
+    let turn = blocking::run(move || {
+        checks::parts_are_readable(&parts)?;
+        snapshot::write(here.dir(), here.partition, upto, &parts)?;
+        Ok(turn)
+    })
+    .await?;
+    while file.write(TRIMMED_AT_ONCE as usize, move |desk| trim(desk, owner, upto)).await? {}
+    blocking::run(move || {
+        let _turn = turn;
+        snapshot::remove_older(file.dir(), file.partition, upto)
+    })
+    .await
+}
+
+/// Removes a few appends that the snapshot has replaced; answers whether there are more.
+fn trim(desk: &mut Desk<'_>, owner: Ownership, upto: Lsn) -> Stepped<bool> {
+    if let Err(refused) = desk.ledger.tenure.check(owner) {
+        return Ok(Err(refused));
+    }
+    let to = Lsn(upto.0.min(desk.ledger.trimmed.0 + TRIMMED_AT_ONCE));
+    desk.sql.prepare_cached("DELETE FROM log WHERE lsn <= ?1")?.execute([to.0.cast_signed()])?;
+    desk.ledger.snapshot = desk.ledger.snapshot.max(upto);
+    desk.ledger.trimmed = desk.ledger.trimmed.max(to);
+    Ok(Ok(to < upto))
+}
+
+/// The front, and then a stretch of what lies behind.
+async fn clean_up(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
+    file.write(0, move |desk| Ok(desk.ledger.tenure.check(owner))).await?;
+    let Retention { ended_before, most } = retention;
+    let (_, front) = remove_along(file, Walk::front(ended_before), most).await?;
+    let from = *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner);
+    let (walk, behind) = remove_along(file, Walk::rove(from, ended_before), most - front).await?;
+    let next = if walk.at_end { Seq(0) } else { walk.after };
+    *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner) = next;
+    Ok(front + behind)
+}
+
+/// Removes what a walk finds, a little at a time; answers where it has come to and how many went.
+async fn remove_along(file: &PartitionFile, mut walk: Walk, most: usize) -> Result<(Walk, usize)> {
+    let mut removed = 0;
+    while !walk.over && removed < most {
+        let wanted = sweep::CHUNK.min(most - removed);
+        let (next, old) = file.read(move |sql| walk.next(sql, wanted).map(|old| (walk, old))).await?;
+        walk = next;
+        if !old.is_empty() {
+            removed += file.write(old.len() * 2, move |desk| sweep::remove(desk, &old)).await?;
+        }
+    }
+    Ok((walk, removed))
+}

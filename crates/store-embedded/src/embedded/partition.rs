@@ -1,0 +1,92 @@
+//! One partition's file: the thread that writes it, the connections that read it, and the one that moves commits
+//! into place.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
+
+use rusqlite::Connection;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::Result;
+
+use super::checkpoint::Checkpoint;
+use super::ledger::{Counts, Ledger};
+use super::lock::{Lock, sync_names, unusable};
+use super::reader::Readers;
+use super::trouble::nothing_changed;
+use super::writer::{Desk, Setup, Stepped, Writer};
+use super::{Options, blocking, schema, snapshot};
+
+/// One partition's file. Threads end before the directory is given back.
+pub(super) struct PartitionFile {
+    pub(super) partition: Partition,
+    pub(super) counts: Arc<Counts>,
+    pub(super) readers: Arc<Readers>,
+    /// One snapshot at a time, and none while one is being read.
+    pub(super) snapshots: Arc<tokio::sync::Mutex<()>>,
+    /// How far clean-up has looked for what lies behind younger results.
+    pub(super) swept_to: Mutex<Seq>,
+    writer: Writer,
+    _checkpoint: Checkpoint,
+    lock: Arc<Lock>,
+}
+
+impl PartitionFile {
+    /// Opens it, and makes it when it is not there.
+    pub(super) fn open(lock: Arc<Lock>, partition: Partition, options: &Options) -> Result<Self> {
+        let dir = lock.dir();
+        let path = schema::path_of(dir, partition);
+        snapshot::remove_unfinished(dir, partition)?;
+        let newest = snapshot::all(dir, partition)?.first().map(|found| found.0).unwrap_or_default();
+        let sql = schema::writer(&path)?;
+        sync_names(dir).map_err(|cause| unusable(dir, cause))?;
+        let ledger = Ledger::read(&sql, newest).map_err(|cause| nothing_changed(&path, &cause))?;
+        let (counts, written) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(true)));
+        let checkpoint = Checkpoint::start(&path, Arc::clone(&written))?;
+        let setup = Setup {
+            sql,
+            path: path.clone(),
+            ledger,
+            clock: Arc::clone(&options.clock),
+            faults: Arc::clone(&options.faults),
+            counts: Arc::clone(&counts),
+            written,
+        };
+        let writer = Writer::start(setup).map_err(|cause| unusable(&path, cause))?;
+        Ok(Self {
+            partition,
+            counts,
+            readers: Arc::new(Readers::new(path)),
+            snapshots: Arc::default(),
+            swept_to: Mutex::default(),
+            writer,
+            _checkpoint: checkpoint,
+            lock,
+        })
+    }
+
+    /// The directory.
+    pub(super) fn dir(&self) -> &Path {
+        self.lock.dir()
+    }
+
+    /// Has a step done that writes about `rows` rows; answers when it is on the disk.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer.write(rows, work).await
+    }
+
+    /// Reads on a thread of its own.
+    pub(super) async fn read<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let readers = Arc::clone(&self.readers);
+        blocking::run(move || readers.read(look)).await
+    }
+}

@@ -1,0 +1,137 @@
+//! The layout of a partition's file and how connections to it are set up. Operations are written once and never
+//! updated; no index but a partial one lies in the way of a write.
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use tidegate_core::id::Partition;
+use tidegate_store::{Error, Kind, Result};
+
+use super::lock::unusable;
+use super::trouble::nothing_changed;
+
+/// The layout that this program writes, and the newest it reads.
+pub(super) const FORMAT: i64 = 1;
+
+const TABLES: &str = "
+CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE operations (
+    seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, grp TEXT NOT NULL, kind TEXT NOT NULL, key TEXT,
+    envelope BLOB NOT NULL, payload BLOB NOT NULL
+);
+CREATE TABLE results (
+    seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, state TEXT NOT NULL, attempt INTEGER NOT NULL,
+    fault_class TEXT, fault TEXT, body BLOB NOT NULL
+);
+CREATE INDEX results_unsuccessful ON results (state) WHERE state <> 'succeeded';
+CREATE TABLE log (lsn INTEGER PRIMARY KEY, facts BLOB NOT NULL);
+CREATE TABLE records (
+    key TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, fence INTEGER NOT NULL, created INTEGER NOT NULL,
+    expires INTEGER NOT NULL, until INTEGER, answer BLOB
+);
+CREATE INDEX records_completed ON records (expires) WHERE answer IS NOT NULL AND expires >= 0;
+CREATE TABLE leases (name TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE buckets (
+    name TEXT PRIMARY KEY, tokens INTEGER NOT NULL, carry INTEGER NOT NULL, at INTEGER NOT NULL,
+    capacity INTEGER NOT NULL, refill_per_s INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE windows (key TEXT PRIMARY KEY, level INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE INDEX windows_closing ON windows (until) WHERE until >= 0;
+";
+
+/// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
+/// and by the writer itself only when that has fallen far behind. Files are read, never mapped: a disk that fails
+/// must give an error, not end the process.
+const WRITER: &str = "
+PRAGMA page_size = 8192;
+PRAGMA journal_mode = WAL;
+PRAGMA synchronous = FULL;
+PRAGMA wal_autocheckpoint = 8000;
+PRAGMA journal_size_limit = 67108864;
+PRAGMA cache_size = -32768;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+";
+
+const READER: &str = "
+PRAGMA query_only = ON;
+PRAGMA cache_size = -8192;
+PRAGMA temp_store = MEMORY;
+PRAGMA trusted_schema = OFF;
+";
+
+const STATEMENTS_KEPT: usize = 64;
+
+/// Where a partition's file is.
+pub(super) fn path_of(dir: &Path, partition: Partition) -> PathBuf {
+    dir.join(format!("p{partition}.sqlite"))
+}
+
+/// The partitions that have a file.
+pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(|cause| unusable(dir, cause))? {
+        let name = entry.map_err(|cause| unusable(dir, cause))?.file_name();
+        let digits = name.to_str().and_then(|name| name.strip_prefix('p')?.strip_suffix(".sqlite"));
+        found.extend(digits.and_then(|digits| digits.parse::<Partition>().ok()));
+    }
+    Ok(found)
+}
+
+/// The one connection that writes, with the layout in place.
+pub(super) fn writer(path: &Path) -> Result<Connection> {
+    let wrong = |cause| nothing_changed(path, &cause);
+    let sql = Connection::open(path).map_err(wrong)?;
+    sql.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    sql.execute_batch(WRITER).map_err(wrong)?;
+    match format_of(&sql).map_err(wrong)? {
+        None => lay_out(&sql).map_err(wrong)?,
+        Some(FORMAT) => {}
+        Some(other) => {
+            let path = path.display();
+            let message = format!("{path} has format {other}; this program reads format {FORMAT}");
+            return Err(Error::new(Kind::Unreadable, message));
+        }
+    }
+    Ok(sql)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    let wrong = |cause| nothing_changed(path, &cause);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let sql = Connection::open_with_flags(path, flags).map_err(wrong)?;
+    sql.execute_batch(READER).map_err(wrong)?;
+    Ok(sql)
+}
+
+/// A connection that only moves what was committed into the file.
+pub(super) fn mover(path: &Path) -> Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Connection::open_with_flags(path, flags).map_err(|cause| nothing_changed(path, &cause))
+}
+
+/// A number that the file keeps under a name.
+pub(super) fn meta(sql: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
+    let mut found = sql.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
+    found.query_row([name], |row| row.get(0)).optional()
+}
+
+/// Keeps a number under a name.
+pub(super) fn set_meta(sql: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
+    sql.prepare_cached("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)")?
+        .execute((name, value))
+        .map(drop)
+}
+
+fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
+    let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables == 0 { Ok(None) } else { Ok(Some(meta(sql, "format")?.unwrap_or(0))) }
+}
+
+fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
+    let whole = sql.unchecked_transaction()?;
+    whole.execute_batch(TABLES)?;
+    set_meta(&whole, "format", FORMAT)?;
+    whole.commit()
+}

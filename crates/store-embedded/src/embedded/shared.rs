@@ -1,0 +1,184 @@
+//! Shared records on SQLite: each verb is a step of the writer that reads the row, asks the pure function in
+//! `core`, and keeps what follows. What only looks does not bother the writer.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::lease::{self, Acquired, Lease};
+use tidegate_core::shared::record::{self, Claim, Claimed, Held};
+use tidegate_core::shared::window::{self, Opened, Window};
+use tidegate_store::{Answer, Result, Shared};
+
+use super::writer::{Desk, Stepped};
+use super::{Embedded, SHARED_IN, shared_rows as rows};
+use crate::checks;
+
+/// Records that one transaction removes.
+const SWEPT_AT_ONCE: usize = 256;
+
+impl Embedded {
+    /// One step of the writer of shared records.
+    fn step<T: Send + 'static>(
+        &self,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        Box::pin(async move { self.partition(SHARED_IN).await?.write(1, work).await })
+    }
+
+    /// One look at shared records.
+    fn look<T: Send + 'static>(
+        &self,
+        look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
+    ) -> Answer<'_, T> {
+        Box::pin(async move { self.partition(SHARED_IN).await?.read(look).await })
+    }
+
+    async fn sweep_some(&self, most: usize) -> Result<usize> {
+        self.step(move |desk| rows::remove_expired(desk.sql, desk.now, most).map(Ok)).await
+    }
+}
+
+impl Shared for Embedded {
+    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, answer) = record::claim(rows::record(desk.sql, &key)?, claim, desk.now);
+            if matches!(answer, Claimed::Yours { .. }) {
+                rows::keep_record(desk.sql, &key, next.as_ref())?;
+            }
+            Ok(Ok(answer))
+        })
+    }
+
+    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, done) = record::complete(rows::record(desk.sql, &key)?, holder, answer.clone());
+            if done {
+                rows::keep_record(desk.sql, &key, next.as_ref())?;
+            }
+            Ok(Ok(done))
+        })
+    }
+
+    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, done) = record::release(rows::record(desk.sql, &key)?, holder);
+            if done {
+                rows::keep_record(desk.sql, &key, next.as_ref())?;
+            }
+            Ok(Ok(done))
+        })
+    }
+
+    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, done) = record::renew(rows::record(desk.sql, &key)?, holder, desk.now, ttl);
+            if done {
+                rows::keep_record(desk.sql, &key, next.as_ref())?;
+            }
+            Ok(Ok(done))
+        })
+    }
+
+    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+        Box::pin(async move {
+            let mut swept = 0;
+            while swept < most {
+                let wanted = SWEPT_AT_ONCE.min(most - swept);
+                let removed = self.sweep_some(wanted).await?;
+                swept += removed;
+                if removed < wanted {
+                    break;
+                }
+            }
+            Ok(swept)
+        })
+    }
+
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+        let name = name.to_owned();
+        self.step(move |desk| {
+            let (next, answer) = lease::acquire(rows::lease(desk.sql, &name)?, desk.now, ttl);
+            if matches!(answer, Acquired::Held(_)) {
+                rows::keep_lease(desk.sql, &name, next)?;
+            }
+            Ok(Ok(answer))
+        })
+    }
+
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+        let name = name.to_owned();
+        self.step(move |desk| {
+            let (next, kept) = lease::renew(rows::lease(desk.sql, &name)?, lease.fence, desk.now, ttl);
+            if kept.is_some() {
+                rows::keep_lease(desk.sql, &name, next)?;
+            }
+            Ok(Ok(kept))
+        })
+    }
+
+    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        self.step(move |desk| {
+            let (next, done) = lease::release(rows::lease(desk.sql, &name)?, lease.fence, desk.now);
+            if done {
+                rows::keep_lease(desk.sql, &name, next)?;
+            }
+            Ok(Ok(done))
+        })
+    }
+
+    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
+        self.step(move |desk| {
+            if let Err(refused) = checks::named_once(&wanted) {
+                return Ok(Err(refused));
+            }
+            let states: Vec<Option<Level>> = wanted
+                .iter()
+                .map(|want| rows::bucket(desk.sql, &want.name))
+                .collect::<rusqlite::Result<_>>()?;
+            let (levels, answer) = bucket::reserve(&states, &wanted, desk.now);
+            for ((want, state), level) in wanted.iter().zip(states).zip(levels) {
+                if state != Some(level) {
+                    rows::keep_bucket(desk.sql, &want.name, level)?;
+                }
+            }
+            Ok(Ok(answer))
+        })
+    }
+
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+        let name = name.to_owned();
+        self.step(move |desk| {
+            let Some(state) = rows::bucket(desk.sql, &name)? else { return Ok(Ok(None)) };
+            let level = bucket::settle(state, settlement, desk.now);
+            rows::keep_bucket(desk.sql, &name, level)?;
+            Ok(Ok(Some(level)))
+        })
+    }
+
+    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+        let (name, clock) = (name.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        self.look(move |sql| Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now()))))
+    }
+
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, answer) = window::open(rows::window(desk.sql, &key)?, level, desk.now, ttl);
+            if matches!(answer, Opened::Ask(_)) {
+                rows::keep_window(desk.sql, &key, next, desk.now)?;
+            }
+            Ok(Ok(answer))
+        })
+    }
+
+    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+        let (key, clock) = (key.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        self.look(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
+    }
+}

@@ -1,0 +1,99 @@
+//! Which results are too old to keep. Results lie in the order of acceptance, and mostly ended in it, so the old
+//! ones are found at the front. What hides behind younger ones is found by a second walk that goes on, each time,
+//! where it stopped. Both look at a bounded number of rows.
+
+use rusqlite::Connection;
+use tidegate_core::{Seq, Time};
+
+use super::rows;
+use super::writer::{Desk, Stepped};
+
+/// Rows that one transaction removes.
+pub(super) const CHUNK: usize = 256;
+/// Rows that one walk looks at.
+const SCANNED_MAX: usize = 50_000;
+/// Results in a row that are to be kept, after which the front is over.
+const YOUNG_MAX: usize = 2_048;
+/// Rows that the second walk looks at each time.
+const ROVED_MAX: usize = 4_096;
+
+/// A result that is too old, as it was seen.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Old {
+    seq: Seq,
+    at: Time,
+}
+
+/// A walk over results, in the order of acceptance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Walk {
+    /// Where it has come to.
+    pub(super) after: Seq,
+    /// Whether there is nothing further to find.
+    pub(super) over: bool,
+    /// Whether that is because there are no more results.
+    pub(super) at_end: bool,
+    ended_before: Time,
+    left: usize,
+    young: usize,
+    young_max: usize,
+}
+
+impl Walk {
+    /// From the first result on, until they are young.
+    pub(super) const fn front(ended_before: Time) -> Self {
+        Self::new(Seq(0), ended_before, SCANNED_MAX, YOUNG_MAX)
+    }
+
+    /// A stretch from where the last one stopped.
+    pub(super) const fn rove(after: Seq, ended_before: Time) -> Self {
+        Self::new(after, ended_before, ROVED_MAX, ROVED_MAX)
+    }
+
+    const fn new(after: Seq, ended_before: Time, left: usize, young_max: usize) -> Self {
+        Self { after, over: false, at_end: false, ended_before, left, young: 0, young_max }
+    }
+
+    /// The next old ones, at most `most`.
+    pub(super) fn next(&mut self, sql: &Connection, most: usize) -> rusqlite::Result<Vec<Old>> {
+        let mut found = Vec::new();
+        let mut walk = sql.prepare_cached("SELECT seq, at FROM results WHERE seq > ?1 ORDER BY seq")?;
+        let mut walk = walk.query([self.after.0.cast_signed()])?;
+        while found.len() < most {
+            let Some(row) = walk.next()? else {
+                (self.over, self.at_end) = (true, true);
+                break;
+            };
+            if self.left == 0 || self.young >= self.young_max {
+                self.over = true;
+                break;
+            }
+            let old = Old { seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()), at: rows::time(row, 1)? };
+            self.after = old.seq;
+            self.left -= 1;
+            if old.at < self.ended_before {
+                self.young = 0;
+                found.push(old);
+            } else {
+                self.young += 1;
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Removes results that are still as they were seen, and their operations. One that runs again has no such result
+/// any more, and stays.
+pub(super) fn remove(desk: &mut Desk<'_>, old: &[Old]) -> Stepped<usize> {
+    let mut results = desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1 AND at = ?2")?;
+    let mut operations = desk.sql.prepare_cached("DELETE FROM operations WHERE seq = ?1")?;
+    let mut removed = 0;
+    for Old { seq, at } in old {
+        if results.execute((seq.0.cast_signed(), rows::micros(*at)))? > 0 {
+            let gone = operations.execute([seq.0.cast_signed()])?;
+            desk.ledger.operations = desk.ledger.operations.saturating_sub(gone as u64);
+            removed += 1;
+        }
+    }
+    Ok(Ok(removed))
+}

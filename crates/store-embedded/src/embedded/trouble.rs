@@ -1,0 +1,34 @@
+//! What SQLite says, in the store's few kinds and in words for people. No row and no value ever gets into them.
+
+use std::path::Path;
+
+use rusqlite::ErrorCode;
+use tidegate_store::{Error, Kind};
+
+/// A failure after which nothing has changed.
+pub(super) fn nothing_changed(path: &Path, cause: &rusqlite::Error) -> Error {
+    let (kind, what) = match cause.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => (Kind::Unavailable, "has no room left: nothing was written"),
+        Some(ErrorCode::ConstraintViolation) => {
+            (Kind::Invalid, "already holds something else under that name")
+        }
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => (Kind::Unreadable, "is damaged"),
+        Some(_) => (Kind::Unavailable, "could not be used: nothing was written"),
+        None => (Kind::Unreadable, "holds something this program did not write"),
+    };
+    Error::new(kind, format!("{} {what}", path.display())).because(cause.to_string())
+}
+
+/// A commit of which nobody knows whether it will be there after a crash.
+pub(super) fn unsure(path: &Path, cause: &str) -> Error {
+    let message = format!(
+        "it is not known whether the last commit to {} is safe; nothing more is written until it is reopened",
+        path.display()
+    );
+    Error::new(Kind::Unsure, message).because(cause.to_owned())
+}
+
+/// Whether a commit that failed like this surely did not happen: there was no room for it, or no turn.
+pub(super) fn is_surely_undone(cause: &rusqlite::Error) -> bool {
+    matches!(cause.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy))
+}

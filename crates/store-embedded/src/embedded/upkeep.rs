@@ -1,0 +1,56 @@
+//! Looking after a directory.
+
+use tidegate_store::upkeep::Stats;
+use tidegate_store::{Answer, Upkeep};
+
+use super::lock::unusable;
+use super::{Embedded, SHARED_IN, blocking};
+
+/// What a health check writes, to see whether there is room for it. It is gone again before it is committed.
+const TRIAL_LEN: i64 = 64 * 1024;
+
+impl Upkeep for Embedded {
+    fn migrate(&self) -> Answer<'_, ()> {
+        // Opening has brought every file up to date, or refused it.
+        Box::pin(async { Ok(()) })
+    }
+
+    fn health(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let file = self.partition(SHARED_IN).await?;
+            file.write(1, |desk| {
+                desk.sql
+                    .prepare_cached(
+                        "INSERT OR REPLACE INTO meta (name, value) VALUES ('trial', zeroblob(?1))",
+                    )?
+                    .execute([TRIAL_LEN])?;
+                desk.sql.prepare_cached("DELETE FROM meta WHERE name = 'trial'")?.execute([])?;
+                Ok(Ok(()))
+            })
+            .await
+        })
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        Box::pin(async move {
+            let mut stats = Stats::default();
+            for file in self.files.map().values() {
+                stats.operations += file.counts.operations();
+                stats.appends += file.counts.appends();
+            }
+            let dir = self.files.lock.dir().to_owned();
+            stats.bytes = blocking::run(move || {
+                let entries = std::fs::read_dir(&dir).map_err(|cause| unusable(&dir, cause))?;
+                // A file that goes while it is counted takes no room.
+                let lens = entries.flatten().filter_map(|entry| entry.metadata().ok());
+                Ok(lens.map(|found| found.len()).sum())
+            })
+            .await?;
+            Ok(stats)
+        })
+    }
+
+    fn describe(&self) -> String {
+        format!("file:{}", self.files.lock.dir().display())
+    }
+}

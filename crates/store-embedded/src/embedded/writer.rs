@@ -1,0 +1,234 @@
+//! The one thread that writes a file. It takes whatever is waiting, does it in one transaction, and answers when
+//! that is on the disk. A step that fails takes nothing with it: all are undone and each is done alone. A commit
+//! whose outcome is not known is the last one.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use rusqlite::Connection;
+use tidegate_core::Time;
+use tidegate_store::{Clock, Error, Kind, Result};
+use tokio::sync::{mpsc, oneshot};
+
+use super::faults::Faults;
+use super::ledger::{Counts, Ledger};
+use super::trouble::{is_surely_undone, nothing_changed, unsure};
+
+/// Steps that may wait before callers do.
+const WAITING_MAX: usize = 4_096;
+/// Rows after which a transaction takes no further step.
+const ROWS_MAX: usize = 8_192;
+/// What SQLite takes for "no bound".
+const PAGES_UNBOUNDED: u32 = u32::MAX - 1;
+
+/// What a step works with.
+pub(super) struct Desk<'a> {
+    pub(super) sql: &'a Connection,
+    pub(super) ledger: &'a mut Ledger,
+    pub(super) now: Time,
+}
+
+/// What a step comes to: the inner answer stands if the commit does; the outer failure undoes the step. A step
+/// that refuses has written nothing.
+pub(super) type Stepped<T> = rusqlite::Result<Result<T>>;
+
+/// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
+trait Task: Send {
+    fn rows(&self) -> usize;
+    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
+    fn committed(self: Box<Self>);
+    fn failed(self: Box<Self>, why: Error);
+}
+
+struct Step<T, F> {
+    rows: usize,
+    work: F,
+    answer: Option<Result<T>>,
+    tell: oneshot::Sender<Result<T>>,
+}
+
+impl<T: Send, F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send> Task for Step<T, F> {
+    fn rows(&self) -> usize {
+        self.rows
+    }
+
+    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
+        self.answer = Some((self.work)(desk)?);
+        Ok(())
+    }
+
+    fn committed(self: Box<Self>) {
+        if let Some(answer) = self.answer {
+            // Nobody has to wait for an answer.
+            let _ = self.tell.send(answer);
+        }
+    }
+
+    fn failed(self: Box<Self>, why: Error) {
+        let _ = self.tell.send(Err(why));
+    }
+}
+
+/// The way to the thread.
+pub(super) struct Writer {
+    queue: Option<mpsc::Sender<Box<dyn Task>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread is given.
+pub(super) struct Setup {
+    pub(super) sql: Connection,
+    pub(super) path: PathBuf,
+    pub(super) ledger: Ledger,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) faults: Arc<Faults>,
+    pub(super) counts: Arc<Counts>,
+    /// Set after every commit, for whoever moves them into the file.
+    pub(super) written: Arc<AtomicBool>,
+}
+
+impl Writer {
+    pub(super) fn start(setup: Setup) -> std::io::Result<Self> {
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
+        setup.counts.follow(&setup.ledger);
+        let hand = Hand { setup, pages_max: 0, stopped: false };
+        let thread = std::thread::Builder::new().name("store-writer".into()).spawn(|| hand.work(waiting))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Has a step done that writes about `rows` rows; answers when it is on the disk.
+    pub(super) async fn write<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Result<T> {
+        let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
+        let (tell, told) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        queue.send(Box::new(Step { rows, work, answer: None, tell })).await.map_err(|_| gone())?;
+        told.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has already failed everybody who waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// How a transaction can end, other than well.
+enum Failure {
+    Undone(rusqlite::Error),
+    Unsure(String),
+}
+
+/// The thread's own state.
+struct Hand {
+    setup: Setup,
+    pages_max: u32,
+    stopped: bool,
+}
+
+impl Hand {
+    fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
+        while let Some(first) = waiting.blocking_recv() {
+            let mut rows = first.rows();
+            let mut tasks = vec![first];
+            while rows < ROWS_MAX
+                && let Ok(next) = waiting.try_recv()
+            {
+                rows += next.rows().max(1);
+                tasks.push(next);
+            }
+            self.commit(tasks);
+        }
+    }
+
+    fn commit(&mut self, mut tasks: Vec<Box<dyn Task>>) {
+        if self.stopped {
+            return self.fail(tasks, |path| unsure(path, "it was refused"));
+        }
+        match self.attempt(&mut tasks) {
+            Ok(()) => {
+                self.setup.counts.follow(&self.setup.ledger);
+                self.setup.written.store(true, Ordering::Release);
+                tasks.into_iter().for_each(Task::committed);
+            }
+            Err(Failure::Undone(_)) if tasks.len() > 1 => {
+                for task in tasks {
+                    self.commit(vec![task]);
+                }
+            }
+            Err(Failure::Undone(cause)) => self.fail(tasks, |path| nothing_changed(path, &cause)),
+            Err(Failure::Unsure(cause)) => {
+                self.stopped = true;
+                self.fail(tasks, |path| unsure(path, &cause));
+            }
+        }
+    }
+
+    fn fail(&self, tasks: Vec<Box<dyn Task>>, why: impl Fn(&std::path::Path) -> Error) {
+        for task in tasks {
+            task.failed(why(&self.setup.path));
+        }
+    }
+
+    /// All of them in one transaction, and what is known goes back with it when it is undone.
+    fn attempt(&mut self, tasks: &mut [Box<dyn Task>]) -> std::result::Result<(), Failure> {
+        let before = self.setup.ledger.clone();
+        let done = match self.run(tasks, &before) {
+            Ok(()) => self.seal(),
+            Err(cause) => Err(self.undo(cause)),
+        };
+        if done.is_err() {
+            self.setup.ledger = before;
+        }
+        done
+    }
+
+    fn run(&mut self, tasks: &mut [Box<dyn Task>], before: &Ledger) -> rusqlite::Result<()> {
+        self.bound_pages()?;
+        let Setup { sql, ledger, clock, .. } = &mut self.setup;
+        sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+        for task in tasks {
+            task.run(&mut Desk { sql, ledger, now: clock.now() })?;
+        }
+        ledger.write(sql, before)
+    }
+
+    fn seal(&self) -> std::result::Result<(), Failure> {
+        let sealed = self.setup.sql.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        match sealed {
+            Ok(_) if self.setup.faults.takes_unsure_commit() => Err(Failure::Unsure("a sync failed".into())),
+            Ok(_) => Ok(()),
+            Err(cause) if is_surely_undone(&cause) => Err(self.undo(cause)),
+            Err(cause) => Err(Failure::Unsure(cause.to_string())),
+        }
+    }
+
+    fn undo(&self, cause: rusqlite::Error) -> Failure {
+        // Some failures have undone everything by themselves.
+        if !self.setup.sql.is_autocommit()
+            && let Err(second) = self.setup.sql.execute_batch("ROLLBACK")
+        {
+            return Failure::Unsure(format!("{cause}, and then {second}"));
+        }
+        Failure::Undone(cause)
+    }
+
+    fn bound_pages(&mut self) -> rusqlite::Result<()> {
+        let wanted = self.setup.faults.pages_max();
+        if wanted != self.pages_max {
+            let bound = if wanted == 0 { PAGES_UNBOUNDED } else { wanted };
+            self.setup.sql.execute_batch(&format!("PRAGMA max_page_count = {bound}"))?;
+            self.pages_max = wanted;
+        }
+        Ok(())
+    }
+}

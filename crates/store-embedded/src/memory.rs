@@ -1,0 +1,43 @@
+//! A store in plain memory: maps behind a mutex, answered at once, with no thread and no task, so it works under
+//! time that a test moves. It survives nothing; it is for tests, simulations and trying things out.
+
+mod log;
+mod nodes;
+mod shared;
+mod upkeep;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tidegate_store::{Answer, Clock, Result};
+
+use crate::register::Register;
+
+/// A store in plain memory.
+pub struct Memory {
+    clock: Arc<dyn Clock>,
+    partitions: Mutex<log::Partitions>,
+    shared: Mutex<shared::Tables>,
+    nodes: Register,
+}
+
+impl Memory {
+    /// An empty one that goes by this clock.
+    #[must_use]
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        let nodes = Register::new(Arc::clone(&clock));
+        Self { clock, partitions: Mutex::default(), shared: Mutex::default(), nodes }
+    }
+
+    fn partitions(&self) -> MutexGuard<'_, log::Partitions> {
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn shared(&self) -> MutexGuard<'_, shared::Tables> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that is there as soon as somebody asks for it.
+fn at_once<'a, T: Send + 'a>(step: impl FnOnce() -> Result<T> + Send + 'a) -> Answer<'a, T> {
+    Box::pin(async move { step() })
+}

@@ -1,0 +1,171 @@
+//! The log in maps. Facts are kept as bytes, as the other stores keep them, so that what a simulation replays has
+//! gone through the codec.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::log::{
+    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, StoredResult,
+};
+use tidegate_store::upkeep::Stats;
+use tidegate_store::{Answer, Log, Result, codec};
+
+use super::{Memory, at_once};
+use crate::matching::{SCANNED_MAX, ended_so, is_of};
+use crate::tenure::Tenure;
+use crate::{checks, matching};
+
+/// Every partition that somebody has touched.
+pub(super) type Partitions = BTreeMap<Partition, Kept>;
+
+/// What is kept of a partition.
+#[derive(Default)]
+pub(super) struct Kept {
+    tenure: Tenure,
+    last: Lsn,
+    /// The appends after the snapshot, in order.
+    log: BTreeMap<Lsn, Bytes>,
+    snapshot: Vec<Bytes>,
+    snapshot_upto: Lsn,
+    operations: BTreeMap<Seq, StoredOperation>,
+    results: BTreeMap<Seq, StoredResult>,
+}
+
+impl Kept {
+    fn append(&mut self, owner: Ownership, batch: Batch) -> Result<Lsn> {
+        self.tenure.check(owner)?;
+        checks::seqs_grow(&batch)?;
+        if let Some(taken) = batch.operations.iter().find(|new| self.operations.contains_key(&new.seq)) {
+            return Err(checks::seq_taken(taken.seq));
+        }
+        self.last = Lsn(self.last.0 + 1);
+        self.log.insert(self.last, codec::encode(&batch.facts));
+        for seq in batch.reopened {
+            self.results.remove(&seq);
+        }
+        self.operations.extend(batch.operations.into_iter().map(|operation| (operation.seq, operation)));
+        self.results.extend(batch.results.into_iter().map(|result| (result.seq, result)));
+        Ok(self.last)
+    }
+
+    fn stored(&self, operation: &StoredOperation) -> Stored {
+        Stored { operation: operation.clone(), result: self.results.get(&operation.seq).cloned() }
+    }
+
+    fn list(&self, query: &Query) -> Page {
+        let before = query.before.unwrap_or(Seq(u64::MAX));
+        let mut page = Page::default();
+        let mut looked_at = None;
+        for (scanned, operation) in self.operations.range(..before).rev().map(|(_, kept)| kept).enumerate() {
+            if page.items.len() >= query.limit || scanned >= SCANNED_MAX {
+                page.next = looked_at;
+                break;
+            }
+            looked_at = Some(operation.seq);
+            let ended = self.results.get(&operation.seq).map(|result| result.state);
+            if is_of(query, &operation.group, &operation.kind) && ended_so(query, ended) {
+                page.items.push(matching::without_bodies(self.stored(operation)));
+            }
+        }
+        page
+    }
+
+    fn sweep(&mut self, owner: Ownership, retention: Retention) -> Result<usize> {
+        self.tenure.check(owner)?;
+        let old = self.results.values().filter(|result| result.at < retention.ended_before);
+        let swept: Vec<Seq> = old.map(|result| result.seq).take(retention.most).collect();
+        for seq in &swept {
+            self.results.remove(seq);
+            self.operations.remove(seq);
+        }
+        Ok(swept.len())
+    }
+
+    fn snapshot(&mut self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
+        self.tenure.check(owner)?;
+        checks::snapshot_fits(upto, self.last, self.snapshot_upto)?;
+        checks::parts_are_readable(&parts)?;
+        self.log = self.log.split_off(&Lsn(upto.0 + 1));
+        self.snapshot = parts;
+        self.snapshot_upto = upto;
+        Ok(())
+    }
+
+    /// Everything that says what the partition is, in order, and the last append's number.
+    fn history(&self) -> (Vec<Bytes>, Lsn) {
+        (self.snapshot.iter().chain(self.log.values()).cloned().collect(), self.last)
+    }
+
+    pub(super) fn count_into(&self, stats: &mut Stats) {
+        let facts = self.snapshot.iter().chain(self.log.values()).map(Bytes::len).sum::<usize>();
+        let payloads = self.operations.values().map(|kept| kept.payload.len() + kept.envelope.len());
+        let bodies = self.results.values().map(|result| result.body.len());
+        stats.bytes += (facts + payloads.chain(bodies).sum::<usize>()) as u64;
+        stats.operations += self.operations.len() as u64;
+        stats.appends += self.log.len() as u64;
+    }
+}
+
+impl Log for Memory {
+    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+        let node: Arc<str> = node.into();
+        at_once(move || {
+            let now = self.clock.now();
+            self.partitions().entry(partition).or_default().tenure.own(partition, &node, now, ttl)
+        })
+    }
+
+    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+        at_once(move || {
+            let now = self.clock.now();
+            self.partitions().entry(owner.partition).or_default().tenure.renew(owner, now, ttl)
+        })
+    }
+
+    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+        at_once(move || {
+            self.partitions().entry(owner.partition).or_default().tenure.release(owner);
+            Ok(())
+        })
+    }
+
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+        at_once(move || {
+            let (parts, last) = self.partitions().get(&partition).map(Kept::history).unwrap_or_default();
+            for part in parts {
+                replay(codec::decode(&part)?);
+            }
+            Ok(last)
+        })
+    }
+
+    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+        at_once(move || self.partitions().entry(owner.partition).or_default().append(owner, batch))
+    }
+
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+        at_once(move || {
+            let partitions = self.partitions();
+            let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
+            Ok(seqs.iter().map(|seq| kept.operations.get(seq).map(|found| kept.stored(found))).collect())
+        })
+    }
+
+    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+        at_once(move || {
+            Ok(self.partitions().get(&partition).map(|kept| kept.list(&query)).unwrap_or_default())
+        })
+    }
+
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
+        at_once(move || self.partitions().entry(owner.partition).or_default().snapshot(owner, upto, parts))
+    }
+
+    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        at_once(move || self.partitions().entry(owner.partition).or_default().sweep(owner, retention))
+    }
+}

@@ -1,0 +1,176 @@
+//! Shared records in maps: each verb reads the state, asks the pure function in `core`, and keeps what follows.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::lease::{self, Acquired, Lease};
+use tidegate_core::shared::record::{self, Claim, Claimed, Held, Record};
+use tidegate_core::shared::window::{self, Opened, Window};
+use tidegate_store::{Answer, Shared};
+
+use super::{Memory, at_once};
+use crate::checks::named_once;
+
+/// Closed windows are thrown out when there are this many windows, and twice as many as were left the last time.
+const WINDOWS_KEPT_MIN: usize = 1_024;
+
+/// Everything that any process may touch.
+#[derive(Default)]
+pub(super) struct Tables {
+    records: HashMap<String, Record<Bytes>>,
+    leases: HashMap<String, lease::State>,
+    buckets: HashMap<String, Level>,
+    windows: HashMap<String, Window>,
+    windows_max: usize,
+}
+
+impl Tables {
+    /// Puts back what follows of a record; `None` is that it is gone.
+    fn keep_record(&mut self, key: String, record: Option<Record<Bytes>>) {
+        if let Some(record) = record {
+            self.records.insert(key, record);
+        }
+    }
+}
+
+impl Shared for Memory {
+    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+        let key = key.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let (next, answer) = record::claim(tables.records.remove(&key), claim, self.clock.now());
+            tables.keep_record(key, next);
+            Ok(answer)
+        })
+    }
+
+    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let (next, done) = record::complete(tables.records.remove(&key), holder, answer);
+            tables.keep_record(key, next);
+            Ok(done)
+        })
+    }
+
+    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let (next, done) = record::release(tables.records.remove(&key), holder);
+            tables.keep_record(key, next);
+            Ok(done)
+        })
+    }
+
+    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let (next, done) = record::renew(tables.records.remove(&key), holder, self.clock.now(), ttl);
+            tables.keep_record(key, next);
+            Ok(done)
+        })
+    }
+
+    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+        at_once(move || {
+            let (mut tables, now) = (self.shared(), self.clock.now());
+            let swept: Vec<String> = tables
+                .records
+                .iter()
+                .filter(|(_, record)| record::is_swept(record, now))
+                .map(|(key, _)| key.clone())
+                .take(most)
+                .collect();
+            for key in &swept {
+                tables.records.remove(key);
+            }
+            Ok(swept.len())
+        })
+    }
+
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+        let name = name.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let state = tables.leases.entry(name).or_default();
+            let (next, answer) = lease::acquire(*state, self.clock.now(), ttl);
+            *state = next;
+            Ok(answer)
+        })
+    }
+
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+        let name = name.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let Some(state) = tables.leases.get_mut(&name) else { return Ok(None) };
+            let (next, answer) = lease::renew(*state, lease.fence, self.clock.now(), ttl);
+            *state = next;
+            Ok(answer)
+        })
+    }
+
+    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let Some(state) = tables.leases.get_mut(&name) else { return Ok(false) };
+            let (next, done) = lease::release(*state, lease.fence, self.clock.now());
+            *state = next;
+            Ok(done)
+        })
+    }
+
+    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
+        at_once(move || {
+            named_once(&wanted)?;
+            let mut tables = self.shared();
+            let states: Vec<_> = wanted.iter().map(|want| tables.buckets.get(&want.name).copied()).collect();
+            let (levels, answer) = bucket::reserve(&states, &wanted, self.clock.now());
+            tables.buckets.extend(wanted.into_iter().map(|want| want.name).zip(levels));
+            Ok(answer)
+        })
+    }
+
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+        let name = name.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let Some(level) = tables.buckets.get_mut(&name) else { return Ok(None) };
+            *level = bucket::settle(*level, settlement, self.clock.now());
+            Ok(Some(*level))
+        })
+    }
+
+    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+        let name = name.to_owned();
+        at_once(move || {
+            let level = self.shared().buckets.get(&name).copied();
+            Ok(level.map(|level| bucket::observe(level, self.clock.now())))
+        })
+    }
+
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+        let key = key.to_owned();
+        at_once(move || {
+            let (mut tables, now) = (self.shared(), self.clock.now());
+            if tables.windows.len() >= tables.windows_max.max(WINDOWS_KEPT_MIN) {
+                tables.windows.retain(|_, window| window.until > now);
+                tables.windows_max = tables.windows.len() * 2;
+            }
+            let (next, answer) = window::open(tables.windows.get(&key).copied(), level, now, ttl);
+            tables.windows.insert(key, next);
+            Ok(answer)
+        })
+    }
+
+    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+        let key = key.to_owned();
+        at_once(move || Ok(window::peek(self.shared().windows.get(&key).copied(), self.clock.now())))
+    }
+}

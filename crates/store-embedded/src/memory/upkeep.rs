@@ -1,0 +1,31 @@
+//! Looking after memory: there is little to do.
+
+use tidegate_store::upkeep::Stats;
+use tidegate_store::{Answer, Upkeep};
+
+use super::{Memory, at_once};
+
+impl Upkeep for Memory {
+    fn migrate(&self) -> Answer<'_, ()> {
+        at_once(|| Ok(()))
+    }
+
+    fn health(&self) -> Answer<'_, ()> {
+        at_once(|| Ok(()))
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        at_once(|| {
+            let partitions = self.partitions();
+            let mut stats = Stats::default();
+            for partition in partitions.values() {
+                partition.count_into(&mut stats);
+            }
+            Ok(stats)
+        })
+    }
+
+    fn describe(&self) -> String {
+        "memory:".into()
+    }
+}

@@ -1,0 +1,66 @@
+//! No room on the disk: refused in so many words, nothing lost, and on it goes when there is room.
+
+use std::sync::Arc;
+
+use tidegate_core::Seq;
+use tidegate_core::shared::lease::Acquired;
+use tidegate_store::log::{Batch, Lsn};
+use tidegate_store::{Kind, Log, Shared, Upkeep};
+use tokio::task::JoinSet;
+
+use crate::image;
+use crate::sample::{PARTITION, Place, TTL, accepts, kind, replayed};
+
+/// OPS-8: a full disk refuses, loses nothing that was answered, and keeps half of nothing.
+#[tokio::test]
+async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    store.health().await.expect("there is room");
+    place.faults.limit_pages(40);
+    let (mut taken, mut seq) = (0, 1);
+    let error = loop {
+        match store.append(owner, accepts(seq..seq + 8, place.now())).await {
+            Ok(lsn) => (taken, seq) = (lsn.0, seq + 8),
+            Err(error) => break error,
+        }
+    };
+    assert!(taken > 0, "there was room for some");
+    assert_eq!(error.kind(), Kind::Unavailable);
+    assert!(error.to_string().contains("has no room left: nothing was written"), "{error}");
+    assert_eq!(kind(store.health().await), Kind::Unavailable);
+    let answered = ((1..seq).collect(), Lsn(taken));
+    assert_eq!(replayed(&store).await.unwrap(), answered);
+    assert_eq!(store.read(PARTITION, vec![Seq(seq)]).await.unwrap(), [None], "half a batch was kept");
+    let after = Place::of(image::of(place.path()));
+    assert_eq!(replayed(&after.open().unwrap()).await.unwrap(), answered, "after a crash");
+    place.faults.unlimit_pages();
+    store.health().await.expect("there is room again");
+    let next = store.append(owner, accepts(seq..seq + 8, place.now())).await.expect("there is room again");
+    assert_eq!(next, Lsn(taken + 1), "a refused append has no number");
+    assert_eq!(replayed(&store).await.unwrap().0, (1..seq + 8).collect::<Vec<_>>());
+    assert_eq!(store.stats().await.unwrap().operations, seq + 7);
+}
+
+/// What still fits is taken, though it came together with what does not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_fits_is_taken_and_the_rest_refused() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    let store = Arc::new(store);
+    let Acquired::Held(lease) = store.acquire_lease("bulk", TTL).await.unwrap() else { panic!("it is free") };
+    place.faults.limit_pages(1);
+    let mut callers = JoinSet::new();
+    for caller in 0..16_u64 {
+        let (store, batch) = (Arc::clone(&store), accepts(1 + caller * 500..501 + caller * 500, place.now()));
+        callers.spawn(async move { store.append(owner, batch).await });
+    }
+    let kept = store.renew_lease("bulk", lease, TTL).await.expect("a row that is there needs no room");
+    assert!(kept.is_some());
+    for answer in callers.join_all().await {
+        assert_eq!(kind(answer), Kind::Unavailable);
+    }
+    assert_eq!(replayed(&*store).await.unwrap(), (vec![], Lsn(0)));
+    place.faults.unlimit_pages();
+    assert_eq!(store.append(owner, Batch::default()).await.unwrap(), Lsn(1));
+}

@@ -1,0 +1,22 @@
+//! The promises of the storage ports, kept by memory and by a directory.
+
+#[cfg(test)]
+mod appending;
+#[cfg(test)]
+mod at_once;
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod disk_full;
+#[cfg(test)]
+mod image;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod snapshots;
+#[cfg(test)]
+mod sweeping;
+#[cfg(test)]
+mod unsure;

@@ -1,0 +1,89 @@
+//! Opening a directory: once at a time, never a newer format, and taken over from the dead at once.
+
+use std::sync::Arc;
+
+use tidegate_contract::HandClock;
+use tidegate_store::log::{Batch, Lsn, Query};
+use tidegate_store::{Kind, Log, Upkeep};
+
+use crate::image;
+use crate::sample::{PARTITION, Place, TTL, accepts, ends, kind, replayed};
+
+#[tokio::test]
+async fn a_second_handle_is_refused_and_told_which_directory() {
+    let place = Place::new();
+    let first = place.open().unwrap();
+    let error = place.open().err().expect("it is taken");
+    assert_eq!(error.kind(), Kind::Held);
+    assert!(error.to_string().contains(&place.path().display().to_string()), "{error}");
+    drop(first);
+    assert!(place.open().is_ok(), "it is free as soon as the first one is gone");
+}
+
+#[tokio::test]
+async fn a_newer_format_is_refused_and_left_as_it_is() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    store.append(owner, accepts(1..4, place.now())).await.unwrap();
+    drop(store);
+    let set_format = |format: i64| {
+        let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
+        sql.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [format]).unwrap();
+    };
+    set_format(2);
+    let error = place.open().err().expect("format 2 is not known");
+    assert_eq!(error.kind(), Kind::Unreadable);
+    assert!(error.to_string().contains("has format 2; this program reads format 1"), "{error}");
+    set_format(1);
+    assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_database_is_unreadable() {
+    let place = Place::new();
+    std::fs::write(place.file("p0.sqlite"), vec![7; 20_000]).unwrap();
+    assert_eq!(kind(place.open()), Kind::Unreadable);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_directory_is_closed_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let outer = tempfile::tempdir().unwrap();
+    let dir = outer.path().join("a/b");
+    let url = format!("file:{}", dir.display());
+    let store = tidegate_store_embedded::open(&url, HandClock::today()).unwrap();
+    assert_eq!(store.describe(), url);
+    assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+#[tokio::test]
+async fn urls_name_a_directory_or_memory() {
+    let clock = HandClock::today();
+    let memory = tidegate_store_embedded::open("memory:", Arc::clone(&clock) as _).unwrap();
+    assert_eq!(memory.describe(), "memory:");
+    for url in ["file:", "redis://x", "", "memory", "memory:x"] {
+        assert_eq!(kind(tidegate_store_embedded::open(url, Arc::clone(&clock) as _)), Kind::Invalid, "{url}");
+    }
+}
+
+/// OPS-8: after `kill -9` the next process owns at once: the lock proves that the old owner is dead. Its epoch is
+/// over, and all it was answered is there.
+#[tokio::test]
+async fn ops_8_a_dead_owner_is_taken_over_at_once() {
+    let place = Place::new();
+    let (store, dead) = place.enter().await;
+    store.append(dead, accepts(1..65, place.now())).await.unwrap();
+    store.append(dead, ends(1..31, place.now())).await.unwrap();
+    assert_eq!(kind(store.own(PARTITION, "other", TTL).await), Kind::Held, "while it lives");
+    let after = Place::of(image::of(place.path()));
+    let next = after.open().unwrap();
+    let owner = next.own(PARTITION, "other", TTL).await.expect("the same moment, another node");
+    assert!(owner.epoch > dead.epoch);
+    assert_eq!(kind(next.append(dead, Batch::default()).await), Kind::Fenced);
+    assert_eq!(replayed(&next).await.unwrap(), ((1..65).collect(), Lsn(2)));
+    let stats = next.stats().await.unwrap();
+    assert_eq!((stats.operations, stats.appends), (64, 2), "counters are durable too");
+    let page = next.list(PARTITION, Query { limit: 100, ..Query::default() }).await.unwrap();
+    assert_eq!(page.items.iter().filter(|stored| stored.result.is_some()).count(), 30);
+}

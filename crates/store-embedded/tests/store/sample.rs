@@ -1,0 +1,121 @@
+//! A store in a fresh directory with an owner, and batches to append to it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+use tidegate_contract::HandClock;
+use tidegate_core::id::Partition;
+use tidegate_core::{EndState, Fact, Fault, FaultClass, Seq, Time};
+use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
+use tidegate_store::{Clock, Error, Kind, Log, Result};
+use tidegate_store_embedded::{Embedded, Faults, Options};
+
+/// The partition that is used here.
+pub(crate) const PARTITION: Partition = 0;
+/// How long an owner holds it.
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+
+/// A directory, what opens it, and what breaks it.
+pub(crate) struct Place {
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) faults: Arc<Faults>,
+    dir: TempDir,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self::of(tempfile::tempdir().expect("a directory"))
+    }
+
+    /// A place whose data is what an image holds.
+    pub(crate) fn of(dir: TempDir) -> Self {
+        Self { clock: HandClock::today(), faults: Arc::default(), dir }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.path().join(name)
+    }
+
+    pub(crate) fn open(&self) -> Result<Embedded> {
+        let clock = Arc::clone(&self.clock) as _;
+        Embedded::open(self.path(), Options { clock, faults: Arc::clone(&self.faults) })
+    }
+
+    /// An open store and its owner.
+    pub(crate) async fn enter(&self) -> (Embedded, Ownership) {
+        let store = self.open().expect("the store opens");
+        let owner = store.own(PARTITION, "test", TTL).await.expect("the partition is free");
+        (store, owner)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+}
+
+/// One fact for each seq, so that a replay shows which batches are there.
+pub(crate) fn facts(seqs: std::ops::Range<u64>) -> Vec<Fact> {
+    seqs.map(|seq| Fact::CancelAsked { seq: Seq(seq) }).collect()
+}
+
+/// A batch that accepts these operations.
+pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time) -> Batch {
+    let operations = seqs.clone().map(|seq| operation(seq, at)).collect();
+    Batch { facts: facts(seqs), operations, ..Batch::default() }
+}
+
+/// A batch that ends these operations.
+pub(crate) fn ends(seqs: impl Iterator<Item = u64>, at: Time) -> Batch {
+    Batch { results: seqs.map(|seq| result(seq, at)).collect(), ..Batch::default() }
+}
+
+pub(crate) fn operation(seq: u64, at: Time) -> StoredOperation {
+    StoredOperation {
+        seq: Seq(seq),
+        at,
+        group: format!("group:{}", seq % 7).into(),
+        kind: "http".into(),
+        key: None,
+        envelope: Bytes::from_static(b"envelope"),
+        payload: Bytes::from(vec![b'x'; 512]),
+    }
+}
+
+/// A failure every third time, otherwise a success.
+fn result(seq: u64, at: Time) -> StoredResult {
+    let failed = seq.is_multiple_of(3);
+    StoredResult {
+        seq: Seq(seq),
+        at,
+        state: if failed { EndState::Failed } else { EndState::Succeeded },
+        attempt: 1,
+        fault: failed.then(|| Fault::new(FaultClass::Transient, "reset")),
+        body: Bytes::from_static(b"body"),
+    }
+}
+
+/// The seqs of the facts that a replay gives, and the last append.
+pub(crate) async fn replayed(store: &dyn Log) -> Result<(Vec<u64>, Lsn)> {
+    let mut seqs = Vec::new();
+    let mut replay = |facts: Vec<Fact>| {
+        seqs.extend(facts.iter().map(|fact| match fact {
+            Fact::CancelAsked { seq } => seq.0,
+            other => panic!("not a fact of this test: {other:?}"),
+        }));
+    };
+    let last = store.load(PARTITION, &mut replay).await?;
+    Ok((seqs, last))
+}
+
+/// What kind of failure it is.
+#[track_caller]
+pub(crate) fn kind<T>(answer: Result<T>) -> Kind {
+    answer.err().as_ref().map(Error::kind).expect("it should have failed")
+}

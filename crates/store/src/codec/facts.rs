@@ -1,0 +1,136 @@
+//! How facts lie in bytes: for each record its fields in order, for each choice its tag. One listing serves both
+//! directions, so writing and reading cannot drift apart. Tags and orders are frozen: new ones are only added.
+
+use tidegate_core::fact::{
+    Accepted, After, Counters, Fact, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+};
+use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::{EndState, Fault, FaultClass, Hint};
+
+use super::wire::{Input, Problem, Wire};
+
+/// A record lies as its fields, in this order.
+macro_rules! record {
+    ($name:ident { $($field:ident),* }) => {
+        impl Wire for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                let Self { $($field),* } = self;
+                $($field.put(out);)*
+            }
+
+            fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+                Ok(Self { $($field: Wire::get(input)?),* })
+            }
+        }
+    };
+}
+
+/// A choice lies as its tag and the fields of what was chosen.
+macro_rules! choice {
+    ($name:ident { $($tag:literal => $variant:ident $({ $($field:ident),* })? $(( $inner:ident ))?),* $(,)? }) => {
+        impl Wire for $name {
+            fn put(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$variant $({ $($field),* })? $(( $inner ))? => {
+                        out.push($tag);
+                        $($($field.put(out);)*)?
+                        $($inner.put(out);)?
+                    })*
+                }
+            }
+
+            fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+                Ok(match u8::get(input)? {
+                    $($tag => Self::$variant
+                        $({ $($field: Wire::get(input)?),* })?
+                        $(({ let $inner = Wire::get(input)?; $inner }))?,)*
+                    _ => return Err(Problem::Tag),
+                })
+            }
+        }
+    };
+}
+
+choice!(Fact {
+    1 => Accepted(accepted),
+    2 => Claimed { seq, fence, at, until },
+    3 => Renewed { seq, fence, until },
+    4 => Settled(settled),
+    5 => Ended { seq, at, state, hold },
+    6 => CancelAsked { seq },
+    7 => Repeated { seq, at },
+    8 => Paused { group, at, by, reason },
+    9 => Resumed { group, at },
+    10 => LimitSet { limit, shape, source, at },
+    11 => Thawed { limit, at },
+    32 => Counters(counters),
+    33 => LimitImage(image),
+    34 => GroupImage(image),
+    35 => OperationImage(image),
+    36 => KeyImage { seq, dedupe },
+});
+
+record!(Accepted {
+    seq,
+    at,
+    group,
+    kind,
+    charges,
+    deadline,
+    not_before,
+    max_attempts,
+    priority,
+    on_unknown,
+    on_failure,
+    dedupe,
+    again
+});
+record!(Settled { seq, fence, at, after, fault, hints });
+choice!(After {
+    1 => Ended { state, hold },
+    2 => Retry { at, look_first },
+    3 => Throttled { until, closed },
+    4 => Held,
+    5 => GivenBack,
+});
+choice!(Shape {
+    1 => Drip { capacity, refill_per_s, margin },
+    2 => Window { limit, period },
+    3 => Gate,
+    4 => Cap { at_once },
+});
+choice!(Source { 1 => Config, 2 => Operator, 3 => Learned });
+choice!(EndState { 1 => Succeeded, 2 => Failed, 3 => Canceled });
+choice!(OnUnknown { 1 => Repeat, 2 => Reconcile, 3 => Ask });
+choice!(OnFailure { 1 => Skip, 2 => Hold });
+choice!(FaultClass {
+    1 => Validation,
+    2 => Forbidden,
+    3 => NotFound,
+    4 => RateLimited,
+    5 => Transient,
+    6 => Conflict,
+});
+
+record!(Charge { limit, cost });
+record!(Dedupe { key, fingerprint, expires });
+record!(Fault { class, message });
+record!(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent });
+record!(Counters { next_seq, next_fence, next_turn, clock, ended });
+record!(LimitImage {
+    limit,
+    shape,
+    configured,
+    source,
+    level,
+    at,
+    carry,
+    reset_at,
+    known,
+    frozen_until,
+    granted,
+    throttles
+});
+record!(GroupImage { group, turn, not_before, paused, held, running });
+record!(Held { seq, since, unknown, fault });
+record!(OperationImage { accepted, attempt, look_first, cancel_asked, fault });

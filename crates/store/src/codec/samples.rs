@@ -1,0 +1,109 @@
+//! Facts to try the codec with: one fixed fact of every variant, and arbitrary ones.
+
+mod arbitrary;
+
+use std::time::Duration;
+
+pub(super) use arbitrary::fact;
+use tidegate_core::fact::{
+    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+};
+use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
+
+const AT: Time = Time::from_micros(1_700_000_000_000_001);
+
+fn accepted_once() -> Accepted {
+    Accepted {
+        seq: Seq(7),
+        at: AT,
+        group: "shop:acme".into(),
+        kind: "http".into(),
+        charges: vec![Charge::tokens("points", 52)],
+        deadline: Some(Time::from_micros(300)),
+        not_before: None,
+        max_attempts: 8,
+        priority: 1,
+        on_unknown: OnUnknown::Ask,
+        on_failure: OnFailure::Skip,
+        dedupe: Some(Dedupe { key: 1, fingerprint: u128::MAX, expires: AT }),
+        again: false,
+    }
+}
+
+fn fault_once() -> Fault {
+    Fault { class: FaultClass::Transient, message: "reset".into() }
+}
+
+/// One of every variant, always the same.
+pub(super) fn one_of_each() -> Vec<Fact> {
+    let (seq, fence) = (Seq(7), Fence(300));
+    let hint = Hint { limit: "points".into(), remaining: Some(5), spent: Some(0), ..Hint::default() };
+    let after = After::Throttled { until: AT, closed: vec!["points".into()] };
+    let mut facts = vec![
+        Fact::Accepted(Box::new(accepted_once())),
+        Fact::Claimed { seq, fence, at: AT, until: Time::MAX },
+        Fact::Renewed { seq, fence, until: AT },
+        Fact::Settled(Box::new(Settled {
+            seq,
+            fence,
+            at: AT,
+            after,
+            fault: Some(fault_once()),
+            hints: vec![hint],
+        })),
+        Fact::Ended { seq, at: AT, state: EndState::Canceled, hold: true },
+        Fact::CancelAsked { seq },
+        Fact::Repeated { seq, at: AT },
+        Fact::Paused { group: "g".into(), at: AT, by: "ann".into(), reason: "é".into() },
+        Fact::Resumed { group: "g".into(), at: AT },
+        Fact::LimitSet { limit: "l".into(), shape: Shape::Gate, source: Source::Operator, at: AT },
+        Fact::Thawed { limit: "l".into(), at: AT },
+    ];
+    facts.extend(images());
+    facts
+}
+
+fn images() -> [Fact; 5] {
+    let (seq, fence) = (Seq(7), Fence(300));
+    let held = Held { seq, since: AT, unknown: true, fault: None };
+    [
+        Fact::Counters(Counters {
+            next_seq: seq,
+            next_fence: fence,
+            next_turn: Turn(9),
+            clock: AT,
+            ended: [1, 2, 3],
+        }),
+        Fact::LimitImage(Box::new(LimitImage {
+            limit: "l".into(),
+            shape: Shape::Drip { capacity: 40, refill_per_s: 2, margin: 1 },
+            configured: Some(Shape::Window { limit: 5, period: Duration::from_millis(1_500) }),
+            source: Source::Learned,
+            level: 3,
+            at: AT,
+            carry: 4,
+            reset_at: Time::ZERO,
+            known: true,
+            frozen_until: AT,
+            granted: u64::MAX,
+            throttles: 6,
+        })),
+        Fact::GroupImage(Box::new(GroupImage {
+            group: "g".into(),
+            turn: Turn(9),
+            not_before: Time::ZERO,
+            paused: Some(("ann".into(), AT, "why".into())),
+            held: Some(held),
+            running: Some((fence, AT, vec![1, 2])),
+        })),
+        Fact::OperationImage(Box::new(OperationImage {
+            accepted: accepted_once(),
+            attempt: 2,
+            look_first: true,
+            cancel_asked: false,
+            fault: Some(fault_once()),
+        })),
+        Fact::KeyImage { seq, dedupe: Dedupe { key: 2, fingerprint: 3, expires: AT } },
+    ]
+}

@@ -1,0 +1,222 @@
+//! Any fact at all, field by field.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::option::of;
+use proptest::prelude::*;
+use tidegate_core::fact::{
+    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+};
+use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
+
+fn text() -> impl Strategy<Value = Arc<str>> {
+    ".{0,12}".prop_map(Arc::from)
+}
+
+fn time() -> impl Strategy<Value = Time> {
+    any::<u64>().prop_map(Time::from_micros)
+}
+
+fn fault() -> impl Strategy<Value = Fault> {
+    (0..FaultClass::ALL.len(), ".{0,20}")
+        .prop_map(|(class, message)| Fault { class: FaultClass::ALL[class], message })
+}
+
+fn dedupe() -> impl Strategy<Value = Dedupe> {
+    (any::<u128>(), any::<u128>(), time()).prop_map(|(key, fingerprint, expires)| Dedupe {
+        key,
+        fingerprint,
+        expires,
+    })
+}
+
+fn end() -> impl Strategy<Value = EndState> {
+    prop_oneof![Just(EndState::Succeeded), Just(EndState::Failed), Just(EndState::Canceled)]
+}
+
+fn shape() -> impl Strategy<Value = Shape> {
+    prop_oneof![
+        any::<(u64, u64, u64)>().prop_map(|(capacity, refill_per_s, margin)| Shape::Drip {
+            capacity,
+            refill_per_s,
+            margin
+        }),
+        (any::<u64>(), any::<Duration>()).prop_map(|(limit, period)| Shape::Window { limit, period }),
+        Just(Shape::Gate),
+        any::<u32>().prop_map(|at_once| Shape::Cap { at_once }),
+    ]
+}
+
+fn source() -> impl Strategy<Value = Source> {
+    prop_oneof![Just(Source::Config), Just(Source::Operator), Just(Source::Learned)]
+}
+
+fn hint() -> impl Strategy<Value = Hint> {
+    (text(), of(any::<u64>()), of(any::<u64>()), of(any::<u64>()), of(time()), of(any::<u64>())).prop_map(
+        |(limit, remaining, capacity, refill_per_s, reset_at, spent)| Hint {
+            limit,
+            remaining,
+            capacity,
+            refill_per_s,
+            reset_at,
+            spent,
+        },
+    )
+}
+
+fn accepted() -> impl Strategy<Value = Accepted> {
+    let unknown = prop_oneof![Just(OnUnknown::Repeat), Just(OnUnknown::Reconcile), Just(OnUnknown::Ask)];
+    let failure = prop_oneof![Just(OnFailure::Skip), Just(OnFailure::Hold)];
+    let charge = (text(), any::<u64>()).prop_map(|(limit, cost)| Charge { limit, cost });
+    let names = (any::<u64>(), time(), text(), text(), vec(charge, 0..4));
+    let budget = (of(time()), of(time()), any::<u16>(), any::<u8>());
+    (names, budget, unknown, failure, of(dedupe()), any::<bool>()).prop_map(
+        |(names, budget, on_unknown, on_failure, dedupe, again)| {
+            let (seq, at, group, kind, charges) = names;
+            let (deadline, not_before, max_attempts, priority) = budget;
+            Accepted {
+                seq: Seq(seq),
+                at,
+                group,
+                kind,
+                charges,
+                deadline,
+                not_before,
+                max_attempts,
+                priority,
+                on_unknown,
+                on_failure,
+                dedupe,
+                again,
+            }
+        },
+    )
+}
+
+fn settled() -> impl Strategy<Value = Settled> {
+    let after = prop_oneof![
+        (end(), any::<bool>()).prop_map(|(state, hold)| After::Ended { state, hold }),
+        (time(), any::<bool>()).prop_map(|(at, look_first)| After::Retry { at, look_first }),
+        (time(), vec(text(), 0..4)).prop_map(|(until, closed)| After::Throttled { until, closed }),
+        Just(After::Held),
+        Just(After::GivenBack),
+    ];
+    (any::<(u64, u64)>(), time(), after, of(fault()), vec(hint(), 0..3)).prop_map(
+        |((seq, fence), at, after, fault, hints)| Settled {
+            seq: Seq(seq),
+            fence: Fence(fence),
+            at,
+            after,
+            fault,
+            hints,
+        },
+    )
+}
+
+fn limit_image() -> impl Strategy<Value = LimitImage> {
+    let state = (any::<u64>(), time(), any::<u64>(), time(), any::<bool>(), time());
+    (text(), shape(), of(shape()), source(), state, any::<u64>(), any::<u32>()).prop_map(
+        |(limit, shape, configured, source, state, granted, throttles)| {
+            let (level, at, carry, reset_at, known, frozen_until) = state;
+            LimitImage {
+                limit,
+                shape,
+                configured,
+                source,
+                level,
+                at,
+                carry,
+                reset_at,
+                known,
+                frozen_until,
+                granted,
+                throttles,
+            }
+        },
+    )
+}
+
+fn group_image() -> impl Strategy<Value = GroupImage> {
+    let held = (any::<u64>(), time(), any::<bool>(), of(fault()))
+        .prop_map(|(seq, since, unknown, fault)| Held { seq: Seq(seq), since, unknown, fault });
+    let running = (any::<u64>(), time(), vec(any::<u64>(), 0..4))
+        .prop_map(|(f, until, marks)| (Fence(f), until, marks));
+    (text(), any::<u64>(), time(), of((text(), time(), text())), of(held), of(running)).prop_map(
+        |(group, turn, not_before, paused, held, running)| GroupImage {
+            group,
+            turn: Turn(turn),
+            not_before,
+            paused,
+            held,
+            running,
+        },
+    )
+}
+
+fn operation_image() -> impl Strategy<Value = OperationImage> {
+    (accepted(), any::<u16>(), any::<bool>(), any::<bool>(), of(fault())).prop_map(
+        |(accepted, attempt, look_first, cancel_asked, fault)| OperationImage {
+            accepted,
+            attempt,
+            look_first,
+            cancel_asked,
+            fault,
+        },
+    )
+}
+
+fn counters() -> impl Strategy<Value = Counters> {
+    (any::<(u64, u64, u64)>(), time(), any::<[u64; 3]>()).prop_map(|((seq, fence, turn), clock, ended)| {
+        Counters { next_seq: Seq(seq), next_fence: Fence(fence), next_turn: Turn(turn), clock, ended }
+    })
+}
+
+fn seq() -> impl Strategy<Value = Seq> {
+    any::<u64>().prop_map(Seq)
+}
+
+/// Any fact at all.
+pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
+    let fence = || any::<u64>().prop_map(Fence);
+    prop_oneof![
+        accepted().prop_map(|a| Fact::Accepted(Box::new(a))),
+        (seq(), fence(), time(), time()).prop_map(|(seq, fence, at, until)| Fact::Claimed {
+            seq,
+            fence,
+            at,
+            until
+        }),
+        (seq(), fence(), time()).prop_map(|(seq, fence, until)| Fact::Renewed { seq, fence, until }),
+        settled().prop_map(|s| Fact::Settled(Box::new(s))),
+        (seq(), time(), end(), any::<bool>()).prop_map(|(seq, at, state, hold)| Fact::Ended {
+            seq,
+            at,
+            state,
+            hold
+        }),
+        seq().prop_map(|seq| Fact::CancelAsked { seq }),
+        (seq(), time()).prop_map(|(seq, at)| Fact::Repeated { seq, at }),
+        (text(), time(), text(), text()).prop_map(|(group, at, by, reason)| Fact::Paused {
+            group,
+            at,
+            by,
+            reason
+        }),
+        (text(), time()).prop_map(|(group, at)| Fact::Resumed { group, at }),
+        (text(), shape(), source(), time()).prop_map(|(limit, shape, source, at)| Fact::LimitSet {
+            limit,
+            shape,
+            source,
+            at
+        }),
+        (text(), time()).prop_map(|(limit, at)| Fact::Thawed { limit, at }),
+        counters().prop_map(Fact::Counters),
+        limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
+        group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),
+        operation_image().prop_map(|image| Fact::OperationImage(Box::new(image))),
+        (seq(), dedupe()).prop_map(|(seq, dedupe)| Fact::KeyImage { seq, dedupe }),
+    ]
+}

@@ -1,0 +1,61 @@
+//! A heavy driver lives in the one crate whose business it is, so that it can be changed there.
+
+use std::collections::BTreeMap;
+
+use crate::manifest::{Manifest, manifests};
+use crate::repository::{Finding, must_be_empty};
+
+/// Drivers, and the crates that may be built with them. Where there are several, each is a program of its own: the
+/// command line is a client of the server, the benchmarks are a command, the simulators are servers.
+const DRIVERS: [(&str, &[&str]); 15] = [
+    ("rusqlite", &["store-embedded"]),
+    ("redis", &["store-redis"]),
+    ("sqlx", &["store-postgres"]),
+    ("async-nats", &["hydration"]),
+    ("reqwest", &["upstream"]),
+    ("axum", &["server", "sim"]),
+    ("hyper", &["server", "sim", "cli"]),
+    ("hyper-util", &["server", "sim", "cli"]),
+    ("maud", &["server", "sim"]),
+    ("metrics-exporter-prometheus", &["server"]),
+    ("utoipa", &["server"]),
+    ("clap", &["cli", "bench"]),
+    ("indicatif", &["cli"]),
+    ("twilight-model", &["discord"]),
+    ("ed25519-dalek", &["images"]),
+];
+
+/// Only for tests, whoever writes them.
+const FOR_TESTS: [&str; 3] = ["insta", "proptest", "shuttle"];
+
+fn check(crates: &BTreeMap<String, Manifest>) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for manifest in crates.values() {
+        for used in &manifest.dependencies {
+            let allowed = DRIVERS.iter().find(|(driver, _)| driver == used).map(|(_, allowed)| *allowed);
+            if let Some(allowed) = allowed.filter(|allowed| !allowed.contains(&manifest.folder.as_str())) {
+                let rule = format!("{used} lives in {} only", allowed.join(" and "));
+                findings.push(manifest.file.at(manifest.line_of(used), rule));
+            }
+            let a_harness = matches!(manifest.folder.as_str(), "contract" | "sim" | "bench");
+            if FOR_TESTS.contains(&used.as_str()) && !a_harness {
+                let rule = format!("{used} is for tests: it belongs under [dev-dependencies]");
+                findings.push(manifest.file.at(manifest.line_of(used), rule));
+            }
+        }
+    }
+    findings
+}
+
+#[test]
+fn heavy_drivers_live_in_one_crate() {
+    must_be_empty(check(&manifests()));
+}
+
+#[test]
+fn a_driver_in_the_wrong_crate_is_found() {
+    let text = "[package]\nname = \"tidegate\"\n[dependencies]\nproptest.workspace = true\nrusqlite.workspace = true\n";
+    let manifest = Manifest::parse(crate::repository::File::new("crates/engine/Cargo.toml", text));
+    let found = check(&BTreeMap::from([("engine".into(), manifest)]));
+    assert_eq!(found.iter().map(|finding| finding.line).collect::<Vec<_>>(), [4, 5]);
+}

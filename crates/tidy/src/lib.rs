@@ -1,0 +1,29 @@
+//! The house rules as tests. There is nothing here to use: `cargo test -p tidegate-tidy` reads the repository and
+//! fails with the file, the line and the rule. What the compiler and clippy already check is left to them.
+
+#[cfg(test)]
+mod architecture;
+#[cfg(test)]
+mod commands;
+#[cfg(test)]
+mod drivers;
+#[cfg(test)]
+mod error_pages;
+#[cfg(test)]
+mod floors;
+#[cfg(test)]
+mod links;
+#[cfg(test)]
+mod manifest;
+#[cfg(test)]
+mod names;
+#[cfg(test)]
+mod proofs;
+#[cfg(test)]
+mod repository;
+#[cfg(test)]
+mod requirements;
+#[cfg(test)]
+mod sizes;
+#[cfg(test)]
+mod words;

@@ -1,0 +1,87 @@
+//! The tests of the workspace as text: where each one is, and which requirements it names in its own name or in the
+//! comment above it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::repository::File;
+
+/// The capabilities and how many requirements each one has.
+pub(crate) const REQUIREMENTS: [(&str, u16); 5] =
+    [("OPS", 27), ("LIM", 30), ("IDM", 22), ("DSP", 26), ("HYD", 27)];
+
+/// One requirement's id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Id(pub &'static str, pub u16);
+
+impl std::fmt::Display for Id {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.0, self.1)
+    }
+}
+
+/// The ids in a text, as `OPS-4` or, in a name, `ops_4`; those out of range too.
+pub(crate) fn ids(text: &str) -> BTreeSet<Id> {
+    let mut found = BTreeSet::new();
+    for (prefix, _) in REQUIREMENTS {
+        for spelled in [format!("{prefix}-"), format!("{}_", prefix.to_lowercase())] {
+            for (at, _) in text.match_indices(&spelled) {
+                let before = text[..at].chars().next_back();
+                let digits: String =
+                    text[at + spelled.len()..].chars().take_while(char::is_ascii_digit).collect();
+                if let (Ok(number), false) = (digits.parse(), before.is_some_and(char::is_alphanumeric)) {
+                    found.insert(Id(prefix, number));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Tests as `crate/src/file.rs::name`, each with the ids it names.
+pub(crate) fn tests(sources: &[File]) -> BTreeMap<String, BTreeSet<Id>> {
+    let mut found = BTreeMap::new();
+    for file in sources {
+        let path = file.path.strip_prefix("crates/").unwrap_or(&file.path);
+        let mut above = String::new();
+        let mut is_test = false;
+        for (_, line) in file.lines() {
+            let line = line.trim();
+            if line.starts_with("///") || line.starts_with("//") {
+                above.push_str(line);
+                above.push(' ');
+            } else if line.starts_with("#[") {
+                is_test |=
+                    line.starts_with("#[test]") || line.contains("::test]") || line.contains("::test(");
+            } else {
+                if let Some(name) = is_test.then(|| function(line)).flatten() {
+                    found.insert(format!("{path}::{name}"), ids(&format!("{above} {name}")));
+                }
+                above.clear();
+                is_test = false;
+            }
+        }
+    }
+    found
+}
+
+/// The name of the function that a line declares.
+fn function(line: &str) -> Option<&str> {
+    let line = line.strip_prefix("pub ").unwrap_or(line);
+    let line = line.strip_prefix("async ").unwrap_or(line);
+    line.strip_prefix("fn ")?.split(['(', '<']).next()
+}
+
+#[test]
+fn tests_and_their_ids_are_read() {
+    let text = "/// LIM-12 / LIM-20: x.\n#[test]\nfn a() {}\n#[tokio::test]\nasync fn ops_4_b() {}\nfn ops_5_no_test() {}\n// OPS-6\nlet x = 1;\n#[test]\nfn c() {}\n";
+    let found = tests(&[File::new("crates/x/src/a.rs", text)]);
+    let named: Vec<_> =
+        found.iter().map(|(test, ids)| (test.as_str(), ids.iter().copied().collect())).collect();
+    let expected: Vec<(&str, Vec<Id>)> = vec![
+        ("x/src/a.rs::a", vec![Id("LIM", 12), Id("LIM", 20)]),
+        ("x/src/a.rs::c", vec![]),
+        ("x/src/a.rs::ops_4_b", vec![Id("OPS", 4)]),
+    ];
+    assert_eq!(named, expected);
+    assert_eq!(ids("OPS-12, XOPS-3, ops_1 OPS-"), BTreeSet::from([Id("OPS", 1), Id("OPS", 12)]));
+}

@@ -1,0 +1,119 @@
+//! What an answer means: its status decides, its `Retry-After` says when, and a body that never came whole makes a
+//! success unknown.
+
+use std::fmt;
+
+use bytes::Bytes;
+use reqwest::StatusCode;
+use reqwest::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::{Fault, FaultClass, Time, Verdict};
+
+use super::result;
+use super::target::Base;
+use crate::port::Outcome;
+use crate::request::Method;
+use crate::retry_after;
+
+/// What was asked, as far as a message may say it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked<'a> {
+    /// How.
+    pub method: Method,
+    /// Whom.
+    pub upstream: &'a str,
+    /// Where it is.
+    pub base: &'a Base,
+}
+
+impl fmt::Display for Asked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.method, self.upstream)
+    }
+}
+
+/// The body of an answer, as far as it came.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// All of it.
+    Whole(Bytes),
+    /// More than may be kept.
+    TooLarge {
+        /// What may be kept, in bytes.
+        most: usize,
+    },
+    /// Not all of it came, for this reason.
+    Cut(String),
+}
+
+/// An answer.
+pub struct Answer {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub content: Content,
+    /// When it came.
+    pub at: Time,
+}
+
+impl Answer {
+    /// What it means, and what is kept of it.
+    #[must_use]
+    pub fn outcome(self, asked: &Asked<'_>) -> Outcome {
+        let verdict = self.verdict(asked);
+        let body = result::encode(self.status.as_u16(), &self.headers, self.content);
+        Outcome { verdict, hints: Vec::new(), body, status: Some(self.status.as_u16()) }
+    }
+
+    fn verdict(&self, asked: &Asked<'_>) -> Verdict {
+        let told = format!("{asked} was answered {}", self.status);
+        if self.status.is_success() {
+            return match &self.content {
+                Content::Cut(reason) => {
+                    let message = format!("{told}, but {reason}.");
+                    Verdict::Unknown(Fault::new(FaultClass::Transient, message))
+                }
+                Content::Whole(_) | Content::TooLarge { .. } => Verdict::Done,
+            };
+        }
+        let Some(class) = FaultClass::of_status(self.status.as_u16()) else {
+            return Verdict::Rejected(Fault::new(FaultClass::Validation, self.pointed(&told, asked)));
+        };
+        let after = self.wait();
+        let fault = Fault::new(
+            class,
+            match after {
+                Some(wait) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
+                None => format!("{told}."),
+            },
+        );
+        match class {
+            FaultClass::RateLimited => {
+                Verdict::Throttled { after, scope: Some(Arc::from(asked.upstream)), fault }
+            }
+            FaultClass::Transient => Verdict::Retry { after, fault },
+            _ => Verdict::Rejected(fault),
+        }
+    }
+
+    /// What is said of an answer that is neither a success nor a failure.
+    fn pointed(&self, told: &str, asked: &Asked<'_>) -> String {
+        match self.text(&LOCATION).and_then(|location| asked.base.pointed(location)) {
+            Some(to) => format!("{told} and pointed to {to}; redirects are not followed."),
+            None => format!("{told}, which is no answer to a call."),
+        }
+    }
+
+    /// How long it asks to wait. A date is held against the upstream's own clock where it tells it.
+    fn wait(&self) -> Option<Duration> {
+        let now = self.text(&DATE).and_then(retry_after::date).unwrap_or(self.at);
+        retry_after::parse(self.text(&RETRY_AFTER)?, now)
+    }
+
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}

@@ -1,0 +1,200 @@
+//! What an upstream is, as the configuration says it. Checked before anything is sent.
+
+use std::time::Duration;
+
+use reqwest::header::{HeaderName, HeaderValue};
+use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
+use tidegate_core::operation::MICRO;
+
+use crate::port::Refusal;
+use crate::secret::Secret;
+
+/// Longest name of an upstream or of one of its limits, in bytes.
+pub const NAME_LEN_MAX: usize = 64;
+/// How long an answer is waited for, when nothing else is said.
+pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// How long a connection is waited for, when nothing else is said.
+pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+
+/// One upstream.
+#[derive(Clone, Debug)]
+pub struct UpstreamConfig {
+    /// What callers, limits and messages call it.
+    pub name: String,
+    /// Where it is: every request goes to this host, below this path.
+    pub base_url: String,
+    /// The credential that is sent along.
+    pub token: Option<Secret>,
+    /// The header that carries it.
+    pub token_header: TokenHeader,
+    /// How long one attempt may take in all.
+    pub timeout: Duration,
+    /// How long the connection may take.
+    pub connect_timeout: Duration,
+    /// Answers with a larger body keep their status and lose the body.
+    pub response_max_bytes: usize,
+    /// What every call takes from, besides the gate.
+    pub limits: Vec<LimitConfig>,
+}
+
+/// A header for a credential: its name, and what stands before the token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenHeader {
+    /// The name, in lower case.
+    pub name: String,
+    /// What stands before the token, with its space: `Bearer `.
+    pub prefix: String,
+}
+
+/// One limit of an upstream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LimitConfig {
+    /// What `cost` calls it; the model knows it as `<upstream>/<name>`.
+    pub name: String,
+    /// What it is.
+    pub kind: LimitKind,
+}
+
+/// What a limit is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LimitKind {
+    /// A budget that refills evenly, in tokens.
+    Drip {
+        /// The most it holds.
+        capacity: f64,
+        /// What comes back each second.
+        refill_per_s: f64,
+    },
+    /// A number of places to run at once.
+    AtOnce {
+        /// How many.
+        at_once: u32,
+    },
+}
+
+impl LimitKind {
+    /// Capacity and refill in micro-tokens; zeros for what is no budget.
+    #[must_use]
+    pub fn micro_tokens(self) -> (u64, u64) {
+        match self {
+            // A cast from a float saturates, and `validate` has seen both.
+            Self::Drip { capacity, refill_per_s } => {
+                ((capacity * MICRO as f64).round() as u64, (refill_per_s * MICRO as f64).round() as u64)
+            }
+            Self::AtOnce { .. } => (0, 0),
+        }
+    }
+
+    fn problem(self) -> Option<String> {
+        let most = TOKENS_MAX as f64;
+        match self {
+            Self::Drip { capacity, .. } if !(1.0..=most).contains(&capacity) => {
+                Some(format!("Its capacity must be 1 to {TOKENS_MAX}."))
+            }
+            Self::Drip { refill_per_s, .. } if !(1e-6..=most).contains(&refill_per_s) => {
+                Some(format!("Its refill_per_s must be 0.000001 to {TOKENS_MAX}."))
+            }
+            Self::AtOnce { at_once: 0 } => Some("It must let at least one run at once.".into()),
+            _ => None,
+        }
+    }
+}
+
+impl Default for TokenHeader {
+    fn default() -> Self {
+        Self { name: "authorization".into(), prefix: "Bearer ".into() }
+    }
+}
+
+impl TokenHeader {
+    /// From `name` or `name: prefix`, as in `authorization: Bot` or `x-api-key`.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        let (name, prefix) = text.split_once(':').unwrap_or((text, ""));
+        let prefix = prefix.trim();
+        let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix} ") };
+        Self { name: name.trim().to_ascii_lowercase(), prefix }
+    }
+
+    /// The header as it is sent, marked so that nothing prints it.
+    pub(crate) fn with(&self, token: &Secret) -> Option<(HeaderName, HeaderValue)> {
+        let name = HeaderName::from_bytes(self.name.as_bytes()).ok()?;
+        let mut value = HeaderValue::from_str(&format!("{}{}", self.prefix, token.reveal())).ok()?;
+        value.set_sensitive(true);
+        Some((name, value))
+    }
+}
+
+impl UpstreamConfig {
+    /// One with every default: no credential and no limits.
+    #[must_use]
+    pub fn new(name: impl Into<String>, base_url: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            base_url: base_url.into(),
+            token: None,
+            token_header: TokenHeader::default(),
+            timeout: TIMEOUT_DEFAULT,
+            connect_timeout: CONNECT_TIMEOUT_DEFAULT,
+            response_max_bytes: RESULT_LEN_MAX,
+            limits: Vec::new(),
+        }
+    }
+
+    /// A refusal of one of its fields.
+    pub(crate) fn refuse(&self, field: &str, message: impl Into<String>) -> Refusal {
+        let name: String = self.name.chars().take(NAME_LEN_MAX).collect();
+        Refusal::new(format!("upstream.{name}.{field}"), message)
+    }
+
+    /// Says what is wrong with it, if anything is.
+    ///
+    /// # Errors
+    /// Names the upstream and the field.
+    pub fn validate(&self) -> Result<(), Refusal> {
+        if !is_name(&self.name) {
+            return Err(self.refuse("name", NAME_RULE));
+        }
+        if self.timeout.is_zero() || self.connect_timeout.is_zero() {
+            return Err(self.refuse("timeout", "A time-out of nothing lets no call through."));
+        }
+        if self.response_max_bytes == 0 || self.response_max_bytes > RESULT_LEN_MAX {
+            let message = format!("It must be 1 to {RESULT_LEN_MAX} bytes.");
+            return Err(self.refuse("response_max_bytes", message));
+        }
+        if let Some(token) = &self.token
+            && self.token_header.with(token).is_none()
+        {
+            return Err(self.refuse("token_header", "HTTP does not allow this header, or the token in it."));
+        }
+        self.validate_limits()
+    }
+
+    fn validate_limits(&self) -> Result<(), Refusal> {
+        let most = CHARGES_MAX - 1;
+        if self.limits.len() > most {
+            return Err(
+                self.refuse("limit", format!("It has {} limits; the most is {most}.", self.limits.len()))
+            );
+        }
+        for (index, limit) in self.limits.iter().enumerate() {
+            if !is_name(&limit.name) {
+                return Err(self.refuse("limit.name", NAME_RULE));
+            }
+            if self.limits[..index].iter().any(|earlier| earlier.name == limit.name) {
+                return Err(self.refuse("limit.name", format!("Two limits are called {}.", limit.name)));
+            }
+            if let Some(problem) = limit.kind.problem() {
+                return Err(self.refuse(&format!("limit.{}", limit.name), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+const NAME_RULE: &str = "A name is 1 to 64 letters, digits, '-', '_' or '.'.";
+
+fn is_name(name: &str) -> bool {
+    let allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (1..=NAME_LEN_MAX).contains(&name.len()) && name.bytes().all(allowed)
+}

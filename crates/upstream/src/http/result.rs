@@ -1,0 +1,193 @@
+//! The result that is kept of an answer: `{"status", "headers", "body"}`, and `"truncated"` when the body is not
+//! there. Only headers that say something about the result are kept, and no cookie ever.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use reqwest::header::{CONTENT_TYPE, HeaderMap};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use serde_json::value::RawValue;
+use tidegate_core::bounds::RESULT_LEN_MAX;
+
+use super::answer::Content;
+
+/// Longest header value that is kept, in bytes.
+const VALUE_LEN_MAX: usize = 4 * 1024;
+/// Deeper JSON is kept as text, so that whoever reads a result can parse it.
+const DEPTH_MAX: usize = 100;
+
+const KEPT: [&str; 18] = [
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-location",
+    "content-type",
+    "date",
+    "deprecation",
+    "etag",
+    "expires",
+    "last-modified",
+    "link",
+    "location",
+    "request-id",
+    "retry-after",
+    "sunset",
+    "x-request-id",
+    "x-shopify-shop-api-call-limit",
+];
+const KEPT_PREFIXES: [&str; 2] = ["ratelimit", "x-ratelimit-"];
+
+#[derive(Serialize)]
+struct Kept<'a> {
+    status: u16,
+    headers: Headers<'a>,
+    body: KeptBody<'a>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum KeptBody<'a> {
+    Nothing,
+    Json(&'a RawValue),
+    Text(&'a str),
+    Binary { base64: String },
+}
+
+struct Headers<'a>(&'a HeaderMap);
+
+impl Serialize for Headers<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        for name in self.0.keys().filter(|name| is_kept(name.as_str())) {
+            let values: Vec<_> =
+                self.0.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+            let value = values.join(", ");
+            if !values.is_empty() && value.len() <= VALUE_LEN_MAX {
+                map.serialize_entry(name.as_str(), &value)?;
+            }
+        }
+        map.end()
+    }
+}
+
+fn is_kept(name: &str) -> bool {
+    KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+/// What is kept, never longer than a result may be.
+#[must_use]
+pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
+    let note = match content {
+        Content::Whole(bytes) => {
+            let kept =
+                Kept { status, headers: Headers(headers), body: body(headers, &bytes), truncated: false };
+            match serde_json::to_vec(&kept) {
+                Ok(json) if json.len() <= RESULT_LEN_MAX => return Bytes::from(json),
+                _ => format!(
+                    "The body of {} bytes was not kept: as JSON it is larger than {RESULT_LEN_MAX}.",
+                    bytes.len()
+                ),
+            }
+        }
+        Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
+        Content::Cut(reason) => format!("The body was not kept: {reason}."),
+    };
+    let kept = Kept { status, headers: Headers(headers), body: KeptBody::Text(&note), truncated: true };
+    serde_json::to_vec(&kept).map_or_else(|_| Bytes::new(), Bytes::from)
+}
+
+fn body<'a>(headers: &HeaderMap, bytes: &'a [u8]) -> KeptBody<'a> {
+    if bytes.is_empty() {
+        return KeptBody::Nothing;
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return KeptBody::Binary { base64: STANDARD.encode(bytes) };
+    };
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    if is_json(kind)
+        && depth(bytes) <= DEPTH_MAX
+        && let Ok(json) = serde_json::from_str::<&RawValue>(text)
+    {
+        return KeptBody::Json(json);
+    }
+    KeptBody::Text(text)
+}
+
+fn is_json(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
+}
+
+/// How deep arrays and objects go, whatever else is in it.
+fn depth(json: &[u8]) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0_usize);
+    let (mut in_string, mut escaped) = (false, false);
+    for byte in json {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_string => escaped = true,
+            b'"' => in_string = !in_string,
+            b'[' | b'{' if !in_string => {
+                depth += 1;
+                deepest = deepest.max(depth);
+            }
+            b']' | b'}' if !in_string => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    deepest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(headers: &[(&'static str, &'static str)], body: impl Into<Bytes>) -> String {
+        let headers = headers.iter().map(|(n, v)| (n.parse().unwrap(), v.parse().unwrap())).collect();
+        String::from_utf8(encode(200, &headers, Content::Whole(body.into())).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn json_is_kept_as_it_came() {
+        let json = r#"{"b":12345678901234567890123, "a":1.10}"#;
+        let kind = [("content-type", "application/problem+json; charset=utf-8")];
+        let expected =
+            format!(r#"{{"status":200,"headers":{{"content-type":"{}"}},"body":{json}}}"#, kind[0].1);
+        assert_eq!(kept(&kind, json), expected);
+    }
+
+    #[test]
+    fn what_is_not_json_is_text_or_base64() {
+        let json = [("content-type", "application/json")];
+        assert!(kept(&json, "{oops").ends_with(r#""body":"{oops"}"#));
+        assert!(kept(&[], "{}").ends_with(r#""body":"{}"}"#));
+        assert!(kept(&json, "").ends_with(r#""body":null}"#));
+        assert!(kept(&json, &b"\xff\xfe"[..]).ends_with(r#""body":{"base64":"//4="}}"#));
+        let deep = "[".repeat(101) + &"]".repeat(101);
+        assert!(kept(&json, deep.clone()).contains(&format!("\"{deep}\"")));
+        let text = r#"["[[[[\"[["]"#;
+        assert_eq!(depth(text.as_bytes()), 1);
+    }
+
+    /// OPS-22: cookies and whatever else an answer carries along are not kept.
+    #[test]
+    fn ops_22_only_headers_about_the_result_are_kept() {
+        let headers =
+            [("set-cookie", "hunter2"), ("x-internal", "hunter2"), ("etag", "e"), ("x-ratelimit-limit", "9")];
+        let kept = kept(&headers, "");
+        assert!(
+            !kept.contains("hunter2") && kept.contains(r#""etag":"e""#) && kept.contains("x-ratelimit-limit")
+        );
+    }
+
+    #[test]
+    fn a_result_is_never_larger_than_it_may_be() {
+        let control = vec![1_u8; RESULT_LEN_MAX / 2];
+        let kept = kept(&[], control);
+        assert!(kept.len() < 1_000 && kept.ends_with(r#""truncated":true}"#), "{}", kept.len());
+    }
+}

@@ -1,0 +1,203 @@
+//! One attempt: one request, at most once on the wire, over pooled HTTP/1.1 connections. No proxy, no redirect, no
+//! retry. What fails before the request left is *not sent*; everything after that and before an answer is *unknown*.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
+use reqwest::{Client, Response, Url, redirect, retry};
+use tidegate_core::operation::time_left;
+use tidegate_core::{Fault, FaultClass, Verdict};
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::{Answer, Asked, Content};
+use super::config::UpstreamConfig;
+use super::target::Base;
+use super::withdraw::{Departing, Departure};
+use crate::port::{Call, Outcome, Refusal};
+use crate::request::{HttpRequest, Method, header};
+
+/// Idle connections are let go before the usual server does (Node after 5 s): a request on a connection that the
+/// server is just closing would have to be called unknown.
+const IDLE_MAX: Duration = Duration::from_secs(4);
+/// Most idle connections to one upstream.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// Sends to one upstream.
+pub struct Sender {
+    name: String,
+    base: Base,
+    client: Client,
+    token: Option<(HeaderName, HeaderValue)>,
+    timeout: Duration,
+    response_max_bytes: usize,
+}
+
+impl Sender {
+    /// For a checked configuration. Opens no connection.
+    ///
+    /// # Errors
+    /// Names the field that cannot be used.
+    pub fn new(config: &UpstreamConfig) -> Result<Self, Refusal> {
+        let base = Base::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
+        let client = client(&base, config.connect_timeout).map_err(|error| {
+            config.refuse("base_url", format!("TLS cannot be set up: {}.", innermost(&error)))
+        })?;
+        Ok(Self {
+            name: config.name.clone(),
+            base,
+            client,
+            token: config.token.as_ref().and_then(|token| config.token_header.with(token)),
+            timeout: config.timeout,
+            response_max_bytes: config.response_max_bytes,
+        })
+    }
+
+    /// Whether this upstream can take the request.
+    ///
+    /// # Errors
+    /// Names the field.
+    pub fn check(&self, request: &HttpRequest) -> Result<(), Refusal> {
+        if self.base.join(&request.path).is_none() {
+            return Err(Refusal::new("request.path", "The path leads out of the upstream's base URL."));
+        }
+        match &self.token {
+            Some((name, _)) if request.header(name.as_str()).is_some() => {
+                let message = format!("The header {name} is set by the upstream's token_env.");
+                Err(Refusal::new("request.headers", message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Sends a request that was checked, once.
+    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> Outcome {
+        let asked = Asked { method: request.method, upstream: &self.name, base: &self.base };
+        let allowed = time_left(call.deadline, call.now, self.timeout);
+        if allowed.is_zero() {
+            return not_sent(&asked, "its deadline has passed");
+        }
+        let started = Instant::now();
+        let until = started + allowed;
+        let Some(url) = self.base.join(&request.path) else {
+            return not_sent(&asked, "its path leads out of the upstream's base URL");
+        };
+        let (built, departure) = self.build(url, request, call.operation);
+        let response = match timeout_at(until, self.client.execute(built)).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return failed(&asked, &departure, &innermost(&error)),
+            Err(_) => {
+                return failed(&asked, &departure, &format!("no answer within {} ms", allowed.as_millis()));
+            }
+        };
+        let status = response.status();
+        let headers = response.headers().clone();
+        let content = match timeout_at(until, read(response, self.response_max_bytes)).await {
+            Ok(content) => content,
+            Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
+        };
+        Answer { status, headers, content, at: call.now.after(started.elapsed()) }.outcome(&asked)
+    }
+
+    fn build(&self, url: Url, request: HttpRequest, operation: &str) -> (reqwest::Request, Departure) {
+        let mut built = reqwest::Request::new(request.method.into(), url);
+        let headers = built.headers_mut();
+        headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tidegate/", env!("CARGO_PKG_VERSION"))));
+        if let Some(kind) = request.body.content_type() {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        }
+        for (name, value) in &request.headers {
+            // Both were read once already, when the request was checked.
+            if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
+                headers.insert(name, value);
+            }
+        }
+        if let Ok(operation) = HeaderValue::from_str(operation) {
+            headers.insert(HeaderName::from_static(header::OPERATION), operation);
+        }
+        if let Some((name, value)) = &self.token {
+            headers.insert(name.clone(), value.clone());
+        }
+        let (body, departure) = Departing::new(request.body.into_bytes());
+        *built.body_mut() = Some(reqwest::Body::wrap(body));
+        (built, departure)
+    }
+}
+
+impl From<Method> for reqwest::Method {
+    fn from(method: Method) -> Self {
+        match method {
+            Method::Get => Self::GET,
+            Method::Head => Self::HEAD,
+            Method::Post => Self::POST,
+            Method::Put => Self::PUT,
+            Method::Patch => Self::PATCH,
+            Method::Delete => Self::DELETE,
+            Method::Options => Self::OPTIONS,
+        }
+    }
+}
+
+/// A client that sends what it is told to, once, and nothing else. Its pool moves a request to another connection only
+/// while the first one has not asked for its body, which is before a byte of it was written; and `Departing` cannot be
+/// cloned, so nothing above the pool could send it again either.
+fn client(base: &Base, connect_timeout: Duration) -> reqwest::Result<Client> {
+    let builder = Client::builder()
+        .http1_only()
+        .no_proxy()
+        .redirect(redirect::Policy::none())
+        .retry(retry::never())
+        .referer(false)
+        .connect_timeout(connect_timeout)
+        .pool_idle_timeout(IDLE_MAX)
+        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX);
+    if base.is_https() {
+        builder.https_only(true).build()
+    } else {
+        // A plain connection needs no certificates, so none are looked for on machines that have none.
+        builder.tls_certs_only([]).build()
+    }
+}
+
+/// The body, as far as it may be kept.
+async fn read(mut response: Response, most: usize) -> Content {
+    if response.content_length().is_some_and(|len| len > most as u64) {
+        return Content::TooLarge { most };
+    }
+    let mut body = BytesMut::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) if body.len() + chunk.len() > most => return Content::TooLarge { most },
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Content::Whole(Bytes::from(body)),
+            Err(error) => return Content::Cut(format!("its body was cut: {}", innermost(&error))),
+        }
+    }
+}
+
+/// No answer came. Either it is made sure that nothing leaves any more, or it may have happened.
+fn failed(asked: &Asked<'_>, departure: &Departure, reason: &str) -> Outcome {
+    if departure.withdraw() {
+        return not_sent(asked, reason);
+    }
+    let message = format!("{asked} was sent and its outcome is unknown: {reason}.");
+    Outcome::unanswered(Verdict::Unknown(Fault::new(FaultClass::Transient, message)))
+}
+
+fn not_sent(asked: &Asked<'_>, reason: &str) -> Outcome {
+    let message = format!("{asked} was not sent: {reason}.");
+    Outcome::unanswered(Verdict::Retry { after: None, fault: Fault::new(FaultClass::Transient, message) })
+}
+
+/// The first cause of an error. The outer ones hold the URL with its query.
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
+    while let Some(deeper) = cause.and_then(std::error::Error::source) {
+        cause = Some(deeper);
+    }
+    match cause {
+        Some(cause) if error.is_connect() && error.is_timeout() => format!("no connection: {cause}"),
+        Some(cause) => cause.to_string(),
+        None => "the request cannot be written".into(),
+    }
+}

@@ -1,0 +1,125 @@
+//! The full URL of a request. It is always the base URL with the request's path behind it, and never another host.
+
+use reqwest::Url;
+
+/// Where an upstream is.
+#[derive(Clone, Debug)]
+pub struct Base {
+    url: Url,
+    /// The URL as text, without a slash at its end.
+    text: String,
+}
+
+impl Base {
+    /// From the configuration.
+    ///
+    /// # Errors
+    /// A sentence. It does not repeat the URL, which may hold a password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let url = Url::parse(text).map_err(|error| format!("It is no URL: {error}."))?;
+        if !matches!(url.scheme(), "http" | "https") {
+            return Err("It must start with http:// or https://.".into());
+        }
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err("It names no host.".into());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("It holds a user or a password; put the credential into token_env.".into());
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("It must have neither a query nor a fragment.".into());
+        }
+        let text = url.as_str().trim_end_matches('/').to_owned();
+        Ok(Self { url, text })
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub fn is_https(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// The URL for a path that was checked; `None` if it would lead elsewhere after all.
+    #[must_use]
+    pub fn join(&self, path: &str) -> Option<Url> {
+        if !path.starts_with('/') {
+            return None;
+        }
+        let url = Url::parse(&format!("{}{path}", self.text)).ok()?;
+        let same = url.origin() == self.url.origin() && url.username().is_empty() && url.password().is_none();
+        let below = url.path().strip_prefix(self.url.path().trim_end_matches('/'));
+        (same && below.is_some_and(|rest| rest.starts_with('/'))).then_some(url)
+    }
+
+    /// Where a redirect points, for a message: without query, user and fragment.
+    #[must_use]
+    pub fn pointed(&self, location: &str) -> Option<String> {
+        let mut url = self.url.join(location).ok()?;
+        url.set_query(None);
+        url.set_fragment(None);
+        if url.has_host() && (url.set_username("").is_err() || url.set_password(None).is_err()) {
+            return None;
+        }
+        Some(url.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_path_is_put_behind_the_base() {
+        let base = Base::parse("https://host/api/").unwrap();
+        assert_eq!(base.join("/x?y=1").unwrap().as_str(), "https://host/api/x?y=1");
+        assert_eq!(base.join("/@evil").unwrap().as_str(), "https://host/api/@evil");
+        assert_eq!(base.join("/http://evil").unwrap().host_str(), Some("host"));
+        assert_eq!(Base::parse("http://host:81").unwrap().join("/").unwrap().as_str(), "http://host:81/");
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_no_url() {
+        let base = Base::parse("http://host/api").unwrap();
+        for path in ["@evil/", ".evil/", ":80@evil/", "/../x", "/%2e%2e/x", "x", ""] {
+            assert!(base.join(path).is_none(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_base_url_is_a_host_and_a_path() {
+        for url in [
+            "",
+            "host",
+            "/x",
+            "ftp://host",
+            "http://",
+            "http://u:hunter2@host",
+            "http://u@host",
+            "http://host/?a",
+            "http://host/#a",
+        ] {
+            let problem = Base::parse(url).unwrap_err();
+            assert!(!problem.contains("hunter2"), "{problem}");
+        }
+    }
+
+    /// OPS-22: what a redirect carries in its query or its user is in no message.
+    #[test]
+    fn ops_22_a_redirect_is_told_without_what_it_carries() {
+        let base = Base::parse("http://host/api").unwrap();
+        assert_eq!(base.pointed("/login?next=hunter2#x").unwrap(), "http://host/login");
+        assert_eq!(base.pointed("https://u:hunter2@evil/a").unwrap(), "https://evil/a");
+    }
+
+    proptest! {
+        /// Whatever the path, a URL that comes out is on the host and below the base.
+        #[test]
+        fn no_path_leaves_the_base(path in "/?([a-z.@:/?%\\\\#]|%2e|%2f|\\.\\.|\\PC){0,24}") {
+            let base = Base::parse("http://host:81/base").unwrap();
+            if let Some(url) = base.join(&path) {
+                prop_assert!(url.as_str().starts_with("http://host:81/base/"), "{}", url);
+            }
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a request sends: nothing, JSON exactly as the caller wrote it, or a text as it is.
+
+use std::fmt;
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+/// The body of a request.
+#[derive(Clone, Default)]
+pub enum Body {
+    /// None.
+    #[default]
+    Empty,
+    /// JSON, byte for byte as it came: no number is rounded and no key is moved.
+    Json(Box<RawValue>),
+    /// A text that is sent as it is.
+    Text(String),
+}
+
+impl Body {
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        matches!(self, Self::Empty)
+    }
+
+    /// The bytes to be sent.
+    #[must_use]
+    pub fn into_bytes(self) -> Bytes {
+        match self {
+            Self::Empty => Bytes::new(),
+            Self::Json(json) => Bytes::from(Box::<str>::from(json).into_string()),
+            Self::Text(text) => Bytes::from(text),
+        }
+    }
+
+    /// The content type when no header says another.
+    #[must_use]
+    pub const fn content_type(&self) -> Option<&'static str> {
+        match self {
+            Self::Empty => None,
+            Self::Json(_) => Some("application/json"),
+            Self::Text(_) => Some("text/plain; charset=utf-8"),
+        }
+    }
+}
+
+impl fmt::Debug for Body {
+    /// What kind it is and how long, never what it says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("Empty"),
+            Self::Json(json) => write!(f, "Json({} bytes)", json.get().len()),
+            Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+        }
+    }
+}
+
+impl Serialize for Body {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Empty => to.serialize_unit(),
+            Self::Json(json) => json.serialize(to),
+            Self::Text(text) => to.serialize_str(text),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Body {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let json = Box::<RawValue>::deserialize(from)?;
+        match json.get().as_bytes().first() {
+            Some(b'n') => Ok(Self::Empty),
+            Some(b'"') => serde_json::from_str(json.get()).map(Self::Text).map_err(serde::de::Error::custom),
+            _ => Ok(Self::Json(json)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn null_is_nothing_a_string_is_text_and_the_rest_is_json() {
+        let read = |json: &str| serde_json::from_str::<Body>(json).unwrap();
+        assert!(read(" null ").is_empty());
+        assert_eq!(&read(r#""a=1\u0026b""#).into_bytes()[..], b"a=1&b");
+        for json in [r#"{"b": 1, "a": 1e400}"#, "[]", "0.10", "true", "false"] {
+            let body = read(json);
+            assert_eq!(body.content_type(), Some("application/json"));
+            assert_eq!(body.into_bytes(), json);
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! `Retry-After` as upstreams really send it: whole seconds, decimals, an HTTP date. Pure; what makes no sense is
+//! `None`, and the caller backs off as if nothing had been said.
+
+use std::time::{Duration, UNIX_EPOCH};
+
+use tidegate_core::Time;
+
+/// The longest wait that is believed; more is taken as this.
+pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Longer headers are not read.
+const HEADER_LEN_MAX: usize = 128;
+
+/// How long a `Retry-After` header says to wait at `now`. A date that has passed is no wait at all.
+#[must_use]
+pub fn parse(header: &str, now: Time) -> Option<Duration> {
+    let text = header.trim_matches([' ', '\t']);
+    if text.is_empty() || text.len() > HEADER_LEN_MAX {
+        return None;
+    }
+    if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
+        return seconds(text);
+    }
+    date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
+}
+
+/// A point in time as HTTP writes it.
+#[must_use]
+pub fn date(text: &str) -> Option<Time> {
+    let at = httpdate::parse_http_date(text).ok()?;
+    at.duration_since(UNIX_EPOCH).ok().map(|since| Time::ZERO.after(since))
+}
+
+/// Seconds, exact to the microsecond and rounded up: nobody comes back too early.
+fn seconds(text: &str) -> Option<Duration> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
+    if !digits(whole) || !digits(fraction) || (whole.is_empty() && fraction.is_empty()) {
+        return None;
+    }
+    let mut micros = 0_u64;
+    let mut scale = 100_000_u64;
+    for (place, digit) in fraction.bytes().map(|b| u64::from(b - b'0')).enumerate() {
+        if place < 6 {
+            micros += digit * scale;
+            scale /= 10;
+        } else if digit > 0 {
+            micros += 1;
+            break;
+        }
+    }
+    // More digits than a number can hold are a very long wait, not nonsense.
+    let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().unwrap_or(u64::MAX) };
+    let wait = Duration::from_secs(whole).saturating_add(Duration::from_micros(micros));
+    Some(wait.min(RETRY_AFTER_MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 1994-11-06 08:49:37 UTC, the date that HTTP's own examples use.
+    const SUNDAY: Time = Time::from_millis(784_111_777_000);
+
+    /// LIM-2 / LIM-20: each form that is sent in the wild, and nonsense.
+    #[test]
+    fn lim_2_every_form_is_read() {
+        let ms = |ms| Some(Duration::from_millis(ms));
+        let table = [
+            ("2", ms(2_000)),
+            ("0", ms(0)),
+            ("2.0", ms(2_000)),
+            ("0.5", ms(500)),
+            (".25", ms(250)),
+            ("3.", ms(3_000)),
+            (" 7 ", ms(7_000)),
+            ("0.0000001", Some(Duration::from_micros(1))),
+            ("Sun, 06 Nov 1994 08:49:47 GMT", ms(10_000)),
+            ("Sunday, 06-Nov-94 08:49:47 GMT", ms(10_000)),
+            ("Sun Nov  6 08:49:47 1994", ms(10_000)),
+            ("Sun, 06 Nov 1994 08:49:00 GMT", ms(0)),
+            ("Fri, 01 Jan 2100 00:00:00 GMT", Some(RETRY_AFTER_MAX)),
+            ("604801", Some(RETRY_AFTER_MAX)),
+            ("99999999999999999999999999", Some(RETRY_AFTER_MAX)),
+            ("18446744073709551615.999999", Some(RETRY_AFTER_MAX)),
+        ];
+        for (header, wait) in table {
+            assert_eq!(parse(header, SUNDAY), wait, "{header}");
+        }
+        let nonsense = [
+            "", " ", ".", "-1", "-0.5", "+2", "NaN", "inf", "1e3", "0x10", "2 s", "1.2.3", "1,5", "soon", "٣",
+        ];
+        for header in nonsense {
+            assert_eq!(parse(header, SUNDAY), None, "{header}");
+        }
+        assert_eq!(parse(&"9".repeat(129), SUNDAY), None);
+    }
+
+    proptest! {
+        /// LIM-2: whatever is in the header, it is read or refused, and never above the bound.
+        #[test]
+        fn lim_2_no_header_is_too_odd(header in "\\PC{0,140}", now: u64) {
+            if let Some(wait) = parse(&header, Time::from_micros(now)) {
+                prop_assert!(wait <= RETRY_AFTER_MAX);
+            }
+        }
+
+        /// LIM-2: a decimal is exact to the microsecond.
+        #[test]
+        fn lim_2_decimals_are_exact(micros in 0_u64..604_800_000_000) {
+            let header = format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000);
+            prop_assert_eq!(parse(&header, Time::ZERO), Some(Duration::from_micros(micros)));
+        }
+
+        /// LIM-20: a wait is never read shorter than it was sent.
+        #[test]
+        fn lim_20_a_wait_is_never_cut_short(whole in 0_u32..600_000, fraction in "[0-9]{0,12}") {
+            let wait = parse(&format!("{whole}.{fraction}"), Time::ZERO).unwrap();
+            let asked = format!("{whole}.{fraction}0").parse::<f64>().unwrap();
+            prop_assert!(wait.as_secs_f64() >= asked - 1e-9);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a request is charged, and which limits the model is told of.
+
+use std::collections::BTreeMap;
+
+use tidegate_core::fact::Shape;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Charge, OnUnknown};
+use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
+use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
+
+use crate::{GET, POST, payload};
+
+fn drip(name: &str, capacity: f64, refill_per_s: f64) -> LimitConfig {
+    LimitConfig { name: name.into(), kind: LimitKind::Drip { capacity, refill_per_s } }
+}
+
+fn config() -> UpstreamConfig {
+    let limits = vec![
+        drip("points", 40.0, 0.5),
+        LimitConfig { name: "bulk".into(), kind: LimitKind::AtOnce { at_once: 2 } },
+    ];
+    UpstreamConfig { limits, ..UpstreamConfig::new("echo", "http://127.0.0.1:9") }
+}
+
+/// LIM-7: the gate and every limit are charged together, by the caller's cost or one token.
+#[test]
+fn lim_7_a_request_charges_the_gate_and_every_limit() {
+    let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
+    let cost = BTreeMap::from([("points".to_owned(), 52)]);
+    let checked = upstreams.check(&payload(POST), &cost).unwrap();
+    let charges =
+        [Charge::tokens("echo", 1), Charge::tokens("echo/points", 52), Charge::tokens("echo/bulk", 1)];
+    assert_eq!(checked.charges, charges);
+    assert_eq!((checked.on_unknown, checked.can_reconcile), (OnUnknown::Ask, false));
+    let checked = upstreams.check(&payload(GET), &BTreeMap::new()).unwrap();
+    assert_eq!(checked.charges[1], Charge::tokens("echo/points", 1));
+    assert_eq!(checked.on_unknown, OnUnknown::Repeat);
+}
+
+/// LIM-4: each limit is told to the model under the upstream's name, with its own unit.
+#[test]
+fn lim_4_limits_are_named_after_their_upstream() {
+    let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
+    let limits: Vec<_> =
+        upstreams.limits().into_iter().map(|(name, shape)| (name.to_string(), shape)).collect();
+    let drip = Shape::Drip { capacity: 40 * MICRO, refill_per_s: MICRO / 2, margin: MICRO / 40 };
+    let expected = [("echo", Shape::Gate), ("echo/points", drip), ("echo/bulk", Shape::Cap { at_once: 2 })];
+    assert_eq!(limits, expected.map(|(name, shape)| (name.to_owned(), shape)));
+}
+
+#[test]
+fn a_cost_for_no_limit_is_refused() {
+    let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
+    let cost = BTreeMap::from([("point".to_owned(), 1)]);
+    let refusal = upstreams.check(&payload(POST), &cost).unwrap_err();
+    assert_eq!(refusal.to_string(), "cost: The upstream echo has no limit called \"point\".");
+    let stranger = br#"{"upstream":"ecco","request":{"method":"GET","path":"/"}}"#;
+    let refusal = upstreams.check(stranger, &BTreeMap::new()).unwrap_err();
+    assert_eq!(refusal.to_string(), "upstream: No upstream is called \"ecco\"; configured: echo.");
+}
+
+#[test]
+fn a_bad_configuration_is_refused_by_field() {
+    let limit = |limit: LimitConfig| UpstreamConfig { limits: vec![limit], ..config() };
+    let many = (0..8).map(|n| drip(&format!("l{n}"), 1.0, 1.0)).collect();
+    let table = [
+        (UpstreamConfig { name: "a/b".into(), ..config() }, "upstream.a/b.name"),
+        (UpstreamConfig { base_url: "ftp://x".into(), ..config() }, "upstream.echo.base_url"),
+        (UpstreamConfig { timeout: std::time::Duration::ZERO, ..config() }, "upstream.echo.timeout"),
+        (UpstreamConfig { response_max_bytes: usize::MAX, ..config() }, "upstream.echo.response_max_bytes"),
+        (UpstreamConfig { token: Some(Secret::new("a\nb")), ..config() }, "upstream.echo.token_header"),
+        (UpstreamConfig { limits: many, ..config() }, "upstream.echo.limit"),
+        (limit(drip("a", 0.0, 1.0)), "upstream.echo.limit.a"),
+        (limit(drip("a", f64::NAN, 1.0)), "upstream.echo.limit.a"),
+        (limit(drip("a", 1.0, f64::INFINITY)), "upstream.echo.limit.a"),
+        (limit(drip("a", 1.0, -1.0)), "upstream.echo.limit.a"),
+        (limit(drip("a b", 1.0, 1.0)), "upstream.echo.limit.name"),
+    ];
+    for (config, field) in table {
+        assert_eq!(HttpUpstreams::new(vec![config]).unwrap_err().field, field);
+    }
+    assert_eq!(HttpUpstreams::new(vec![config(), config()]).unwrap_err().field, "upstream.echo.name");
+}

@@ -1,0 +1,149 @@
+//! At most one request on the wire for each attempt, and what may have left is never called unsent.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tidegate_core::{FaultClass, Verdict};
+use tidegate_upstream::{Call, Upstream};
+
+use crate::peer::{Peer, Then, answer};
+use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};
+
+fn is_unknown(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown(fault) if fault.class == FaultClass::Transient)
+}
+
+/// OPS-23: the request arrived and the connection was cut: unknown, and sent once.
+#[tokio::test]
+async fn ops_23_a_cut_after_the_request_is_unknown() {
+    for request in [POST, GET] {
+        let peer = Peer::start(|_| Then::Close).await;
+        let outcome = carry(&upstreams(peer.url()), request).await;
+        assert!(is_unknown(&outcome.verdict), "{outcome:?}");
+        assert_eq!((outcome.status, outcome.body.len()), (None, 0));
+        assert_eq!(peer.seen().len(), 1);
+    }
+}
+
+/// OPS-23: the same on a connection that was used before, where other clients send it again by themselves.
+#[tokio::test]
+async fn ops_23_a_cut_on_a_reused_connection_is_not_repeated() {
+    for request in [POST, GET] {
+        let peer =
+            Peer::start(|n| if n == 0 { Then::Say(answer("200 OK", "", "")) } else { Then::Close }).await;
+        let upstreams = upstreams(peer.url());
+        assert_eq!(carry(&upstreams, request).await.verdict, Verdict::Done);
+        assert!(is_unknown(&carry(&upstreams, request).await.verdict));
+        assert_eq!(peer.seen().len(), 2);
+    }
+}
+
+/// OPS-23: no answer in time, slow headers, half a status line, and no HTTP at all are unknown.
+#[tokio::test]
+async fn ops_23_no_proper_answer_is_unknown() {
+    let table = [
+        Then::Stall(Vec::new()),
+        Then::Stall(b"HTTP/1.1 200 OK\r\nx-slow: 1\r\n".to_vec()),
+        Then::SayAndClose(b"HTTP/1.1 200".to_vec()),
+        Then::SayAndClose(b"\x16\x03\x01 what is this?\r\n\r\n".to_vec()),
+        Then::SayAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n".to_vec()),
+    ];
+    for then in table {
+        let peer = Peer::start(move |_| then.clone()).await;
+        let outcome = carry(&hasty(peer.url(), PATIENCE), POST).await;
+        assert!(is_unknown(&outcome.verdict), "{outcome:?}");
+        assert_eq!(peer.seen().len(), 1);
+    }
+}
+
+/// OPS-23: a success whose body never came whole is unknown; a failure stands by its status.
+#[tokio::test]
+async fn ops_23_a_cut_body_makes_a_success_unknown() {
+    for then in [Then::SayAndClose, Then::Stall] {
+        let peer =
+            Peer::start(move |_| then(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec())).await;
+        let outcome = carry(&hasty(peer.url(), PATIENCE), POST).await;
+        assert!(is_unknown(&outcome.verdict) && outcome.status == Some(200), "{outcome:?}");
+        let peer =
+            Peer::start(move |_| then(b"HTTP/1.1 404 Not\r\ncontent-length: 100\r\n\r\nhalf".to_vec())).await;
+        let outcome = carry(&hasty(peer.url(), PATIENCE), POST).await;
+        assert!(matches!(outcome.verdict, Verdict::Rejected(_)), "{outcome:?}");
+    }
+}
+
+/// OPS-23: a server that closes each connection without saying so races with the next request. Nothing is sent
+/// twice, what was done was seen, and what is called unsent was never seen.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ops_23_stale_connections_never_double_a_request() {
+    let peer = Peer::start(|_| Then::SayAndClose(answer("200 OK", "", ""))).await;
+    let upstreams = upstreams(peer.url());
+    let payload = payload(POST);
+    let mut outcomes = Vec::new();
+    for n in 0..300 {
+        let id = format!("op-{n}");
+        let verdict = upstreams.carry(call(&payload, &id)).await.verdict;
+        outcomes.push((id, verdict));
+    }
+    let seen = peer.seen();
+    let ids: BTreeSet<_> = seen.iter().map(|s| s.header("tidegate-operation").unwrap().to_owned()).collect();
+    assert_eq!(ids.len(), seen.len(), "one of them came twice");
+    for (id, verdict) in outcomes {
+        match verdict {
+            Verdict::Done => assert!(ids.contains(&id), "{id} is done and was not seen"),
+            Verdict::Retry { .. } => assert!(!ids.contains(&id), "{id} is called unsent and was seen"),
+            verdict => assert!(is_unknown(&verdict), "{id}: {verdict:?}"),
+        }
+    }
+}
+
+/// Connections are used again.
+#[tokio::test]
+async fn one_connection_carries_many_calls() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    let upstreams = upstreams(peer.url());
+    for _ in 0..40 {
+        assert_eq!(carry(&upstreams, POST).await.verdict, Verdict::Done);
+    }
+    assert_eq!(peer.seen().len(), 40);
+    // A call may come before the last one's connection is back, so one or two more are no fault.
+    assert!(peer.connections() < 10, "{} connections", peer.connections());
+}
+
+/// OPS-23: a request whose outcome is unknown and cannot be looked up is not sent again; one that may be repeated is.
+#[tokio::test]
+async fn ops_23_nothing_is_repeated_blindly() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    let upstreams = upstreams(peer.url());
+    let (post, get) = (payload(POST), payload(GET));
+    let look = |payload| Call { look_first: true, ..call(payload, "op-1") };
+    assert!(is_unknown(&upstreams.carry(look(&post)).await.verdict));
+    assert!(peer.seen().is_empty());
+    assert_eq!(upstreams.carry(look(&get)).await.verdict, Verdict::Done);
+}
+
+/// Dropping a call ends it: the server sees the connection go.
+#[tokio::test]
+async fn a_dropped_call_is_aborted() {
+    let peer = Peer::start(|_| Then::Stall(Vec::new())).await;
+    let upstreams = upstreams(peer.url());
+    let payload = payload(POST);
+    let mut carrying = upstreams.carry(call(&payload, "op-1"));
+    while peer.seen().is_empty() {
+        let tick = tokio::time::timeout(Duration::from_millis(5), &mut carrying).await;
+        assert!(tick.is_err(), "it cannot have ended");
+    }
+    drop(carrying);
+    peer.one_gone().await;
+}
+
+/// OPS-23: the deadline ends the wait for an answer before the time-out does.
+#[tokio::test]
+async fn ops_23_the_deadline_counts_too() {
+    let peer = Peer::start(|_| Then::Stall(Vec::new())).await;
+    let upstreams = upstreams(peer.url());
+    let payload = payload(POST);
+    let deadline = Some(NOW.after(PATIENCE));
+    let outcome = upstreams.carry(Call { deadline, ..call(&payload, "op-1") }).await;
+    assert!(is_unknown(&outcome.verdict));
+    assert!(message(&outcome.verdict).contains("no answer within 1000 ms"), "{outcome:?}");
+}

@@ -1,0 +1,98 @@
+//! What is said, printed and stored never holds a credential, a body or a query.
+
+use std::collections::BTreeMap;
+
+use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
+use tidegate_upstream::{HttpUpstreams, Outcome, Secret, Upstream};
+
+use crate::peer::{Peer, Then, answer};
+use crate::{carry, payload};
+
+const TOKEN: &str = "hunter2";
+const REQUEST: &str = r#"{"method":"POST","path":"/x?key=hunter2","body":"hunter2"}"#;
+
+fn with_token(url: &str, header: TokenHeader) -> (UpstreamConfig, HttpUpstreams) {
+    let config = UpstreamConfig {
+        token: Some(Secret::new(TOKEN)),
+        token_header: header,
+        timeout: crate::PATIENCE,
+        ..UpstreamConfig::new("echo", url)
+    };
+    let upstreams = HttpUpstreams::new(vec![config.clone()]).unwrap();
+    (config, upstreams)
+}
+
+/// The credential is sent in the header that was configured.
+#[tokio::test]
+async fn the_token_goes_into_its_header() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    for (header, name, value) in [
+        (TokenHeader::default(), "authorization", "Bearer hunter2"),
+        (TokenHeader::parse("Authorization: Bot"), "authorization", "Bot hunter2"),
+        (TokenHeader::parse("x-api-key"), "x-api-key", "hunter2"),
+    ] {
+        carry(&with_token(&peer.url(), header).1, REQUEST).await;
+        assert_eq!(peer.seen().last().unwrap().header(name), Some(value));
+    }
+}
+
+/// OPS-22: however a call ends, nothing that is printed holds what it carried.
+#[tokio::test]
+async fn ops_22_no_outcome_tells_what_was_carried() {
+    let table = [
+        Then::Close,
+        Then::Stall(Vec::new()),
+        Then::SayAndClose(b"hunter2 hunter2\r\n\r\n".to_vec()),
+        Then::Say(answer("400 hunter2", "x-a: hunter2\r\n", "hunter2")),
+        Then::Say(answer("302 Away", "location: http://u:hunter2@evil/?hunter2\r\n", "hunter2")),
+        Then::Say(answer("429 Slow", "retry-after: hunter2\r\n", "hunter2")),
+        Then::Say(answer("500 Oops", "", "hunter2")),
+    ];
+    for then in table {
+        let peer = Peer::start(move |_| then.clone()).await;
+        let (config, upstreams) = with_token(&peer.url(), TokenHeader::default());
+        let outcome: Outcome = carry(&upstreams, REQUEST).await;
+        let printed =
+            format!("{config:?} {upstreams:?} {outcome:?} {:?}", crate::call(&payload(REQUEST), "op-1"));
+        assert!(!printed.contains(TOKEN), "{printed}");
+        assert_eq!(peer.seen()[0].header("authorization"), Some("Bearer hunter2"));
+    }
+    let (_, nowhere) = with_token(crate::NOBODY, TokenHeader::default());
+    let outcome = carry(&nowhere, REQUEST).await;
+    assert!(!format!("{outcome:?}").contains(TOKEN), "{outcome:?}");
+}
+
+/// A caller cannot set the header that carries the token.
+#[tokio::test]
+async fn the_token_cannot_be_overridden() {
+    let (_, upstreams) = with_token("http://127.0.0.1:9", TokenHeader::parse("x-token"));
+    let request = payload(r#"{"method":"GET","path":"/","headers":{"X-Token":"mine"}}"#);
+    let refusal = upstreams.check(&request, &BTreeMap::new()).unwrap_err();
+    assert_eq!(refusal.field, "request.headers");
+    assert!(refusal.message.contains("token_env") && !refusal.message.contains("mine"));
+}
+
+/// A path that would lead to another host is refused by the check, and nothing is sent if it comes anyway.
+#[tokio::test]
+async fn no_path_leads_to_another_host() {
+    let (peer, evil) =
+        (Peer::saying(answer("200 OK", "", "")).await, Peer::saying(answer("200 OK", "", "")).await);
+    let (_, upstreams) = with_token(&format!("{}/base", peer.url()), TokenHeader::default());
+    let evil_host = evil.addr;
+    for path in [
+        format!("//{evil_host}/"),
+        format!("/\\\\\\\\{evil_host}/"),
+        format!("http://{evil_host}/"),
+        format!("@{evil_host}/"),
+        format!(":80@{evil_host}/"),
+        "/../admin".into(),
+        "/%2e%2e/admin".into(),
+        "/x/../../admin".into(),
+    ] {
+        let request = payload(&format!(r#"{{"method":"GET","path":"{path}"}}"#));
+        assert_eq!(upstreams.check(&request, &BTreeMap::new()).unwrap_err().field, "request.path", "{path}");
+        let outcome = upstreams.carry(crate::call(&request, "op-1")).await;
+        assert!(matches!(outcome.verdict, tidegate_core::Verdict::Rejected(_)), "{outcome:?}");
+    }
+    assert_eq!((peer.seen().len(), evil.seen().len()), (0, 0));
+}

@@ -1,0 +1,100 @@
+//! What did not leave is told from what may have.
+
+use std::time::Duration;
+
+use tidegate_core::{FaultClass, Verdict};
+use tidegate_upstream::http::UpstreamConfig;
+use tidegate_upstream::http::withdraw::Departing;
+use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+use crate::peer::{Peer, answer};
+use crate::{GET, NOBODY, NOW, POST, call, carry, message, payload, upstreams};
+
+fn assert_not_sent(outcome: &Outcome) {
+    let Verdict::Retry { after: None, fault } = &outcome.verdict else { panic!("{outcome:?}") };
+    assert_eq!(fault.class, FaultClass::Transient);
+    assert!(fault.message.contains("was not sent: "), "{}", fault.message);
+}
+
+/// OPS-23: nobody listens, or the name is nobody's: not sent.
+#[tokio::test]
+async fn ops_23_no_connection_is_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    drop(listener);
+    for request in [POST, GET] {
+        assert_not_sent(&carry(&upstreams(format!("http://127.0.0.1:{port}")), request).await);
+    }
+    let outcome = carry(&upstreams(NOBODY), POST).await;
+    assert_not_sent(&outcome);
+}
+
+/// OPS-23: a handshake that fails is not sent.
+#[tokio::test]
+async fn ops_23_a_failed_handshake_is_not_sent() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let server = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        assert!(stream.read(&mut [0; 64]).await.unwrap() > 0);
+    });
+    assert_not_sent(&carry(&upstreams(url), POST).await);
+    server.await.unwrap();
+}
+
+/// OPS-23: time that runs out while the connection is still being made is not sent, whichever limit it was.
+#[tokio::test]
+async fn ops_23_time_spent_connecting_is_not_sent() {
+    // It takes connections and never answers the handshake.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    let short = Duration::from_millis(200);
+
+    let slow = UpstreamConfig { connect_timeout: short, ..UpstreamConfig::new("echo", &url) };
+    let slow = HttpUpstreams::new(vec![slow]).unwrap();
+    assert_not_sent(&carry(&slow, POST).await);
+
+    let payload = payload(POST);
+    let deadline = Some(NOW.after(short));
+    let outcome = upstreams(&url).carry(Call { deadline, ..call(&payload, "op-1") }).await;
+    assert_not_sent(&outcome);
+}
+
+/// A deadline that has passed sends nothing.
+#[tokio::test]
+async fn a_passed_deadline_sends_nothing() {
+    let peer = Peer::saying("").await;
+    let payload = payload(POST);
+    let outcome = upstreams(peer.url()).carry(Call { deadline: Some(NOW), ..call(&payload, "op-1") }).await;
+    assert_not_sent(&outcome);
+    assert!(message(&outcome.verdict).contains("deadline"));
+    assert!(peer.seen().is_empty());
+}
+
+/// A payload whose upstream is gone since it was accepted is rejected, and nothing is sent.
+#[tokio::test]
+async fn a_missing_upstream_is_rejected() {
+    let none = HttpUpstreams::new(Vec::new()).unwrap();
+    let payload = payload(POST);
+    let outcome = none.carry(call(&payload, "op-1")).await;
+    let Verdict::Rejected(fault) = outcome.verdict else { panic!("{outcome:?}") };
+    assert!(fault.message.contains("No upstream is called \"echo\""), "{fault}");
+}
+
+/// OPS-23: a request that was withdrawn before the connection asked for it never reaches the wire.
+#[tokio::test]
+async fn ops_23_a_withdrawn_request_never_leaves() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    let client = reqwest::Client::builder().no_proxy().http1_only().tls_certs_only([]).build().unwrap();
+    for (method, bytes) in [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", ""), ("POST", "body")] {
+        let (body, departure) = Departing::new(bytes.into());
+        assert!(departure.withdraw());
+        let sent = client.request(method.parse().unwrap(), peer.url()).body(reqwest::Body::wrap(body)).send();
+        assert!(sent.await.is_err(), "{method} {bytes}");
+        peer.one_gone().await;
+    }
+    assert!(peer.seen().is_empty());
+    assert_eq!(peer.started(), 0, "a byte of it came");
+}

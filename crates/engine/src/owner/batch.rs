@@ -8,6 +8,7 @@ use tidegate_store::log::{Batch, StoredOperation, StoredResult};
 use super::{AcceptReply, Accepted};
 use crate::carry::Report;
 use crate::error::{Error, Result};
+use crate::events::Change;
 
 /// An answer that is given when the batch is durable.
 pub(crate) enum Reply {
@@ -37,7 +38,9 @@ pub(crate) struct Sealed {
     pub claims: Vec<Claim>,
     pub ended: Vec<Ended>,
     pub reports: Vec<Report>,
-    pub facts: Vec<Fact>,
+    /// What those who listen hear.
+    pub changes: Vec<Change>,
+    pub accepted: u64,
     pub snapshot: Option<Vec<bytes::Bytes>>,
 }
 
@@ -48,8 +51,9 @@ impl Building {
 
     /// Splits it into what is written and what waits for that.
     pub(crate) fn seal(self) -> (Batch, Sealed) {
+        let accepted = self.operations.len() as u64;
         let batch = Batch {
-            facts: self.facts.clone(),
+            facts: self.facts,
             operations: self.operations,
             results: self.results,
             reopened: self.reopened,
@@ -59,7 +63,8 @@ impl Building {
             claims: self.claims,
             ended: self.ended,
             reports: self.reports,
-            facts: self.facts,
+            changes: Vec::new(),
+            accepted,
             snapshot: None,
         };
         (batch, sealed)

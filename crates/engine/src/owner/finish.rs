@@ -25,12 +25,7 @@ impl Owner {
         for claim in std::mem::take(&mut sealed.claims) {
             self.dispatch(claim);
         }
-        if self.events.is_heard(self.clock.now()) {
-            let changes = sealed.facts.iter().filter_map(|fact| self.change(fact));
-            self.events.publish(self.clock.now(), changes);
-        } else {
-            self.events.skip(sealed.facts.len());
-        }
+        self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         count(&sealed);
         self.answer(sealed);
     }
@@ -83,6 +78,15 @@ impl Owner {
         });
     }
 
+    /// What a batch that is about to be written changes, if anybody wants to know.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        if self.events.is_heard(self.clock.now()) {
+            return self.building.facts.iter().filter_map(|fact| self.change(fact)).collect();
+        }
+        self.events.skip(self.building.facts.len());
+        Vec::new()
+    }
+
     fn change(&self, fact: &Fact) -> Option<Change> {
         let operation = |seq: Seq, state: Option<State>| {
             let active = self.model.active(seq);
@@ -119,9 +123,8 @@ impl Owner {
 }
 
 fn count(sealed: &Sealed) {
-    let accepted = sealed.facts.iter().filter(|fact| matches!(fact, Fact::Accepted(_))).count() as u64;
-    metrics::counter!("tidegate_operations_accepted_total").increment(accepted);
-    metrics::histogram!("tidegate_batch_facts").record(sealed.facts.len() as f64);
+    metrics::counter!("tidegate_operations_accepted_total").increment(sealed.accepted);
+    metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
     for report in &sealed.reports {
         let (result, _) = crate::carry::describe(&report.verdict);
         metrics::counter!("tidegate_attempts_total", "result" => result).increment(1);

@@ -125,7 +125,9 @@ impl Owner {
             return None;
         }
         self.take();
+        let changes = self.changes();
         let (batch, mut sealed) = std::mem::take(&mut self.building).seal();
+        sealed.changes = changes;
         if batch.facts.is_empty() {
             self.answer(sealed);
             return None;

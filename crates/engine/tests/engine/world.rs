@@ -34,7 +34,9 @@ pub(crate) struct Scripted {
 }
 
 impl Scripted {
-    pub(crate) fn new(script: impl Fn(&str, u16) -> (Duration, Verdict) + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn new(
+        script: impl Fn(&str, u16) -> (Duration, Verdict) + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self { script: Box::new(script), arrivals: Mutex::default(), under_way: Mutex::default() })
     }
 

@@ -1,2 +1,64 @@
-//! The `tidegate` command.
-fn main() {}
+//! The `tidegate` command. Data goes to stdout, talk to stderr; it exits with 0 when done, 1 when something failed
+//! and 2 when it was called in a wrong way.
+
+mod args;
+mod check;
+mod client;
+mod demo;
+mod load;
+mod logs;
+mod output;
+mod remote;
+mod serve;
+mod signals;
+mod sim;
+mod trouble;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use output::Output;
+use trouble::Trouble;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let output = Output::new(args.color, args.json);
+    let ended = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Trouble::new(format!("The runtime cannot be started: {error}.")))
+        .and_then(|runtime| {
+            let ended = runtime.block_on(run(args, &output));
+            // A thread that waits for a name or a disk must not hold the exit up.
+            runtime.shutdown_background();
+            ended
+        });
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(trouble) => {
+            trouble.print(&output);
+            ExitCode::from(trouble.exit)
+        }
+    }
+}
+
+async fn run(args: Args, output: &Output) -> Result<(), Trouble> {
+    match args.command {
+        Command::Serve(serve) => {
+            logs::start(&args.log, "info")?;
+            serve::run(serve, output).await
+        }
+        Command::Demo(demo) => {
+            logs::start(&args.log, "warn")?;
+            demo::run(demo, output).await
+        }
+        Command::Sim(sim) => sim::run(sim, output).await,
+        Command::Op(op) => remote::op::run(op, output).await,
+        Command::Group(group) => remote::group::run(group, output).await,
+        Command::Limit(limit) => remote::limit::run(limit, output).await,
+        Command::Bench(bench) => tidegate_bench::run(bench).await.map_err(Trouble::new),
+        Command::CheckConfig { file } => check::run(&file, output),
+    }
+}

@@ -1,1 +1,15 @@
-//! The HTTP server: API, page, metrics, configuration.
+//! The HTTP server: the API, the live page, metrics and the configuration. It chooses store and dialects and turns
+//! the wire into calls to the engine; it decides nothing about an operation.
+
+mod api;
+mod app;
+pub mod config;
+mod edge;
+mod listen;
+mod page;
+mod server;
+mod telemetry;
+mod wire;
+
+pub use config::Config;
+pub use server::Server;

@@ -1,9 +1,11 @@
-//! A store in one directory: for each partition a SQLite file that is only ever added to, and the snapshots beside
-//! it. One process has the directory; one thread writes each file, and whoever reads does not wait for it.
+//! A store in one directory: for each partition a plain file that appends go to first, a SQLite file that is filled
+//! behind it and only ever added to, and the snapshots beside them. One process has the directory; one thread writes
+//! each file, and whoever reads does not wait for it.
 
 mod blocking;
 mod checkpoint;
 mod faults;
+mod front;
 mod history;
 mod ledger;
 mod listing;
@@ -18,6 +20,7 @@ mod shared;
 mod shared_rows;
 mod snapshot;
 mod sweep;
+mod tail;
 mod trouble;
 mod upkeep;
 mod writer;

@@ -25,6 +25,12 @@ impl Faults {
         self.commit_unsure.store(true, Ordering::SeqCst);
     }
 
+    /// Whether a file of so many pages leaves no room.
+    pub(super) fn is_full(&self, pages: u32) -> bool {
+        let most = self.pages_max();
+        most != 0 && pages >= most
+    }
+
     /// The most pages; 0 is no bound.
     pub(super) fn pages_max(&self) -> u32 {
         self.pages_max.load(Ordering::SeqCst)

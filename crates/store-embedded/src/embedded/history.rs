@@ -1,6 +1,8 @@
 //! What a partition is, from the newest snapshot that is whole and the appends after it. Nothing is left out in
 //! silence: an append that is missing makes the partition unreadable.
 
+use std::sync::Arc;
+
 use rusqlite::Connection;
 use tidegate_core::Fact;
 use tidegate_store::log::Lsn;
@@ -9,11 +11,16 @@ use tidegate_store::{Error, Kind, Result, codec};
 use super::partition::PartitionFile;
 use super::schema::meta;
 use super::snapshot::{self, Snapshot};
+use super::tail::Pending;
 use super::trouble::nothing_changed;
 
 /// Hands over the snapshot's parts and every later append, in order, until `hand` wants no more; answers the last
 /// append's number.
-pub(super) fn replay(file: &PartitionFile, mut hand: impl FnMut(Vec<Fact>) -> bool) -> Result<Lsn> {
+pub(super) fn replay(
+    file: &PartitionFile,
+    pending: &[Arc<Pending>],
+    mut hand: impl FnMut(Vec<Fact>) -> bool,
+) -> Result<Lsn> {
     file.readers.with(|sql| {
         let wrong = |cause| nothing_changed(file.readers.path(), &cause);
         let trimmed = Lsn(meta(sql, "trimmed").map_err(wrong)?.unwrap_or(0).cast_unsigned());
@@ -26,7 +33,15 @@ pub(super) fn replay(file: &PartitionFile, mut hand: impl FnMut(Vec<Fact>) -> bo
             }
             last = upto;
         }
-        appends(sql, file, last, &mut hand)
+        let mut last = appends(sql, file, last, &mut hand)?;
+        let known = last;
+        for append in pending.iter().filter(|append| append.lsn > known) {
+            last = append.lsn;
+            if !hand(codec::decode(&append.facts)?) {
+                break;
+            }
+        }
+        Ok(last)
     })
 }
 

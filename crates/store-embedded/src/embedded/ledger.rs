@@ -1,10 +1,12 @@
 //! What the writer knows of its file without asking it: who owns the partition, the last append, and counts. It
 //! changes with a transaction and goes back with it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
-use tidegate_store::log::{Epoch, Lsn};
+use tidegate_store::Result;
+use tidegate_store::log::{Epoch, Lsn, Ownership};
 
 use super::schema::{meta, set_meta};
 use crate::tenure::Tenure;
@@ -60,6 +62,9 @@ impl Ledger {
 pub(super) struct Counts {
     operations: AtomicU64,
     appends: AtomicU64,
+    last: AtomicU64,
+    pages: AtomicU32,
+    tenure: Mutex<Tenure>,
 }
 
 impl Counts {
@@ -67,6 +72,30 @@ impl Counts {
         let appends = ledger.last.0.saturating_sub(ledger.snapshot.0.max(ledger.trimmed.0));
         self.operations.store(ledger.operations, Ordering::Relaxed);
         self.appends.store(appends, Ordering::Relaxed);
+        self.last.store(ledger.last.0, Ordering::Release);
+        let mut tenure = self.tenure.lock().unwrap_or_else(PoisonError::into_inner);
+        if *tenure != ledger.tenure {
+            tenure.clone_from(&ledger.tenure);
+        }
+    }
+
+    /// Refuses an owner that a newer one has followed.
+    pub(super) fn check(&self, owner: Ownership) -> Result<()> {
+        self.tenure.lock().unwrap_or_else(PoisonError::into_inner).check(owner)
+    }
+
+    /// The last append in the file.
+    pub(super) fn last(&self) -> Lsn {
+        Lsn(self.last.load(Ordering::Acquire))
+    }
+
+    /// The file's pages.
+    pub(super) fn pages(&self) -> u32 {
+        self.pages.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_pages(&self, pages: u32) {
+        self.pages.store(pages, Ordering::Relaxed);
     }
 
     pub(super) fn operations(&self) -> u64 {

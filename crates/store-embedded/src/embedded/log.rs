@@ -9,11 +9,12 @@ use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
-use tidegate_store::{Answer, Log, Result, codec};
+use tidegate_store::{Answer, Log, Result};
 use tokio::sync::mpsc;
 
 use super::partition::PartitionFile;
 use super::sweep::{self, Walk};
+use super::tail::{Newest, Pending};
 use super::writer::{Desk, Stepped};
 use super::{Embedded, blocking, history, listing, rows, snapshot};
 use crate::checks;
@@ -54,10 +55,12 @@ impl Log for Embedded {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Lsn(0)) };
             let turn = Arc::clone(&file.snapshots).lock_owned().await;
+            // Taken before SQLite is read, so that nothing falls between the two.
+            let pending = file.front.tail.pending();
             let (hand, mut handed) = mpsc::channel(READ_AHEAD);
             let reading = tokio::task::spawn_blocking(move || {
                 let _turn = turn;
-                history::replay(&file, |facts| hand.blocking_send(facts).is_ok())
+                history::replay(&file, &pending, |facts| hand.blocking_send(facts).is_ok())
             });
             while let Some(facts) = handed.recv().await {
                 replay(facts);
@@ -70,27 +73,31 @@ impl Log for Embedded {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
             checks::seqs_grow(&batch)?;
-            let facts = codec::encode(&batch.facts);
-            let rows = 1 + batch.operations.len() + batch.results.len() + batch.reopened.len();
-            file.write(rows, move |desk| append(desk, owner, &facts, &batch)).await
+            file.front.append(owner, batch).await
         })
     }
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
-            file.read(move |sql| {
+            let newest = file.front.tail.newest(&seqs);
+            if newest.iter().all(|newest| newest.as_ref().is_some_and(Newest::is_whole)) {
+                return Ok(newest.into_iter().map(|newest| newest?.whole()).collect());
+            }
+            let stored = file.read(move |sql| {
                 let mut whole = sql.prepare_cached(rows::WHOLE)?;
                 let mut find = |seq: &Seq| whole.query_row([seq.0.cast_signed()], rows::stored).optional();
-                seqs.iter().map(&mut find).collect()
-            })
-            .await
+                seqs.iter().map(&mut find).collect::<rusqlite::Result<Vec<_>>>()
+            });
+            let stored = stored.await?.into_iter().zip(newest);
+            Ok(stored.map(|(stored, newest)| merge(stored, newest)).collect())
         })
     }
 
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Page::default()) };
+            file.front.tail.settle().await?;
             file.read(move |sql| listing::page(sql, &query)).await
         })
     }
@@ -104,14 +111,21 @@ impl Log for Embedded {
     }
 }
 
-fn append(desk: &mut Desk<'_>, owner: Ownership, facts: &[u8], batch: &Batch) -> Stepped<Lsn> {
-    if let Err(refused) = desk.ledger.tenure.check(owner) {
-        return Ok(Err(refused));
+/// What the front has of an operation, over what SQLite has.
+fn merge(stored: Option<Stored>, newest: Option<Newest>) -> Option<Stored> {
+    match (newest, stored) {
+        (Some(newest), _) if newest.is_whole() => newest.whole(),
+        (Some(newest), Some(stored)) => Some(newest.over(stored)),
+        (_, stored) => stored,
     }
-    let lsn = Lsn(desk.ledger.last.0 + 1);
+}
+
+/// Puts an append that is safe in the front where it can be found.
+pub(super) fn fill(desk: &mut Desk<'_>, append: &Pending) -> rusqlite::Result<()> {
+    let Pending { lsn, facts, batch } = append;
     desk.sql
         .prepare_cached("INSERT INTO log (lsn, facts) VALUES (?1, ?2)")?
-        .execute((lsn.0.cast_signed(), facts))?;
+        .execute((lsn.0.cast_signed(), &facts[..]))?;
     for operation in &batch.operations {
         rows::insert_operation(desk.sql, operation)?;
     }
@@ -121,14 +135,15 @@ fn append(desk: &mut Desk<'_>, owner: Ownership, facts: &[u8], batch: &Batch) ->
     for result in &batch.results {
         rows::insert_result(desk.sql, result)?;
     }
-    desk.ledger.last = lsn;
+    desk.ledger.last = *lsn;
     desk.ledger.operations += batch.operations.len() as u64;
-    Ok(Ok(lsn))
+    Ok(())
 }
 
 /// First the snapshot is on the disk, then what it replaces goes, a little at a time.
 async fn replace(file: Arc<PartitionFile>, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
     let turn = Arc::clone(&file.snapshots).lock_owned().await;
+    file.front.tail.settle().await?;
     file.write(0, move |desk| {
         Ok(desk
             .ledger
@@ -167,6 +182,7 @@ fn trim(desk: &mut Desk<'_>, owner: Ownership, upto: Lsn) -> Stepped<bool> {
 /// The front, and then a stretch of what lies behind.
 async fn clean_up(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
     file.write(0, move |desk| Ok(desk.ledger.tenure.check(owner))).await?;
+    file.front.tail.settle().await?;
     let Retention { ended_before, most } = retention;
     let (_, front) = remove_along(file, Walk::front(ended_before), most).await?;
     let from = *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner);

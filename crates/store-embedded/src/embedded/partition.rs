@@ -9,9 +9,10 @@ use std::sync::atomic::AtomicBool;
 use rusqlite::Connection;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::Result;
+use tidegate_store::{Error, Kind, Result};
 
 use super::checkpoint::Checkpoint;
+use super::front::{self, Front};
 use super::ledger::{Counts, Ledger};
 use super::lock::{Lock, sync_names, unusable};
 use super::reader::Readers;
@@ -28,6 +29,8 @@ pub(super) struct PartitionFile {
     pub(super) snapshots: Arc<tokio::sync::Mutex<()>>,
     /// How far clean-up has looked for what lies behind younger results.
     pub(super) swept_to: Mutex<Seq>,
+    /// Ends before the writer does.
+    pub(super) front: Front,
     writer: Writer,
     _checkpoint: Checkpoint,
     lock: Arc<Lock>,
@@ -45,6 +48,7 @@ impl PartitionFile {
         let ledger = Ledger::read(&sql, newest).map_err(|cause| nothing_changed(&path, &cause))?;
         let (counts, written) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(true)));
         let checkpoint = Checkpoint::start(&path, Arc::clone(&written))?;
+        let (last, last_seq) = (ledger.last, last_seq(&sql).map_err(|cause| nothing_changed(&path, &cause))?);
         let setup = Setup {
             sql,
             path: path.clone(),
@@ -53,14 +57,29 @@ impl PartitionFile {
             faults: Arc::clone(&options.faults),
             counts: Arc::clone(&counts),
             written,
+            stopped: Arc::default(),
         };
         let writer = Writer::start(setup).map_err(|cause| unusable(&path, cause))?;
+        let readers = Arc::new(Readers::new(path));
+        let gone = || Error::new(Kind::Unavailable, "the store's writer did not start");
+        let front = front::Setup {
+            dir: dir.to_owned(),
+            partition,
+            last,
+            last_seq,
+            faults: Arc::clone(&options.faults),
+            counts: Arc::clone(&counts),
+            filling: writer.filling().ok_or_else(gone)?,
+            readers: Arc::clone(&readers),
+        };
+        let front = Front::open(front)?;
         Ok(Self {
             partition,
             counts,
-            readers: Arc::new(Readers::new(path)),
+            readers,
             snapshots: Arc::default(),
             swept_to: Mutex::default(),
+            front,
             writer,
             _checkpoint: checkpoint,
             lock,
@@ -89,4 +108,10 @@ impl PartitionFile {
         let readers = Arc::clone(&self.readers);
         blocking::run(move || readers.read(look)).await
     }
+}
+
+/// The last operation that is in the file.
+fn last_seq(sql: &Connection) -> rusqlite::Result<Seq> {
+    let last: Option<i64> = sql.query_row("SELECT max(seq) FROM operations", [], |row| row.get(0))?;
+    Ok(Seq(last.unwrap_or(0).cast_unsigned()))
 }

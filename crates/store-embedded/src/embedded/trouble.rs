@@ -19,6 +19,12 @@ pub(super) fn nothing_changed(path: &Path, cause: &rusqlite::Error) -> Error {
     Error::new(kind, format!("{} {what}", path.display())).because(cause.to_string())
 }
 
+/// There is no room for an append, and nothing of it is there.
+pub(super) fn no_room(path: &Path, cause: &str) -> Error {
+    let message = format!("{} has no room left: nothing was written", path.display());
+    Error::new(Kind::Unavailable, message).because(cause.to_owned())
+}
+
 /// A commit of which nobody knows whether it will be there after a crash.
 pub(super) fn unsure(path: &Path, cause: &str) -> Error {
     let message = format!(

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::faults::Faults;
 use super::ledger::{Counts, Ledger};
+use super::tail::Pending;
 use super::trouble::{is_surely_undone, nothing_changed, unsure};
 
 /// Steps that may wait before callers do.
@@ -37,6 +38,8 @@ pub(super) type Stepped<T> = rusqlite::Result<Result<T>>;
 /// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
 trait Task: Send {
     fn rows(&self) -> usize;
+    /// Whether it must be on the disk when it is answered.
+    fn is_durable(&self) -> bool;
     fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
     fn committed(self: Box<Self>);
     fn failed(self: Box<Self>, why: Error);
@@ -44,6 +47,7 @@ trait Task: Send {
 
 struct Step<T, F> {
     rows: usize,
+    durable: bool,
     work: F,
     answer: Option<Result<T>>,
     tell: oneshot::Sender<Result<T>>,
@@ -52,6 +56,10 @@ struct Step<T, F> {
 impl<T: Send, F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send> Task for Step<T, F> {
     fn rows(&self) -> usize {
         self.rows
+    }
+
+    fn is_durable(&self) -> bool {
+        self.durable
     }
 
     fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
@@ -75,6 +83,8 @@ impl<T: Send, F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send> Task for Step<T, F> 
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
+    stopped: Arc<AtomicBool>,
+    counts: Arc<Counts>,
 }
 
 /// What the thread is given.
@@ -87,15 +97,26 @@ pub(super) struct Setup {
     pub(super) counts: Arc<Counts>,
     /// Set after every commit, for whoever moves them into the file.
     pub(super) written: Arc<AtomicBool>,
+    /// Set when nothing may be written any more.
+    pub(super) stopped: Arc<AtomicBool>,
 }
 
 impl Writer {
     pub(super) fn start(setup: Setup) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         setup.counts.follow(&setup.ledger);
-        let hand = Hand { setup, pages_max: 0, stopped: false };
+        let stopped = Arc::clone(&setup.stopped);
+        let counts = Arc::clone(&setup.counts);
+        let hand = Hand { setup, pages_max: 0, durable: true };
+        hand.count_pages();
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(|| hand.work(waiting))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self { queue: Some(queue), thread: Some(thread), stopped, counts })
+    }
+
+    /// The way in for whoever fills in appends that are safe elsewhere.
+    pub(super) fn filling(&self) -> Option<Filling> {
+        let queue = self.queue.clone()?;
+        Some(Filling { queue, stopped: Arc::clone(&self.stopped), counts: Arc::clone(&self.counts) })
     }
 
     /// Has a step done that writes about `rows` rows; answers when it is on the disk.
@@ -107,7 +128,10 @@ impl Writer {
         let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
         let (tell, told) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
-        queue.send(Box::new(Step { rows, work, answer: None, tell })).await.map_err(|_| gone())?;
+        queue
+            .send(Box::new(Step { rows, durable: true, work, answer: None, tell }))
+            .await
+            .map_err(|_| gone())?;
         told.await.unwrap_or_else(|_| Err(gone()))
     }
 }
@@ -132,10 +156,17 @@ enum Failure {
 struct Hand {
     setup: Setup,
     pages_max: u32,
-    stopped: bool,
+    /// How commits are made now.
+    durable: bool,
 }
 
 impl Hand {
+    fn count_pages(&self) {
+        let pages = self.setup.sql.prepare_cached("PRAGMA page_count");
+        let pages = pages.and_then(|mut pages| pages.query_row([], |row| row.get(0)));
+        self.setup.counts.set_pages(pages.unwrap_or(0));
+    }
+
     fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
         while let Some(first) = waiting.blocking_recv() {
             let mut rows = first.rows();
@@ -151,12 +182,13 @@ impl Hand {
     }
 
     fn commit(&mut self, mut tasks: Vec<Box<dyn Task>>) {
-        if self.stopped {
+        if self.setup.stopped.load(Ordering::Acquire) {
             return self.fail(tasks, |path| unsure(path, "it was refused"));
         }
         match self.attempt(&mut tasks) {
             Ok(()) => {
                 self.setup.counts.follow(&self.setup.ledger);
+                self.count_pages();
                 self.setup.written.store(true, Ordering::Release);
                 tasks.into_iter().for_each(Task::committed);
             }
@@ -167,7 +199,7 @@ impl Hand {
             }
             Err(Failure::Undone(cause)) => self.fail(tasks, |path| nothing_changed(path, &cause)),
             Err(Failure::Unsure(cause)) => {
-                self.stopped = true;
+                self.setup.stopped.store(true, Ordering::Release);
                 self.fail(tasks, |path| unsure(path, &cause));
             }
         }
@@ -194,6 +226,7 @@ impl Hand {
 
     fn run(&mut self, tasks: &mut [Box<dyn Task>], before: &Ledger) -> rusqlite::Result<()> {
         self.bound_pages()?;
+        self.set_durable(tasks.iter().any(|task| task.is_durable()))?;
         let Setup { sql, ledger, clock, .. } = &mut self.setup;
         sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for task in tasks {
@@ -205,7 +238,9 @@ impl Hand {
     fn seal(&self) -> std::result::Result<(), Failure> {
         let sealed = self.setup.sql.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         match sealed {
-            Ok(_) if self.setup.faults.takes_unsure_commit() => Err(Failure::Unsure("a sync failed".into())),
+            Ok(_) if self.durable && self.setup.faults.takes_unsure_commit() => {
+                Err(Failure::Unsure("a sync failed".into()))
+            }
             Ok(_) => Ok(()),
             Err(cause) if is_surely_undone(&cause) => Err(self.undo(cause)),
             Err(cause) => Err(Failure::Unsure(cause.to_string())),
@@ -222,6 +257,16 @@ impl Hand {
         Failure::Undone(cause)
     }
 
+    /// A commit that need not be durable by itself is not waited for.
+    fn set_durable(&mut self, durable: bool) -> rusqlite::Result<()> {
+        if durable != self.durable {
+            let level = if durable { "FULL" } else { "NORMAL" };
+            self.setup.sql.execute_batch(&format!("PRAGMA synchronous = {level}"))?;
+            self.durable = durable;
+        }
+        Ok(())
+    }
+
     fn bound_pages(&mut self) -> rusqlite::Result<()> {
         let wanted = self.setup.faults.pages_max();
         if wanted != self.pages_max {
@@ -230,5 +275,57 @@ impl Hand {
             self.pages_max = wanted;
         }
         Ok(())
+    }
+}
+
+/// The way in for the front: appends that are safe there are put where they can be found.
+#[derive(Clone)]
+pub(super) struct Filling {
+    queue: mpsc::Sender<Box<dyn Task>>,
+    stopped: Arc<AtomicBool>,
+    counts: Arc<Counts>,
+}
+
+impl Filling {
+    /// Fills in appends, in order; they are there for whoever reads, though not yet on the disk.
+    pub(super) fn fill(&self, appends: Vec<Arc<Pending>>) -> Result<()> {
+        self.step(appends.len(), false, move |desk| {
+            for append in &appends {
+                super::log::fill(desk, append)?;
+            }
+            Ok(Ok(()))
+        })
+    }
+
+    /// Everything that was filled in is on the disk when this answers.
+    pub(super) fn sync(&self) -> Result<()> {
+        self.step(1, true, |desk| {
+            let last = desk.ledger.last.0.cast_signed();
+            super::schema::set_meta(desk.sql, "synced", last)?;
+            Ok(Ok(()))
+        })
+    }
+
+    /// The last append that was filled in.
+    pub(super) fn filled_upto(&self) -> tidegate_store::log::Lsn {
+        self.counts.last()
+    }
+
+    /// Nothing is written any more, by anybody.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn step<T: Send + 'static>(
+        &self,
+        rows: usize,
+        durable: bool,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Result<T> {
+        let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
+        let (tell, told) = oneshot::channel();
+        let step = Step { rows, durable, work, answer: None, tell };
+        self.queue.blocking_send(Box::new(step)).map_err(|_| gone())?;
+        told.blocking_recv().unwrap_or_else(|_| Err(gone()))
     }
 }

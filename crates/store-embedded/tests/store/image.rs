@@ -17,9 +17,12 @@ pub(crate) fn of(dir: &Path) -> TempDir {
     }
 }
 
-/// Files first, then what was logged after them, then snapshots: each may be newer than those before it, never
-/// older.
+/// What appends went to first, then the files that are filled behind it, what was logged after them, and snapshots:
+/// each may be newer than those before it, never older.
 fn copied(dir: &Path, image: &Path) -> bool {
+    for path in named(dir, |name| name.contains(".front-")) {
+        copy(&path, image);
+    }
     let databases = named(dir, |name| name.ends_with(".sqlite"));
     let before: Vec<_> = databases.iter().map(|path| log_head(path)).collect();
     for path in &databases {

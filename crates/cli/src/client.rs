@@ -1,0 +1,161 @@
+//! The way to a server: JSON over HTTP, one call at a time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Request};
+use hyper_util::client::legacy::Client as Http;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::trouble::Trouble;
+
+/// Longest answer that is read, in bytes.
+const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
+/// How long an answer is waited for, beyond what the call itself asks the server to wait.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Where the server is, and with which token it is called.
+#[derive(clap::Args, Clone, Debug)]
+pub(crate) struct RemoteArgs {
+    /// Where the server is.
+    #[arg(long, global = true, env = "TIDEGATE_SERVER", default_value = "http://127.0.0.1:7400")]
+    pub server: String,
+    /// The variable that holds the token.
+    #[arg(long, global = true, default_value = "TIDEGATE_TOKEN", value_name = "NAME")]
+    pub token_env: String,
+}
+
+/// A client of one server.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    http: Http<HttpConnector, Full<Bytes>>,
+    base: String,
+    authorization: Option<HeaderValue>,
+}
+
+impl Client {
+    pub(crate) fn new(args: &RemoteArgs) -> Result<Self, Trouble> {
+        let base = args.server.trim_end_matches('/').to_owned();
+        if !base.starts_with("http://") {
+            let message = format!("{base:?} is no address of a server: it must start with http://.");
+            return Err(Trouble::usage(message));
+        }
+        let token = std::env::var(&args.token_env).ok().filter(|token| !token.is_empty());
+        let authorization = token
+            .map(|token| {
+                let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
+                    Trouble::usage(format!("HTTP does not allow the token in {}.", args.token_env))
+                })?;
+                value.set_sensitive(true);
+                Ok::<_, Trouble>(value)
+            })
+            .transpose()?;
+        let http = Http::builder(TokioExecutor::new()).build(HttpConnector::new());
+        Ok(Self { http, base, authorization })
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
+        self.call(Method::GET, path, None, Duration::ZERO).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, Trouble> {
+        self.call(Method::POST, path, Some(json(body)?), Duration::ZERO).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> Result<Value, Trouble> {
+        self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO).await
+    }
+
+    /// One call. `wait` is what the server was asked to wait.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+        wait: Duration,
+    ) -> Result<Value, Trouble> {
+        let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
+        if let Some(authorization) = &self.authorization {
+            request = request.header(AUTHORIZATION, authorization);
+        }
+        let request = request
+            .header(CONTENT_TYPE, "application/json")
+            .body(Full::new(body.unwrap_or_default()))
+            .map_err(|error| Trouble::usage(format!("{}{path} is no address: {error}.", self.base)))?;
+        let patience = PATIENCE + wait;
+        tokio::time::timeout(patience, self.send(request)).await.unwrap_or_else(|_| {
+            let message = format!("{} did not answer within {} s.", self.base, patience.as_secs());
+            Err(Trouble::new(message))
+        })
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Value, Trouble> {
+        let answer = self.http.request(request).await.map_err(|error| self.unreachable(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
+            .collect()
+            .await
+            .map_err(|error| Trouble::new(format!("The answer of {} was cut off: {error}.", self.base)))?
+            .to_bytes();
+        let value: Value = serde_json::from_slice(&body).map_err(|_| {
+            let message = format!("{} answered {status}, and not as Tidegate does.", self.base);
+            Trouble::new(message).hint("Is --server / TIDEGATE_SERVER right?")
+        })?;
+        if status.is_success() { Ok(value) } else { Err(refused(&value, status.as_u16())) }
+    }
+
+    fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Trouble {
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(deeper) = cause.source() {
+            cause = deeper;
+        }
+        Trouble::new(format!("no server answers at {} ({cause})", self.base))
+            .hint("start it with `tidegate serve`, or set --server / TIDEGATE_SERVER")
+    }
+}
+
+fn refused(value: &Value, status: u16) -> Trouble {
+    let error = &value["error"];
+    let message = error["message"].as_str().unwrap_or("The server gave no reason.");
+    let code = error["code"].as_str().map_or_else(|| status.to_string(), str::to_owned);
+    let mut trouble = Trouble::new(message).code(code);
+    let detail = &error["detail"];
+    // Most sentences name the field already.
+    if let Some(field) = detail["field"].as_str().filter(|field| *field != "id" && !message.contains(field)) {
+        trouble = trouble.hint(format!("it is about the field {field}"));
+    }
+    if let Some(operation) = detail["operation"].as_str() {
+        trouble = trouble.hint(format!("look at it with `tidegate op show {operation}`"));
+    }
+    if let Some(earliest) = detail["earliest"].as_str() {
+        trouble = trouble.hint(format!("the earliest it could start is {earliest}"));
+    }
+    match status {
+        401 => trouble.hint("set TIDEGATE_TOKEN, or name another variable with --token-env"),
+        _ => trouble,
+    }
+}
+
+fn json(body: &impl Serialize) -> Result<Bytes, Trouble> {
+    let bytes = serde_json::to_vec(body).map(Bytes::from);
+    bytes.map_err(|error| Trouble::new(format!("The request cannot be written as JSON: {error}.")))
+}
+
+/// A name as a part of a path.
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
+}
+
+/// A query of those that are there, with its question mark.
+pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
+    let pairs =
+        pairs.iter().filter_map(|(name, value)| Some(format!("{name}={}", segment(value.as_deref()?))));
+    let joined = pairs.collect::<Vec<_>>().join("&");
+    if joined.is_empty() { joined } else { format!("?{joined}") }
+}

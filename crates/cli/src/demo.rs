@@ -1,0 +1,118 @@
+//! `demo`: everything at work on this machine alone, with simulated upstreams that enforce their limits and fail now
+//! and then, and a load that comes in waves.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tidegate_server::config::Overrides;
+use tidegate_server::{Config, Server};
+use tidegate_sim::{HttpSim, HttpSimOptions};
+use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
+
+use crate::args::DemoArgs;
+use crate::load;
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+
+const CAPACITY: u32 = 20;
+const REFILL_PER_S: u32 = 100;
+const AT_ONCE: u32 = 4;
+
+pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> {
+    let mut signals = Signals::new()?;
+    let dir =
+        tempfile::tempdir().map_err(|error| Trouble::new(format!("No temporary directory: {error}.")))?;
+    let echo = simulator(HttpSimOptions {
+        capacity: CAPACITY.into(),
+        refill_per_s: Some(REFILL_PER_S.into()),
+        latency: Duration::from_millis(20),
+        fail_rate: 0.02,
+        cut_rate: 0.000_5,
+        seed: 7,
+        ..HttpSimOptions::default()
+    })
+    .await?;
+    let slow = simulator(HttpSimOptions {
+        latency: Duration::from_millis(400),
+        fail_rate: 0.05,
+        seed: 8,
+        ..HttpSimOptions::default()
+    })
+    .await?;
+    let store = format!("file:{}", dir.path().display());
+    let server = Server::start(config(args.listen, store, echo.addr(), slow.addr())?).await?;
+    greet(&server, output);
+    let load = tokio::spawn(load::run(server.addr));
+    let end = async {
+        match args.seconds {
+            Some(seconds) => tokio::time::sleep(Duration::from_secs(seconds)).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = signals.next() => {}
+        () = end => {}
+        error = server.failed() => return Err(error.into()),
+    }
+    load.abort();
+    let counts = server.engine.counts().await?;
+    signals.unless_again(server.shutdown()).await?;
+    let stats = echo.stats();
+    output.say(&format!(
+        "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} beyond its limit, {} effects twice.",
+        counts.succeeded,
+        counts.failed,
+        counts.queued + counts.waiting + counts.running + counts.unknown,
+        stats.calls,
+        stats.overstepped,
+        stats.duplicates,
+    ));
+    Ok(())
+}
+
+async fn simulator(options: HttpSimOptions) -> Result<HttpSim, Trouble> {
+    HttpSim::start(options)
+        .await
+        .map_err(|error| Trouble::new(format!("The simulator cannot be started: {error}.")))
+}
+
+fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr) -> Result<Config, Trouble> {
+    let over = Overrides { listen: Some(listen), store_url: Some(store), workers: None };
+    // What the environment says is for the user's own server.
+    let config = Config::defaults(&|_| None, &over);
+    let mut config = config.map_err(|problems| Trouble::usage(problems.to_string()))?;
+    let limit = |name: &str, kind| vec![LimitConfig { name: name.to_owned(), kind }];
+    let drip = LimitKind::Drip { capacity: CAPACITY.into(), refill_per_s: REFILL_PER_S.into() };
+    let mut first = UpstreamConfig::new("echo", format!("http://{echo}"));
+    first.limits = limit("requests", drip);
+    let mut second = UpstreamConfig::new("slow", format!("http://{slow}"));
+    second.limits = limit("slots", LimitKind::AtOnce { at_once: AT_ONCE });
+    config.upstreams = vec![first, second];
+    Ok(config)
+}
+
+fn greet(server: &Server, output: &Output) {
+    let page = format!("http://{}/", server.addr);
+    let lines = [
+        format!("tidegate demo: open {page}"),
+        format!(
+            "  echo  a simulated API that takes {REFILL_PER_S} calls each second, {CAPACITY} at once, and fails now and then"
+        ),
+        format!("  slow  a simulated API where {AT_ONCE} calls may be under way at once"),
+        "  A load in waves comes in for 40 groups; each group keeps its order.".to_owned(),
+        "Look at:".to_owned(),
+        "  the limits: near their end while a wave comes in, and then whole again".to_owned(),
+        "  shop:01: paused by a person for the first minute, and nobody else waits for it".to_owned(),
+        "  a group that is held: a connection was cut after the request had left, and somebody must say"
+            .to_owned(),
+        "  what happened; after half a minute the demo says it for you".to_owned(),
+        "Ask:".to_owned(),
+        format!("  tidegate group list --server http://{}", server.addr),
+        format!("  tidegate op list --state failed --server http://{}", server.addr),
+        "End it with ctrl-c.".to_owned(),
+    ];
+    for line in lines {
+        output.say(&line);
+    }
+}

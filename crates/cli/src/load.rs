@@ -1,0 +1,79 @@
+//! The load of the demo: operations in waves for a few dozen groups, sent as any client would, and the person who
+//! now and then says what became of a call that was cut.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_sim::chance::Chance;
+
+use crate::client::{Client, RemoteArgs, segment};
+use crate::output::text;
+use crate::trouble::Trouble;
+
+const TICK: Duration = Duration::from_millis(250);
+/// Operations of each tick, over one wave of ten seconds: more than the limit lets through, then less.
+const WAVE: [u64; 40] = [
+    5, 10, 15, 20, 30, 40, 50, 50, 50, 50, 50, 40, 40, 30, 30, 20, 20, 15, 15, 12, 12, 12, 12, 12, 12, 12,
+    12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12, 12,
+];
+const TICKS_PER_MINUTE: u64 = 240;
+
+/// Sends until it is dropped.
+pub(crate) async fn run(server: SocketAddr) {
+    let remote = RemoteArgs { server: format!("http://{server}"), token_env: String::new() };
+    let Ok(client) = Client::new(&remote) else { return };
+    let mut chance = Chance::new(1);
+    let mut ticks = tokio::time::interval(TICK);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    for tick in 0_u64.. {
+        ticks.tick().await;
+        let wave = WAVE[usize::try_from(tick).unwrap_or_default() % WAVE.len()];
+        let operations: Vec<_> = (0..wave).map(|index| operation(&mut chance, tick, index)).collect();
+        if let Err(trouble) = client.post("/v1/operations/batch", &json!({ "operations": operations })).await
+        {
+            tracing::warn!(error = trouble.message, "the demo's load was not accepted");
+        }
+        let acted = act(&client, tick).await;
+        if let Err(trouble) = acted {
+            tracing::debug!(error = trouble.message, "the demo's person could not act");
+        }
+    }
+}
+
+fn operation(chance: &mut Chance, tick: u64, index: u64) -> Value {
+    let slow = chance.happens(0.04);
+    let group = if slow {
+        format!("report:{}", chance.next() % 8)
+    } else {
+        format!("shop:{:02}", chance.next() % 32)
+    };
+    let number = format!("{tick}-{index}");
+    // Most calls carry a key that makes them safe to repeat; the rest show what happens when that is not so.
+    let headers = if chance.happens(0.8) { json!({ "idempotency-key": number }) } else { json!({}) };
+    json!({
+        "kind": "http",
+        "upstream": if slow { "slow" } else { "echo" },
+        "group": group,
+        "request": { "method": "POST", "path": "/orders", "headers": headers, "body": { "order": number } },
+        "max_attempts": 4,
+    })
+}
+
+/// What a person does: pauses a group for the first minute, and looks after held ones.
+async fn act(client: &Client, tick: u64) -> Result<(), Trouble> {
+    if tick == 0 {
+        client.post("/v1/groups/shop%3A01/pause", &json!({ "by": "anna", "reason": "price fix" })).await?;
+    }
+    if tick == TICKS_PER_MINUTE {
+        client.post("/v1/groups/shop%3A01/resume", &json!({})).await?;
+    }
+    if tick % (TICKS_PER_MINUTE / 2) == TICKS_PER_MINUTE / 2 - 1 {
+        let held = client.get("/v1/groups?state=held&limit=200").await?;
+        for group in held["groups"].as_array().into_iter().flatten() {
+            let id = segment(&text(&group["head"], "id"));
+            client.post(&format!("/v1/operations/{id}/resolve"), &json!({ "as": "succeeded" })).await?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,126 @@
+//! Where things are printed and how: tables for people on a terminal, tab-separated rows for pipes, JSON for scripts.
+
+use std::io::{IsTerminal, Write};
+
+use serde_json::Value;
+
+use crate::args::Color;
+
+/// How this run prints.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Output {
+    pub json: bool,
+    terminal: bool,
+    colored_out: bool,
+    colored_err: bool,
+}
+
+impl Output {
+    pub(crate) fn new(color: Color, json: bool) -> Self {
+        let (out, err) = (std::io::stdout().is_terminal(), std::io::stderr().is_terminal());
+        let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
+            || std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let colored = |terminal| match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => terminal && !plain,
+        };
+        Self { json, terminal: out, colored_out: colored(out), colored_err: colored(err) }
+    }
+
+    /// Talk, on stderr. Nobody may be listening.
+    pub(crate) fn say(&self, line: &str) {
+        let _ = writeln!(std::io::stderr(), "{line}");
+    }
+
+    /// Data, on stdout. Whoever closed the pipe has seen enough.
+    pub(crate) fn data(&self, line: &str) {
+        let _ = writeln!(std::io::stdout(), "{line}");
+    }
+
+    /// What the server said, for scripts.
+    pub(crate) fn value(&self, value: &Value) {
+        self.data(&value.to_string());
+    }
+
+    pub(crate) fn red(&self, text: &str) -> String {
+        paint(self.colored_err, "1;31", text)
+    }
+
+    pub(crate) fn bold(&self, text: &str) -> String {
+        paint(self.colored_err, "1", text)
+    }
+
+    /// The word for a state, in its colour.
+    fn state(&self, word: &str) -> Option<String> {
+        let code = match word {
+            "running" => "34",
+            "waiting" | "queued" | "idle" => "90",
+            "succeeded" => "32",
+            "failed" => "31",
+            "unknown" | "held" => "35",
+            "paused" => "36",
+            "canceled" => "33",
+            _ => return None,
+        };
+        Some(paint(self.colored_out, code, word))
+    }
+
+    /// Rows under headings.
+    pub(crate) fn table(&self, headings: &[&str], rows: &[Vec<String>]) {
+        if !self.terminal {
+            for row in rows {
+                let row: Vec<_> = row.iter().map(|cell| cell.replace(['\t', '\n'], " ")).collect();
+                self.data(&row.join("\t"));
+            }
+            return;
+        }
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.chain([headings[column].len()]).max().unwrap_or_default()
+        };
+        let widths: Vec<_> = (0..headings.len()).map(width).collect();
+        let headings: Vec<_> = headings.iter().map(|heading| (*heading).to_owned()).collect();
+        self.data(&paint(self.colored_out, "1", &self.line(&headings, &widths)));
+        for row in rows {
+            self.data(&self.line(row, &widths));
+        }
+    }
+
+    fn line(&self, cells: &[String], widths: &[usize]) -> String {
+        let mut line = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            // Padding is counted before colours are put in, which take no room.
+            let padding = " ".repeat(width.saturating_sub(cell.chars().count()) + 2);
+            line.push_str(&self.state(cell).unwrap_or_else(|| cell.clone()));
+            line.push_str(&padding);
+        }
+        line.trim_end().to_owned()
+    }
+
+    /// Names and values, one on each line.
+    pub(crate) fn facts(&self, facts: &[(&str, String)]) {
+        let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+        for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
+            if self.terminal {
+                let value = self.state(value).unwrap_or_else(|| value.clone());
+                self.data(&format!("{name:<width$}  {value}"));
+            } else {
+                self.data(&format!("{name}\t{}", value.replace(['\t', '\n'], " ")));
+            }
+        }
+    }
+}
+
+fn paint(on: bool, code: &str, text: &str) -> String {
+    if on { format!("\u{1b}[{code}m{text}\u{1b}[0m") } else { text.to_owned() }
+}
+
+/// A field of an answer as text: nothing for null.
+pub(crate) fn text(value: &Value, field: &str) -> String {
+    match &value[field] {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,122 @@
+//! `group`: groups, what they wait for, and stopping and starting them.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::{Client, RemoteArgs, query, segment};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+#[derive(Args, Debug)]
+pub(crate) struct GroupArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: GroupCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum GroupCommand {
+    /// List groups by name, with what each waits for.
+    List {
+        /// Only those that wait for a person: held, paused, or stopped for both.
+        #[arg(long)]
+        state: Option<String>,
+        /// Go on after this name.
+        #[arg(long)]
+        after: Option<String>,
+        /// At most this many, 1 to 200.
+        #[arg(long)]
+        limit: Option<u64>,
+    },
+    /// Show a group and the first of its line.
+    Show {
+        /// Its name.
+        group: String,
+    },
+    /// Stop a group; what is under way may finish.
+    Pause {
+        /// Its name.
+        group: String,
+        /// Why, for whoever looks.
+        #[arg(long, default_value = "")]
+        reason: String,
+        /// Who; the user of this machine when not said.
+        #[arg(long, env = "USER", default_value = "cli")]
+        by: String,
+    },
+    /// Let a group go on.
+    Resume {
+        /// Its name.
+        group: String,
+    },
+}
+
+pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble> {
+    let client = Client::new(&args.remote)?;
+    match args.command {
+        GroupCommand::List { state, after, limit } => {
+            let limit = limit.map(|limit| limit.to_string());
+            let pairs = [("state", state), ("after", after), ("limit", limit)];
+            list(&client.get(&format!("/v1/groups{}", query(&pairs))).await?, output);
+        }
+        GroupCommand::Show { group } => show(&client.get(&path(&group, "")).await?, output),
+        GroupCommand::Pause { group, reason, by } => {
+            let value = client.post(&path(&group, "/pause"), &json!({ "by": by, "reason": reason })).await?;
+            show(&value, output);
+            output.say(&format!("paused; to go on: tidegate group resume {group}"));
+        }
+        GroupCommand::Resume { group } => {
+            show(&client.post(&path(&group, "/resume"), &json!({})).await?, output);
+        }
+    }
+    Ok(())
+}
+
+fn path(group: &str, rest: &str) -> String {
+    format!("/v1/groups/{}{rest}", segment(group))
+}
+
+fn list(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let none = Vec::new();
+    let groups = value["groups"].as_array().unwrap_or(&none);
+    let row = |group: &Value| {
+        vec![text(group, "group"), text(group, "state"), text(group, "depth"), text(&group["why"], "because")]
+    };
+    let rows: Vec<_> = groups.iter().map(row).collect();
+    if rows.is_empty() {
+        return output.say("no group matches");
+    }
+    output.table(&["GROUP", "STATE", "DEPTH", "WHY"], &rows);
+    if let Some(next) = value["next"].as_str() {
+        output.say(&format!("showing {}; for more: --after {next:?}", rows.len()));
+    }
+}
+
+fn show(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let paused = &value["paused"];
+    let pause = match paused.is_null() {
+        true => String::new(),
+        false => {
+            format!("by {} since {} {}", text(paused, "by"), text(paused, "since"), text(paused, "reason"))
+        }
+    };
+    output.facts(&[
+        ("group", text(value, "group")),
+        ("state", text(value, "state")),
+        ("depth", text(value, "depth")),
+        ("paused", pause),
+        ("head", text(&value["head"], "id")),
+        ("why", text(&value["why"], "because")),
+    ]);
+    let Some(line) = value["line"].as_array().filter(|line| !line.is_empty()) else { return };
+    let row =
+        |op: &Value| vec![text(op, "id"), text(op, "state"), text(op, "attempt"), text(op, "created_at")];
+    output.table(&["ID", "STATE", "TRY", "CREATED"], &line.iter().map(row).collect::<Vec<_>>());
+}

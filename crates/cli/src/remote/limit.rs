@@ -1,0 +1,92 @@
+//! `limit`: limits, how they stand, and setting them to other figures.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use crate::client::{Client, RemoteArgs, segment};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+#[derive(Args, Debug)]
+pub(crate) struct LimitArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: LimitCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum LimitCommand {
+    /// List all limits, with what is left of each.
+    List,
+    /// Set a limit to other figures, or open one that an upstream has closed.
+    Set {
+        /// Its name, as in echo/requests.
+        name: String,
+        /// The most it holds.
+        #[arg(long, requires = "refill_per_s")]
+        capacity: Option<f64>,
+        /// What comes back each second.
+        #[arg(long, requires = "capacity")]
+        refill_per_s: Option<f64>,
+        /// How many may run at once.
+        #[arg(long, conflicts_with_all = ["capacity", "open"])]
+        at_once: Option<u32>,
+        /// Open it.
+        #[arg(long, conflicts_with = "capacity")]
+        open: bool,
+    },
+}
+
+pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble> {
+    let client = Client::new(&args.remote)?;
+    match args.command {
+        LimitCommand::List => {
+            let value = client.get("/v1/limits").await?;
+            match (output.json, value["limits"].as_array()) {
+                (false, Some(limits)) if limits.is_empty() => output.say("there are no limits"),
+                (false, Some(limits)) => table(limits, output),
+                _ => output.value(&value),
+            }
+        }
+        LimitCommand::Set { name, capacity, refill_per_s, at_once, open } => {
+            let body = match (capacity.zip(refill_per_s), at_once, open) {
+                (Some((capacity, refill_per_s)), ..) => {
+                    json!({ "capacity": capacity, "refill_per_s": refill_per_s })
+                }
+                (None, Some(at_once), _) => json!({ "at_once": at_once }),
+                (None, None, true) => json!({ "open": true }),
+                (None, None, false) => {
+                    return Err(Trouble::usage(
+                        "Say --capacity and --refill-per-s, or --at-once, or --open.",
+                    ));
+                }
+            };
+            let value = client.put(&format!("/v1/limits/{}", segment(&name)), &body).await?;
+            match output.json {
+                true => output.value(&value),
+                false => table(&[value], output),
+            }
+        }
+    }
+    Ok(())
+}
+
+fn table(limits: &[Value], output: &Output) {
+    let row = |limit: &Value| {
+        let of = [text(limit, "capacity"), text(limit, "at_once")].concat();
+        let rate = text(limit, "refill_per_s");
+        vec![
+            text(limit, "name"),
+            text(limit, "kind"),
+            text(limit, "level"),
+            of,
+            if rate.is_empty() { rate } else { format!("{rate}/s") },
+            text(limit, "waiting"),
+            text(limit, "source"),
+            text(limit, "closed_until"),
+        ]
+    };
+    let headings = ["LIMIT", "KIND", "LEFT", "OF", "REFILL", "WAITING", "SOURCE", "CLOSED UNTIL"];
+    output.table(&headings, &limits.iter().map(row).collect::<Vec<_>>());
+}

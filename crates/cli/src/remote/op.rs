@@ -1,0 +1,192 @@
+//! `op`: operations, looked at and operated on.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+use hyper::Method;
+use serde_json::{Value, json};
+
+use super::submit::{self, SubmitArgs};
+use crate::client::{Client, RemoteArgs, query, segment};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+/// Longest wait that the server takes at once.
+pub(super) const WAIT_MAX_MS: u64 = 60_000;
+
+#[derive(Args, Debug)]
+pub(crate) struct OpArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: OpCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum OpCommand {
+    /// Hand in an operation; prints its id.
+    Submit(Box<SubmitArgs>),
+    /// Show an operation with its result.
+    Show {
+        /// Its id.
+        id: String,
+        /// Wait this long for its end.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
+        wait_ms: Option<u64>,
+    },
+    /// List operations, newest first.
+    List {
+        /// Only of this group.
+        #[arg(long)]
+        group: Option<String>,
+        /// Only in this state: queued, waiting, running, unknown, succeeded, failed, canceled.
+        #[arg(long)]
+        state: Option<String>,
+        /// Only of this kind.
+        #[arg(long)]
+        kind: Option<String>,
+        /// At most this many, 1 to 200.
+        #[arg(long)]
+        limit: Option<u64>,
+        /// Go on where a list ended.
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// Say why an operation does not run, and when it will.
+    Why {
+        /// Its id.
+        id: String,
+    },
+    /// Call an operation off.
+    Cancel {
+        /// Its id.
+        id: String,
+    },
+    /// Run an operation that failed or was called off again, at the end of its group.
+    Rerun {
+        /// Its id.
+        id: String,
+    },
+    /// Say what became of an operation whose outcome is unknown.
+    Resolve {
+        /// Its id.
+        id: String,
+        /// What became of it.
+        #[arg(long = "as", value_enum)]
+        outcome: Outcome,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Outcome {
+    /// It happened.
+    Succeeded,
+    /// It did not, and shall not.
+    Failed,
+    /// Send it again.
+    Repeat,
+}
+
+pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
+    let client = Client::new(&args.remote)?;
+    match args.command {
+        OpCommand::Submit(args) => return submit::run(&client, *args, output).await,
+        OpCommand::Show { id, wait_ms } => {
+            let wait = wait_ms.unwrap_or_default();
+            let path = path(&id, &query(&[("wait_ms", wait_ms.map(|wait| wait.to_string()))]));
+            let value = client.call(Method::GET, &path, None, Duration::from_millis(wait)).await?;
+            show(&value, output);
+        }
+        OpCommand::List { group, state, kind, limit, cursor } => {
+            let limit = limit.map(|limit| limit.to_string());
+            let pairs =
+                [("group", group), ("state", state), ("kind", kind), ("limit", limit), ("cursor", cursor)];
+            list(&client.get(&format!("/v1/operations{}", query(&pairs))).await?, output);
+        }
+        OpCommand::Why { id } => why(&client.get(&path(&id, "/why")).await?, &id, output),
+        OpCommand::Cancel { id } => show(&client.post(&path(&id, "/cancel"), &json!({})).await?, output),
+        OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({})).await?, output),
+        OpCommand::Resolve { id, outcome } => {
+            let word = match outcome {
+                Outcome::Succeeded => "succeeded",
+                Outcome::Failed => "failed",
+                Outcome::Repeat => "repeat",
+            };
+            show(&client.post(&path(&id, "/resolve"), &json!({ "as": word })).await?, output);
+        }
+    }
+    Ok(())
+}
+
+fn path(id: &str, rest: &str) -> String {
+    format!("/v1/operations/{}{rest}", segment(id))
+}
+
+/// One operation.
+pub(super) fn show(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let result = &value["result"];
+    let answer = if result.is_null() { String::new() } else { format!("status {}", text(result, "status")) };
+    let body = if result["body"].is_null() { String::new() } else { text(result, "body") };
+    output.facts(&[
+        ("id", text(value, "id")),
+        ("state", text(value, "state")),
+        ("kind", text(value, "kind")),
+        ("group", text(value, "group")),
+        ("attempt", text(value, "attempt")),
+        ("key", text(value, "dedupe_key")),
+        ("created", text(value, "created_at")),
+        ("finished", text(value, "finished_at")),
+        ("fault", fault(value)),
+        ("result", answer),
+        ("body", body),
+    ]);
+}
+
+fn fault(value: &Value) -> String {
+    let fault = &value["fault"];
+    if fault.is_null() {
+        String::new()
+    } else {
+        format!("{}: {}", text(fault, "class"), text(fault, "message"))
+    }
+}
+
+fn list(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let none = Vec::new();
+    let operations = value["operations"].as_array().unwrap_or(&none);
+    let row = |op: &Value| {
+        vec![
+            text(op, "id"),
+            text(op, "state"),
+            text(op, "group"),
+            text(op, "attempt"),
+            text(op, "created_at"),
+            fault(op),
+        ]
+    };
+    let rows: Vec<_> = operations.iter().map(row).collect();
+    if rows.is_empty() {
+        return output.say("no operation matches");
+    }
+    output.table(&["ID", "STATE", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
+    if let Some(cursor) = value["next_cursor"].as_str() {
+        output.say(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
+    }
+}
+
+fn why(value: &Value, id: &str, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    output.data(&text(value, "because"));
+    output.facts(&[("until", text(value, "until")), ("behind", text(value, "behind"))]);
+    if value["waiting_for"] == "person" {
+        output.say(&format!("to act: tidegate op resolve {id} --as …, or tidegate group resume …"));
+    }
+}

@@ -1,0 +1,191 @@
+//! `op submit`: hands an operation in, and waits for its end if asked to.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::time::Duration;
+
+use clap::Args;
+use hyper::Method;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::op::{WAIT_MAX_MS, show};
+use crate::client::{Client, segment};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+#[derive(Args, Debug)]
+pub(crate) struct SubmitArgs {
+    /// How: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS.
+    method: String,
+    /// Where below the upstream's base URL: starts with /.
+    path: String,
+    /// The upstream.
+    #[arg(long)]
+    upstream: String,
+    /// The group inside which order holds; the upstream's name when not said.
+    #[arg(long)]
+    group: Option<String>,
+    /// A header, as in "accept: text/plain". May be repeated.
+    #[arg(long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
+    /// What is sent: JSON, or any text. @FILE reads a file, - reads stdin.
+    #[arg(long)]
+    body: Option<String>,
+    /// Two submissions with one key are one operation.
+    #[arg(long)]
+    key: Option<String>,
+    /// What it costs of a limit, as in points=52. May be repeated.
+    #[arg(long = "cost", value_name = "LIMIT=TOKENS")]
+    costs: Vec<String>,
+    /// Attempts in all.
+    #[arg(long)]
+    max_attempts: Option<u64>,
+    /// To be started within this time.
+    #[arg(long)]
+    deadline_ms: Option<u64>,
+    /// Not to be started within this time.
+    #[arg(long)]
+    delay_ms: Option<u64>,
+    /// 0 is usual; up to 4 goes earlier.
+    #[arg(long)]
+    priority: Option<u64>,
+    /// What follows an unknown outcome: repeat, ask.
+    #[arg(long)]
+    on_unknown: Option<String>,
+    /// What follows a failure: skip, hold.
+    #[arg(long)]
+    on_failure: Option<String>,
+    /// Wait this long for its end, and fail unless it succeeds.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=WAIT_MAX_MS))]
+    wait_ms: Option<u64>,
+}
+
+pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> Result<(), Trouble> {
+    let wait = args.wait_ms;
+    let accepted = client.post("/v1/operations", &operation(args)?).await?;
+    let id = text(&accepted, "id");
+    if accepted["deduplicated"] == true {
+        output.say("this key was there before: it is the same operation");
+    }
+    let Some(wait) = wait else {
+        match output.json {
+            true => output.value(&accepted),
+            false => output.data(&id),
+        }
+        return Ok(());
+    };
+    let path = format!("/v1/operations/{}?wait_ms={wait}", segment(&id));
+    let ended = client.call(Method::GET, &path, None, Duration::from_millis(wait)).await?;
+    show(&ended, output);
+    match ended["state"].as_str() {
+        Some("succeeded") => Ok(()),
+        Some(state @ ("failed" | "canceled")) => Err(Trouble::new(format!("{id} {state}."))),
+        state => {
+            Err(Trouble::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("under way")))
+                .hint(format!("tidegate op why {id}")))
+        }
+    }
+}
+
+/// An operation as the server reads it; what was not said is left out.
+#[derive(Serialize)]
+struct Operation {
+    kind: &'static str,
+    group: String,
+    upstream: String,
+    request: HttpRequest,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dedupe_key: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    cost: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    priority: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_unknown: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_failure: Option<String>,
+}
+
+#[derive(Serialize)]
+struct HttpRequest {
+    method: String,
+    path: String,
+    headers: BTreeMap<String, String>,
+    body: Option<Box<RawValue>>,
+}
+
+fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
+    let mut headers = BTreeMap::new();
+    for header in &args.headers {
+        let (name, value) =
+            header.split_once(':').ok_or_else(|| Trouble::usage("A header is written NAME: VALUE."))?;
+        headers.insert(name.trim().to_owned(), value.trim().to_owned());
+    }
+    let mut cost = BTreeMap::new();
+    for entry in &args.costs {
+        let parsed =
+            entry.split_once('=').and_then(|(name, tokens)| Some((name, tokens.parse::<u64>().ok()?)));
+        let (name, tokens) = parsed
+            .ok_or_else(|| Trouble::usage(format!("A cost is written LIMIT=TOKENS, not {entry:?}.")))?;
+        cost.insert(name.to_owned(), tokens);
+    }
+    Ok(Operation {
+        kind: "http",
+        group: args.group.unwrap_or_else(|| args.upstream.clone()),
+        upstream: args.upstream,
+        request: HttpRequest {
+            method: args.method.to_ascii_uppercase(),
+            path: args.path,
+            headers,
+            body: body(args.body)?,
+        },
+        dedupe_key: args.key,
+        cost,
+        max_attempts: args.max_attempts,
+        deadline_ms: args.deadline_ms,
+        delay_ms: args.delay_ms,
+        priority: args.priority,
+        on_unknown: args.on_unknown,
+        on_failure: args.on_failure,
+    })
+}
+
+/// JSON where it is JSON, byte for byte; else the text.
+fn body(said: Option<String>) -> Result<Option<Box<RawValue>>, Trouble> {
+    let Some(said) = said else { return Ok(None) };
+    let failed = |error: std::io::Error| Trouble::new(format!("The body cannot be read: {error}."));
+    let text = if said == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).map_err(failed)?;
+        text
+    } else if let Some(file) = said.strip_prefix('@') {
+        std::fs::read_to_string(file).map_err(failed)?
+    } else {
+        said
+    };
+    let raw = serde_json::from_str(&text).or_else(|_| to_raw_value(&text));
+    raw.map(Some).map_err(|error| Trouble::new(format!("The body cannot be sent: {error}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_sent_as_it_was_written_and_the_rest_as_text() {
+        let sent = |said: &str| body(Some(said.to_owned())).unwrap().unwrap().get().to_owned();
+        assert_eq!(
+            sent(r#"{"b": 12345678901234567890123, "a": 1.10}"#),
+            r#"{"b": 12345678901234567890123, "a": 1.10}"#
+        );
+        assert_eq!(sent("a=1&b"), r#""a=1&b""#);
+        assert!(body(None).unwrap().is_none());
+    }
+}

@@ -1,0 +1,36 @@
+//! SIGTERM and SIGINT: the first asks for an orderly end, the second for an end at once.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::trouble::Trouble;
+
+/// Both signals, listened for from now on.
+pub(crate) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(crate) fn new() -> Result<Self, Trouble> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Trouble::new(format!("Signals cannot be listened for: {error}.")))
+        };
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+
+    /// Finishes `work`, unless another signal comes first.
+    pub(crate) async fn unless_again(&mut self, work: impl Future<Output = ()>) -> Result<(), Trouble> {
+        tokio::select! {
+            () = work => Ok(()),
+            () = self.next() => Err(Trouble::new("Stopped at once; what was under way is settled at the next start.")),
+        }
+    }
+}

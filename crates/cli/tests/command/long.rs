@@ -1,0 +1,133 @@
+//! Commands that go on until they are told to stop.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use tidegate_sim::{HttpSim, HttpSimOptions};
+
+use crate::support::{run, tidegate};
+
+/// A command that runs, ended when the test does.
+struct Running(Child);
+
+impl Running {
+    fn start(args: &[&str], dir: &std::path::Path) -> Self {
+        Self(tidegate().args(args).current_dir(dir).spawn().unwrap())
+    }
+
+    /// Asks it to stop, and gives its exit back.
+    fn stop(&mut self, signal: &str) -> Option<i32> {
+        self.signal(signal);
+        self.0.wait().unwrap().code()
+    }
+
+    fn signal(&self, signal: &str) {
+        let kill = Command::new("kill").args([signal, &self.0.id().to_string()]).status().unwrap();
+        assert!(kill.success());
+    }
+
+    /// The address behind `mark` on the first line of stderr that has it.
+    fn address(&mut self, mark: &str) -> String {
+        let mut lines = BufReader::new(self.0.stderr.as_mut().unwrap()).lines();
+        let line = lines.find(|line| line.as_ref().unwrap().contains(mark)).unwrap().unwrap();
+        line.split(mark).nth(1).unwrap().trim_end_matches('/').to_owned()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// OPS-8: `serve` says where it is, keeps what it accepted over a stop, and ends with 0 when it is asked to.
+#[test]
+fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = "[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:9\"\n";
+    std::fs::write(dir.path().join("tidegate.toml"), config).unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--store", "file:data", "--log-level", "warn"];
+    let ask = |address: &str, args: &[&str]| {
+        let mut command = tidegate();
+        command.env("TIDEGATE_SERVER", address).args(args);
+        run(command)
+    };
+    let mut server = Running::start(&args, dir.path());
+    let address = server.address("tidegate serves ");
+    ask(&address, &["group", "pause", "g"]).good();
+    let submitted = ask(&address, &["op", "submit", "GET", "/", "--upstream", "echo", "--group", "g"]);
+    let id = submitted.good();
+    assert_eq!(server.stop("-TERM"), Some(0));
+    let mut server = Running::start(&args, dir.path());
+    let address = server.address("tidegate serves ");
+    assert!(ask(&address, &["op", "show", id]).good().contains("state\twaiting"));
+    assert_eq!(server.stop("-INT"), Some(0));
+}
+
+/// The first signal lets calls under way finish; the second ends the server at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_it_at_once() {
+    let hour = Duration::from_secs(3_600);
+    let sim = HttpSim::start(HttpSimOptions { latency: hour, ..HttpSimOptions::default() }).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let config = format!("[[upstream]]\nname = \"echo\"\nbase_url = \"http://{}\"\n", sim.addr());
+    std::fs::write(dir.path().join("tidegate.toml"), format!("[server]\ndrain_s = 3600\n{config}")).unwrap();
+    tokio::task::spawn_blocking(move || {
+        let mut server =
+            Running::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
+        let address = server.address("tidegate serves ");
+        let mut command = tidegate();
+        command.env("TIDEGATE_SERVER", address).args(["op", "submit", "GET", "/", "--upstream", "echo"]);
+        run(command).good();
+        server.signal("-TERM");
+        server.address("calls under way may finish");
+        assert!(server.0.try_wait().unwrap().is_none(), "it did not wait for the call");
+        assert_eq!(server.stop("-TERM"), Some(1));
+    })
+    .await
+    .unwrap();
+}
+
+/// OPS-22: the log of `serve` is one JSON object on each line when nobody watches.
+#[test]
+fn ops_22_the_log_is_json_when_nobody_watches() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
+    server.address("tidegate serves ");
+    server.signal("-TERM");
+    let mut log = String::new();
+    server.0.stderr.as_mut().unwrap().read_to_string(&mut log).unwrap();
+    let entries: Vec<serde_json::Value> =
+        log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    assert!(entries.iter().any(|entry| entry["message"] == "stopped" && entry["level"] == "INFO"), "{log}");
+    assert_eq!(server.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_simulator_says_where_it_is_and_ends_in_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut sim =
+        Running::start(&["sim", "http", "--listen", "127.0.0.1:0", "--refill-per-s", "5"], dir.path());
+    let mut line = String::new();
+    BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("http://127.0.0.1:"), "{line}");
+    assert_eq!(sim.stop("-TERM"), Some(0));
+    let mut command = tidegate();
+    command.args(["sim", "http", "--listen", "127.0.0.1:0", "--fail-rate", "7"]);
+    assert_eq!(run(command).exit, Some(1));
+}
+
+/// The demo needs nothing and ends by itself; no effect happened twice, though calls failed and were cut.
+#[test]
+fn the_demo_ends_by_itself_and_does_nothing_twice() {
+    let mut command = tidegate();
+    command.args(["demo", "--for", "4", "--listen", "127.0.0.1:0"]);
+    let ran = run(command);
+    assert_eq!(ran.exit, Some(0), "{ran:?}");
+    let last = ran.err.lines().last().unwrap();
+    assert!(last.starts_with("done: ") && last.ends_with(" 0 effects twice."), "{ran:?}");
+    let succeeded: u64 = last.split(' ').nth(1).unwrap().parse().unwrap();
+    assert!(succeeded > 50, "{last}");
+}

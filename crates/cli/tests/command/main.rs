@@ -1,0 +1,8 @@
+//! The command itself, run as a process: against a server in this process, and as the server.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+mod long;
+mod operate;
+mod support;
+mod wrong;

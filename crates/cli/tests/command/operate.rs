@@ -1,0 +1,69 @@
+//! `op`, `group` and `limit` against a server.
+
+use serde_json::json;
+
+use crate::support::World;
+
+/// OPS-6: an operation is handed in, waited for and shown.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_6_submit_and_wait() {
+    let world = World::new().await;
+    let submit =
+        ["op", "submit", "post", "/x?q=1", "--upstream", "echo", "--group", "g", "--body", "{\"n\":1}"];
+    let shown = world.run(&[&submit[..], &["--wait-ms", "20000", "--cost", "points=2"]].concat()).await;
+    assert!(
+        shown.good().contains("state\tsucceeded\n") && shown.out.contains("result\tstatus 200"),
+        "{shown:?}"
+    );
+    assert_eq!(shown.err, "");
+    let keyed = [&submit[..], &["--key", "k", "--header", "accept: text/plain"]].concat();
+    let first = world.run(&keyed).await;
+    assert!(first.good().starts_with("op_") && first.good().len() == 29, "{first:?}");
+    let again = world.run(&keyed).await;
+    assert_eq!(again.good(), first.good());
+    assert!(again.err.contains("same operation"), "{again:?}");
+    let json = world.run(&["op", "show", first.good(), "--wait-ms", "20000", "--json"]).await.json();
+    assert_eq!((&json["state"], &json["result"]["body"]["body"]), (&json!("succeeded"), &json!({ "n": 1 })));
+    assert_eq!(world.sim.stats().writes, 2);
+}
+
+/// OPS-9, OPS-24: a group is paused and resumed, what waits in it says why, is called off and run again.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_9_groups_and_orders() {
+    let world = World::new().await;
+    let paused = world.run(&["group", "pause", "a/b", "--reason", "template fix"]).await;
+    assert!(paused.good().contains("state\tpaused\n"), "{paused:?}");
+    assert!(paused.err.contains("tidegate group resume a/b"), "{paused:?}");
+    let submitted = world.run(&["op", "submit", "POST", "/x", "--upstream", "echo", "--group", "a/b"]).await;
+    let id = submitted.good();
+    let why = world.run(&["op", "why", id]).await;
+    assert!(why.good().contains("tester") && why.out.contains("template fix"), "{why:?}");
+    let list = world.run(&["group", "list", "--state", "paused"]).await;
+    assert!(list.good().starts_with("a/b\tpaused\t1\t"), "{list:?}");
+    assert!(world.run(&["op", "cancel", id]).await.good().contains("state\tcanceled"));
+    let twice = world.run(&["op", "cancel", id]).await;
+    assert_eq!(twice.exit, Some(1));
+    assert!(twice.err.starts_with("error[TG0013]: ") && twice.out.is_empty(), "{twice:?}");
+    world.run(&["op", "rerun", id]).await.good();
+    world.run(&["group", "resume", "a/b"]).await.good();
+    assert!(world.run(&["op", "show", id, "--wait-ms", "20000"]).await.good().contains("state\tsucceeded"));
+    let list = world.run(&["op", "list", "--group", "a/b", "--state", "succeeded"]).await;
+    assert_eq!(list.good().split('\t').take(3).collect::<Vec<_>>(), [id, "succeeded", "a/b"]);
+    let none = world.run(&["op", "list", "--state", "failed"]).await;
+    assert_eq!((none.good(), none.err.trim()), ("", "no operation matches"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_listed_and_set() {
+    let world = World::new().await;
+    let list = world.run(&["limit", "list"]).await;
+    assert_eq!(list.good().lines().last(), Some("echo/points\tdrip\t10\t10\t0.5/s\t0\tconfig"), "{list:?}");
+    let set = world
+        .run(&["limit", "set", "echo/points", "--capacity", "40", "--refill-per-s", "2", "--json"])
+        .await;
+    assert_eq!(set.json()["capacity"], 40);
+    assert_eq!(world.run(&["limit", "set", "echo/points"]).await.exit, Some(2));
+    assert_eq!(world.run(&["limit", "set", "echo/points", "--capacity", "4"]).await.exit, Some(2));
+    let none = world.run(&["limit", "set", "nobody", "--open"]).await;
+    assert!(none.exit == Some(1) && none.err.starts_with("error[TG0012]: "), "{none:?}");
+}

@@ -1,0 +1,75 @@
+//! Running the command, and a server for it to talk to.
+
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tidegate_server::config::Overrides;
+use tidegate_server::{Config, Server};
+use tidegate_sim::{HttpSim, HttpSimOptions};
+
+/// What a run left behind.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub exit: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    /// Its data, when it went well.
+    #[track_caller]
+    pub(crate) fn good(&self) -> &str {
+        assert_eq!(self.exit, Some(0), "{self:?}");
+        self.out.trim_end()
+    }
+
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(self.good()).unwrap()
+    }
+}
+
+/// The command with nothing of this environment that could change what it does.
+pub(crate) fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    for name in ["TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_LOG", "NO_COLOR"] {
+        command.env_remove(name);
+    }
+    command.env("USER", "tester").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+pub(crate) fn run(mut command: Command) -> Ran {
+    let output = command.output().unwrap();
+    Ran {
+        exit: output.status.code(),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A server with an upstream `echo` and a limit on it.
+pub(crate) struct World {
+    pub server: Server,
+    pub sim: HttpSim,
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let text = format!(
+            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"memory:\"\n[[upstream]]\nname = \"echo\"\n\
+             base_url = \"http://{}\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.5\n",
+            sim.addr()
+        );
+        let config = Config::parse("test.toml", &text, &|_| None, &Overrides::default(), true).unwrap();
+        Self { server: Server::start(config).await.unwrap(), sim }
+    }
+
+    /// Runs the command against this server.
+    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+        let mut command = tidegate();
+        command.env("TIDEGATE_SERVER", format!("http://{}", self.server.addr)).args(args);
+        tokio::task::spawn_blocking(move || run(command)).await.unwrap()
+    }
+}

@@ -1,0 +1,65 @@
+//! Looking at operations: one, with or without waiting for its end; pages of them; why one does not run.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use tidegate::Filter;
+use tidegate_core::State as OperationState;
+
+use super::{Answer, id};
+use crate::app::Shared;
+use crate::edge::query::{Query, bad};
+use crate::wire::answer::{OperationOut, PageOut, WhyOut};
+use crate::wire::cursor;
+
+/// Longest time an answer is waited for, in milliseconds.
+const WAIT_MAX_MS: u64 = 60_000;
+const PAGE_MAX: u64 = 200;
+const PAGE_DEFAULT: u64 = 50;
+
+pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mut query: Query) -> Answer {
+    let id = id(&text)?;
+    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS)?;
+    query.finish()?;
+    let view = match wait {
+        None | Some(0) => app.engine.get(id).await?,
+        Some(wait) => tokio::select! {
+            view = app.engine.wait(id, Duration::from_millis(wait)) => view?,
+            () = app.stopping.cancelled() => app.engine.get(id).await?,
+        },
+    };
+    Ok(Json(OperationOut::whole(&view)).into_response())
+}
+
+pub(super) async fn why(State(app): State<Shared>, Path(text): Path<String>, query: Query) -> Answer {
+    query.finish()?;
+    let reason = app.engine.why(id(&text)?).await?;
+    Ok(Json(WhyOut::new(&reason)).into_response())
+}
+
+pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
+    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+    let state = query.take("state").map(|word| state(&word)).transpose()?;
+    let mut filter = Filter {
+        group: query.take("group").map(Into::into),
+        state,
+        kind: query.take("kind").map(Into::into),
+        before: None,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+    };
+    filter.before = query.take("cursor").map(|text| cursor::read(&text, &filter)).transpose()?;
+    query.finish()?;
+    let page = app.engine.list(filter.clone()).await?;
+    let next_cursor = page.next.map(|id| cursor::write(id, &filter));
+    let operations = page.operations.iter().map(OperationOut::line).collect();
+    Ok(Json(PageOut { operations, next_cursor }).into_response())
+}
+
+fn state(word: &str) -> tidegate::Result<OperationState> {
+    OperationState::parse(word).ok_or_else(|| {
+        let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();
+        bad("state", &format!("must be one of {}", known.join(", ")))
+    })
+}

@@ -1,0 +1,57 @@
+//! What a person orders of one operation: cancel it, run it again, say what became of it.
+
+use axum::Extension;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use tidegate::View;
+use tidegate_core::model::Resolution;
+
+use super::{Answer, id};
+use crate::app::Shared;
+use crate::edge::auth::Caller;
+use crate::edge::content;
+use crate::wire::answer::OperationOut;
+use crate::wire::field::Field;
+use crate::wire::object::{missing, read};
+
+const RESOLUTIONS: [(&str, Resolution); 3] =
+    [("succeeded", Resolution::Succeeded), ("failed", Resolution::Failed), ("repeat", Resolution::Repeat)];
+
+pub(super) async fn cancel(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> Answer {
+    let view = app.engine.cancel(id(&text)?).await?;
+    answer("canceled", &caller, &view)
+}
+
+pub(super) async fn rerun(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> Answer {
+    let view = app.engine.rerun(id(&text)?).await?;
+    answer("run again", &caller, &view)
+}
+
+pub(super) async fn resolve(
+    State(app): State<Shared>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    body: Body,
+) -> Answer {
+    let id = id(&text)?;
+    let body = content::read(body, content::SMALL_MAX, app.read_timeout).await?;
+    let [raw] = read(&body, &["as"])?;
+    let resolution = Field { name: "as", raw }.word(&RESOLUTIONS)?.ok_or_else(|| missing("as"))?;
+    let view = app.engine.resolve(id, resolution).await?;
+    answer("resolved", &caller, &view)
+}
+
+fn answer(order: &str, caller: &Caller, view: &View) -> Answer {
+    tracing::info!(operation_id = %view.id, group = &*view.group, by = &*caller.0, order, "a person's order");
+    Ok(Json(OperationOut::whole(view)).into_response())
+}

@@ -1,0 +1,180 @@
+//! The configuration: one file over documented defaults, overridden by the environment, all of it checked before
+//! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
+
+mod problem;
+mod read;
+mod section;
+#[cfg(test)]
+mod tests;
+mod token;
+mod upstream;
+mod value;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tidegate_upstream::http::UpstreamConfig;
+use toml::de::DeTable;
+
+pub use problem::{Problem, Problems, Spot};
+pub use section::Environment;
+pub use token::{Scope, Token};
+
+use problem::Source;
+use section::Section;
+use value::Found;
+
+/// The defaults, and what every key means.
+pub const DEFAULTS: &str = include_str!("config/default.toml");
+/// Largest file that is read, in bytes.
+const FILE_LEN_MAX: usize = 1024 * 1024;
+
+/// Everything that can be set.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the API and the page are served.
+    pub listen: SocketAddr,
+    /// This node's name.
+    pub node: String,
+    /// Calls under way at once.
+    pub workers: usize,
+    /// How long a stop waits for calls under way.
+    pub drain: Duration,
+    /// Connections served at once.
+    pub connections_max: usize,
+    /// How long a client may take to send a request.
+    pub read_timeout: Duration,
+    /// Where operations are kept.
+    pub store_url: String,
+    /// How long an operation that ended is kept.
+    pub retention: Duration,
+    /// How long a dedupe key is remembered.
+    pub dedupe_window: Duration,
+    /// The APIs that are called.
+    pub upstreams: Vec<UpstreamConfig>,
+    /// Who may call; when empty, only this machine.
+    pub tokens: Vec<Token>,
+    /// What is not wrong but should be known, such as a variable that is not set here.
+    pub notes: Vec<String>,
+}
+
+/// What the command line says goes before everything else.
+#[derive(Clone, Debug, Default)]
+pub struct Overrides {
+    /// Where to serve.
+    pub listen: Option<SocketAddr>,
+    /// Where operations are kept.
+    pub store_url: Option<String>,
+    /// Calls under way at once.
+    pub workers: Option<usize>,
+}
+
+/// What is read together: the environment, and everything found wrong.
+struct Reading<'a> {
+    env: Environment<'a>,
+    secrets_needed: bool,
+    problems: Vec<Problem>,
+    notes: Vec<String>,
+}
+
+impl Reading<'_> {
+    /// The secret in a variable. A file can be checked where its secrets are not; then it is only noted.
+    fn secret(&mut self, variable: &Found<String>) -> Option<String> {
+        let secret = (self.env)(&variable.value).filter(|text| !text.is_empty());
+        if secret.is_none() {
+            let message = format!("The variable {} is not set.", variable.value);
+            match self.secrets_needed {
+                true => self.problems.push(variable.problem(message)),
+                false => self.notes.push(variable.problem(message).to_string()),
+            }
+        }
+        secret
+    }
+}
+
+impl Config {
+    /// The defaults alone.
+    ///
+    /// # Errors
+    /// When a variable of the environment cannot be used.
+    pub fn defaults(env: Environment<'_>, over: &Overrides) -> Result<Self, Problems> {
+        Self::parse("defaults", "", env, over, true)
+    }
+
+    /// From a file. With `secrets_needed` off, variables that are not set are only noted.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn load(
+        path: &Path,
+        env: Environment<'_>,
+        over: &Overrides,
+        secrets_needed: bool,
+    ) -> Result<Self, Problems> {
+        let name = path.display().to_string();
+        let failed = |message: String| {
+            Problems(vec![Problem { at: Spot::outside(&name), place: String::new(), message }])
+        };
+        let bytes = std::fs::read(path).map_err(|error| failed(format!("It cannot be read: {error}.")))?;
+        if bytes.len() > FILE_LEN_MAX {
+            return Err(failed(format!("It is {} bytes long; the most is {FILE_LEN_MAX}.", bytes.len())));
+        }
+        let text = String::from_utf8(bytes).map_err(|_| failed("It is not UTF-8.".into()))?;
+        Self::parse(&name, &text, env, over, secrets_needed)
+    }
+
+    /// From a text; `name` is what messages call it.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        env: Environment<'_>,
+        over: &Overrides,
+        secrets_needed: bool,
+    ) -> Result<Self, Problems> {
+        let source = Source { name, text };
+        let defaults = Source { name: "defaults", text: DEFAULTS };
+        let default_table = parse_toml(defaults)?;
+        let table = parse_toml(source)?;
+        let mut reading = Reading { env, secrets_needed, problems: Vec::new(), notes: Vec::new() };
+        let mut root = Section {
+            place: String::new(),
+            at: source.at(0),
+            table: Some(table.get_ref()),
+            source,
+            defaults: Some((default_table.get_ref(), defaults)),
+            env: Some(env),
+            asked: Vec::new(),
+        };
+        let config = read::read(&mut root, &mut reading, over);
+        root.finish(&mut reading.problems);
+        reading.problems.sort_by(|a, b| a.at.cmp(&b.at));
+        match config {
+            Some(config) if reading.problems.is_empty() => Ok(Self { notes: reading.notes, ..config }),
+            _ => Err(Problems(reading.problems)),
+        }
+    }
+
+    /// What keeps it from being served, if anything does: without tokens only this machine may call.
+    #[must_use]
+    pub fn exposed(&self) -> Option<String> {
+        (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposed(self.listen))
+    }
+}
+
+fn exposed(listen: SocketAddr) -> String {
+    format!(
+        "{listen} can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1."
+    )
+}
+
+fn parse_toml(source: Source<'_>) -> Result<toml::Spanned<DeTable<'_>>, Problems> {
+    DeTable::parse(source.text).map_err(|error| {
+        let at = source.at(error.span().map_or(0, |span| span.start));
+        let message = format!("This is not TOML: {}.", error.message());
+        Problems(vec![Problem { at, place: String::new(), message }])
+    })
+}

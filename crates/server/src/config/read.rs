@@ -1,0 +1,110 @@
+//! The file as a whole, section by section.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::problem::{Problem, Spot};
+use super::section::Section;
+use super::value::Found;
+use super::{Config, Overrides, Reading, exposed, token, upstream};
+
+const YEAR_S: u64 = 366 * 24 * 3_600;
+
+pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Overrides) -> Option<Config> {
+    let problems = &mut reading.problems;
+    let mut server = root.section("server", problems);
+    let listen = server.text("listen", problems);
+    let node = server.text("node", problems);
+    let workers = server.integer("workers", 1..=100_000, problems);
+    let drain = server.integer("drain_s", 0..=86_400, problems);
+    let connections_max = server.integer("connections_max", 1..=1_000_000, problems);
+    let read_timeout = server.integer("read_timeout_s", 1..=3_600, problems);
+    server.finish(problems);
+    let mut store = root.section("store", problems);
+    let url = store.text("url", problems);
+    let retention = store.integer("retention_s", 1..=10 * YEAR_S, problems);
+    let dedupe_window = store.integer("dedupe_window_s", 1..=YEAR_S, problems);
+    store.finish(problems);
+    let upstreams = root.sections("upstream", problems);
+    let tokens = root.sections("token", problems);
+    let open_to_all = tokens.is_empty();
+    let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
+    let store_url = url.and_then(|found| read_store(found, over, problems));
+    let upstreams = unique(upstreams, reading, upstream::read, |config| &config.name);
+    let tokens = unique(tokens, reading, token::read, |token| &token.name);
+    Some(Config {
+        listen: listen?,
+        node: node?.value,
+        workers: over.workers.or(usize::try_from(workers?).ok())?,
+        drain: Duration::from_secs(drain?),
+        connections_max: usize::try_from(connections_max?).ok()?,
+        read_timeout: Duration::from_secs(read_timeout?),
+        store_url: store_url?,
+        retention: Duration::from_secs(retention?),
+        dedupe_window: Duration::from_secs(dedupe_window?),
+        upstreams,
+        tokens,
+        notes: Vec::new(),
+    })
+}
+
+/// Reads each, and refuses a name that was there before.
+fn unique<'a, T>(
+    sections: Vec<Section<'a>>,
+    reading: &mut Reading<'_>,
+    read: impl Fn(Section<'a>, &mut Reading<'_>) -> Option<T>,
+    name: impl Fn(&T) -> &String,
+) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for section in sections {
+        let at = section.at.clone();
+        let place = section.place.clone();
+        let Some(one) = read(section, reading) else { continue };
+        if all.iter().any(|earlier| name(earlier) == name(&one)) {
+            let message = format!("There is another one called {:?}.", name(&one));
+            reading.problems.push(Problem { at, place, message });
+        }
+        all.push(one);
+    }
+    all
+}
+
+fn read_listen(
+    found: Found<String>,
+    over: &Overrides,
+    open_to_all: bool,
+    problems: &mut Vec<Problem>,
+) -> Option<SocketAddr> {
+    let found = match over.listen {
+        Some(listen) => {
+            Found { value: listen.to_string(), at: Spot::outside("--listen"), place: String::new() }
+        }
+        None => found,
+    };
+    let Ok(listen) = found.value.parse::<SocketAddr>() else {
+        problems.push(found.problem("It must be an address and a port, as in 127.0.0.1:7400."));
+        return None;
+    };
+    if open_to_all && !listen.ip().is_loopback() {
+        problems.push(found.problem(exposed(listen)));
+    }
+    Some(listen)
+}
+
+fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem>) -> Option<String> {
+    let found = match &over.store_url {
+        Some(url) => Found { value: url.clone(), at: Spot::outside("--store"), place: String::new() },
+        None => found,
+    };
+    let scheme = found.value.split(':').next().unwrap_or_default();
+    let message = match scheme {
+        "file" if found.value.len() > "file:".len() => return Some(found.value),
+        "memory" if found.value == "memory:" => return Some(found.value),
+        "redis" | "rediss" | "postgres" | "postgresql" => {
+            format!("A {scheme} store is not in this version; there are file:DIR and memory:.")
+        }
+        _ => "It must be file:DIR or memory:.".to_owned(),
+    };
+    problems.push(found.problem(message));
+    None
+}

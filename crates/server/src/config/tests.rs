@@ -1,0 +1,202 @@
+//! Configurations that are good, and everything that is told of those that are not.
+
+use insta::assert_snapshot;
+
+use super::*;
+
+fn env(name: &str) -> Option<String> {
+    (name == "ECHO_TOKEN" || name == "OPERATOR_TOKEN").then(|| "a-secret-of-some-length".to_owned())
+}
+
+fn parse(text: &str) -> Result<Config, Problems> {
+    Config::parse("tidegate.toml", text, &env, &Overrides::default(), true)
+}
+
+fn wrong(text: &str) -> String {
+    parse(text).unwrap_err().to_string()
+}
+
+#[test]
+fn the_defaults_are_the_documented_ones() {
+    let config = Config::defaults(&|_| None, &Overrides::default()).unwrap();
+    assert_eq!(config.listen.to_string(), "127.0.0.1:7400");
+    assert_eq!(config.store_url, "file:tidegate-data");
+    let options = tidegate::Options::default();
+    assert_eq!((config.workers, config.drain), (options.workers, options.drain));
+    assert_eq!((config.retention, config.dedupe_window), (options.retention, options.dedupe_window));
+    assert!(config.upstreams.is_empty() && config.tokens.is_empty());
+}
+
+/// What is commented out in the defaults is good, and its figures are the ones that hold when nothing is said.
+#[test]
+fn what_the_defaults_show_can_be_used() {
+    let shown: String = DEFAULTS
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if !setting.is_empty() && !setting.starts_with(' ') => format!("{setting}\n"),
+            _ => format!("{line}\n"),
+        })
+        .collect();
+    let config = parse(&shown).unwrap();
+    let (upstream, usual) = (&config.upstreams[0], UpstreamConfig::new("echo", ""));
+    assert_eq!((upstream.timeout, upstream.connect_timeout), (usual.timeout, usual.connect_timeout));
+    assert_eq!(upstream.response_max_bytes, usual.response_max_bytes);
+    assert_eq!(upstream.token_header, usual.token_header);
+    assert_eq!((upstream.limits.len(), config.tokens.len()), (2, 2));
+    assert_eq!(config.tokens[1].scopes, [Scope::Read, Scope::Write, Scope::Operate]);
+}
+
+#[test]
+fn the_environment_goes_before_the_file_and_flags_before_both() {
+    let text = "[server]\nlisten = \"127.0.0.1:1\"\nworkers = 3\n[store]\nurl = \"file:a\"";
+    let env = |name: &str| match name {
+        "TIDEGATE_SERVER_LISTEN" => Some("127.0.0.1:2".to_owned()),
+        "TIDEGATE_STORE_URL" => Some("memory:".to_owned()),
+        "TIDEGATE_STORE_RETENTION_S" => Some("60".to_owned()),
+        _ => None,
+    };
+    let over = Overrides { listen: Some("127.0.0.1:3".parse().unwrap()), ..Overrides::default() };
+    let config = Config::parse("f", text, &env, &over, true).unwrap();
+    assert_eq!((config.listen.port(), config.workers, config.store_url.as_str()), (3, 3, "memory:"));
+    assert_eq!(config.retention, Duration::from_secs(60));
+    let env = |name: &str| (name == "TIDEGATE_SERVER_WORKERS").then(|| "many".to_owned());
+    let problems = Config::parse("f", text, &env, &Overrides::default(), true).unwrap_err();
+    assert_snapshot!(problems, @"TIDEGATE_SERVER_WORKERS: server.workers: It must be 1 to 100000, not many.");
+}
+
+#[test]
+fn unknown_keys_are_refused_with_their_place() {
+    let text = r#"
+[server]
+listen = "127.0.0.1:7400"
+
+[[upstream]]
+name = "echo"
+base_url = "http://127.0.0.1:1"
+  [[upstream.limit]]
+  name = "a"
+  at_once = 1
+  [[upstream.limit]]
+  name = "b"
+  at_once = 1
+  foo = 1
+
+[clutser]
+"#;
+    assert_snapshot!(wrong(text), @r"
+    tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
+    tidegate.toml:16:2: clutser: There is no such key; here may stand server, store, token, upstream.
+    ");
+}
+
+#[test]
+fn what_later_versions_know_is_told_apart() {
+    assert_snapshot!(wrong("[cluster]\nadvertise = \"a:1\"\n[store]\narchive = \"postgres://x\"\nurl = \"redis://x\""), @r"
+    tidegate.toml:1:2: cluster: This is not in this version.
+    tidegate.toml:4:1: store.archive: This is not in this version.
+    tidegate.toml:5:7: store.url: A redis store is not in this version; there are file:DIR and memory:.
+    ");
+}
+
+#[test]
+fn wrong_types_and_figures_are_told_by_line_and_column() {
+    let text = r#"server = { workers = 0, drain_s = -1, listen = 7400, connections_max = "1" }
+[[upstream]]
+name = "a b"
+dialect = "shopify"
+base_url = "ftp://x"
+timeout_ms = 1.5
+[[upstream.limit]]
+name = "points"
+capacity = 0
+refill_per_s = nan
+[[upstream.limit]]
+name = "both"
+capacity = 5
+at_once = 1
+[[upstream.limit]]
+refill_per_s = true
+"#;
+    assert_snapshot!(wrong(text), @r#"
+    tidegate.toml:1:22: server.workers: It must be 1 to 100000, not 0.
+    tidegate.toml:1:35: server.drain_s: It must be 0 to 86400, not -1.
+    tidegate.toml:1:48: server.listen: It must be a text in quotes, not a number.
+    tidegate.toml:1:72: server.connections_max: It must be a whole number, not a text.
+    tidegate.toml:4:11: upstream[0].dialect: The dialect "shopify" is not in this version; there is "http".
+    tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a number with a point.
+    tidegate.toml:9:12: upstream[0].limit[0].capacity: It must be 1 to 1000000000000, not 0.
+    tidegate.toml:10:16: upstream[0].limit[0].refill_per_s: It must be 0.000001 to 1000000000000, not nan.
+    tidegate.toml:11:1: upstream[0].limit[1]: A limit needs either capacity and refill_per_s, or at_once.
+    tidegate.toml:15:1: upstream[0].limit[2]: The key name is missing.
+    tidegate.toml:15:1: upstream[0].limit[2]: A limit needs either capacity and refill_per_s, or at_once.
+    tidegate.toml:16:16: upstream[0].limit[2].refill_per_s: It must be a number, not true or false.
+    "#);
+}
+
+#[test]
+fn the_dialect_says_what_it_cannot_use() {
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a b\"\nbase_url = \"http://127.0.0.1:1\""), @"tidegate.toml:2:8: upstream[0].name: A name is 1 to 64 letters, digits, '-', '_' or '.'.");
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"ftp://x\""), @"tidegate.toml:3:12: upstream[0].base_url: It must start with http:// or https://.");
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://user:pass@x\""), @"tidegate.toml:3:12: upstream[0].base_url: It holds a user or a password; put the credential into token_env.");
+    assert_snapshot!(wrong("[[upstream]]\ndialect = \"smoke\""), @r#"
+    tidegate.toml:1:1: upstream[0]: The key name is missing.
+    tidegate.toml:1:1: upstream[0]: The key base_url is missing.
+    tidegate.toml:2:11: upstream[0].dialect: There is no dialect "smoke"; there is "http".
+    "#);
+}
+
+#[test]
+fn two_of_one_name_are_refused() {
+    let one = "[[upstream]]\nname = \"a\"\nbase_url = \"http://127.0.0.1:1\"\n";
+    assert_snapshot!(wrong(&format!("{one}{one}")), @r#"tidegate.toml:4:1: upstream[1]: There is another one called "a"."#);
+}
+
+/// OPS-22: a secret in the file is refused, and one that is not set in the environment is told by the variable's name.
+#[test]
+fn ops_22_secrets_come_from_the_environment() {
+    let text = r#"
+[[upstream]]
+name = "a"
+base_url = "http://127.0.0.1:1"
+token = "hunter2"
+[[upstream]]
+name = "b"
+base_url = "http://127.0.0.1:1"
+token_env = "NOT_SET"
+[[token]]
+name = "t"
+value = "hunter2"
+scopes = ["read", "fly"]
+[[token]]
+name = "u"
+hash = "sha256:12"
+scopes = []
+"#;
+    let told = wrong(text);
+    assert!(!told.contains("hunter2"));
+    assert_snapshot!(told, @r#"
+    tidegate.toml:5:1: upstream[0].token: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:9:13: upstream[1].token_env: The variable NOT_SET is not set.
+    tidegate.toml:10:1: token[0]: A token needs either hash or value_env.
+    tidegate.toml:12:1: token[0].value: A secret is never in the file. Put it into a variable of the environment and name that in a key that ends in _env.
+    tidegate.toml:13:10: token[0].scopes: There is no scope "fly"; there are read, write, operate.
+    tidegate.toml:16:8: token[1].hash: It must be sha256: and 64 hexadecimal digits.
+    "#);
+    let lenient = "[[upstream]]\nname = \"b\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"NOT_SET\"";
+    let config = Config::parse("f", lenient, &|_| None, &Overrides::default(), false).unwrap();
+    assert_snapshot!(config.notes.join("\n"), @"f:4:13: upstream[0].token_env: The variable NOT_SET is not set.");
+}
+
+#[test]
+fn without_a_token_only_this_machine_is_served() {
+    assert_snapshot!(wrong("[server]\nlisten = \"0.0.0.0:7400\""), @"tidegate.toml:2:10: server.listen: 0.0.0.0:7400 can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1.");
+    let token = "[[token]]\nname = \"t\"\nvalue_env = \"OPERATOR_TOKEN\"\nscopes = [\"read\"]";
+    assert!(parse(&format!("[server]\nlisten = \"0.0.0.0:7400\"\n{token}")).is_ok());
+}
+
+#[test]
+fn what_is_not_toml_is_told_where_it_breaks() {
+    assert_snapshot!(wrong("[server]\nlisten = \n"), @"tidegate.toml:2:10: This is not TOML: string values must be quoted, expected literal string.");
+    assert_snapshot!(wrong("[server]\n[server]\n"), @"tidegate.toml:2:2: This is not TOML: duplicate key.");
+    assert_snapshot!(wrong("é = 1\nserver = 7"), @"tidegate.toml:1:1: This is not TOML: invalid unquoted key, expected letters, numbers, `-`, `_`.");
+}

@@ -1,0 +1,121 @@
+//! Who may call the API: `[[token]]`. Only hashes are kept, so a dump of memory or a log shows no token.
+
+use sha2::{Digest, Sha256};
+
+use super::Reading;
+use super::section::Section;
+use super::value::Found;
+
+/// Shortest token that is taken from the environment: shorter ones can be guessed.
+const TOKEN_LEN_MIN: usize = 16;
+
+/// What a token allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Scope {
+    /// Look at everything.
+    Read,
+    /// Hand in operations.
+    Write,
+    /// Cancel, re-run, resolve, pause, set limits.
+    Operate,
+}
+
+impl Scope {
+    /// The word in the configuration.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Operate => "operate",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        [Self::Read, Self::Write, Self::Operate].into_iter().find(|scope| scope.as_str() == word)
+    }
+}
+
+/// One token, by its hash.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// For the log.
+    pub name: String,
+    /// SHA-256 of the token.
+    pub hash: [u8; 32],
+    /// What it allows.
+    pub scopes: Vec<Scope>,
+}
+
+impl Token {
+    /// A token from its text.
+    #[must_use]
+    pub fn new(name: impl Into<String>, token: &str, scopes: Vec<Scope>) -> Self {
+        Self { name: name.into(), hash: Sha256::digest(token.as_bytes()).into(), scopes }
+    }
+}
+
+pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<Token> {
+    let problems = &mut reading.problems;
+    let name = section.text("name", problems);
+    let scopes = section.texts("scopes", problems);
+    let hash = section.text("hash", problems);
+    let variable = section.text("value_env", problems);
+    for (key, missing) in [("name", name.is_none()), ("scopes", scopes.is_none())] {
+        if missing && !section.has(key) {
+            problems.push(section.problem(format!("The key {key} is missing.")));
+        }
+    }
+    let hash = match (hash, variable) {
+        (Some(hash), None) => parse_hash(&hash, reading),
+        (None, Some(variable)) => from_environment(&variable, reading),
+        _ => {
+            reading.problems.push(section.problem("A token needs either hash or value_env."));
+            None
+        }
+    };
+    section.finish(&mut reading.problems);
+    let scopes = read_scopes(&scopes?, reading);
+    Some(Token { name: name?.value, hash: hash?, scopes })
+}
+
+fn read_scopes(words: &Found<Vec<String>>, reading: &mut Reading<'_>) -> Vec<Scope> {
+    let mut scopes = Vec::new();
+    for word in &words.value {
+        match Scope::parse(word) {
+            Some(scope) => scopes.push(scope),
+            None => reading
+                .problems
+                .push(words.problem(format!("There is no scope {word:?}; there are read, write, operate."))),
+        }
+    }
+    scopes
+}
+
+fn from_environment(variable: &Found<String>, reading: &mut Reading<'_>) -> Option<[u8; 32]> {
+    let text = reading.secret(variable)?;
+    if text.len() < TOKEN_LEN_MIN {
+        let message = format!("The token in {} is shorter than {TOKEN_LEN_MIN} bytes.", variable.value);
+        reading.problems.push(variable.problem(message));
+    }
+    Some(Sha256::digest(text.as_bytes()).into())
+}
+
+fn parse_hash(text: &Found<String>, reading: &mut Reading<'_>) -> Option<[u8; 32]> {
+    let hash = text.value.strip_prefix("sha256:").and_then(unhex);
+    if hash.is_none() {
+        reading.problems.push(text.problem("It must be sha256: and 64 hexadecimal digits."));
+    }
+    hash
+}
+
+fn unhex(digits: &str) -> Option<[u8; 32]> {
+    if digits.len() != 64 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    let mut hash = [0; 32];
+    for (byte, place) in hash.iter_mut().zip((0..64).step_by(2)) {
+        *byte = u8::from_str_radix(digits.get(place..place + 2)?, 16).ok()?;
+    }
+    Some(hash)
+}

@@ -1,0 +1,7 @@
+//! What every request passes before a handler sees it: who calls, from where, under which id, how large.
+
+pub(crate) mod auth;
+pub(crate) mod content;
+pub(crate) mod origin;
+pub(crate) mod query;
+pub(crate) mod request_id;

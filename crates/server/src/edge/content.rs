@@ -1,0 +1,55 @@
+//! The body of a request, within a bound and a time. One that arrives in one piece is never copied.
+
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use futures_util::StreamExt;
+use tidegate::{Code, Error, Result};
+use tidegate_core::bounds::PAYLOAD_LEN_MAX;
+
+/// Largest body of one operation: a whole payload, and what stands around it.
+pub(crate) const ONE_MAX: usize = PAYLOAD_LEN_MAX + 64 * 1024;
+/// Largest body of a batch.
+pub(crate) const BATCH_MAX: usize = 32 * 1024 * 1024;
+/// Largest body of everything else.
+pub(crate) const SMALL_MAX: usize = 64 * 1024;
+/// What is read and thrown away of a body that is too large, so that the caller hears why it was refused.
+const THROWN_AWAY_MAX: usize = 64 * 1024 * 1024;
+
+pub(crate) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes> {
+    tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| {
+        let message = format!("The body did not arrive within {} s.", within.as_secs());
+        Err(Error::new(Code::Malformed, message))
+    })
+}
+
+async fn collect(body: Body, most: usize) -> Result<Bytes> {
+    let announced = usize::try_from(body.size_hint().lower()).unwrap_or(usize::MAX);
+    let mut pieces = body.into_data_stream();
+    let mut first = Bytes::new();
+    let mut rest = Vec::new();
+    let mut len = 0_usize;
+    while let Some(piece) = pieces.next().await {
+        let piece = piece.map_err(|_| Error::new(Code::Malformed, "The body was cut off."))?;
+        len = len.saturating_add(piece.len());
+        if len > most || announced > most {
+            if len > THROWN_AWAY_MAX {
+                break;
+            }
+        } else if first.is_empty() && rest.is_empty() {
+            first = piece;
+        } else {
+            if rest.is_empty() {
+                rest.reserve(announced.max(first.len() + piece.len()));
+                rest.extend_from_slice(&first);
+            }
+            rest.extend_from_slice(&piece);
+        }
+    }
+    let len = len.max(announced);
+    if len > most {
+        let message = format!("The body is {len} bytes long; at most {most} are taken here.");
+        return Err(Error::new(Code::TooLarge, message).field("body"));
+    }
+    Ok(if rest.is_empty() { first } else { rest.into() })
+}

@@ -1,0 +1,49 @@
+//! The id of a request: the caller's `X-Request-Id` if it is fit to be kept, else one made here. It goes along with
+//! the operation and back in the answer.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tidegate_core::Time;
+use tidegate_core::bounds::TRACE_LEN_MAX;
+
+use crate::app::Shared;
+
+const HEADER: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Makes ids: the time of the start and a number.
+#[derive(Debug)]
+pub(crate) struct RequestIds {
+    started: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    pub(crate) const fn new(now: Time) -> Self {
+        Self { started: now.as_micros(), next: AtomicU64::new(1) }
+    }
+
+    fn make(&self) -> String {
+        format!("req_{:x}_{}", self.started, self.next.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// The id, for handlers.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub Arc<str>);
+
+pub(crate) async fn layer(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
+    let fit = given.filter(|id| !id.is_empty() && id.len() <= TRACE_LEN_MAX);
+    let id: Arc<str> = fit.map_or_else(|| app.request_ids.make().into(), Arc::from);
+    request.extensions_mut().insert(RequestId(Arc::clone(&id)));
+    let mut response = next.run(request).await;
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(HEADER, value);
+    }
+    response
+}

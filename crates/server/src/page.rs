@@ -1,0 +1,110 @@
+//! The page: what goes on, rendered here and kept fresh by one small script. It only shows; it changes nothing, and
+//! it works without the script.
+
+mod detail;
+mod live;
+mod overview;
+mod parts;
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use maud::{DOCTYPE, Markup, html};
+use tidegate::Error;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+
+use crate::app::Shared;
+use crate::wire::failure::status;
+
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
+     form-action 'self'; frame-ancestors 'none'",
+);
+const STYLE: &[u8] = include_bytes!("page/assets/page.css");
+const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
+
+/// What the addresses of the assets end in, so that a new version is fetched and an old one kept.
+static VERSION: LazyLock<String> =
+    LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
+
+/// The pages, which ask for the scope `read`.
+pub(crate) fn router() -> Router<Shared> {
+    Router::new()
+        .route("/", get(overview::show))
+        .route("/page/live", get(overview::regions))
+        .route("/page/ticks", get(live::ticks))
+        .route("/operations/{id}", get(detail::operation))
+        .route("/groups/{group}", get(detail::group))
+}
+
+/// What the pages are made with, which is no secret.
+pub(crate) fn assets() -> Router<Shared> {
+    Router::new()
+        .route("/assets/page.css", get(|| asset(STYLE, "text/css; charset=utf-8")))
+        .route("/assets/page.js", get(|| asset(SCRIPT, "text/javascript; charset=utf-8")))
+}
+
+async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
+    ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
+}
+
+/// On every answer: nothing from elsewhere, no guessing of types, no frames, nothing kept.
+pub(crate) async fn headers(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_SECURITY_POLICY, POLICY);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+/// A whole document.
+fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
+    let version = VERSION.as_str();
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Tidegate" }
+                link rel="stylesheet" href={ "/assets/page.css?" (version) };
+                @if is_live {
+                    script type="module" src={ "/assets/page.js?" (version) } {}
+                    noscript { meta http-equiv="refresh" content="5"; }
+                }
+            }
+            body {
+                a.skip href="#main" { "Skip to content" }
+                header {
+                    a.brand href="/" { "Tidegate" }
+                    @if is_live {
+                        p #live role="status" { "as of this moment" }
+                        button #hold type="button" hidden { "Hold still" }
+                    }
+                }
+                main #main { (content) }
+            }
+        }
+    }
+}
+
+/// An error, for people.
+fn sorry(error: &Error) -> Response {
+    let content = html! {
+        h1 { (error.message) }
+        p { "Code " code { (error.code) } ". " a href="/" { "Back to the overview" } "." }
+    };
+    let code: StatusCode = status(error.code);
+    (code, document("Not found", false, &content)).into_response()
+}

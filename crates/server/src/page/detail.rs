@@ -1,0 +1,86 @@
+//! One operation and one group: what it is, why it waits, what happened. Bodies are not shown; the API has them.
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate::{Reason, Result, View};
+use tidegate_core::Time;
+use tidegate_core::model::GroupView;
+
+use super::parts::{ago, count, group as group_link, operation as operation_link, state};
+use super::{document, sorry};
+use crate::api::id;
+use crate::app::{App, Shared};
+use crate::wire::answer::group_state;
+use crate::wire::time::At;
+
+pub(super) async fn operation(State(app): State<Shared>, Path(text): Path<String>) -> Response {
+    match read_operation(&app, &text).await {
+        Ok((view, why)) => {
+            document(&view.id.to_string(), false, &show_operation(&view, &why, app.clock.now()))
+                .into_response()
+        }
+        Err(error) => sorry(&error),
+    }
+}
+
+async fn read_operation(app: &App, text: &str) -> Result<(View, Reason)> {
+    let id = id(text)?;
+    tokio::try_join!(app.engine.get(id), app.engine.why(id))
+}
+
+fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
+    let id = view.id.to_string();
+    html! {
+        h1 { (state(view.state.as_str())) " " code { (id) } }
+        p.sentence { (why.because) }
+        dl {
+            dt { "Group" } dd { (group_link(&view.group)) }
+            dt { "Kind" } dd { (view.kind) }
+            dt { "Attempt" } dd { (view.attempt) }
+            dt { "Accepted" } dd { (At(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
+            @if let Some(at) = view.finished_at { dt { "Ended" } dd { (At(at)) " (" (ago(at, now)) " ago)" } }
+            @if let Some(behind) = why.behind { dt { "Behind" } dd { (operation_link(behind)) } }
+            @if let Some(key) = &view.dedupe_key { dt { "Key" } dd { code { (key) } } }
+            @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) } }
+            @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
+        }
+        p { "On the command line: " code { "tidegate op why " (id) } }
+    }
+}
+
+pub(super) async fn group(State(app): State<Shared>, Path(name): Path<String>) -> Response {
+    match app.engine.group(&name).await {
+        Ok((view, why, line)) => {
+            let content = show_group(&view, why.as_ref(), &line, app.clock.now());
+            document(&view.name, false, &content).into_response()
+        }
+        Err(error) => sorry(&error),
+    }
+}
+
+fn show_group(view: &GroupView, why: Option<&Reason>, line: &[View], now: Time) -> Markup {
+    html! {
+        h1 { (state(group_state(view))) " " (view.name) }
+        @if let Some(why) = why { p.sentence { (why.because) } }
+        p { (count(view.depth.into())) " in its line · " a href={ "/v1/groups/" (utf8_percent_encode(&view.name, NON_ALPHANUMERIC)) } { "as JSON" } }
+        @if !line.is_empty() {
+            section { table {
+                caption { "The first of its line" }
+                thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
+                tbody {
+                    @for one in line {
+                        tr {
+                            td { (state(one.state.as_str())) }
+                            th scope="row" { (operation_link(one.id)) }
+                            td.number { (one.attempt) }
+                            td.number { (ago(one.created_at, now)) }
+                            td.why { @if let Some(fault) = &one.fault { (fault.message) } }
+                        }
+                    }
+                }
+            } }
+        }
+    }
+}

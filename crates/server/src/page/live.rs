@@ -1,0 +1,53 @@
+//! Tells an open page that something changed, at most twice a second however much does, and now and then when
+//! nothing did, so that its times stay right.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::response::sse::{Event as Message, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream::unfold;
+use tidegate::Event;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::api::events::UNBUFFERED;
+use crate::app::Shared;
+
+const AT_MOST_EVERY: Duration = Duration::from_millis(500);
+const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
+
+pub(super) async fn ticks(State(app): State<Shared>) -> Response {
+    let listener = Listener { live: app.engine.events(None).live, stopping: app.stopping.clone() };
+    let ticks = unfold(listener, |mut listener| async move {
+        listener.change().await?;
+        Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))
+    });
+    (UNBUFFERED, Sse::new(ticks)).into_response()
+}
+
+struct Listener {
+    live: Receiver<Arc<Event>>,
+    stopping: CancellationToken,
+}
+
+impl Listener {
+    /// `None` when the server stops.
+    async fn change(&mut self) -> Option<()> {
+        let wait = async {
+            tokio::time::sleep(AT_MOST_EVERY).await;
+            let more = AT_LEAST_EVERY - AT_MOST_EVERY;
+            let next = tokio::time::timeout(more, self.live.recv()).await;
+            // Everything that came meanwhile is one change.
+            self.live = self.live.resubscribe();
+            !matches!(next, Ok(Err(RecvError::Closed)))
+        };
+        tokio::select! {
+            open = wait => open.then_some(()),
+            () = self.stopping.cancelled() => None,
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The overview: is anything wrong, what waits for what, what runs out, what happened last. The whole of it and its
+//! live regions are made by the same functions.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate::{Filter, GroupPage, Page, Result};
+use tidegate_core::fact::Shape;
+use tidegate_core::model::{Counts, LimitView};
+use tidegate_core::{State as OperationState, Time};
+
+use super::parts::{ago, count, group, left, operation, state, within};
+use super::{document, sorry};
+use crate::app::{App, Shared};
+use crate::edge::query::Query;
+use crate::wire::answer::{Tokens, group_state, source_word};
+
+const ROWS: usize = 25;
+/// Most limits that are shown; the rest is in the API.
+const LIMITS_SHOWN: usize = 50;
+
+/// Everything on the page, read together.
+struct Snapshot {
+    now: Time,
+    counts: Counts,
+    stopped: GroupPage,
+    groups: GroupPage,
+    limits: Vec<LimitView>,
+    operations: Page,
+    only: Option<OperationState>,
+}
+
+pub(super) async fn show(State(app): State<Shared>, query: Query) -> Response {
+    match snapshot(&app, query).await {
+        Ok(snapshot) => document("Overview", true, &content(&snapshot)).into_response(),
+        Err(error) => sorry(&error),
+    }
+}
+
+pub(super) async fn regions(State(app): State<Shared>, query: Query) -> Response {
+    match snapshot(&app, query).await {
+        Ok(snapshot) => content(&snapshot).into_response(),
+        Err(error) => sorry(&error),
+    }
+}
+
+async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
+    let only = query.take("state").and_then(|word| OperationState::parse(&word));
+    let filter = Filter { state: only, limit: ROWS, ..Filter::default() };
+    let (counts, stopped, groups, limits, operations) = tokio::try_join!(
+        app.engine.counts(),
+        app.engine.groups(true, None, ROWS),
+        app.engine.groups(false, None, ROWS),
+        app.engine.limits(),
+        app.engine.list(filter),
+    )?;
+    Ok(Snapshot { now: app.clock.now(), counts, stopped, groups, limits, operations, only })
+}
+
+fn content(snapshot: &Snapshot) -> Markup {
+    html! {
+        section #counts data-live aria-label="Counts" { (counts(&snapshot.counts)) }
+        section #needs data-live { (needs(snapshot)) }
+        section #limits data-live { (limits(snapshot)) }
+        section #groups data-live { (groups(snapshot)) }
+        section #operations data-live { (operations(snapshot)) }
+    }
+}
+
+fn counts(counts: &Counts) -> Markup {
+    let tiles = [
+        ("queued", counts.queued),
+        ("waiting", counts.waiting),
+        ("running", counts.running),
+        ("unknown", counts.unknown),
+        ("failed", counts.failed),
+        ("succeeded", counts.succeeded),
+        ("canceled", counts.canceled),
+    ];
+    html! {
+        ul.tiles {
+            @for (word, number) in tiles {
+                li { a href={ "/?state=" (word) "#operations" } { b { (count(number)) } " " (state(word)) } }
+            }
+        }
+    }
+}
+
+fn needs(snapshot: &Snapshot) -> Markup {
+    let stopped = &snapshot.stopped;
+    html! {
+        h2 { "Needs you" @if snapshot.counts.stopped > 0 { " (" (count(snapshot.counts.stopped)) ")" } }
+        @if stopped.groups.is_empty() {
+            p.quiet { "Nothing waits for a person." }
+        } @else {
+            table {
+                caption.hidden { "Groups that wait for a person" }
+                thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th scope="col" { "Why" } th.number scope="col" { "Depth" } } }
+                tbody {
+                    @for (view, why) in &stopped.groups {
+                        tr {
+                            td { (state(group_state(view))) }
+                            th scope="row" { (group(&view.name)) }
+                            td.why { @if let Some(why) = why { (why.because) } }
+                            td.number { (count(view.depth.into())) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn limits(snapshot: &Snapshot) -> Markup {
+    let mut limits: Vec<_> = snapshot.limits.iter().collect();
+    limits.sort_unstable_by(|a, b| (b.waiting, &a.name).cmp(&(a.waiting, &b.name)));
+    html! {
+        h2 { "Limits" }
+        @if limits.is_empty() {
+            p.quiet { "There are no limits: no upstream is configured." }
+        } @else {
+            table {
+                caption.hidden { "Limits and what is left of them" }
+                thead {
+                    tr {
+                        th.c-name scope="col" { "Limit" }
+                        th.c-left scope="col" { "Left" }
+                        th.number scope="col" { "Refill" }
+                        th.number scope="col" { "Waiting" }
+                        th.number scope="col" { "Under way" }
+                        th scope="col" { "Figure from" }
+                        th scope="col" { "Closed" }
+                    }
+                }
+                tbody { @for limit in limits.iter().take(LIMITS_SHOWN) { (limit_row(limit, snapshot.now)) } }
+            }
+            @if limits.len() > LIMITS_SHOWN { p.quiet { "Showing " (LIMITS_SHOWN) " of " (limits.len()) "." } }
+        }
+    }
+}
+
+fn limit_row(limit: &LimitView, now: Time) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (limit.name) }
+            td { (left(limit)) }
+            td.number { @if let Shape::Drip { refill_per_s, .. } = limit.shape { (Tokens(refill_per_s)) "/s" } }
+            td.number { (count(limit.waiting as u64)) }
+            td.number { (limit.in_flight) }
+            td { (source_word(limit.source)) }
+            td { @if let Some(until) = limit.frozen_until { "opens " (within(until, now)) } }
+        }
+    }
+}
+
+fn groups(snapshot: &Snapshot) -> Markup {
+    let groups = &snapshot.groups.groups;
+    html! {
+        h2 { "Groups" }
+        @if groups.is_empty() {
+            p.quiet { "No group has anything to do." }
+        } @else {
+            table {
+                caption.hidden { "Groups and what each waits for" }
+                thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Group" } th.number scope="col" { "Depth" } th scope="col" { "Why" } } }
+                tbody {
+                    @for (view, why) in groups {
+                        tr {
+                            td { (state(group_state(view))) }
+                            th scope="row" { (group(&view.name)) }
+                            td.number { (count(view.depth.into())) }
+                            td.why { @if let Some(why) = why { (why.because) } }
+                        }
+                    }
+                }
+            }
+            @if snapshot.groups.next.is_some() {
+                p.quiet { "Showing " (groups.len()) " of " (count(snapshot.counts.groups)) ", by name." }
+            }
+        }
+    }
+}
+
+fn operations(snapshot: &Snapshot) -> Markup {
+    let operations = &snapshot.operations.operations;
+    html! {
+        h2 {
+            "Operations" @if let Some(only) = snapshot.only { ", " (only) " only" } @else { ", newest first" }
+        }
+        @if snapshot.only.is_some() { p { a href="/#operations" { "Show all" } } }
+        @if operations.is_empty() {
+            p.quiet { "No operation is here. Hand one in with " code { "tidegate op submit" } "." }
+        } @else {
+            table {
+                caption.hidden { "Operations" }
+                thead { tr { th.c-state scope="col" { "State" } th.c-id scope="col" { "Operation" } th.c-name scope="col" { "Group" } th.number scope="col" { "Try" } th.number scope="col" { "Age" } th scope="col" { "Last fault" } } }
+                tbody {
+                    @for view in operations {
+                        tr {
+                            td { (state(view.state.as_str())) }
+                            th scope="row" { (operation(view.id)) }
+                            td { (group(&view.group)) }
+                            td.number { (view.attempt) }
+                            td.number { (ago(view.created_at, snapshot.now)) }
+                            td.why { @if let Some(fault) = &view.fault { (fault.message) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! The small parts of every page: states as glyph, word and colour; times; bars of what is left.
+
+use std::time::Duration;
+
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate_core::fact::Shape;
+use tidegate_core::model::LimitView;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{OperationId, Time};
+
+use crate::wire::answer::Tokens;
+use crate::wire::time::At;
+
+/// A state: never by colour alone.
+pub(super) fn state(word: &str) -> Markup {
+    let glyph = match word {
+        "running" => "▶",
+        "succeeded" => "✓",
+        "failed" => "✕",
+        "unknown" | "held" => "?",
+        "paused" => "‖",
+        "canceled" => "⊘",
+        "queued" => "·",
+        _ => "◔",
+    };
+    html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (word) } }
+}
+
+/// An operation's id with the way to its page; the end of an id tells more than its beginning.
+pub(super) fn operation(id: OperationId) -> Markup {
+    let text = id.to_string();
+    let short = text.get(text.len().saturating_sub(8)..).unwrap_or(&text);
+    html! { a.id href={ "/operations/" (text) } title=(text) { "op_…" (short) } }
+}
+
+/// A group's name with the way to its page.
+pub(super) fn group(name: &str) -> Markup {
+    html! { a.group href={ "/groups/" (utf8_percent_encode(name, NON_ALPHANUMERIC)) } { (name) } }
+}
+
+/// How long ago, with the time itself behind it.
+pub(super) fn ago(at: Time, now: Time) -> Markup {
+    html! { time datetime=(At(at)) title=(At(at)) { (span(now.since(at))) } }
+}
+
+/// When, with the time itself behind it.
+pub(super) fn within(at: Time, now: Time) -> Markup {
+    html! { time datetime=(At(at)) title=(At(at)) { "in " (span(at.since(now))) } }
+}
+
+/// A span of time in one or two units.
+pub(super) fn span(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3_600 => format!("{} min", seconds / 60),
+        3_600..86_400 => format!("{} h {:02} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d {} h", seconds / 86_400, seconds % 86_400 / 3_600),
+    }
+}
+
+/// A count with a mark between thousands.
+pub(super) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What is left of a limit, as a bar and in words. Low is normal and never red.
+pub(super) fn left(limit: &LimitView) -> Markup {
+    const WIDTH: u64 = 120;
+    let most = match limit.shape {
+        Shape::Drip { capacity, .. } => capacity,
+        Shape::Window { limit, .. } => limit,
+        Shape::Cap { at_once } => u64::from(at_once).saturating_mul(MICRO),
+        Shape::Gate => {
+            return html! { span.quiet { @if limit.frozen_until.is_some() { "closed" } @else { "open" } } };
+        }
+    };
+    let level = match limit.shape {
+        Shape::Cap { .. } => limit.level.saturating_mul(MICRO),
+        _ => limit.level,
+    };
+    let share = u128::from(level.min(most)) * u128::from(WIDTH) / u128::from(most.max(1));
+    let words = format!("{} of {} left", Tokens(level / MICRO * MICRO), Tokens(most));
+    let class = if share * 5 <= u128::from(WIDTH) { "bar low" } else { "bar" };
+    html! {
+        svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(words) {
+            rect.track width=(WIDTH) height="8" rx="2" {}
+            rect.fill width=(share) height="8" rx="2" {}
+        }
+        " " span.words { (words) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_and_spans_read_well() {
+        assert_eq!(
+            [count(0), count(999), count(1_000), count(1_234_567)],
+            ["0", "999", "1,000", "1,234,567"]
+        );
+        assert_eq!(span(Duration::from_secs(7_445)), "2 h 04 min");
+        assert_eq!(span(Duration::from_secs(90_061)), "1 d 1 h");
+    }
+
+    #[test]
+    fn what_others_wrote_is_escaped() {
+        let name = "<script>alert(1)</script>\"'&";
+        let html = group(name).into_string();
+        assert!(!html.contains("<script>") && html.contains("&lt;script&gt;"), "{html}");
+        assert!(html.contains("%3Cscript%3E"), "{html}");
+    }
+}

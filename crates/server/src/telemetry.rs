@@ -1,0 +1,110 @@
+//! The figures that are told at `/metrics`. What the engine counts by itself is not counted again.
+
+use std::sync::{Mutex, PoisonError};
+
+use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use tidegate::{Code, Error, Result};
+use tidegate_core::fact::Shape;
+use tidegate_core::operation::MICRO;
+use tokio::time::Instant;
+
+use crate::app::App;
+
+const SECONDS: [f64; 16] =
+    [0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
+const COUNTS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0, 1000.0];
+
+static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+
+/// The recorder of this process, made once.
+pub(crate) fn install() -> Result<PrometheusHandle> {
+    let mut installed = INSTALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let failed = |what: String| Error::new(Code::Internal, format!("The metrics cannot be set up: {what}."));
+    let recorder = PrometheusBuilder::new()
+        .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
+        .and_then(|builder| builder.set_buckets(&COUNTS))
+        .map_err(|error| failed(error.to_string()))?
+        .build_recorder();
+    let handle = recorder.handle();
+    metrics::set_global_recorder(recorder).map_err(|error| failed(error.to_string()))?;
+    describe();
+    *installed = Some(handle.clone());
+    Ok(handle)
+}
+
+fn describe() {
+    use metrics::{describe_counter, describe_gauge, describe_histogram};
+    describe_histogram!(
+        "tidegate_accept_seconds",
+        "From the first byte of a submission's body to its durable acceptance."
+    );
+    describe_counter!(
+        "tidegate_operations_deduplicated_total",
+        "Submissions that were an operation already known."
+    );
+    describe_counter!("tidegate_operations_refused_total", "Submissions that were not accepted, by code.");
+    describe_counter!("tidegate_requests_refused_total", "Requests answered with an error, by code.");
+    describe_gauge!("tidegate_operations", "Operations that have not ended, by state.");
+    describe_gauge!("tidegate_groups", "Groups with something in them.");
+    describe_gauge!("tidegate_groups_stopped", "Groups that wait for a person.");
+    describe_gauge!("tidegate_limit_level", "What is left of a limit, in tokens or places.");
+    describe_gauge!("tidegate_limit_capacity", "The most a limit holds, in tokens or places.");
+    describe_gauge!("tidegate_limit_waiting", "Groups that wait for a limit.");
+    describe_gauge!("tidegate_limit_in_flight", "Calls under way that charge a limit.");
+    describe_gauge!("tidegate_limit_closed", "1 while an upstream has closed a limit.");
+    describe_gauge!("tidegate_store_bytes", "Bytes the store takes.");
+    describe_gauge!("tidegate_store_operations", "Operations the store keeps.");
+}
+
+pub(crate) fn accepted(started: Instant, deduplicated: bool) {
+    metrics::histogram!("tidegate_accept_seconds").record(started.elapsed().as_secs_f64());
+    if deduplicated {
+        metrics::counter!("tidegate_operations_deduplicated_total").increment(1);
+    }
+}
+
+pub(crate) fn refused(error: &Error) {
+    metrics::counter!("tidegate_operations_refused_total", "code" => error.code.to_string()).increment(1);
+}
+
+/// Reads what is only read when somebody looks. What cannot be read keeps its last figure.
+pub(crate) async fn refresh(app: &App) {
+    if let Ok(counts) = app.engine.counts().await {
+        let states = [
+            ("queued", counts.queued),
+            ("waiting", counts.waiting),
+            ("running", counts.running),
+            ("unknown", counts.unknown),
+        ];
+        for (state, count) in states {
+            metrics::gauge!("tidegate_operations", "state" => state).set(count as f64);
+        }
+        metrics::gauge!("tidegate_groups").set(counts.groups as f64);
+        metrics::gauge!("tidegate_groups_stopped").set(counts.stopped as f64);
+    }
+    for limit in app.engine.limits().await.unwrap_or_default() {
+        let tokens = |micro: u64| micro as f64 / MICRO as f64;
+        let (level, capacity) = match limit.shape {
+            Shape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
+            Shape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
+            Shape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
+            Shape::Gate => (0.0, 0.0),
+        };
+        let name = limit.name.to_string();
+        if limit.shape != Shape::Gate {
+            metrics::gauge!("tidegate_limit_level", "limit" => name.clone()).set(level);
+            metrics::gauge!("tidegate_limit_capacity", "limit" => name.clone()).set(capacity);
+        }
+        metrics::gauge!("tidegate_limit_waiting", "limit" => name.clone()).set(limit.waiting as f64);
+        metrics::gauge!("tidegate_limit_in_flight", "limit" => name.clone()).set(f64::from(limit.in_flight));
+        let closed = if limit.frozen_until.is_some() { 1.0 } else { 0.0 };
+        metrics::gauge!("tidegate_limit_closed", "limit" => name).set(closed);
+    }
+    if let Ok(stats) = app.store.stats().await {
+        metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
+        metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
+    }
+}

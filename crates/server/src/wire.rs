@@ -1,0 +1,11 @@
+//! What goes over the wire: the JSON that callers send, read field by field so that each mistake is told by name,
+//! and the JSON they get. No type of another crate is ever serialized as it is.
+
+pub(crate) mod answer;
+pub(crate) mod cursor;
+pub(crate) mod failure;
+pub(crate) mod field;
+pub(crate) mod limit;
+pub(crate) mod object;
+pub(crate) mod submission;
+pub(crate) mod time;

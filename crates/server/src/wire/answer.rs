@@ -1,0 +1,128 @@
+//! What callers get: operations and reasons as JSON, and groups and limits beside them.
+
+mod group;
+mod limit;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use tidegate::{Reason, Receipt, View};
+use tidegate_core::{Fault, OperationId};
+
+pub(crate) use group::{GroupOut, GroupsOut, group_state};
+pub(crate) use limit::{LimitOut, LimitsOut, Tokens, source_word};
+
+use super::failure::Wrapped;
+use super::time::At;
+
+#[derive(Serialize)]
+pub(crate) struct Accepted<'a> {
+    #[serde(serialize_with = "as_text")]
+    pub id: OperationId,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<&'a str>,
+    pub deduplicated: bool,
+}
+
+impl<'a> Accepted<'a> {
+    pub(crate) const fn new(receipt: Receipt, group: Option<&'a str>) -> Self {
+        Self { id: receipt.id, state: receipt.state.as_str(), group, deduplicated: receipt.deduplicated }
+    }
+}
+
+/// One member of a batch: accepted, or what is wrong with it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum Member {
+    Accepted(Accepted<'static>),
+    Refused(Wrapped),
+}
+
+#[derive(Serialize)]
+pub(crate) struct Members {
+    pub operations: Vec<Member>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct OperationOut<'a> {
+    #[serde(serialize_with = "as_text")]
+    id: OperationId,
+    state: &'static str,
+    kind: &'a str,
+    group: &'a str,
+    attempt: u16,
+    created_at: At,
+    finished_at: Option<At>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Option<&'a RawValue>>,
+    fault: Option<FaultOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dedupe_key: Option<&'a str>,
+}
+
+impl<'a> OperationOut<'a> {
+    /// With its result.
+    pub(crate) fn whole(view: &'a View) -> Self {
+        let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        Self { result: Some(result), ..Self::line(view) }
+    }
+
+    /// As a line of a list.
+    pub(crate) fn line(view: &'a View) -> Self {
+        Self {
+            id: view.id,
+            state: view.state.as_str(),
+            kind: &view.kind,
+            group: &view.group,
+            attempt: view.attempt,
+            created_at: At(view.created_at),
+            finished_at: view.finished_at.map(At),
+            result: None,
+            fault: view.fault.as_ref().map(FaultOut::new),
+            dedupe_key: view.dedupe_key.as_deref(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct FaultOut<'a> {
+    class: &'static str,
+    message: &'a str,
+}
+
+impl<'a> FaultOut<'a> {
+    fn new(fault: &'a Fault) -> Self {
+        Self { class: fault.class.as_str(), message: &fault.message }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct PageOut<'a> {
+    pub operations: Vec<OperationOut<'a>>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct WhyOut<'a> {
+    waiting_for: &'static str,
+    name: Option<&'a str>,
+    until: Option<At>,
+    behind: Option<String>,
+    because: &'a str,
+}
+
+impl<'a> WhyOut<'a> {
+    pub(crate) fn new(reason: &'a Reason) -> Self {
+        Self {
+            waiting_for: reason.waiting_for,
+            name: reason.name.as_deref(),
+            until: reason.until.map(At),
+            behind: reason.behind.map(|id| id.to_string()),
+            because: &reason.because,
+        }
+    }
+}
+
+fn as_text<S: Serializer>(id: &OperationId, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(id)
+}

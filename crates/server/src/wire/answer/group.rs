@@ -1,0 +1,115 @@
+//! Groups as JSON: how each stands, and what it waits for.
+
+use serde::Serialize;
+use tidegate::{Reason, View};
+use tidegate_core::fact::Held;
+use tidegate_core::model::{Active, GroupView};
+use tidegate_core::{OperationId, Seq, Time};
+
+use super::{FaultOut, OperationOut, WhyOut};
+use crate::wire::time::At;
+
+#[derive(Serialize)]
+pub(crate) struct GroupOut<'a> {
+    group: &'a str,
+    state: &'static str,
+    depth: u32,
+    head: Option<HeadOut<'a>>,
+    why: Option<WhyOut<'a>>,
+    paused: Option<PauseOut<'a>>,
+    held: Option<HeldOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Vec<OperationOut<'a>>>,
+}
+
+impl<'a> GroupOut<'a> {
+    pub(crate) fn new(view: &'a GroupView, why: Option<&'a Reason>) -> Self {
+        let paused = view.paused.as_ref();
+        Self {
+            group: &view.name,
+            state: group_state(view),
+            depth: view.depth,
+            head: view.head.as_ref().map(HeadOut::new),
+            why: why.map(WhyOut::new),
+            paused: paused.map(|(by, since, reason)| PauseOut { by, since: At(*since), reason }),
+            held: view.held.as_ref().map(HeldOut::new),
+            line: None,
+        }
+    }
+
+    /// With the first of its line.
+    pub(crate) fn with_line(mut self, line: &'a [View]) -> Self {
+        self.line = Some(line.iter().map(OperationOut::line).collect());
+        self
+    }
+
+    /// A group with nothing in it.
+    pub(crate) const fn idle(name: &'a str) -> Self {
+        let (group, state) = (name, "idle");
+        Self { group, state, depth: 0, head: None, why: None, paused: None, held: None, line: None }
+    }
+}
+
+/// A person's doing comes before everything else.
+pub(crate) fn group_state(view: &GroupView) -> &'static str {
+    match (&view.paused, &view.held, &view.head) {
+        (Some(_), ..) => "paused",
+        (None, Some(_), _) => "held",
+        (None, None, Some(head)) => head.state.as_str(),
+        (None, None, None) => "idle",
+    }
+}
+
+#[derive(Serialize)]
+struct HeadOut<'a> {
+    id: String,
+    state: &'static str,
+    kind: &'a str,
+    attempt: u16,
+    created_at: At,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> HeadOut<'a> {
+    fn new(head: &'a Active) -> Self {
+        Self {
+            id: id_of(head.at, head.seq).to_string(),
+            state: head.state.as_str(),
+            kind: &head.kind,
+            attempt: head.attempt,
+            created_at: At(head.at),
+            fault: head.fault.as_ref().map(FaultOut::new),
+        }
+    }
+}
+
+/// One server owns one partition, the first.
+pub(crate) const fn id_of(at: Time, seq: Seq) -> OperationId {
+    OperationId::new(at, 0, seq)
+}
+
+#[derive(Serialize)]
+struct PauseOut<'a> {
+    by: &'a str,
+    since: At,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct HeldOut<'a> {
+    since: At,
+    unknown: bool,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> HeldOut<'a> {
+    fn new(held: &'a Held) -> Self {
+        Self { since: At(held.since), unknown: held.unknown, fault: held.fault.as_ref().map(FaultOut::new) }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct GroupsOut<'a> {
+    pub groups: Vec<GroupOut<'a>>,
+    pub next: Option<&'a str>,
+}

@@ -1,0 +1,97 @@
+//! Limits as JSON: level, rate, and where the figure is from.
+
+use serde::{Serialize, Serializer};
+use tidegate_core::fact::{Shape, Source};
+use tidegate_core::model::LimitView;
+use tidegate_core::operation::MICRO;
+
+use crate::wire::time::At;
+
+#[derive(Serialize)]
+pub(crate) struct LimitOut<'a> {
+    name: &'a str,
+    kind: &'static str,
+    capacity: Option<Tokens>,
+    refill_per_s: Option<Tokens>,
+    at_once: Option<u32>,
+    period_ms: Option<u64>,
+    level: Option<Tokens>,
+    in_flight: u32,
+    waiting: usize,
+    source: &'static str,
+    closed_until: Option<At>,
+    reset_at: Option<At>,
+}
+
+impl<'a> LimitOut<'a> {
+    pub(crate) fn new(view: &'a LimitView) -> Self {
+        let (mut capacity, mut refill_per_s, mut at_once, mut period_ms) = (None, None, None, None);
+        let (kind, level) = match view.shape {
+            Shape::Drip { capacity: most, refill_per_s: refill, .. } => {
+                (capacity, refill_per_s) = (Some(Tokens(most)), Some(Tokens(refill)));
+                ("drip", Some(Tokens(view.level)))
+            }
+            Shape::Window { limit, period } => {
+                capacity = Some(Tokens(limit));
+                period_ms = u64::try_from(period.as_millis()).ok();
+                ("window", Some(Tokens(view.level)))
+            }
+            Shape::Gate => ("gate", None),
+            Shape::Cap { at_once: most } => {
+                at_once = Some(most);
+                ("cap", Some(Tokens(view.level.saturating_mul(MICRO))))
+            }
+        };
+        Self {
+            name: &view.name,
+            kind,
+            capacity,
+            refill_per_s,
+            at_once,
+            period_ms,
+            level,
+            in_flight: view.in_flight,
+            waiting: view.waiting,
+            source: source_word(view.source),
+            closed_until: view.frozen_until.map(At),
+            reset_at: view.reset_at.map(At),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct LimitsOut<'a> {
+    pub limits: Vec<LimitOut<'a>>,
+}
+
+pub(crate) const fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::Config => "config",
+        Source::Operator => "operator",
+        Source::Learned => "learned",
+    }
+}
+
+/// Micro-tokens, written as tokens: whole ones without a point.
+#[derive(Clone, Copy)]
+pub(crate) struct Tokens(pub u64);
+
+impl Serialize for Tokens {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if self.0.is_multiple_of(MICRO) {
+            to.serialize_u64(self.0 / MICRO)
+        } else {
+            to.serialize_f64(self.0 as f64 / MICRO as f64)
+        }
+    }
+}
+
+impl std::fmt::Display for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.0.is_multiple_of(MICRO) {
+            write!(f, "{}", self.0 / MICRO)
+        } else {
+            write!(f, "{:.1}", self.0 as f64 / MICRO as f64)
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! An error as an answer: the status that fits its code, and `{"error":{"code","message","detail"}}`.
+
+use axum::Json;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use tidegate::{Code, Error};
+
+use super::object::shown;
+use super::time::At;
+
+/// When a caller may try again after the store could not be written.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// What a handler fails with.
+#[derive(Debug)]
+pub(crate) struct Failure(pub Error);
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct Wrapped {
+    pub error: ErrorBody,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ErrorBody {
+    code: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    detail: Option<Detail>,
+}
+
+#[derive(Serialize)]
+struct Detail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earliest: Option<At>,
+}
+
+impl From<Error> for Wrapped {
+    fn from(error: Error) -> Self {
+        let Error { code, message, field, operation, earliest } = error;
+        let some = field.is_some() || operation.is_some() || earliest.is_some();
+        let detail = some.then(|| Detail {
+            field,
+            operation: operation.map(|id| id.to_string()),
+            earliest: earliest.map(At),
+        });
+        Self { error: ErrorBody { code: code.to_string(), message, detail } }
+    }
+}
+
+pub(crate) const fn status(code: Code) -> StatusCode {
+    match code {
+        Code::Malformed | Code::Invalid | Code::BadCursor => StatusCode::BAD_REQUEST,
+        Code::UnknownUpstream | Code::UnknownKind | Code::TooCostly | Code::UnknownLimit | Code::TooLate => {
+            StatusCode::UNPROCESSABLE_ENTITY
+        }
+        Code::TooLarge | Code::BatchTooLong => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::KeyConflict | Code::NotNow => StatusCode::CONFLICT,
+        Code::NoOperation | Code::NoGroup | Code::NoLimit | Code::NoRoute => StatusCode::NOT_FOUND,
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::StoreUnavailable | Code::Stopping | Code::StoreRefused => StatusCode::SERVICE_UNAVAILABLE,
+        Code::BadConfig | Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+impl IntoResponse for Failure {
+    fn into_response(self) -> Response {
+        let code = self.0.code;
+        metrics::counter!("tidegate_requests_refused_total", "code" => code.to_string()).increment(1);
+        let mut response = (status(code), Json(Wrapped::from(self.0))).into_response();
+        if status(code) == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
+        }
+        if code == Code::Unauthorized {
+            for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
+                response.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(way));
+            }
+        }
+        response
+    }
+}
+
+/// There is such a page, but not with this method.
+pub(crate) fn wrong_method(method: &Method) -> Response {
+    let error = Error::new(Code::NoRoute, format!("This page does not take {}.", shown(method.as_str())));
+    let mut response = Failure(error).into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}

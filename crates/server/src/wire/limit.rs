@@ -1,0 +1,75 @@
+//! What a person asks of a limit: other figures, or to open it.
+
+use tidegate::{Code, Error, Result};
+use tidegate_core::bounds::TOKENS_MAX;
+use tidegate_core::bucket::usual_margin;
+use tidegate_core::fact::Shape;
+use tidegate_core::operation::MICRO;
+
+use super::field::Field;
+use super::object::read;
+
+const NAMES: [&str; 4] = ["capacity", "refill_per_s", "at_once", "open"];
+
+/// What is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wish {
+    Set(Shape),
+    Open,
+}
+
+pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
+    let fields = read(body, &NAMES)?;
+    let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
+    let most = TOKENS_MAX as f64;
+    let capacity = field(0).figure(1.0..=most)?;
+    let refill = field(1).figure(0.000_001..=most)?;
+    let at_once = field(2).integer(1..=u64::from(u32::MAX))?;
+    match (capacity, refill, at_once, field(3).flag()?) {
+        (Some(capacity), Some(refill), None, None) => {
+            let (capacity, refill_per_s) = (micro(capacity), micro(refill));
+            let margin = usual_margin(capacity, refill_per_s);
+            Ok(Wish::Set(Shape::Drip { capacity, refill_per_s, margin }))
+        }
+        (None, None, Some(at_once), None) => {
+            Ok(Wish::Set(Shape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
+        }
+        (None, None, None, Some(true)) => Ok(Wish::Open),
+        _ => {
+            let message = "Send capacity and refill_per_s, or at_once, or open: true.";
+            Err(Error::new(Code::Malformed, message).field("capacity"))
+        }
+    }
+}
+
+/// The bounds keep it in range, and a cast from a float saturates.
+fn micro(tokens: f64) -> u64 {
+    (tokens * MICRO as f64).round() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_whole_sets() {
+        let drip = Shape::Drip { capacity: 40_000_000, refill_per_s: 2_500_000, margin: 125_000 };
+        assert_eq!(wish(br#"{"capacity":40,"refill_per_s":2.5}"#), Ok(Wish::Set(drip)));
+        assert_eq!(wish(br#"{"at_once":3}"#), Ok(Wish::Set(Shape::Cap { at_once: 3 })));
+        assert_eq!(wish(br#"{"open":true}"#), Ok(Wish::Open));
+        let table = [
+            (&br#"{"capacity":40}"#[..], "capacity"),
+            (br#"{"capacity":0,"refill_per_s":2}"#, "capacity"),
+            (br#"{"capacity":4,"refill_per_s":-2}"#, "refill_per_s"),
+            (br#"{"capacity":1e300,"refill_per_s":2}"#, "capacity"),
+            (br#"{"capacity":"4","refill_per_s":2}"#, "capacity"),
+            (br#"{"at_once":1.5}"#, "at_once"),
+            (br#"{"at_once":1,"open":true}"#, "capacity"),
+            (br#"{"open":false}"#, "capacity"),
+            (br#"{"refill":1}"#, "refill"),
+        ];
+        for (body, field) in table {
+            assert_eq!(wish(body).unwrap_err().field.as_deref(), Some(field), "{body:?}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! A JSON object of known fields, each kept as the text it was sent as: one pass over the body, nothing copied.
+//! What is wrong inside one object is told of that object and does not end the reading of the others.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+use tidegate::{Code, Error};
+
+/// The fields of an object, in the order of `names`; or what is wrong with it.
+pub(crate) type Fields<'a, const N: usize> = Result<[Option<&'a RawValue>; N], Error>;
+
+/// Reads a body that is one object with no other fields than these.
+///
+/// # Errors
+/// When it is no JSON, no object, or holds an unknown field or one twice.
+pub(crate) fn read<'a, const N: usize>(body: &'a [u8], names: &'static [&'static str; N]) -> Fields<'a, N> {
+    let mut from = serde_json::Deserializer::from_slice(body);
+    let fields = Object(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
+    from.end().map_err(|error| malformed(&error))?;
+    fields
+}
+
+/// Reads a body that is one object with one field, a list of objects with no other fields than these.
+///
+/// # Errors
+/// When the body as a whole is not that. What is wrong with one of the objects is told in its place.
+pub(crate) fn read_list<'a, const N: usize>(
+    body: &'a [u8],
+    list: &'static str,
+    most: usize,
+    names: &'static [&'static str; N],
+) -> Result<Vec<Fields<'a, N>>, Error> {
+    let mut from = serde_json::Deserializer::from_slice(body);
+    let mut found = None;
+    let outer = Outer { list, most, names, found: &mut found };
+    let problem = outer.deserialize(&mut from).map_err(|error| malformed(&error))?;
+    from.end().map_err(|error| malformed(&error))?;
+    match (problem, found) {
+        (Some(problem), _) => Err(problem),
+        (None, Some(items)) => Ok(items),
+        (None, None) => Err(missing(list)),
+    }
+}
+
+/// A field that must be there is not.
+pub(crate) fn missing(field: &str) -> Error {
+    Error::new(Code::Malformed, format!("The field {field:?} is missing.")).field(field)
+}
+
+pub(crate) fn malformed(error: &serde_json::Error) -> Error {
+    let (line, column) = (error.line(), error.column());
+    let what = if error.is_eof() { "it ends too early" } else { "something is wrong" };
+    Error::new(Code::Malformed, format!("The body is not JSON: {what} at line {line} column {column}."))
+}
+
+fn not_an_object(got: &str) -> Error {
+    Error::new(Code::Malformed, format!("An object in braces is expected, not {got}."))
+}
+
+/// A name from outside, short enough for a message.
+pub(crate) fn shown(name: &str) -> String {
+    name.chars().filter(|c| !c.is_control()).take(64).collect()
+}
+
+fn unknown<const N: usize>(name: &str, names: &[&str; N]) -> Error {
+    let name = shown(name);
+    let known = names.join(", ");
+    Error::new(Code::Malformed, format!("There is no field {name:?}; the fields are {known}.")).field(name)
+}
+
+struct Object<const N: usize>(&'static [&'static str; N]);
+
+impl<'a, const N: usize> DeserializeSeed<'a> for Object<N> {
+    type Value = Fields<'a, N>;
+
+    fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_any(self)
+    }
+}
+
+/// Everything that is no object is an answer too, so that the others of a list are still read.
+macro_rules! refuse_scalars {
+    ($($visit:ident($value:ty) = $word:literal),*) => {
+        $(fn $visit<E: serde::de::Error>(self, _: $value) -> Result<Self::Value, E> {
+            Ok(Err(not_an_object($word)))
+        })*
+    };
+}
+
+impl<'a, const N: usize> Visitor<'a> for Object<N> {
+    type Value = Fields<'a, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    refuse_scalars!(
+        visit_bool(bool) = "true or false",
+        visit_i64(i64) = "a number",
+        visit_u64(u64) = "a number",
+        visit_f64(f64) = "a number",
+        visit_str(&str) = "a text"
+    );
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+        Ok(Err(not_an_object("null")))
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Err(not_an_object("a list")))
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut fields = [None; N];
+        let mut problem = None;
+        while let Some(Name(name)) = map.next_key()? {
+            let place = self.0.iter().position(|known| *known == name);
+            let slot = place.and_then(|place| fields.get_mut(place));
+            match slot {
+                Some(slot) if slot.is_none() => *slot = Some(map.next_value()?),
+                Some(_) => {
+                    map.next_value::<IgnoredAny>()?;
+                    let message = format!("The field {name:?} is there twice.");
+                    problem.get_or_insert_with(|| Error::new(Code::Malformed, message).field(&*name));
+                }
+                None => {
+                    map.next_value::<IgnoredAny>()?;
+                    problem.get_or_insert_with(|| unknown(&name, self.0));
+                }
+            }
+        }
+        Ok(problem.map_or(Ok(fields), Err))
+    }
+}
+
+/// A key, borrowed unless it holds escapes.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'a> Deserialize<'a> for Name<'a> {
+    fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'a> Visitor<'a> for Text {
+            type Value = Name<'a>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text")
+            }
+
+            fn visit_borrowed_str<E: serde::de::Error>(self, text: &'a str) -> Result<Name<'a>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Name<'a>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        from.deserialize_str(Text)
+    }
+}
+
+struct Outer<'v, 'a, const N: usize> {
+    list: &'static str,
+    most: usize,
+    names: &'static [&'static str; N],
+    found: &'v mut Option<Vec<Fields<'a, N>>>,
+}
+
+impl<'a, const N: usize> DeserializeSeed<'a> for Outer<'_, 'a, N> {
+    type Value = Option<Error>;
+
+    fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
+    type Value = Option<Error>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut problem = None;
+        while let Some(Name(name)) = map.next_key()? {
+            if name == self.list && self.found.is_none() {
+                let (items, error) = map.next_value_seed(List { most: self.most, names: self.names })?;
+                *self.found = Some(items);
+                problem = problem.or(error);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                problem.get_or_insert_with(|| unknown(&name, &[self.list]));
+            }
+        }
+        Ok(problem)
+    }
+}
+
+struct List<const N: usize> {
+    most: usize,
+    names: &'static [&'static str; N],
+}
+
+impl<'a, const N: usize> DeserializeSeed<'a> for List<N> {
+    type Value = (Vec<Fields<'a, N>>, Option<Error>);
+
+    fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_seq(self)
+    }
+}
+
+impl<'a, const N: usize> Visitor<'a> for List<N> {
+    type Value = (Vec<Fields<'a, N>>, Option<Error>);
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut items = Vec::new();
+        while items.len() < self.most {
+            match seq.next_element_seed(Object(self.names))? {
+                Some(item) => items.push(item),
+                None => return Ok((items, None)),
+            }
+        }
+        let mut count = items.len();
+        while seq.next_element::<IgnoredAny>()?.is_some() {
+            count += 1;
+        }
+        let most = self.most;
+        let too_long = || {
+            let message = format!("There are {count} operations in the batch; at most {most} are taken.");
+            Error::new(Code::BatchTooLong, message).field("operations")
+        };
+        let problem = (count > most).then(too_long);
+        Ok((items, problem))
+    }
+}

@@ -1,0 +1,189 @@
+//! An operation as callers send it. The request inside is handed on as the text it came as: it is read once, by
+//! the dialect that will carry it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+use tidegate::{Code, Error, Result, Submission};
+use tidegate_core::bounds::{
+    ATTEMPTS_MAX, CHARGES_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX, TOKENS_MAX,
+};
+use tidegate_core::{OnFailure, OnUnknown};
+
+use super::field::Field;
+use super::object::{Fields, read, read_list, shown};
+
+const NAMES: [&str; 13] = [
+    "kind",
+    "upstream",
+    "group",
+    "request",
+    "dedupe_key",
+    "cost",
+    "max_attempts",
+    "deadline_ms",
+    "delay_ms",
+    "priority",
+    "on_unknown",
+    "on_failure",
+    "deployment_id",
+];
+
+const ON_UNKNOWN: [(&str, OnUnknown); 3] =
+    [("repeat", OnUnknown::Repeat), ("reconcile", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)];
+const ON_FAILURE: [(&str, OnFailure); 2] = [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)];
+
+/// One operation.
+pub(crate) fn one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
+    submission(read(body, &NAMES), request_id)
+}
+
+/// A batch of them. Each is good or bad for itself.
+///
+/// # Errors
+/// When the batch as a whole cannot be read.
+pub(crate) fn many(body: &[u8], most: usize, request_id: &Arc<str>) -> Result<Vec<Result<Submission>>> {
+    let items = read_list(body, "operations", most, &NAMES)?;
+    Ok(items.into_iter().map(|fields| submission(fields, request_id)).collect())
+}
+
+fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submission> {
+    let fields = fields?;
+    let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
+    let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
+    let kind = field(0).text()?.map_or_else(|| Arc::from("http"), Arc::from);
+    let upstream = field(1).needed()?;
+    let group: Arc<str> = field(2).needed()?.into();
+    let payload = payload(&upstream, field(3).object()?)?;
+    Ok(Submission {
+        cost: cost(field(5))?,
+        dedupe_key: field(4).text()?.map(Arc::from),
+        max_attempts: field(6).integer(1..=u64::from(ATTEMPTS_MAX))?.and_then(|n| u16::try_from(n).ok()),
+        deadline: field(7).integer(horizon.clone())?.map(Duration::from_millis),
+        delay: field(8).integer(horizon)?.map(Duration::from_millis),
+        priority: field(9).integer(0..=u64::from(PRIORITY_MAX))?.map_or(0, |n| n as u8),
+        on_unknown: field(10).word(&ON_UNKNOWN)?,
+        on_failure: field(11).word(&ON_FAILURE)?,
+        deployment_id: field(12).text()?.map(Arc::from),
+        request_id: Some(Arc::clone(request_id)),
+        ..Submission::new(kind, group, payload)
+    })
+}
+
+/// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.
+fn payload(upstream: &str, request: &str) -> Result<Bytes> {
+    const AROUND: usize = r#"{"upstream":,"request":}"#.len();
+    let upstream = serde_json::to_string(&upstream)
+        .map_err(|_| Error::new(Code::Malformed, "The upstream's name cannot be read.").field("upstream"))?;
+    let len = AROUND + upstream.len() + request.len();
+    if len > PAYLOAD_LEN_MAX {
+        let message = format!("The request is {len} bytes long; the most is {PAYLOAD_LEN_MAX}.");
+        return Err(Error::new(Code::TooLarge, message).field("request"));
+    }
+    let mut payload = String::with_capacity(len);
+    for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request, "}"] {
+        payload.push_str(part);
+    }
+    Ok(Bytes::from(payload))
+}
+
+fn cost(field: Field<'_>) -> Result<BTreeMap<String, u64>> {
+    let Some(raw) = field.raw else { return Ok(BTreeMap::new()) };
+    let wrong = |message: String, name: String| Error::new(Code::Invalid, message).field(name);
+    let costs: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| {
+        let message = "The field \"cost\" must be an object of limits and whole numbers.";
+        Error::new(Code::Malformed, message).field("cost")
+    })?;
+    if costs.len() > CHARGES_MAX {
+        let message = format!("The cost names {} limits; the most is {CHARGES_MAX}.", costs.len());
+        return Err(wrong(message, "cost".into()));
+    }
+    let of = |(name, raw): (String, &RawValue)| match raw.get().parse::<u64>() {
+        Ok(tokens) if tokens <= TOKENS_MAX => Ok((name, tokens)),
+        _ => {
+            let place = format!("cost.{}", shown(&name));
+            Err(wrong(format!("The field {place:?} must be a whole number, 0 to {TOKENS_MAX}."), place))
+        }
+    };
+    costs.into_iter().map(of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_one(json: &str) -> Result<Submission> {
+        one(json.as_bytes(), &Arc::from("r"))
+    }
+
+    /// OPS-2: the request reaches the dialect byte for byte.
+    #[test]
+    fn ops_2_the_request_is_not_touched() {
+        let json = r#"{"upstream":"e\u0063ho", "group":"g","request": {"b":1.10, "a":[ ]} }"#;
+        let submission = read_one(json).unwrap();
+        assert_eq!(submission.payload, r#"{"upstream":"echo","request":{"b":1.10, "a":[ ]}}"#);
+        assert_eq!(&*submission.kind, "http");
+    }
+
+    #[test]
+    fn mistakes_are_told_by_field() {
+        let with = |more: &str| format!(r#"{{"upstream":"e","group":"g","request":{{}}{more}}}"#);
+        let table = [
+            (with(r#","gruop":1"#), "gruop"),
+            (with(r#","group":"h""#), "group"),
+            (with(r#","max_attempts":-1"#), "max_attempts"),
+            (with(r#","max_attempts":1.5"#), "max_attempts"),
+            (with(r#","max_attempts":"8""#), "max_attempts"),
+            (with(r#","max_attempts":0"#), "max_attempts"),
+            (with(r#","deadline_ms":1e400"#), "deadline_ms"),
+            (with(r#","delay_ms":99999999999999999999999"#), "delay_ms"),
+            (with(r#","priority":5"#), "priority"),
+            (with(r#","cost":{"points":-3}"#), "cost.points"),
+            (with(r#","cost":[1]"#), "cost"),
+            (with(r#","on_unknown":"maybe""#), "on_unknown"),
+            (with(r#","dedupe_key":7"#), "dedupe_key"),
+            (r#"{"upstream":"e","group":"g"}"#.to_owned(), "request"),
+            (r#"{"upstream":"e","group":"g","request":[]}"#.to_owned(), "request"),
+            (r#"{"group":"g","request":{}}"#.to_owned(), "upstream"),
+            (r#"{"upstream":"e","request":{}}"#.to_owned(), "group"),
+        ];
+        for (json, field) in table {
+            assert_eq!(read_one(&json).unwrap_err().field.as_deref(), Some(field), "{json}");
+        }
+        for json in ["", "{", "[]", "7", "null", r#"{"max_attempts":NaN}"#, r#"{"a":1} x"#, "\u{feff}{}"] {
+            assert_eq!(read_one(json).unwrap_err().code, Code::Malformed, "{json}");
+        }
+        assert!(read_one(&with("")).is_ok());
+        assert!(read_one(&with(r#","max_attempts":null"#)).is_ok());
+    }
+
+    #[test]
+    fn a_bad_member_leaves_the_others_alone() {
+        let good = r#"{"upstream":"e","group":"g","request":{}}"#;
+        let body = format!(r#"{{"operations":[{good},7,{{"x":{{"y":[1]}}}},[{{}}],"t",null,{good}]}}"#);
+        let read = many(body.as_bytes(), 1_000, &Arc::from("r")).unwrap();
+        assert_eq!(
+            read.iter().map(Result::is_ok).collect::<Vec<_>>(),
+            [true, false, false, false, false, false, true]
+        );
+    }
+
+    #[test]
+    fn a_bad_batch_is_refused_as_a_whole() {
+        let good = r#"{"upstream":"e","group":"g","request":{}}"#;
+        let table = [
+            (format!(r#"{{"operations":[{good},{good},{good}]}}"#), Code::BatchTooLong),
+            (format!(r#"{{"operations":[{good}],"more":1}}"#), Code::Malformed),
+            (format!(r#"{{"operations":[{good}]"#), Code::Malformed),
+            (format!(r#"{{"operations":{good}}}"#), Code::Malformed),
+            (format!("[{good}]"), Code::Malformed),
+            ("{}".to_owned(), Code::Malformed),
+        ];
+        for (body, code) in table {
+            assert_eq!(many(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().code, code, "{body}");
+        }
+    }
+}

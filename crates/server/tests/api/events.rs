@@ -1,0 +1,89 @@
+//! Events: what comes, and going on where one was.
+
+use reqwest::{Method, Response};
+use serde_json::Value;
+
+use crate::support::{World, operation, within};
+
+/// One event of the stream.
+#[derive(Debug)]
+struct Event {
+    id: String,
+    name: String,
+    data: Value,
+}
+
+/// Reads events until `enough` says so.
+async fn events(mut response: Response, enough: impl Fn(&[Event]) -> bool) -> Vec<Event> {
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let (mut text, mut events) = (String::new(), Vec::new());
+    while !enough(&events) {
+        let piece = response.chunk().await.unwrap().expect("the stream ended");
+        text.push_str(std::str::from_utf8(&piece).unwrap());
+        while let Some(end) = text.find("\n\n") {
+            let block: String = text.drain(..end + 2).collect();
+            let field = |name: &str| {
+                let line = block.lines().find_map(|line| line.strip_prefix(name));
+                line.map(|value| value.trim().to_owned()).unwrap_or_default()
+            };
+            if !field("event:").is_empty() {
+                let data = serde_json::from_str(&field("data:")).unwrap();
+                events.push(Event { id: field("id:"), name: field("event:"), data });
+            }
+        }
+    }
+    events
+}
+
+fn is_done(event: &Event) -> bool {
+    event.data["state"] == "succeeded"
+}
+
+/// A listener that comes back with the last id it saw gets exactly what it missed, in order.
+#[tokio::test]
+async fn a_listener_goes_on_where_it_was() {
+    within(async {
+        let world = World::new().await;
+        let live = world.request(Method::GET, "/v1/events").send().await.unwrap();
+        let first = world.submit(operation("g")).await;
+        let seen = events(live, |events| events.iter().any(is_done)).await;
+        assert!(
+            seen.iter().all(|event| event.name == "operation" && event.data["id"] == first.as_str()),
+            "{seen:?}"
+        );
+        let last = &seen.last().unwrap().id;
+        let second = world.submit(operation("g")).await;
+        world.end(&second).await;
+        world.post("/v1/groups/g/pause", "").await;
+        let resumed = world.request(Method::GET, "/v1/events").header("last-event-id", last);
+        let missed =
+            events(resumed.send().await.unwrap(), |events| events.iter().any(|event| event.name == "group"))
+                .await;
+        let ids: Vec<u64> = missed.iter().map(|event| event.id.parse().unwrap()).collect();
+        let from: u64 = last.parse().unwrap();
+        let expected: Vec<u64> = (from + 1..=from + ids.len() as u64).collect();
+        assert_eq!(ids, expected, "{missed:?}");
+        assert!(
+            missed.iter().any(|event| is_done(event) && event.data["id"] == second.as_str()),
+            "{missed:?}"
+        );
+        assert_eq!(missed.last().unwrap().data["now"], "paused");
+    })
+    .await;
+}
+
+/// One that missed more than is kept is told to look again, and then hears what comes.
+#[tokio::test]
+async fn a_gap_is_told() {
+    within(async {
+        let world = World::new().await;
+        let stale =
+            world.request(Method::GET, "/v1/events").header("last-event-id", "1").send().await.unwrap();
+        world.submit(operation("g")).await;
+        let seen = events(stale, |events| events.iter().any(is_done)).await;
+        assert_eq!(seen[0].name, "reset", "{seen:?}");
+        assert!(seen[1..].iter().all(|event| event.name == "operation"), "{seen:?}");
+    })
+    .await;
+}

@@ -1,0 +1,18 @@
+//! The API over real loopback HTTP, against a server in this process with a store in memory and a simulated upstream.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "what goes wrong in a test ends it"
+)]
+
+mod auth;
+mod edge;
+mod events;
+mod look;
+mod orders;
+mod page;
+mod stop;
+mod submit;
+mod support;

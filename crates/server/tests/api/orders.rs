@@ -1,0 +1,61 @@
+//! Orders of a person: cancel, re-run, resolve.
+
+use serde_json::{Value, json};
+use tidegate_sim::HttpSimOptions;
+
+use crate::support::{World, operation, within};
+
+/// OPS-9: what waits can be called off, what was called off can be run again, and each only then.
+#[tokio::test]
+async fn ops_9_cancel_and_rerun() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", "").await;
+        let id = world.submit(operation("g")).await;
+        let canceled = world.post(&format!("/v1/operations/{id}/cancel"), "").await;
+        assert_eq!(
+            (canceled.status, canceled.text("state"), canceled.text("id")),
+            (200, "canceled".into(), id.clone())
+        );
+        let again = world.post(&format!("/v1/operations/{id}/cancel"), "").await;
+        assert_eq!((again.status, &again.json["error"]["code"]), (409, &json!("TG0013")), "{again:?}");
+        let rerun = world.post(&format!("/v1/operations/{id}/rerun"), "").await;
+        assert_eq!(rerun.status, 200, "{rerun:?}");
+        world.post("/v1/groups/g/resume", "").await;
+        assert_eq!(world.end(&id).await["state"], "succeeded");
+        let done = world.post(&format!("/v1/operations/{id}/rerun"), "").await;
+        assert_eq!(done.status, 409, "{done:?}");
+        let unknown = world.post("/v1/operations/op_00000000000000000000000001/cancel", "").await;
+        assert_eq!(unknown.status, 404);
+    })
+    .await;
+}
+
+/// OPS-23: a call that was cut is unknown and holds its group until a person says what happened.
+#[tokio::test]
+async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let id = world.submit(operation("g")).await;
+        let held = loop {
+            let held = world.get("/v1/groups?state=held").await;
+            if held.json["groups"][0].is_object() {
+                break held;
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(held.json["groups"][0]["held"]["unknown"], true);
+        assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "unknown");
+        let path = format!("/v1/operations/{id}/resolve");
+        world.post(&path, json!({ "as": "maybe" })).await.refused(400, "TG0001", Some("as"));
+        world.post(&path, json!({})).await.refused(400, "TG0001", Some("as"));
+        world.post(&path, "").await.refused(400, "TG0001", None);
+        let resolved = world.post(&path, json!({ "as": "succeeded" })).await;
+        assert_eq!((resolved.status, resolved.text("state")), (200, "succeeded".into()));
+        let again = world.post(&path, json!({ "as": "failed" })).await;
+        assert_eq!(again.status, 409, "{again:?}");
+        assert_eq!(world.get("/v1/groups?state=held").await.json["groups"], Value::Array(vec![]));
+        assert_eq!(world.sim.stats().writes, 1);
+    })
+    .await;
+}

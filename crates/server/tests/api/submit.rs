@@ -1,0 +1,186 @@
+//! Handing in: what is accepted, what is the same as before, what is refused and leaves no trace.
+
+use serde_json::{Value, json};
+use tidegate_sim::HttpSimOptions;
+
+use crate::support::{World, operation, with, within};
+
+const TIGHT: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.001\n";
+
+/// OPS-1, OPS-6: an operation is accepted with an id, carried, and its result is there to be waited for.
+#[tokio::test]
+async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
+    within(async {
+        let world = World::new().await;
+        let accepted = world.post("/v1/operations", operation("shop:acme")).await;
+        assert_eq!(accepted.status, 202);
+        assert_eq!(accepted.json["group"], "shop:acme");
+        assert_eq!(accepted.json["deduplicated"], false);
+        assert!(["queued", "running"].contains(&accepted.json["state"].as_str().unwrap()), "{accepted:?}");
+        let ended = world.end(&accepted.text("id")).await;
+        assert_eq!(ended["state"], "succeeded");
+        assert_eq!(ended["result"]["status"], 200);
+        assert_eq!(ended["result"]["body"]["body"], json!({ "n": 1 }));
+        assert_eq!(ended["fault"], Value::Null);
+        for field in ["created_at", "finished_at"] {
+            let time = ended[field].as_str().unwrap();
+            assert!(time.len() == 24 && time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+        }
+        assert_eq!(world.sim.stats().writes, 1);
+    })
+    .await;
+}
+
+/// OPS-7: one key is one operation; the same key with another request is a conflict that names the first one.
+#[tokio::test]
+async fn ops_7_a_key_is_one_operation() {
+    within(async {
+        let world = World::new().await;
+        let first = world.post("/v1/operations", with("dedupe_key", "k")).await;
+        let again = world.post("/v1/operations", with("dedupe_key", "k")).await;
+        assert_eq!((first.status, again.status), (202, 200));
+        assert_eq!(again.json["deduplicated"], true);
+        assert_eq!(again.text("id"), first.text("id"));
+        let mut other = with("dedupe_key", "k");
+        other["request"]["body"] = json!({ "n": 2 });
+        let conflict = world.post("/v1/operations", other).await;
+        conflict.refused(409, "TG0009", conflict.json["error"]["detail"]["field"].as_str());
+        assert_eq!(conflict.json["error"]["detail"]["operation"], first.json["id"]);
+        world.end(&first.text("id")).await;
+        assert_eq!(world.sim.stats().writes, 1);
+    })
+    .await;
+}
+
+/// OPS-1: what cannot be taken is refused with a code, a sentence and the field, and nothing is accepted.
+#[tokio::test]
+async fn ops_1_bad_input_is_refused_by_field_and_leaves_nothing() {
+    within(async {
+        let world = World::with(TIGHT, HttpSimOptions::default()).await;
+        let long = "x".repeat(513);
+        let mut method = operation("g");
+        method["request"]["method"] = "TRACE".into();
+        let mut path = operation("g");
+        path["request"]["path"] = "http://elsewhere/".into();
+        let mut credential = operation("g");
+        credential["request"]["headers"]["authorization"] = "Bearer hunter2".into();
+        let table: Vec<(Value, u16, &str, &str)> = vec![
+            (with("upstream", "nobody"), 422, "TG0003", "upstream"),
+            (with("kind", "smoke"), 422, "TG0004", "kind"),
+            (with("group", ""), 400, "TG0002", "group"),
+            (with("group", "g".repeat(256)), 400, "TG0002", "group"),
+            (with("group", "a\nb"), 400, "TG0002", "group"),
+            (with("dedupe_key", long), 400, "TG0002", "dedupe_key"),
+            (with("dedupe_key", ""), 400, "TG0002", "dedupe_key"),
+            (with("max_attempts", -1), 400, "TG0002", "max_attempts"),
+            (with("max_attempts", 0), 400, "TG0002", "max_attempts"),
+            (with("max_attempts", 1e30), 400, "TG0002", "max_attempts"),
+            (with("max_attempts", "8"), 400, "TG0001", "max_attempts"),
+            (with("deadline_ms", -5), 400, "TG0002", "deadline_ms"),
+            (with("delay_ms", 1_u64 << 60), 400, "TG0002", "delay_ms"),
+            (with("priority", 9), 400, "TG0002", "priority"),
+            (with("on_unknown", "reconcile"), 400, "TG0002", "on_unknown"),
+            (with("on_unknown", 3), 400, "TG0001", "on_unknown"),
+            (with("cost", json!({ "points": -1 })), 400, "TG0002", "cost.points"),
+            (with("cost", json!({ "points": 1.5 })), 400, "TG0002", "cost.points"),
+            (with("cost", json!({ "nothing": 1 })), 422, "TG0007", "cost"),
+            (with("cost", json!({ "points": 11 })), 422, "TG0006", "cost"),
+            (with("frobnicate", 1), 400, "TG0001", "frobnicate"),
+            (with("request", json!([])), 400, "TG0001", "request"),
+            (method, 400, "TG0002", "request"),
+            (path, 400, "TG0002", "request.path"),
+            (credential, 400, "TG0002", "request.headers"),
+        ];
+        for (body, status, code, field) in table {
+            let answer = world.post("/v1/operations", &body).await;
+            answer.refused(status, code, Some(field));
+            assert!(!answer.json.to_string().contains("hunter2"), "{answer:?}");
+        }
+        for body in ["", "{", "nonsense", "[]", "{\"max_attempts\":NaN}", "\u{0}", "{\"a\":1}{}"] {
+            assert_eq!(world.post("/v1/operations", body).await.status, 400, "{body:?}");
+        }
+        assert_eq!(world.count().await, 0);
+        assert_eq!(world.sim.stats().calls, 0);
+    })
+    .await;
+}
+
+/// OPS-12: a deadline that the known limits cannot meet is refused at once, with the earliest time that could be met.
+#[tokio::test]
+async fn ops_12_a_deadline_that_cannot_be_met_is_refused() {
+    within(async {
+        let world = World::with(TIGHT, HttpSimOptions::default()).await;
+        let first = world.submit(with("cost", json!({ "points": 10 }))).await;
+        world.end(&first).await;
+        let mut late = with("deadline_ms", 1_000);
+        late["cost"] = json!({ "points": 10 });
+        let answer = world.post("/v1/operations", late).await;
+        assert_eq!((answer.status, &answer.json["error"]["code"]), (422, &json!("TG0008")), "{answer:?}");
+        assert!(answer.json["error"]["detail"]["earliest"].is_string(), "{answer:?}");
+        assert_eq!(world.count().await, 1);
+    })
+    .await;
+}
+
+/// OPS-1: a body over the bound is refused before it is read as JSON.
+#[tokio::test]
+async fn ops_1_a_body_over_the_bound_is_refused() {
+    within(async {
+        let world = World::new().await;
+        let huge = world.post("/v1/operations", "x".repeat(3 * 1024 * 1024)).await;
+        huge.refused(413, "TG0005", Some("body"));
+        let mut large = operation("g");
+        large["request"]["body"] = "x".repeat(1024 * 1024).into();
+        world.post("/v1/operations", large).await.refused(413, "TG0005", Some("request"));
+        assert_eq!(world.count().await, 0);
+    })
+    .await;
+}
+
+/// OPS-1: of a batch exactly the good ones are accepted, each answered in its place.
+#[tokio::test]
+async fn ops_1_of_a_batch_exactly_the_good_are_accepted() {
+    within(async {
+        let world = World::new().await;
+        let batch = json!({ "operations": [
+            operation("a"), with("upstream", "nobody"), 7, with("frobnicate", 1), with("dedupe_key", "k"),
+            with("dedupe_key", "k"), operation("b"),
+        ] });
+        let answer = world.post("/v1/operations/batch", batch).await;
+        assert_eq!(answer.status, 202);
+        let members = answer.json["operations"].as_array().unwrap();
+        let codes: Vec<_> = members.iter().map(|member| member["error"]["code"].as_str()).collect();
+        assert_eq!(codes, [None, Some("TG0003"), Some("TG0001"), Some("TG0001"), None, None, None]);
+        assert_eq!(members[1]["error"]["detail"]["field"], "upstream");
+        assert_eq!(members[4]["id"], members[5]["id"]);
+        assert_eq!(members[5]["deduplicated"], true);
+        let (first, last) = (members[0]["id"].as_str().unwrap(), members[6]["id"].as_str().unwrap());
+        assert!(first < last, "ids sort by acceptance");
+        assert_eq!(world.count().await, 3);
+    })
+    .await;
+}
+
+/// OPS-1: a batch that is wrong as a whole leaves nothing behind.
+#[tokio::test]
+async fn ops_1_a_bad_batch_leaves_nothing() {
+    within(async {
+        let world = World::new().await;
+        let one = operation("g");
+        let long = json!({ "operations": vec![&one; 1_001] });
+        world.post("/v1/operations/batch", long).await.refused(413, "TG0019", Some("operations"));
+        let extra = json!({ "operations": [one], "atomic": true });
+        world.post("/v1/operations/batch", extra).await.refused(400, "TG0001", Some("atomic"));
+        world.post("/v1/operations/batch", "{}").await.refused(400, "TG0001", Some("operations"));
+        let cut = format!("{{\"operations\":[{one},");
+        world.post("/v1/operations/batch", cut).await.refused(400, "TG0001", None);
+        world.post("/v1/operations/batch", format!("[{one}]")).await.refused(400, "TG0001", None);
+        assert_eq!(world.count().await, 0);
+        let full = json!({ "operations": vec![&one; 1_000] });
+        assert_eq!(
+            world.post("/v1/operations/batch", full).await.json["operations"].as_array().unwrap().len(),
+            1_000
+        );
+    })
+    .await;
+}

@@ -1,0 +1,286 @@
+//! The front: a plain file that appends go to first. One thread writes what is waiting, makes it durable, and answers;
+//! another fills SQLite behind it, many appends in one transaction that need not be durable by itself. After a crash
+//! the front is read first and filled in. SQLite alone would make every answer wait for its pages.
+
+mod files;
+pub(super) mod frame;
+
+use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use files::Files;
+use tidegate_store::log::{Batch, Lsn, Ownership};
+use tidegate_store::{Error, Kind, Result, codec};
+use tokio::sync::{mpsc, oneshot};
+
+use super::faults::Faults;
+use super::ledger::Counts;
+use super::tail::{Pending, Tail};
+use super::trouble;
+use super::writer::Filling;
+use crate::checks;
+
+/// Appends that may wait before callers do.
+const WAITING_MAX: usize = 1_024;
+/// Bytes written in one go.
+const GO_LEN_MAX: usize = 8 * 1024 * 1024;
+/// Rows filled in with one transaction.
+const FILLED_ROWS: usize = 4_000;
+/// Before filling in is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An append that waits.
+struct Append {
+    owner: Ownership,
+    frame: Vec<u8>,
+    pending: Pending,
+    tell: oneshot::Sender<Result<Lsn>>,
+}
+
+/// The way to the front.
+pub(super) struct Front {
+    queue: Option<mpsc::Sender<Append>>,
+    threads: Vec<JoinHandle<()>>,
+    pub(super) tail: Arc<Tail>,
+}
+
+/// What the front works with.
+pub(super) struct Setup {
+    pub(super) dir: std::path::PathBuf,
+    pub(super) partition: tidegate_core::id::Partition,
+    pub(super) last: Lsn,
+    pub(super) last_seq: tidegate_core::Seq,
+    pub(super) faults: Arc<Faults>,
+    pub(super) counts: Arc<Counts>,
+    pub(super) filling: Filling,
+    pub(super) readers: Arc<super::reader::Readers>,
+}
+
+impl Front {
+    /// Opens the front and fills in what a crash left in it, before anything else happens.
+    pub(super) fn open(setup: Setup) -> Result<Self> {
+        let (files, left) = Files::open(&setup.dir, setup.partition, setup.last)?;
+        let mut setup = setup;
+        for pending in &left {
+            setup.last = pending.lsn;
+            setup.last_seq =
+                pending.batch.operations.last().map_or(setup.last_seq, |one| one.seq.max(setup.last_seq));
+        }
+        fill_in(&setup.filling, &left)?;
+        let tail = Arc::new(Tail::new(setup.last));
+        let (queue, waiting) = mpsc::channel(WAITING_MAX);
+        let (wake, woken) = std::sync::mpsc::sync_channel(1);
+        let broken = |cause| super::lock::unusable(&setup.dir, cause);
+        let filler = Filler { tail: Arc::clone(&tail), filling: setup.filling.clone() };
+        let filling = spawn("store-filler", move || filler.work(&woken)).map_err(broken)?;
+        let path = setup.dir.clone();
+        let hand = Hand { files, tail: Arc::clone(&tail), setup, stopped: None, wake };
+        let writing = spawn("store-front", move || hand.work(waiting))
+            .map_err(|cause| super::lock::unusable(&path, cause))?;
+        Ok(Self { queue: Some(queue), threads: vec![writing, filling], tail })
+    }
+
+    /// Makes an append durable.
+    pub(super) async fn append(&self, owner: Ownership, batch: Batch) -> Result<Lsn> {
+        let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
+        let facts = codec::encode(&batch.facts);
+        let frame = frame::encode(&facts, &batch);
+        let batch = Batch { facts: Vec::new(), ..batch };
+        let pending = Pending { lsn: Lsn(0), facts, batch };
+        let (tell, told) = oneshot::channel();
+        let queue = self.queue.as_ref().ok_or_else(gone)?;
+        let append = Append { owner, frame, pending, tell };
+        queue.send(append).await.map_err(|_| gone())?;
+        told.await.unwrap_or_else(|_| Err(gone()))
+    }
+}
+
+impl Drop for Front {
+    /// The writer ends first, and with it the filler, after it has filled in what it can.
+    fn drop(&mut self) {
+        drop(self.queue.take());
+        for thread in self.threads.drain(..) {
+            // One that panicked has already failed everybody who waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Fills in what a crash left, on a thread that may wait.
+fn fill_in(filling: &Filling, left: &[Arc<Pending>]) -> Result<()> {
+    let fill = || left.chunks(64).try_for_each(|some| filling.fill(some.to_vec()));
+    std::thread::scope(|scope| scope.spawn(fill).join()).unwrap_or_else(|_| {
+        Err(Error::new(Kind::Unavailable, "what was appended last could not be filled in"))
+    })
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name(name.into()).spawn(work)
+}
+
+/// The thread that writes.
+struct Hand {
+    files: Files,
+    tail: Arc<Tail>,
+    setup: Setup,
+    /// Why nothing more is written.
+    stopped: Option<String>,
+    wake: std::sync::mpsc::SyncSender<()>,
+}
+
+impl Hand {
+    fn work(mut self, mut waiting: mpsc::Receiver<Append>) {
+        let mut bytes = Vec::new();
+        while let Some(first) = waiting.blocking_recv() {
+            let (mut some, mut last, mut last_seq) = (Vec::new(), self.setup.last, self.setup.last_seq);
+            let mut next = Some(first);
+            while let Some(append) = next {
+                self.admit(append, &mut bytes, &mut some, &mut last, &mut last_seq);
+                next = if bytes.len() < GO_LEN_MAX { waiting.try_recv().ok() } else { None };
+            }
+            self.write(&bytes, some, last, last_seq);
+            bytes.clear();
+        }
+    }
+
+    /// Numbers an append that may be written, and refuses one that may not.
+    fn admit(
+        &self,
+        mut append: Append,
+        bytes: &mut Vec<u8>,
+        some: &mut Vec<Append>,
+        last: &mut Lsn,
+        last_seq: &mut tidegate_core::Seq,
+    ) {
+        if let Err(refused) = self.check(&append, *last_seq) {
+            // Whoever asked may be gone.
+            let _ = append.tell.send(Err(refused));
+            return;
+        }
+        *last = Lsn(last.0 + 1);
+        append.pending.lsn = *last;
+        *last_seq = append.pending.batch.operations.last().map_or(*last_seq, |one| one.seq.max(*last_seq));
+        frame::seal(&mut append.frame, *last);
+        bytes.extend_from_slice(&append.frame);
+        some.push(append);
+    }
+
+    fn check(&self, append: &Append, last_seq: tidegate_core::Seq) -> Result<()> {
+        if let Some(why) = &self.stopped {
+            return Err(trouble::unsure(&self.setup.dir, why));
+        }
+        self.setup.counts.check(append.owner)?;
+        self.tail.check()?;
+        self.check_seqs(append, last_seq)?;
+        if self.setup.faults.is_full(self.setup.counts.pages()) {
+            return Err(trouble::no_room(&self.setup.dir, "the disk is full"));
+        }
+        Ok(())
+    }
+
+    /// New operations have new seqs. They nearly always grow; when they do not, it is looked up.
+    fn check_seqs(&self, append: &Append, last_seq: tidegate_core::Seq) -> Result<()> {
+        let operations = append.pending.batch.operations.iter().map(|one| one.seq);
+        for seq in operations.take_while(|seq| *seq <= last_seq) {
+            let waits = self.tail.newest(&[seq]).into_iter().flatten().any(|newest| newest.is_whole());
+            let known = "SELECT EXISTS (SELECT 1 FROM operations WHERE seq = ?1)";
+            let look = |sql: &rusqlite::Connection| {
+                sql.prepare_cached(known)?.query_row([seq.0.cast_signed()], |row| row.get(0))
+            };
+            if waits || self.setup.readers.read(look)? {
+                return Err(checks::seq_taken(seq));
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8], some: Vec<Append>, last: Lsn, last_seq: tidegate_core::Seq) {
+        if some.is_empty() {
+            return;
+        }
+        let written = match self.files.add(bytes, last) {
+            Ok(()) if self.setup.faults.takes_unsure_commit() => Err(("a sync failed".to_owned(), false)),
+            Ok(()) => Ok(()),
+            Err((cause, undone)) => Err((cause.to_string(), undone)),
+        };
+        if let Err((cause, undone)) = written {
+            if !undone {
+                self.stopped = Some(cause.clone());
+                self.setup.filling.stop();
+                self.tail
+                    .set_trouble(Some((Kind::Unsure, trouble::unsure(&self.setup.dir, &cause).to_string())));
+            }
+            for append in some {
+                let why = if undone {
+                    trouble::no_room(&self.setup.dir, &cause)
+                } else {
+                    trouble::unsure(&self.setup.dir, &cause)
+                };
+                let _ = append.tell.send(Err(why));
+            }
+            return;
+        }
+        (self.setup.last, self.setup.last_seq) = (last, last_seq);
+        for append in some {
+            let lsn = append.pending.lsn;
+            self.tail.keep(Arc::new(append.pending), append.frame.len());
+            let _ = append.tell.send(Ok(lsn));
+        }
+        // A filler that has been woken already needs no second call.
+        let _ = self.wake.try_send(());
+        self.remove_what_is_safe();
+        while self.tail.is_full() && self.tail.check().is_ok() {
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    }
+
+    /// Files that SQLite has all of go, once SQLite's own are on the disk.
+    fn remove_what_is_safe(&mut self) {
+        let Some(full) = self.files.full() else { return };
+        if self.setup.filling.filled_upto() >= full && self.setup.filling.sync().is_ok() {
+            // One that could not be removed is removed with the next, or read again and found known.
+            let _ = self.files.remove(full);
+        }
+    }
+}
+
+/// The thread that fills SQLite behind the front.
+struct Filler {
+    tail: Arc<Tail>,
+    filling: Filling,
+}
+
+impl Filler {
+    /// Until the writer ends; then once more, so that little is left to fill in at the next start.
+    fn work(self, woken: &std::sync::mpsc::Receiver<()>) {
+        loop {
+            let ended = woken.recv().is_err();
+            if !self.catch_up(ended, woken) || ended {
+                return;
+            }
+        }
+    }
+
+    /// Fills in what waits; answers whether there is any point in going on.
+    fn catch_up(&self, ended: bool, woken: &std::sync::mpsc::Receiver<()>) -> bool {
+        loop {
+            let next = self.tail.next(FILLED_ROWS);
+            let Some(upto) = next.last().map(|pending| pending.lsn) else { return true };
+            match self.filling.fill(next) {
+                Ok(()) => self.tail.filled(upto),
+                Err(error) => {
+                    self.tail.set_trouble(Some((error.kind(), error.to_string())));
+                    if ended || error.kind() != Kind::Unavailable {
+                        return false;
+                    }
+                    // Woken or not: look again after a moment, unless the writer has ended.
+                    if woken.recv_timeout(PAUSE) == Err(RecvTimeoutError::Disconnected) {
+                        return false;
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! An append as bytes in a plain file: length, checksum, number, then the batch. Anything that does not check is the
+//! torn end of a file, and was never answered.
+
+use std::sync::Arc;
+
+use bytes::{Buf, BufMut, Bytes};
+use tidegate_core::{EndState, Fault, FaultClass, Seq, Time};
+use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
+
+use super::super::tail::Pending;
+
+/// Length, checksum and number.
+const HEAD_LEN: usize = 4 + 4 + 8;
+/// No append is longer; a damaged length cannot ask for more.
+const BODY_LEN_MAX: usize = 1 << 30;
+
+/// A batch, ready to be written: only its number and checksum are missing.
+pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
+    let payloads: usize = batch.operations.iter().map(|one| one.payload.len() + 128).sum();
+    let mut out = Vec::with_capacity(HEAD_LEN + facts.len() + payloads + batch.results.len() * 96 + 64);
+    out.put_bytes(0, HEAD_LEN);
+    put_bytes(&mut out, facts);
+    put_len(&mut out, batch.operations.len());
+    for one in &batch.operations {
+        out.put_u64_le(one.seq.0);
+        out.put_u64_le(one.at.as_micros());
+        put_bytes(&mut out, one.group.as_bytes());
+        put_bytes(&mut out, one.kind.as_bytes());
+        put_option(&mut out, one.key.as_deref().map(str::as_bytes));
+        put_bytes(&mut out, &one.envelope);
+        put_bytes(&mut out, &one.payload);
+    }
+    put_len(&mut out, batch.results.len());
+    for one in &batch.results {
+        out.put_u64_le(one.seq.0);
+        out.put_u64_le(one.at.as_micros());
+        out.put_u8(one.state as u8);
+        out.put_u16_le(one.attempt);
+        put_option(&mut out, one.fault.as_ref().map(|fault| fault.class.as_str().as_bytes()));
+        put_option(&mut out, one.fault.as_ref().map(|fault| fault.message.as_bytes()));
+        put_bytes(&mut out, &one.body);
+    }
+    put_len(&mut out, batch.reopened.len());
+    for seq in &batch.reopened {
+        out.put_u64_le(seq.0);
+    }
+    out
+}
+
+/// Gives an encoded batch its number.
+pub(in crate::embedded) fn seal(frame: &mut [u8], lsn: Lsn) {
+    let len = u32::try_from(frame.len() - HEAD_LEN).unwrap_or(u32::MAX);
+    frame[..4].copy_from_slice(&len.to_le_bytes());
+    frame[8..HEAD_LEN].copy_from_slice(&lsn.0.to_le_bytes());
+    let sum = crc32fast::hash(&frame[8..]);
+    frame[4..8].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// The first append in `bytes` and its length; `None` when what is there is not whole.
+pub(super) fn decode(bytes: &Bytes) -> Option<(Pending, usize)> {
+    let mut head = bytes.get(..HEAD_LEN)?;
+    let len = head.get_u32_le() as usize;
+    let sum = head.get_u32_le();
+    let lsn = Lsn(head.get_u64_le());
+    if len > BODY_LEN_MAX || crc32fast::hash(bytes.get(8..HEAD_LEN + len)?) != sum {
+        return None;
+    }
+    let mut body = bytes.slice(HEAD_LEN..HEAD_LEN + len);
+    let facts = take_bytes(&mut body)?;
+    let batch = take_batch(&mut body)?;
+    Some((Pending { lsn, facts, batch }, HEAD_LEN + len))
+}
+
+fn take_batch(body: &mut Bytes) -> Option<Batch> {
+    let operations = (0..body.try_get_u32_le().ok()?).map(|_| take_operation(body)).collect::<Option<_>>()?;
+    let results = (0..body.try_get_u32_le().ok()?).map(|_| take_result(body)).collect::<Option<_>>()?;
+    let reopened = (0..body.try_get_u32_le().ok()?)
+        .map(|_| body.try_get_u64_le().ok().map(Seq))
+        .collect::<Option<_>>()?;
+    Some(Batch { facts: Vec::new(), operations, results, reopened })
+}
+
+fn take_operation(body: &mut Bytes) -> Option<StoredOperation> {
+    Some(StoredOperation {
+        seq: Seq(body.try_get_u64_le().ok()?),
+        at: Time::from_micros(body.try_get_u64_le().ok()?),
+        group: take_text(body)?,
+        kind: take_text(body)?,
+        key: take_option(body, take_text)?,
+        envelope: take_bytes(body)?,
+        payload: take_bytes(body)?,
+    })
+}
+
+fn take_result(body: &mut Bytes) -> Option<StoredResult> {
+    let seq = Seq(body.try_get_u64_le().ok()?);
+    let at = Time::from_micros(body.try_get_u64_le().ok()?);
+    let state = match body.try_get_u8().ok()? {
+        0 => EndState::Succeeded,
+        1 => EndState::Failed,
+        2 => EndState::Canceled,
+        _ => return None,
+    };
+    let attempt = body.try_get_u16_le().ok()?;
+    let class = take_option(body, take_text)?;
+    let message = take_option(body, take_text)?;
+    let fault = match (class, message) {
+        (Some(class), Some(message)) => {
+            Some(Fault { class: FaultClass::parse(&class)?, message: message.to_string() })
+        }
+        _ => None,
+    };
+    Some(StoredResult { seq, at, state, attempt, fault, body: take_bytes(body)? })
+}
+
+fn put_len(out: &mut Vec<u8>, len: usize) {
+    out.put_u32_le(u32::try_from(len).unwrap_or(u32::MAX));
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_len(out, bytes.len());
+    out.put_slice(bytes);
+}
+
+fn put_option(out: &mut Vec<u8>, bytes: Option<&[u8]>) {
+    out.put_u8(u8::from(bytes.is_some()));
+    if let Some(bytes) = bytes {
+        put_bytes(out, bytes);
+    }
+}
+
+fn take_bytes(body: &mut Bytes) -> Option<Bytes> {
+    let len = body.try_get_u32_le().ok()? as usize;
+    (len <= body.len()).then(|| body.split_to(len))
+}
+
+fn take_text(body: &mut Bytes) -> Option<Arc<str>> {
+    Some(std::str::from_utf8(&take_bytes(body)?).ok()?.into())
+}
+
+fn take_option<T>(body: &mut Bytes, take: impl Fn(&mut Bytes) -> Option<T>) -> Option<Option<T>> {
+    match body.try_get_u8().ok()? {
+        0 => Some(None),
+        _ => take(body).map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batch() -> Batch {
+        let fault = Fault::new(FaultClass::Transient, "502");
+        Batch {
+            facts: Vec::new(),
+            operations: vec![StoredOperation {
+                seq: Seq(7),
+                at: Time::from_millis(9),
+                group: "g".into(),
+                kind: "http".into(),
+                key: Some("k".into()),
+                envelope: Bytes::new(),
+                payload: Bytes::from_static(b"payload"),
+            }],
+            results: vec![StoredResult {
+                seq: Seq(3),
+                at: Time::from_millis(11),
+                state: EndState::Failed,
+                attempt: 2,
+                fault: Some(fault),
+                body: Bytes::from_static(b"{}"),
+            }],
+            reopened: vec![Seq(1)],
+        }
+    }
+
+    #[test]
+    fn an_append_reads_back_and_every_torn_or_changed_one_is_refused() {
+        let mut frame = encode(b"facts", &batch());
+        seal(&mut frame, Lsn(42));
+        let whole = Bytes::from(frame.clone());
+        let facts = Bytes::from_static(b"facts");
+        let pending = Pending { lsn: Lsn(42), facts, batch: batch() };
+        assert_eq!(decode(&whole), Some((pending, whole.len())));
+        for cut in 0..frame.len() {
+            assert_eq!(decode(&whole.slice(..cut)), None, "cut at {cut}");
+        }
+        for at in 0..frame.len() {
+            let mut changed = frame.clone();
+            changed[at] ^= 0x40;
+            assert_eq!(decode(&Bytes::from(changed)), None, "changed at {at}");
+        }
+        assert_eq!(decode(&Bytes::from(vec![0; 64])), None, "zeroes are not an append");
+    }
+}

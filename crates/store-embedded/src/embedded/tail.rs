@@ -1,0 +1,171 @@
+//! Appends that are durable in the front and not yet in SQLite: kept in memory so that whoever reads sees everything
+//! that was answered.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use tidegate_core::Seq;
+use tidegate_store::log::{Batch, Lsn, Stored, StoredOperation, StoredResult};
+use tidegate_store::{Error, Kind, Result};
+use tokio::sync::watch;
+
+/// An append, with its facts as they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) lsn: Lsn,
+    /// Its facts as bytes; the batch's own list is empty.
+    pub(super) facts: Bytes,
+    pub(super) batch: Batch,
+}
+
+/// Bytes that may wait before appends are held up.
+const BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// What waits to be filled in.
+#[derive(Debug)]
+pub(super) struct Tail {
+    waiting: Mutex<Waiting>,
+    filled: watch::Sender<Lsn>,
+    trouble: watch::Sender<Option<(Kind, String)>>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    pending: VecDeque<(Arc<Pending>, usize)>,
+    newest: HashMap<Seq, Newest>,
+    bytes: usize,
+    last: Lsn,
+}
+
+/// The newest that is known of an operation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Newest {
+    lsn: Lsn,
+    operation: Option<StoredOperation>,
+    /// `Some(None)` when its result no longer stands.
+    result: Option<Option<StoredResult>>,
+}
+
+impl Newest {
+    /// Whether all of the operation is here.
+    pub(super) const fn is_whole(&self) -> bool {
+        self.operation.is_some()
+    }
+
+    /// The whole operation, if that is here.
+    pub(super) fn whole(&self) -> Option<Stored> {
+        let operation = self.operation.clone()?;
+        Some(Stored { operation, result: self.result.clone().flatten() })
+    }
+
+    /// What SQLite has, with what is newer here.
+    pub(super) fn over(self, stored: Stored) -> Stored {
+        Stored { result: self.result.unwrap_or(stored.result), ..stored }
+    }
+}
+
+impl Tail {
+    pub(super) fn new(last: Lsn) -> Self {
+        let waiting = Waiting { last, ..Waiting::default() };
+        Self { waiting: Mutex::new(waiting), filled: watch::channel(last).0, trouble: watch::channel(None).0 }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps an append that is about to be answered.
+    pub(super) fn keep(&self, pending: Arc<Pending>, bytes: usize) {
+        let mut waiting = self.lock();
+        let (lsn, batch) = (pending.lsn, &pending.batch);
+        for operation in &batch.operations {
+            let newest = Newest { lsn, operation: Some(operation.clone()), result: None };
+            waiting.newest.insert(operation.seq, newest);
+        }
+        let reopened = batch.reopened.iter().map(|seq| (*seq, None));
+        let results = batch.results.iter().map(|result| (result.seq, Some(result.clone())));
+        for (seq, result) in reopened.chain(results) {
+            let newest = waiting.newest.entry(seq).or_default();
+            (newest.lsn, newest.result) = (lsn, Some(result));
+        }
+        waiting.pending.push_back((pending, bytes));
+        waiting.bytes += bytes;
+        waiting.last = lsn;
+    }
+
+    /// Appends to fill in next, of about so many rows.
+    pub(super) fn next(&self, rows_max: usize) -> Vec<Arc<Pending>> {
+        let waiting = self.lock();
+        let (mut rows, mut next) = (0, Vec::new());
+        for (pending, _) in &waiting.pending {
+            if rows > rows_max {
+                break;
+            }
+            rows += 1 + pending.batch.operations.len() + pending.batch.results.len();
+            next.push(Arc::clone(pending));
+        }
+        next
+    }
+
+    /// Everything up to this append is in SQLite.
+    pub(super) fn filled(&self, upto: Lsn) {
+        let mut waiting = self.lock();
+        while waiting.pending.front().is_some_and(|(pending, _)| pending.lsn <= upto)
+            && let Some((pending, bytes)) = waiting.pending.pop_front()
+        {
+            waiting.bytes -= bytes;
+            let batch = &pending.batch;
+            let operations = batch.operations.iter().map(|operation| operation.seq);
+            let results = batch.results.iter().map(|result| result.seq);
+            for seq in operations.chain(results).chain(batch.reopened.iter().copied()) {
+                if waiting.newest.get(&seq).is_some_and(|newest| newest.lsn <= upto) {
+                    waiting.newest.remove(&seq);
+                }
+            }
+        }
+        drop(waiting);
+        self.trouble.send_replace(None);
+        self.filled.send_replace(upto);
+    }
+
+    /// Filling in does not go on, for this reason; `None` when it does.
+    pub(super) fn set_trouble(&self, trouble: Option<(Kind, String)>) {
+        self.trouble.send_replace(trouble);
+    }
+
+    /// Whether more may be appended now; the error says why not.
+    pub(super) fn check(&self) -> Result<()> {
+        if let Some((kind, message)) = self.trouble.borrow().clone() {
+            return Err(Error::new(kind, message));
+        }
+        Ok(())
+    }
+
+    /// Whether so much waits that appends must wait too.
+    pub(super) fn is_full(&self) -> bool {
+        self.lock().bytes > BYTES_MAX
+    }
+
+    /// The newest of each that is known here.
+    pub(super) fn newest(&self, seqs: &[Seq]) -> Vec<Option<Newest>> {
+        let waiting = self.lock();
+        seqs.iter().map(|seq| waiting.newest.get(seq).cloned()).collect()
+    }
+
+    /// Appends that may not be in SQLite yet.
+    pub(super) fn pending(&self) -> Vec<Arc<Pending>> {
+        self.lock().pending.iter().map(|(pending, _)| Arc::clone(pending)).collect()
+    }
+
+    /// Waits until everything that was answered before is in SQLite; fails when that does not go on.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let last = self.lock().last;
+        let (mut filled, mut trouble) = (self.filled.subscribe(), self.trouble.subscribe());
+        tokio::select! {
+            biased;
+            _ = filled.wait_for(|upto| *upto >= last) => Ok(()),
+            _ = trouble.wait_for(Option::is_some) => self.check(),
+        }
+    }
+}

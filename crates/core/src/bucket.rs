@@ -3,12 +3,14 @@
 
 pub mod drip;
 pub mod gate;
+pub mod paced;
 pub mod window;
 
 use std::time::Duration;
 
 use drip::Drip;
 use gate::Gate;
+use paced::Paced;
 use window::Window;
 
 use crate::fact::Shape;
@@ -29,10 +31,10 @@ pub enum Readiness {
 }
 
 /// What kind of budget it is, with its state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// Refills evenly.
-    Drip(Drip),
+    Drip(Paced),
     /// Comes back all at once.
     Window(Window),
     /// Only closed when told.
@@ -40,7 +42,7 @@ pub enum Budget {
 }
 
 /// A budget, and what is common to all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The budget.
     pub budget: Budget,
@@ -55,9 +57,9 @@ pub struct Bucket {
 }
 
 /// How long two clocks may differ by: what refills in this time is left alone.
-const MARGIN: Duration = Duration::from_millis(50);
+const MARGIN: Duration = Duration::from_millis(20);
 
-/// The usual margin of a drip: what refills in 50 ms, at most a quarter of what it holds.
+/// The usual margin of a drip: what refills in 20 ms, at most a quarter of what it holds.
 #[must_use]
 pub fn usual_margin(capacity: u64, refill_per_s: u64) -> u64 {
     let refilled = u128::from(refill_per_s) * MARGIN.as_micros() / 1_000_000;
@@ -70,7 +72,7 @@ impl Bucket {
     pub fn new(shape: Shape, now: Time) -> Option<Self> {
         let budget = match shape {
             Shape::Drip { capacity, refill_per_s, margin } => {
-                Budget::Drip(Drip::full(capacity, refill_per_s, margin, now))
+                Budget::Drip(Paced::new(Drip::full(capacity, refill_per_s, margin, now)))
             }
             Shape::Window { limit, period } => Budget::Window(Window::new(limit, period)),
             Shape::Gate => Budget::Gate(Gate::default()),
@@ -82,8 +84,8 @@ impl Bucket {
     /// The shape it has now.
     #[must_use]
     pub const fn shape(&self) -> Shape {
-        match self.budget {
-            Budget::Drip(d) => {
+        match &self.budget {
+            Budget::Drip(Paced { drip: d, .. }) => {
                 Shape::Drip { capacity: d.capacity, refill_per_s: d.refill_per_s, margin: d.margin }
             }
             Budget::Window(w) => Shape::Window { limit: w.limit, period: w.period },
@@ -94,8 +96,8 @@ impl Bucket {
     /// Takes on another shape from `now` on. What was spent of the old one stays spent where that can be said.
     pub fn reshape(&mut self, shape: Shape, now: Time) {
         match (&mut self.budget, shape) {
-            (Budget::Drip(drip), Shape::Drip { capacity, refill_per_s, margin }) => {
-                *drip = drip.reshaped(capacity, refill_per_s, margin, now);
+            (Budget::Drip(paced), Shape::Drip { capacity, refill_per_s, margin }) => {
+                paced.reshape(capacity, refill_per_s, margin, now);
             }
             (Budget::Window(window), Shape::Window { limit, period }) => {
                 window.observe(None, Some(limit), None, now);
@@ -113,7 +115,7 @@ impl Bucket {
     #[must_use]
     pub fn ready(&self, cost: u64, now: Time) -> Readiness {
         let budget = match &self.budget {
-            Budget::Drip(drip) => drip.ready(cost, now),
+            Budget::Drip(paced) => paced.ready(cost, now),
             Budget::Window(window) => window.ready(cost, now, self.in_flight),
             Budget::Gate(gate) => gate.ready(self.in_flight),
         };
@@ -122,25 +124,38 @@ impl Bucket {
 
     /// Takes `cost` and answers the mark of this grant.
     pub fn take(&mut self, cost: u64, now: Time) -> u64 {
+        self.granted = self.granted.wrapping_add(cost);
         match &mut self.budget {
-            Budget::Drip(drip) => drip.take(cost, now),
+            Budget::Drip(paced) => paced.take(cost, self.granted, now),
             Budget::Window(window) => window.take(cost, now),
             Budget::Gate(_) => {}
         }
         self.in_flight += 1;
-        self.granted = self.granted.wrapping_add(cost);
         self.granted
     }
 
-    /// A call is no longer under way.
-    pub const fn land(&mut self) {
+    /// The call of the grant `mark` is no longer under way: it was answered, or nobody waits for it any more.
+    pub fn land(&mut self, mark: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        if let Budget::Drip(paced) = &mut self.budget {
+            paced.land(mark, now);
+        }
     }
 
-    /// Puts back what was taken for a call that was not sent.
-    pub fn give_back(&mut self, cost: u64, now: Time) {
+    /// The call of the grant `mark` was not sent: what was taken for it is put back.
+    pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
+        self.in_flight = self.in_flight.saturating_sub(1);
         match &mut self.budget {
-            Budget::Drip(drip) => drip.give_back(cost, now),
+            Budget::Drip(paced) => paced.unsend(mark, cost, now),
+            Budget::Window(window) => window.give_back(cost, now),
+            Budget::Gate(_) => {}
+        }
+    }
+
+    /// Puts back what a call did not use.
+    fn give_back(&mut self, cost: u64, now: Time) {
+        match &mut self.budget {
+            Budget::Drip(paced) => paced.drip.give_back(cost, now),
             Budget::Window(window) => window.give_back(cost, now),
             Budget::Gate(_) => {}
         }
@@ -152,7 +167,7 @@ impl Bucket {
             self.give_back(reserved - actual, now);
         } else {
             match &mut self.budget {
-                Budget::Drip(drip) => drip.take_beyond(actual - reserved, now),
+                Budget::Drip(paced) => paced.drip.take_beyond(actual - reserved, now),
                 Budget::Window(window) => window.take(actual - reserved, now),
                 Budget::Gate(_) => {}
             }
@@ -165,14 +180,14 @@ impl Bucket {
         let since = self.granted.wrapping_sub(mark);
         let remaining = hint.remaining.map(|left| left.saturating_sub(since));
         match &mut self.budget {
-            Budget::Drip(drip) => {
-                let capacity = hint.capacity.unwrap_or(drip.capacity);
-                let refill_per_s = hint.refill_per_s.unwrap_or(drip.refill_per_s);
-                if (capacity, refill_per_s) != (drip.capacity, drip.refill_per_s) {
-                    *drip = drip.reshaped(capacity, refill_per_s, usual_margin(capacity, refill_per_s), now);
+            Budget::Drip(paced) => {
+                let capacity = hint.capacity.unwrap_or(paced.drip.capacity);
+                let refill_per_s = hint.refill_per_s.unwrap_or(paced.drip.refill_per_s);
+                if (capacity, refill_per_s) != (paced.drip.capacity, paced.drip.refill_per_s) {
+                    paced.reshape(capacity, refill_per_s, usual_margin(capacity, refill_per_s), now);
                 }
                 if let Some(left) = remaining {
-                    drip.lower_to(left, now);
+                    paced.lower_to(left, now);
                 }
             }
             Budget::Window(window) => window.observe(remaining, hint.capacity, hint.reset_at, now),
@@ -195,7 +210,7 @@ impl Bucket {
         self.frozen_until = self.frozen_until.max(until);
         let until = self.frozen_until;
         match &mut self.budget {
-            Budget::Drip(drip) => drip.freeze(until, cost.saturating_add(drip.margin), now),
+            Budget::Drip(paced) => paced.freeze(until, cost.saturating_add(paced.drip.margin), now),
             Budget::Window(_) => {}
             Budget::Gate(gate) => gate.close(),
         }
@@ -205,8 +220,8 @@ impl Bucket {
     pub fn thaw(&mut self, now: Time) {
         self.frozen_until = Time::ZERO;
         self.throttles = 0;
-        if let Budget::Drip(drip) = &mut self.budget {
-            drip.thaw(now);
+        if let Budget::Drip(paced) = &mut self.budget {
+            paced.drip.thaw(now);
         }
     }
 }
@@ -271,8 +286,8 @@ mod tests {
 
     #[test]
     fn the_margin_is_a_quarter_at_most() {
-        assert_eq!(usual_margin(20 * MICRO, 100 * MICRO), 5 * MICRO);
-        assert_eq!(usual_margin(40 * MICRO, 2 * MICRO), MICRO / 10);
+        assert_eq!(usual_margin(20 * MICRO, 100 * MICRO), 2 * MICRO);
+        assert_eq!(usual_margin(40 * MICRO, 2 * MICRO), MICRO / 25);
         assert_eq!(usual_margin(MICRO, 1_000 * MICRO), MICRO / 4);
     }
 }

@@ -274,6 +274,8 @@ pub struct LimitImage {
     pub granted: u64,
     /// Answers in a row that said to wait.
     pub throttles: u32,
+    /// Calls that may not have reached the upstream: by when they have, what they cost, their grant.
+    pub transit: Vec<(Time, u64, u64)>,
 }
 
 /// A group as it stands.

@@ -44,7 +44,7 @@ fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>,
         }
         Cause::Bucket { name, shape, source, level, cost, ahead, .. } => {
             let left = left(*shape, *level, *cost);
-            let before = if *ahead > 0 { format!(", {ahead} groups go first") } else { String::new() };
+            let before = first(*ahead);
             let from = source_word(*source);
             (
                 "bucket",
@@ -53,7 +53,7 @@ fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>,
             )
         }
         Cause::Cap { name, at_once, held, ahead } => {
-            let before = if *ahead > 0 { format!(", {ahead} groups go first") } else { String::new() };
+            let before = first(*ahead);
             let sentence = format!(
                 "Waiting for a place at {name} — {held} of {at_once} are taken{before} — until one is given back."
             );
@@ -82,17 +82,23 @@ fn held_sentence(held: &Held, now: Time) -> String {
 
 fn left(shape: Shape, level: u64, cost: u64) -> String {
     match shape {
-        Shape::Drip { capacity, refill_per_s, .. } => format!(
-            "{} of {} left, {} needed, {} come back each second",
-            tokens(level),
-            tokens(capacity),
-            tokens(cost),
-            tokens(refill_per_s)
-        ),
+        Shape::Drip { capacity, refill_per_s, margin } => {
+            let kept = if margin > 0 { format!(", {} are kept back", tokens(margin)) } else { String::new() };
+            let [level, capacity, cost, refill] = [level, capacity, cost, refill_per_s].map(tokens);
+            format!("{level} of {capacity} left{kept}, {cost} needed, {refill} come back each second")
+        }
         Shape::Window { limit, .. } => {
             format!("{} of {} left, {} needed", tokens(level), tokens(limit), tokens(cost))
         }
         Shape::Gate | Shape::Cap { .. } => "a call that is under way must be answered first".into(),
+    }
+}
+
+fn first(ahead: usize) -> String {
+    match ahead {
+        0 => String::new(),
+        1 => ", one group goes first".into(),
+        more => format!(", {more} groups go first"),
     }
 }
 

@@ -130,6 +130,7 @@ fn limit_image(dice: &mut Dice) -> LimitImage {
         frozen_until: time(dice),
         granted: number(dice),
         throttles: number(dice) as u32,
+        transit: vec![(time(dice), number(dice), number(dice)); dice.below(3) as usize],
     }
 }
 

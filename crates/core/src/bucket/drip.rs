@@ -62,17 +62,24 @@ impl Drip {
             return Readiness::Never;
         }
         let needed = cost.saturating_add(self.margin).min(self.capacity);
+        let at = self.reaches(needed, now);
+        if at <= now { Readiness::Now } else { Readiness::At(at) }
+    }
+
+    /// The first moment from `now` on at which this much is there; never, when it cannot hold so much.
+    #[must_use]
+    pub fn reaches(&self, needed: u64, now: Time) -> Time {
         let fresh = self.refreshed(now);
-        if fresh.level >= needed && fresh.at <= now {
-            return Readiness::Now;
+        if fresh.level >= needed {
+            return fresh.at.max(now);
         }
-        if self.refill_per_s == 0 && fresh.level < needed {
-            return Readiness::At(Time::MAX);
+        if self.refill_per_s == 0 || needed > self.capacity {
+            return Time::MAX;
         }
-        let missing = u128::from(needed.saturating_sub(fresh.level)) * SECOND;
+        let missing = u128::from(needed - fresh.level) * SECOND;
         let parts = missing.saturating_sub(u128::from(fresh.carry));
-        let wait = if parts == 0 { 0 } else { parts.div_ceil(u128::from(self.refill_per_s)) };
-        Readiness::At(fresh.at.after(Duration::from_micros(u64::try_from(wait).unwrap_or(u64::MAX))))
+        let wait = parts.div_ceil(u128::from(self.refill_per_s));
+        fresh.at.after(Duration::from_micros(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
     /// How long until `cost` can be taken; zero when it can be taken now.

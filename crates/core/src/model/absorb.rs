@@ -261,11 +261,12 @@ impl Model {
                     cap.release(settled.fence);
                 }
                 Meter::Bucket(bucket) => {
-                    bucket.land();
                     match &settled.after {
-                        After::GivenBack => bucket.give_back(*cost, settled.at),
-                        After::Ended { .. } => bucket.succeed(),
-                        _ => {}
+                        After::GivenBack => bucket.unsend(*mark, *cost, settled.at),
+                        _ => bucket.land(*mark, settled.at),
+                    }
+                    if matches!(settled.after, After::Ended { .. }) {
+                        bucket.succeed();
                     }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
                         if let Some(spent) = hint.spent {

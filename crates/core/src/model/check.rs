@@ -120,8 +120,8 @@ impl Model {
                 return Err(format!("{} counts {counted} under way, there are {holders}", limit.name));
             }
             if let Meter::Bucket(bucket) = &limit.meter
-                && let Budget::Drip(drip) = bucket.budget
-                && drip.level > drip.capacity
+                && let Budget::Drip(paced) = &bucket.budget
+                && paced.drip.level > paced.drip.capacity
             {
                 return Err(format!("{} holds more than it can", limit.name));
             }

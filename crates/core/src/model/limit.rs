@@ -83,8 +83,8 @@ impl Limit {
                 Readiness::Now => {}
                 Readiness::AfterAnswer | Readiness::Never => break,
             }
-            bucket.take(cost, at);
-            bucket.land();
+            let mark = bucket.take(cost, at);
+            bucket.land(mark, at);
         }
         if at > now { Readiness::At(at) } else { Readiness::Now }
     }

@@ -7,6 +7,7 @@ use super::entry::{Entry, EntryIx};
 use super::group::{Group, Pause, Run};
 use super::limit::{Limit, Meter};
 use crate::bucket::Budget;
+use crate::bucket::paced::{Paced, Transit};
 use crate::fact::{Accepted, Fact, GroupImage, LimitImage, OperationImage, Shape};
 use crate::operation::{Charge, Dedupe};
 use crate::time::Time;
@@ -66,8 +67,11 @@ impl Model {
             bucket.granted = image.granted;
             bucket.throttles = image.throttles;
             match &mut bucket.budget {
-                Budget::Drip(drip) => {
+                Budget::Drip(paced) => {
+                    let drip = &mut paced.drip;
                     (drip.level, drip.at, drip.carry) = (image.level, image.at, image.carry);
+                    let transit = |&(by, cost, mark): &_| Transit { by, cost, mark };
+                    paced.transit = image.transit.iter().map(transit).collect();
                 }
                 Budget::Window(window) => {
                     (window.remaining, window.reset_at, window.known) =
@@ -148,13 +152,17 @@ fn limit_image(limit: &Limit) -> LimitImage {
         frozen_until: Time::ZERO,
         granted: 0,
         throttles: 0,
+        transit: Vec::new(),
     };
     if let Meter::Bucket(bucket) = &limit.meter {
         image.frozen_until = bucket.frozen_until;
         image.granted = bucket.granted;
         image.throttles = bucket.throttles;
-        match bucket.budget {
-            Budget::Drip(drip) => (image.level, image.at, image.carry) = (drip.level, drip.at, drip.carry),
+        match &bucket.budget {
+            Budget::Drip(Paced { drip, transit }) => {
+                (image.level, image.at, image.carry) = (drip.level, drip.at, drip.carry);
+                image.transit = transit.iter().map(|t| (t.by, t.cost, t.mark)).collect();
+            }
             Budget::Window(w) => {
                 (image.level, image.reset_at, image.known) = (w.remaining, w.reset_at, w.known);
             }

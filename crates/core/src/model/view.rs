@@ -228,8 +228,8 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
             (u64::from(cap.at_once.saturating_sub(cap.held())), cap.held(), Time::ZERO, Time::ZERO)
         }
         Meter::Bucket(bucket) => {
-            let (level, reset_at) = match bucket.budget {
-                Budget::Drip(drip) => (drip.refreshed(now).level, Time::ZERO),
+            let (level, reset_at) = match &bucket.budget {
+                Budget::Drip(paced) => (paced.available(now), Time::ZERO),
                 Budget::Window(window) => (window.refreshed(now).remaining, window.reset_at),
                 Budget::Gate(gate) => (u64::from(gate.at_once), Time::ZERO),
             };

@@ -48,7 +48,7 @@ impl Engine {
     pub async fn rerun(&self, id: OperationId) -> Result<View> {
         let view = self.get(id).await?;
         let stored = self.stored(id.seq()).await?;
-        if !stored.result.as_ref().is_some_and(|result| result.state != EndState::Succeeded)
+        if stored.result.as_ref().is_none_or(|result| result.state == EndState::Succeeded)
             || !view.state.is_ended()
         {
             return Err(not_now(&view, "rerun"));

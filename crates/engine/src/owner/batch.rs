@@ -10,12 +10,15 @@ use crate::carry::Report;
 use crate::error::{Error, Result};
 use crate::events::Change;
 
+/// Tells whoever asked whether the batch stands.
+pub(crate) type Tell = Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>;
+
 /// An answer that is given when the batch is durable.
 pub(crate) enum Reply {
     /// To submissions.
     Accept(AcceptReply, Vec<Result<Accepted>>),
     /// To anything else: told whether the batch stands.
-    Other(Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>),
+    Other(Tell),
 }
 
 #[derive(Default)]

@@ -129,7 +129,8 @@ record!(LimitImage {
     known,
     frozen_until,
     granted,
-    throttles
+    throttles,
+    transit
 });
 record!(GroupImage { group, turn, not_before, paused, held, running });
 record!(Held { seq, since, unknown, fault });

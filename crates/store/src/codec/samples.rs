@@ -88,6 +88,7 @@ fn images() -> [Fact; 5] {
             frozen_until: AT,
             granted: u64::MAX,
             throttles: 6,
+            transit: vec![(AT, 7, 8)],
         })),
         Fact::GroupImage(Box::new(GroupImage {
             group: "g".into(),

@@ -110,16 +110,26 @@ fn ops_27_waiting_groups_are_left_alone() {
             world.model.accept(world.now, charged(&format!("g{n}"), &[("api", 1)]), &mut world.facts);
         assert!(matches!(answer, Accept::New(_)));
     }
-    let mut out = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims.len();
+    let first = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims;
+    let mut out = first.len();
     assert_eq!(out, 10);
+    answer(&mut world, &first);
     for _ in 0..5 {
         world.wait_ms(500);
         let before = world.model.limit("api", world.now).unwrap().waiting;
-        let taken = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims.len();
+        let taken = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims;
         let after = world.model.limit("api", world.now).unwrap().waiting;
-        assert_eq!((taken, before - after), (5, 5), "exactly those that can be fed were woken");
-        out += taken;
+        assert_eq!((taken.len(), before - after), (5, 5), "exactly those that can be fed were woken");
+        answer(&mut world, &taken);
+        out += taken.len();
     }
     assert_eq!(out, 35);
     world.model.check().unwrap();
+}
+
+/// Settles without looking at every invariant, which takes long with so many groups.
+fn answer(world: &mut World, claims: &[Claim]) {
+    for claim in claims {
+        world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut world.facts);
+    }
 }

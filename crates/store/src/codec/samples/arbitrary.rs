@@ -134,6 +134,7 @@ fn limit_image() -> impl Strategy<Value = LimitImage> {
                 frozen_until,
                 granted,
                 throttles,
+                transit: vec![(at, granted, carry); (granted % 3) as usize],
             }
         },
     )

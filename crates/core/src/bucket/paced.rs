@@ -1,0 +1,222 @@
+//! A drip, and the calls that were granted and may not have reached the upstream yet. The upstream takes its tokens
+//! when a call arrives, not when we grant it; while its bucket is full, what refills in between is lost. So a grant
+//! is held aside, and taken off only when the call has been answered, or when it must have arrived. However long
+//! calls take within that time, and in whatever order they arrive, the upstream never has less than we think.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::Readiness;
+use super::drip::Drip;
+use crate::time::Time;
+
+/// A call that may not have arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transit {
+    /// It has arrived by then.
+    pub by: Time,
+    /// What it takes, in micro-tokens.
+    pub cost: u64,
+    /// The grant it belongs to.
+    pub mark: u64,
+}
+
+/// The longest that a call is taken to be on its way.
+const TRANSIT_MAX: Duration = Duration::from_millis(250);
+
+/// A drip and what is on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Paced {
+    /// What the upstream has, if nothing that is on its way has arrived.
+    pub drip: Drip,
+    /// What is on its way, in the order it was granted.
+    pub transit: VecDeque<Transit>,
+}
+
+impl Paced {
+    /// With nothing on its way.
+    #[must_use]
+    pub const fn new(drip: Drip) -> Self {
+        Self { drip, transit: VecDeque::new() }
+    }
+
+    /// How long a call is taken to be on its way: never so long that those on their way fill the bucket, because
+    /// then the rate could not be used.
+    fn transit_time(&self) -> Duration {
+        let Drip { capacity, refill_per_s, margin, .. } = self.drip;
+        let room = u128::from(capacity.saturating_sub(margin)) * 3 / 4;
+        let micros = room * 1_000_000 / u128::from(refill_per_s.max(1));
+        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)).min(TRANSIT_MAX)
+    }
+
+    fn on_its_way(&self) -> u64 {
+        self.transit.iter().map(|transit| transit.cost).sum()
+    }
+
+    /// Takes off what must have arrived by now.
+    fn settle(&mut self, now: Time) {
+        while let Some(first) = self.transit.front().copied()
+            && first.by <= now
+        {
+            self.drip.take(first.cost, first.by);
+            self.transit.pop_front();
+        }
+    }
+
+    /// What can be given out at `now`, the margin included.
+    #[must_use]
+    pub fn available(&self, now: Time) -> u64 {
+        let mut then = self.clone();
+        then.settle(now);
+        then.drip.refreshed(now).level.saturating_sub(then.on_its_way())
+    }
+
+    /// When `cost` can be taken, if nobody else takes any.
+    #[must_use]
+    pub fn ready(&self, cost: u64, now: Time) -> Readiness {
+        let mut drip = self.drip;
+        if cost > drip.capacity {
+            return Readiness::Never;
+        }
+        let needed = cost.saturating_add(drip.margin).min(drip.capacity);
+        let mut on_its_way = self.on_its_way();
+        for transit in &self.transit {
+            let reached = drip.reaches(needed.saturating_add(on_its_way), now);
+            if transit.by > now && reached <= transit.by {
+                return when(reached, now);
+            }
+            drip.take(transit.cost, transit.by);
+            on_its_way -= transit.cost;
+        }
+        when(drip.reaches(needed, now), now)
+    }
+
+    /// Takes `cost` for the grant `mark`.
+    pub fn take(&mut self, cost: u64, mark: u64, now: Time) {
+        self.settle(now);
+        if cost > 0 {
+            let earlier = self.transit.back().map_or(Time::ZERO, |last| last.by);
+            let by = now.after(self.transit_time()).max(earlier);
+            self.transit.push_back(Transit { by, cost, mark });
+        }
+    }
+
+    /// The call of the grant `mark` has been answered.
+    pub fn land(&mut self, mark: u64, now: Time) {
+        self.settle(now);
+        if let Some(transit) = self.find(mark) {
+            self.drip.take(transit.cost, now);
+        }
+    }
+
+    /// The call of the grant `mark` was never sent.
+    pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
+        self.settle(now);
+        if self.find(mark).is_none() {
+            self.drip.give_back(cost, now);
+        }
+    }
+
+    fn find(&mut self, mark: u64) -> Option<Transit> {
+        let place = self.transit.iter().position(|transit| transit.mark == mark)?;
+        self.transit.remove(place)
+    }
+
+    /// Takes on other figures.
+    pub fn reshape(&mut self, capacity: u64, refill_per_s: u64, margin: u64, now: Time) {
+        self.settle(now);
+        self.drip = self.drip.reshaped(capacity, refill_per_s, margin, now);
+    }
+
+    /// Believes the upstream when it says that less is left; what is on its way is not counted there yet.
+    pub fn lower_to(&mut self, left: u64, now: Time) {
+        self.settle(now);
+        self.drip.lower_to(left.saturating_add(self.on_its_way()), now);
+    }
+
+    /// Nothing comes back before `until`; then `left` can be given out.
+    pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
+        self.settle(now);
+        self.drip.freeze(until, left.saturating_add(self.on_its_way()), now);
+    }
+}
+
+fn when(at: Time, now: Time) -> Readiness {
+    if at <= now { Readiness::Now } else { Readiness::At(at) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::operation::MICRO;
+    use proptest::prelude::*;
+
+    /// A call, from its grant to its answer.
+    struct Flight {
+        mark: u64,
+        arrives: Time,
+        answers: Time,
+    }
+
+    proptest! {
+        /// LIM-14: however long calls are on their way, the upstream's own bucket never runs short: no 429. With
+        /// work waiting, the rate is used: what is not granted is less than what was on its way once.
+        #[test]
+        fn lim_14_the_upstream_never_runs_short_and_the_rate_is_used(
+            delays in proptest::collection::vec((0_u64..100, 0_u64..400), 50..400),
+            capacity in 4_u64..40, rate in 5_u64..200,
+        ) {
+            let start = Time::from_millis(10_000);
+            let drip = Drip::full(capacity * MICRO, rate * MICRO, 0, start);
+            let (mut ours, mut theirs) = (Paced::new(drip), drip);
+            let longest = ours.transit_time().as_micros() as u64;
+            let (mut now, mut flights, mut granted) = (start, Vec::<Flight>::new(), 0_u64);
+            let mut arrived = Vec::new();
+            for (mark, (way, back)) in delays.iter().enumerate() {
+                let mark = mark as u64 + 1;
+                while let Readiness::At(at) = ours.ready(MICRO, now) {
+                    let answered = flights.iter().map(|flight| flight.answers).min().unwrap_or(Time::MAX);
+                    now = at.min(answered);
+                    for flight in flights.extract_if(.., |flight| flight.answers <= now) {
+                        ours.land(flight.mark, flight.answers.max(now));
+                    }
+                }
+                ours.take(MICRO, mark, now);
+                granted += 1;
+                let arrives = now.after(Duration::from_micros(longest * way / 100));
+                let answers = arrives.after(Duration::from_millis(*back));
+                arrived.push(arrives);
+                flights.push(Flight { mark, arrives, answers });
+                prop_assert!(flights.iter().all(|flight| flight.arrives <= flight.answers));
+            }
+            arrived.sort_unstable();
+            for at in arrived {
+                theirs = theirs.refreshed(at);
+                prop_assert!(theirs.level >= MICRO, "a 429 at {at:?}");
+                theirs.take(MICRO, at);
+            }
+            let allowed = capacity as f64 + rate as f64 * now.since(start).as_secs_f64();
+            let lost = capacity as f64 + 1.0;
+            prop_assert!(granted as f64 >= allowed - lost, "{granted} of {allowed}");
+        }
+
+        /// The moment that is told is the first at which it is ready.
+        #[test]
+        fn ready_tells_the_first_moment(
+            steps in proptest::collection::vec((0_u64..80_000, 1_u64..4), 1..40), cost in 1_u64..5,
+        ) {
+            let mut now = Time::from_millis(5_000);
+            let mut paced = Paced::new(Drip::full(5 * MICRO, 20 * MICRO, MICRO / 2, now));
+            for (mark, (wait, cost)) in steps.into_iter().enumerate() {
+                now = now.after(Duration::from_micros(wait));
+                if paced.ready(cost * MICRO, now) == Readiness::Now {
+                    paced.take(cost * MICRO, mark as u64, now);
+                }
+            }
+            if let Readiness::At(at) = paced.ready(cost * MICRO, now) {
+                prop_assert_eq!(paced.ready(cost * MICRO, at), Readiness::Now);
+                prop_assert!(paced.ready(cost * MICRO, at.before(Duration::from_micros(1))) != Readiness::Now);
+            }
+        }
+    }
+}

@@ -11,12 +11,17 @@ use tokio::sync::Notify;
 /// Answers at once. Every call charges `limits`, one token each.
 #[derive(Debug, Default)]
 pub(crate) struct Instant {
-    pub(crate) limits: Vec<Arc<str>>,
+    limits: Vec<Arc<str>>,
     carried: AtomicU64,
     moved: Notify,
 }
 
 impl Instant {
+    /// With these limits, which the engine must know.
+    pub(crate) fn charging(limits: Vec<Arc<str>>) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     pub(crate) fn carried(&self) -> u64 {
         self.carried.load(Ordering::Relaxed)
     }

@@ -1,19 +1,41 @@
 //! Benchmarks: each prints one JSON object on stdout, beside the ceiling or the peer it is compared with in the same
 //! run. Nothing here asserts a time; the figures are for people to read, with the machine they came from.
 
+mod backlog;
 mod ceiling;
+mod groups;
+mod http;
 mod instant;
 mod machine;
 mod operations;
+mod peer;
 mod report;
+mod scratch;
 
 use clap::Subcommand;
+use serde::Serialize;
 
 /// What can be measured.
 #[derive(Debug, Subcommand)]
 pub enum Bench {
     /// Whole lifecycles on a store: accepted durably, carried by an instant upstream, settled.
+    ///
+    /// Beside the ceiling: the same bytes appended to a plain file with the same group commit. With --peer, beside
+    /// another queue under the same load.
     Operations(operations::Args),
+    /// What a growing number of groups costs: a take on the model, and an engine in which everybody waits.
+    ///
+    /// With few groups and with many, one of them stuck and others waiting for a bucket, the time of a take and its
+    /// settlement; then the processor time of an engine whose groups all wait for one empty bucket.
+    Groups(groups::Args),
+    /// Acceptance over HTTP, singly and in batches, on a real server with keep-alive connections on loopback.
+    ///
+    /// Operations are delayed by an hour, so that nothing is carried. Clients and server share the machine.
+    Http(http::Args),
+    /// A long queue: memory for each waiting operation, and the time to be back after a crash.
+    ///
+    /// A child process fills the store and is killed while it still writes; then what it left is opened.
+    Backlog(backlog::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -21,10 +43,16 @@ pub enum Bench {
 /// # Errors
 /// A sentence about what went wrong.
 pub async fn run(bench: Bench) -> Result<(), String> {
-    let report = match bench {
-        Bench::Operations(args) => operations::run(args).await?,
-    };
-    let text = serde_json::to_string_pretty(&report).map_err(|error| error.to_string())?;
+    match bench {
+        Bench::Operations(args) => print(&operations::run(args).await?),
+        Bench::Groups(args) => print(&groups::run(args).await?),
+        Bench::Http(args) => print(&http::run(args).await?),
+        Bench::Backlog(args) => print(&backlog::run(args).await?),
+    }
+}
+
+fn print(report: &impl Serialize) -> Result<(), String> {
+    let text = serde_json::to_string_pretty(report).map_err(|error| error.to_string())?;
     println!("{text}");
     Ok(())
 }

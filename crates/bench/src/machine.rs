@@ -36,6 +36,18 @@ fn field_kib(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
 }
 
+/// Processor time of this process so far, in seconds: its own and the kernel's for it.
+pub(crate) fn cpu_seconds() -> Option<f64> {
+    // The name in brackets may hold anything, so what follows it is read from the last bracket on.
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    Some((ticks(11)? + ticks(12)?) as f64 / TICKS_PER_S)
+}
+
+/// Linux tells processes their time in hundredths of a second, whatever its own timer does.
+const TICKS_PER_S: f64 = 100.0;
+
 /// Bytes of all files in a directory.
 pub(crate) fn dir_bytes(dir: &std::path::Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

@@ -1,5 +1,5 @@
 //! Whole lifecycles: producers that wait for durable acceptance, many groups, workers with an instant upstream. In
-//! the same run, the ceiling.
+//! the same run, the ceiling, and a peer if one is asked for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate::{Engine, Executors, Options, Submission};
-use tidegate_store::WallClock;
 use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
 use crate::ceiling;
 use crate::instant::Instant as InstantUpstream;
 use crate::machine::{Machine, dir_bytes, peak_kib};
+use crate::peer::{Peer, PeerReport};
 use crate::report::{Latency, Recorder};
+use crate::scratch;
 
 /// How `bench operations` is run.
 #[derive(Clone, Debug, clap::Args)]
@@ -47,6 +48,9 @@ pub struct Args {
     /// Leave the ceiling out.
     #[arg(long)]
     pub no_ceiling: bool,
+    /// Another queue to put under the same load in the same run; built with cargo from a checkout of the repository.
+    #[arg(long, value_enum)]
+    pub peer: Option<Peer>,
 }
 
 /// What was measured.
@@ -64,10 +68,11 @@ pub(crate) struct Report {
     disk_bytes_per_operation: Option<f64>,
     peak_memory_mib: Option<u64>,
     prefilled: u64,
+    peer: Option<PeerReport>,
 }
 
 /// One in so many operations is followed to its end.
-const FOLLOWED: u64 = 32;
+const FOLLOWED: u64 = 128;
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let dir = args.store.strip_prefix("file:").map(PathBuf::from);
@@ -75,8 +80,10 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     }
     let time = Duration::from_secs(args.seconds);
+    // Built before anything is measured, run when nothing else is.
+    let peer = args.peer.map(Peer::build).transpose()?;
     let before = measure_ceiling(&args, dir.as_deref(), time).await?;
-    let store = tidegate_store_embedded::open(&args.store, Arc::new(WallClock)).map_err(|e| e.to_string())?;
+    let store = scratch::open(&args.store).await?;
     let upstream = Arc::new(InstantUpstream::default());
     let executors = Executors::from([("bench".into(), Arc::clone(&upstream) as Arc<dyn Upstream>)]);
     let options = Options { workers: args.workers, ..Options::default() };
@@ -91,6 +98,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     engine.drain().await;
     let ceiling = before.zip(after).map(|(a, b)| f64::midpoint(a, b));
     let per_s = run.lifecycles as f64 / run.took.as_secs_f64();
+    let peer = peer.map(|peer| peer.run(&args, per_s)).transpose()?;
     let grown = disk.zip(disk_before).map(|(now, then)| now.saturating_sub(then) as f64);
     Ok(Report {
         bench: "operations",
@@ -105,6 +113,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         disk_bytes_per_operation: grown.map(|grown| (grown / run.lifecycles as f64).round()),
         peak_memory_mib: peak_kib().map(|kib| kib / 1_024),
         prefilled: args.prefill,
+        peer,
     })
 }
 

@@ -22,6 +22,10 @@ use args::{Args, Command};
 use output::Output;
 use trouble::Trouble;
 
+/// Many small pieces of many threads come and go here; this allocator gives back what the system's keeps in holes.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = Args::parse();
     let output = Output::new(args.color, args.json);

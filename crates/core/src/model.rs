@@ -20,7 +20,7 @@ mod tests;
 mod view;
 mod why;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use slab::Slab;
@@ -78,6 +78,8 @@ pub struct Model {
     stopped: BTreeSet<Arc<str>>,
     /// Groups held because an outcome is unknown.
     unknown: usize,
+    /// Charges that were seen before.
+    charge_sets: HashSet<entry::Charges>,
     /// Limits whose wake-up must be worked out anew.
     stale: Vec<LimitIx>,
     /// The group that a snapshot's operations belong to.
@@ -119,6 +121,7 @@ impl Model {
             deadlines: BTreeSet::new(),
             stopped: BTreeSet::new(),
             unknown: 0,
+            charge_sets: HashSet::new(),
             stale: Vec::new(),
             restoring: None,
         }

@@ -111,7 +111,8 @@ const fn source_word(source: Source) -> &'static str {
 }
 
 fn short(fault: &Fault) -> &str {
-    &fault.message
+    // It stands inside a sentence of ours.
+    fault.message.trim_end_matches('.')
 }
 
 fn until(at: Option<Time>, now: Time) -> String {

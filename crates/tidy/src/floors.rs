@@ -31,10 +31,11 @@ pub(crate) const FLOORS: [(&str, u8); 20] = [
 ];
 
 /// Siblings that may be used all the same: who, whom, why.
-const EXCEPTIONS: [(&str, &str, &str); 4] = [
+const EXCEPTIONS: [(&str, &str, &str); 5] = [
     ("contract", "store", "its suites are about the promises of that port"),
     ("cli", "server", "`serve` and `demo` start it"),
     ("cli", "sim", "`sim` and `demo` start the simulators"),
+    ("bench", "server", "`bench http` measures the real one"),
     ("cli", "bench", "`bench` runs them"),
 ];
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::entry::{Entry, EntryIx};
+use super::entry::{Charges, Entry, EntryIx};
 use super::group::{Group, GroupIx, Pause, Run};
 use super::limit::{Limit, LimitIx, Meter};
 use super::{Key, Model};
@@ -16,6 +16,9 @@ use crate::time::Time;
 
 /// Expired keys that one acceptance clears away: more than one, so that they never pile up.
 const KEYS_SWEPT: usize = 2;
+
+/// Different charges that are looked for before a new one is kept.
+const CHARGE_SETS_MAX: usize = 1_024;
 
 /// Changed limits that a long replay may gather before they are counted once each.
 const STALE_MAX: usize = 4_096;
@@ -129,7 +132,7 @@ impl Model {
 
     pub(super) fn insert_entry(&mut self, accepted: &Accepted, group: GroupIx) -> EntryIx {
         let kind = self.intern_kind(&accepted.kind);
-        let charges = accepted.charges.iter().filter_map(|charge| self.charge(charge)).collect();
+        let charges = self.charges(&accepted.charges);
         let entry = Entry {
             seq: accepted.seq,
             at: accepted.at,
@@ -152,13 +155,23 @@ impl Model {
         if entry.deadline != Time::MAX {
             self.deadlines.insert((entry.deadline, entry.seq));
         }
-        let ix = EntryIx(u32::try_from(self.entries.insert(entry)).unwrap_or(u32::MAX));
+        let ix = EntryIx::new(self.entries.insert(entry));
         self.by_seq.insert(accepted.seq, ix);
         ix
     }
 
-    fn charge(&self, charge: &Charge) -> Option<(LimitIx, u64)> {
-        self.by_limit.get(&charge.limit).map(|ix| (*ix, charge.cost))
+    /// The same charges are kept once, as long as they are not too many different ones.
+    fn charges(&mut self, charges: &[Charge]) -> Charges {
+        let place = |charge: &Charge| Some((*self.by_limit.get(&charge.limit)?, charge.cost));
+        let charges: Charges = charges.iter().filter_map(place).collect();
+        if let Some(known) = self.charge_sets.get(&charges) {
+            return Arc::clone(known);
+        }
+        if self.charge_sets.len() >= CHARGE_SETS_MAX {
+            self.charge_sets.clear();
+        }
+        self.charge_sets.insert(Arc::clone(&charges));
+        charges
     }
 
     fn remember(&mut self, seq: Seq, dedupe: &Dedupe) {
@@ -187,7 +200,7 @@ impl Model {
             let entry = &model.entries[ix.at()];
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
-            for (limit, cost) in &entry.charges {
+            for (limit, cost) in entry.charges.iter() {
                 marks.push(match &mut model.limits[limit.at()].meter {
                     Meter::Bucket(bucket) => bucket.take(*cost, at),
                     Meter::Cap(cap) => {
@@ -252,7 +265,7 @@ impl Model {
 
     /// What a settled claim means for the limits it had charged, and for those its answer spoke of.
     fn settle_limits(&mut self, ix: EntryIx, settled: &Settled, run: &Run) {
-        let charges = self.entries[ix.at()].charges.clone();
+        let charges = Arc::clone(&self.entries[ix.at()].charges);
         for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
             self.stale.push(*limit);
             let limit = &mut self.limits[limit.at()];

@@ -1,7 +1,8 @@
 //! An operation in memory: what the model needs to decide about it, and its neighbours in the group's line. Kept
 //! small, because a million of them may wait.
 
-use smallvec::SmallVec;
+use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use super::group::GroupIx;
 use super::limit::LimitIx;
@@ -10,18 +11,23 @@ use crate::id::Seq;
 use crate::operation::{OnFailure, OnUnknown};
 use crate::time::Time;
 
-/// Where an entry is kept.
+/// Where an entry is kept; one more than its place, so that "none" takes no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct EntryIx(pub u32);
+pub(super) struct EntryIx(NonZeroU32);
 
 impl EntryIx {
+    pub(super) fn new(place: usize) -> Self {
+        let next = u32::try_from(place).unwrap_or(u32::MAX).saturating_add(1);
+        Self(NonZeroU32::new(next).unwrap_or(NonZeroU32::MIN))
+    }
+
     pub(super) const fn at(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
-/// What it takes from which limit, in micro-tokens.
-pub(super) type Charges = SmallVec<[(LimitIx, u64); 2]>;
+/// What it takes from which limit, in micro-tokens. Shared by all that take the same.
+pub(super) type Charges = Arc<[(LimitIx, u64)]>;
 
 /// An operation that has not ended.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::id::Turn;
 use crate::time::Time;
 
 /// Where a limit is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LimitIx(pub u32);
 
 impl LimitIx {

@@ -128,7 +128,7 @@ impl Model {
             self.deadlines.remove(&(entry.deadline, entry.seq));
         }
         if let Some(run) = &group.run {
-            for (limit, _) in &entry.charges {
+            for (limit, _) in entry.charges.iter() {
                 match &mut self.limits[limit.at()].meter {
                     Meter::Bucket(bucket) => bucket.in_flight += 1,
                     Meter::Cap(cap) => cap.take(run.fence),

@@ -166,7 +166,7 @@ impl Model {
         let Some(head) = self.head_of(group) else { return };
         let (seq, turn) = (head.seq, group.turn);
         let mut last = (Readiness::Now, None);
-        for (limit, cost) in &head.charges {
+        for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             let mut when = meter.ready(*cost, now);
             if when == Readiness::Now && meter.has_earlier(turn) {

@@ -20,7 +20,7 @@ pub(super) struct Pending {
 }
 
 /// Bytes that may wait before appends are held up.
-const BYTES_MAX: usize = 128 * 1024 * 1024;
+const BYTES_MAX: usize = 32 * 1024 * 1024;
 
 /// What waits to be filled in.
 #[derive(Debug)]

@@ -1,0 +1,40 @@
+//! The child process: this program again, with the same arguments and the order to fill. It ends by being killed.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+use super::Filled;
+
+/// A process that does not outlive whoever started it.
+struct Mortal(Child);
+
+impl Drop for Mortal {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left behind.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Lets a child fill the store, and kills it as soon as it has said what it took.
+pub(super) fn fill_and_kill(url: &str) -> Result<Filled, String> {
+    let program =
+        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let child = Command::new(&program)
+        .args(std::env::args_os().skip(1))
+        .args(["--fill", url])
+        // Held open for as long as this process lives; its end is how the child knows that nobody is left to kill it.
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let mut child = Mortal(child);
+    let stdout = child.0.stdout.take().ok_or("the child has no output")?;
+    let mut line = String::new();
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .map_err(|error| format!("the child was not heard: {error}"))?;
+    child.0.kill().map_err(|error| format!("the child could not be killed: {error}"))?;
+    child.0.wait().map_err(|error| format!("the child did not end: {error}"))?;
+    serde_json::from_str(&line).map_err(|_| "the child ended before it had filled the store".into())
+}

@@ -1,0 +1,87 @@
+//! The requests, rendered before the time that counts: whole texts of HTTP, one for each group or batch of groups.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+/// What the upstream is called.
+pub(super) const UPSTREAM: &str = "sink";
+/// Longer than any run: nothing is carried.
+const DELAY_MS: u64 = 3_600_000;
+
+/// Requests to be sent over and over.
+#[derive(Debug)]
+pub(super) struct Requests(Vec<Vec<u8>>);
+
+impl Requests {
+    /// `batch` operations in each, over all `groups`, with a body of `payload` bytes.
+    pub(super) fn render(addr: SocketAddr, batch: usize, groups: usize, payload: usize) -> Self {
+        let path = if batch == 1 { "/v1/operations" } else { "/v1/operations/batch" };
+        let requests = (0..groups.div_ceil(batch)).map(|number| {
+            let first = number * batch;
+            let body = match batch {
+                1 => operation(first, payload),
+                _ => {
+                    let of = |at: usize| operation((first + at) % groups, payload);
+                    json!({ "operations": (0..batch).map(of).collect::<Vec<_>>() })
+                }
+            };
+            request(addr, path, &body.to_string())
+        });
+        Self(requests.collect())
+    }
+
+    /// The request of this number; numbers go round.
+    pub(super) fn at(&self, number: usize) -> &[u8] {
+        &self.0[number % self.0.len()]
+    }
+
+    /// Bytes of the longest one.
+    pub(super) fn longest(&self) -> usize {
+        self.0.iter().map(Vec::len).max().unwrap_or_default()
+    }
+}
+
+fn operation(group: usize, payload: usize) -> Value {
+    // Two quotation marks are part of a body that is a JSON string.
+    let body = "x".repeat(payload.saturating_sub(2));
+    json!({
+        "kind": "http",
+        "upstream": UPSTREAM,
+        "group": format!("group-{group}"),
+        "delay_ms": DELAY_MS,
+        "request": { "method": "POST", "path": "/x", "headers": {}, "body": body },
+    })
+}
+
+fn request(addr: SocketAddr, path: &str, body: &str) -> Vec<u8> {
+    let len = body.len();
+    format!(
+        "POST {path} HTTP/1.1\r\nhost: {addr}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_group_is_in_a_request_and_lengths_are_right() {
+        let addr = SocketAddr::from(([127, 0, 0, 1], 7_400));
+        for (batch, groups) in [(1, 7), (3, 7), (10, 7)] {
+            let requests = Requests::render(addr, batch, groups, 64);
+            let mut seen = std::collections::BTreeSet::new();
+            for request in &requests.0 {
+                let text = std::str::from_utf8(request).unwrap();
+                let (head, body) = text.split_once("\r\n\r\n").unwrap();
+                assert!(head.ends_with(&format!("content-length: {}", body.len())), "{head}");
+                let body: Value = serde_json::from_str(body).unwrap();
+                let operations = body["operations"].as_array().cloned().unwrap_or_else(|| vec![body.clone()]);
+                assert_eq!(operations.len(), batch);
+                seen.extend(operations.iter().map(|operation| operation["group"].to_string()));
+            }
+            assert_eq!(seen.len(), groups);
+        }
+    }
+}

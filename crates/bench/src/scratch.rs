@@ -1,0 +1,54 @@
+//! Stores to measure: a fresh one that is removed afterwards, because what an earlier run left behind must not be
+//! measured again; and the way any of them is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tempfile::TempDir;
+use tidegate_store::{Store, WallClock};
+
+/// Opens a store. That may read and repair files, which is no work for an async task.
+pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, String> {
+    let url = url.to_owned();
+    let opened =
+        tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, Arc::new(WallClock))).await;
+    opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+}
+
+/// A store that nobody used before.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    url: String,
+    dir: Option<TempDir>,
+}
+
+impl Scratch {
+    /// In a new directory below the one that `store` names, or in memory.
+    pub(crate) fn new(store: &str) -> Result<Self, String> {
+        let Some(parent) = store.strip_prefix("file:") else {
+            return match store {
+                "memory:" => Ok(Self { url: store.to_owned(), dir: None }),
+                _ => Err(format!("{store:?} is no store for a benchmark: it must be file:DIR or memory:")),
+            };
+        };
+        let dir = dir_in(Path::new(parent))?;
+        Ok(Self { url: format!("file:{}", dir.path().display()), dir: Some(dir) })
+    }
+
+    /// The store's URL.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where its files are, if it has any.
+    pub(crate) fn path(&self) -> Option<PathBuf> {
+        self.dir.as_ref().map(|dir| dir.path().to_owned())
+    }
+}
+
+/// A new directory below `parent`, which is made if it is not there.
+pub(crate) fn dir_in(parent: &Path) -> Result<TempDir, String> {
+    let failed = |error: std::io::Error| format!("{}: {error}", parent.display());
+    std::fs::create_dir_all(parent).map_err(failed)?;
+    tempfile::Builder::new().prefix("bench-").tempdir_in(parent).map_err(failed)
+}

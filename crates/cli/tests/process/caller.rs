@@ -1,0 +1,115 @@
+//! Somebody who calls the API over HTTP, and does not lose patience while the server is away.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use hyper::{Method, Request};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// How long one answer is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two tries while the server is away.
+const PAUSE: Duration = Duration::from_millis(5);
+/// How long an operation is waited for in one call.
+const WAIT_MS: u64 = 5_000;
+
+/// What came back: the status and the text.
+pub(crate) type Answer = (u16, String);
+
+/// A caller. It calls wherever the server was last said to be.
+#[derive(Clone)]
+pub(crate) struct Caller {
+    http: Client<HttpConnector, Full<Bytes>>,
+    server: watch::Receiver<String>,
+}
+
+impl Caller {
+    pub(crate) fn new(server: watch::Receiver<String>) -> Self {
+        Self { http: Client::builder(TokioExecutor::new()).build(HttpConnector::new()), server }
+    }
+
+    /// Of a server that stays where it is.
+    pub(crate) fn of(address: &str) -> Self {
+        Self::new(watch::channel(address.to_owned()).1)
+    }
+
+    /// One call, with these headers; `None` when no whole answer came.
+    pub(crate) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Option<Answer> {
+        let uri = format!("{}{path}", *self.server.borrow());
+        let mut request =
+            Request::builder().method(method).uri(uri).header("content-type", "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = request.body(Full::new(Bytes::from(body))).unwrap();
+        let answered = async {
+            let answer = self.http.request(request).await.ok()?;
+            let status = answer.status().as_u16();
+            let body = answer.into_body().collect().await.ok()?.to_bytes();
+            Some((status, String::from_utf8(body.to_vec()).unwrap()))
+        };
+        timeout(PATIENCE, answered).await.ok().flatten()
+    }
+
+    /// What a `GET` of a server that is there gives.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let (status, body) = self.call(Method::GET, path, &[], None).await.unwrap();
+        assert_eq!(status, 200, "{path}: {body}");
+        body
+    }
+
+    /// What a `POST` to a server that is there gives, when it accepts.
+    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Value {
+        let (status, answer) = self.call(Method::POST, path, headers, Some(body)).await.unwrap();
+        assert!((200..300).contains(&status), "{path}: {status} {answer}");
+        serde_json::from_str(&answer).unwrap()
+    }
+
+    /// Hands an operation in until it is acknowledged; its id, and whether it was known already.
+    pub(crate) async fn submit(&self, operation: &Value) -> (String, bool) {
+        loop {
+            match self.call(Method::POST, "/v1/operations", &[], Some(operation)).await {
+                Some((status @ (200 | 202), answer)) => {
+                    let answer: Value = serde_json::from_str(&answer).unwrap();
+                    let known = answer["deduplicated"].as_bool().unwrap();
+                    assert_eq!(known, status == 200, "{answer}");
+                    return (answer["id"].as_str().unwrap().to_owned(), known);
+                }
+                // It is away, or it cannot write just now: ask again with the same key.
+                None | Some((503, _)) => sleep(PAUSE).await,
+                Some((status, answer)) => panic!("{status} {answer}"),
+            }
+        }
+    }
+
+    /// Waits until an operation that was acknowledged has ended, over restarts; its last state.
+    pub(crate) async fn ended(&self, id: &str) -> String {
+        let path = format!("/v1/operations/{id}?wait_ms={WAIT_MS}");
+        loop {
+            match self.call(Method::GET, &path, &[], None).await {
+                Some((200, answer)) => {
+                    let answer: Value = serde_json::from_str(&answer).unwrap();
+                    let state = answer["state"].as_str().unwrap();
+                    if matches!(state, "succeeded" | "failed" | "canceled") {
+                        return state.to_owned();
+                    }
+                }
+                None | Some((503, _)) => sleep(PAUSE).await,
+                Some((status, answer)) => panic!("{id} was acknowledged and is lost: {status} {answer}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! `tidegate serve` as a child of the test: started in a folder of its own, listened to, and ended with its handle.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tidegate_sim::HttpSim;
+
+/// How long a start may take.
+const START: Duration = Duration::from_secs(30);
+const SERVES: &str = "tidegate serves ";
+
+/// A server that was started and may not serve yet. Dropping it kills it.
+pub(crate) struct Started(Child);
+
+/// A server that serves. Dropping it kills it.
+pub(crate) struct Running {
+    started: Started,
+    /// Where it serves: `http://127.0.0.1:PORT`.
+    pub address: String,
+    talk: Option<JoinHandle<String>>,
+}
+
+/// The command with nothing of this environment that could change what it does.
+pub(crate) fn tidegate() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
+        command.env_remove(name);
+    }
+    command.env("USER", "tester").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// Writes the configuration into `dir`: any free port, operations in `dir/data`, these upstreams.
+pub(crate) fn configure(dir: &Path, workers: usize, upstreams: &str) {
+    let text = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nworkers = {workers}\n[store]\nurl = \"file:{}\"\n{upstreams}",
+        dir.join("data").display()
+    );
+    std::fs::write(dir.join("tidegate.toml"), text).unwrap();
+}
+
+/// An upstream at a simulator, with what it says of its limit.
+pub(crate) fn upstream(name: &str, sim: &HttpSim, limit: Option<(u64, f64)>) -> String {
+    let limit = limit.map_or_else(String::new, |(capacity, refill)| {
+        format!("[[upstream.limit]]\nname = \"requests\"\ncapacity = {capacity}\nrefill_per_s = {refill:?}\n")
+    });
+    format!("[[upstream]]\nname = \"{name}\"\nbase_url = \"http://{}\"\n{limit}", sim.addr())
+}
+
+impl Started {
+    /// In a folder that `configure` has written to, with a secret in its environment.
+    pub(crate) fn new(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
+        let mut command = tidegate();
+        command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).current_dir(dir);
+        command.args(["--log-level", level]).stdout(Stdio::null()).envs(secret);
+        Self(command.spawn().unwrap())
+    }
+
+    /// SIGKILL.
+    pub(crate) fn kill(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl Running {
+    /// Starts one and waits until it serves.
+    pub(crate) fn start(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
+        let mut started = Started::new(dir, level, secret);
+        let (tell, told) = mpsc::channel();
+        let lines = BufReader::new(started.0.stderr.take().unwrap()).lines();
+        // Read to the end, or a full pipe would hold the server up.
+        let talk = std::thread::spawn(move || {
+            let mut all = String::new();
+            for line in lines.map_while(Result::ok) {
+                if let Some((_, address)) = line.split_once(SERVES) {
+                    let _ = tell.send(address.to_owned());
+                }
+                all.push_str(&line);
+                all.push('\n');
+            }
+            all
+        });
+        let mut running = Self { started, address: String::new(), talk: Some(talk) };
+        match told.recv_timeout(START) {
+            Ok(address) => running.address = address,
+            Err(_) => panic!("it does not serve: {}", running.kill()),
+        }
+        running
+    }
+
+    /// SIGKILL, and what it had said on stderr until then.
+    pub(crate) fn kill(mut self) -> String {
+        self.started.kill();
+        self.talk.take().map(|talk| talk.join().unwrap()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,19 @@
+//! The server as a process of its own, beside simulators that count what it does to them: killed, kept busy, and
+//! listened to.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "what goes wrong in a test ends it"
+)]
+
+mod caller;
+mod child;
+mod kill;
+mod logs;
+mod pace;
+mod why;
+
+/// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.
+static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());

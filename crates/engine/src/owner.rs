@@ -15,14 +15,14 @@ use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
 use tidegate_core::{Fence, Model, Seq};
 use tidegate_store::Store;
-use tidegate_store::log::Ownership;
+use tidegate_store::log::{Lsn, Ownership};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use apply::{refused, tokens};
 pub(crate) use batch::Building;
 pub(crate) use batch::Reply;
-pub(crate) use recover::replay;
+pub(crate) use recover::{Replayed, replay};
 
 use crate::carry::{Carrier, Report};
 use crate::chance::Chance;
@@ -90,7 +90,9 @@ pub(crate) struct Owner {
     pub(crate) draining: Option<oneshot::Sender<()>>,
     /// Whether every handle is gone.
     pub(crate) abandoned: bool,
-    /// Claims in the batch that is being written.
+    /// The last append that was sent.
+    pub(crate) last_sent: Lsn,
+    /// Claims in batches that are being written.
     pub(crate) leaving: usize,
     pub(crate) facts_since_snapshot: u64,
     pub(crate) snapshot_under_way: Arc<std::sync::atomic::AtomicBool>,

@@ -43,6 +43,20 @@ pub(crate) fn seq_taken(seq: Seq) -> Error {
     invalid(format!("operation {} is there already: a seq is used once", seq.0))
 }
 
+/// An append that follows one that did not stand does not stand either.
+pub(crate) fn follows(batch: &Batch, last: Lsn) -> Result<()> {
+    match batch.follows {
+        Some(follows) if follows != last => {
+            let message = format!(
+                "append {} does not stand, so the one after it was not written; the last append is {}",
+                follows.0, last.0
+            );
+            Err(Error::new(Kind::Unavailable, message))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// A snapshot says what the log says up to an append that exists, and replaces no later one.
 pub(crate) fn snapshot_fits(upto: Lsn, last: Lsn, newest: Lsn) -> Result<()> {
     if upto > last {

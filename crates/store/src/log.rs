@@ -40,8 +40,12 @@ pub struct Batch {
     pub operations: Vec<StoredOperation>,
     /// How operations ended.
     pub results: Vec<StoredResult>,
-    /// Operations whose result no longer stands, because they run again.
+    /// Operations whose result no longer stands, because they run again. An operation that is also in `results`
+    /// has that one.
     pub reopened: Vec<Seq>,
+    /// The append that this one follows. When that is not the last one, an earlier append did not stand, and this one
+    /// is refused (`Unavailable`); so several may be under way at once.
+    pub follows: Option<Lsn>,
 }
 
 /// An operation as it is kept: written once, never changed.

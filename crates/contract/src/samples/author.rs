@@ -31,7 +31,7 @@ impl Author {
         let accepted = self.dice.below(4);
         let operations: Vec<_> = (0..accepted).map(|_| self.operation(at)).collect();
         let results = self.results(at, &reopened);
-        Batch { facts, operations, results, reopened }
+        Batch { facts, operations, results, reopened, follows: None }
     }
 
     /// A batch with at least one fact and exactly this many operations, of which every third has ended.
@@ -41,7 +41,7 @@ impl Author {
         let operations: Vec<_> = (0..operations).map(|_| self.operation(at)).collect();
         let ended: Vec<Seq> = operations.iter().step_by(3).map(|operation| operation.seq).collect();
         let results = ended.into_iter().map(|seq| self.result(seq, at)).collect();
-        Batch { facts, operations, results, reopened: Vec::new() }
+        Batch { facts, operations, results, ..Batch::default() }
     }
 
     /// Some facts, at least one.

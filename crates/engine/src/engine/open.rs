@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use tidegate_core::fact::Shape;
-use tidegate_store::log::{Ownership, Retention};
+use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Store, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -18,7 +18,7 @@ use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
-use crate::owner::{Owner, PARTITION, replay};
+use crate::owner::{Owner, PARTITION, Replayed, replay};
 use crate::payloads::Payloads;
 
 /// How often what retention no longer keeps is removed.
@@ -43,7 +43,7 @@ impl Engine {
         let started = tokio::time::Instant::now();
         store.migrate().await?;
         let ownership = store.own(PARTITION, &options.node, options.lease).await?;
-        let (model, facts_read) = replay(&store).await?;
+        let Replayed { model, facts_read, last } = replay(&store).await?;
         let wall = WallClock.now();
         if model.clock() > wall.after(CLOCK_BEHIND) {
             let behind = model.clock().since(wall);
@@ -63,7 +63,7 @@ impl Engine {
             stopped,
             give_up: CancellationToken::new(),
         };
-        let parts = Parts { model, facts_read, ownership, limits, inbox, stop };
+        let parts = Parts { model, facts_read, last, ownership, limits, inbox, stop };
         let mut owner = engine.owner(parts);
         owner.settle_in();
         let counts = owner.model.counts();
@@ -111,6 +111,7 @@ impl Engine {
             unsettled: Vec::new(),
             draining: None,
             abandoned: false,
+            last_sent: parts.last,
             leaving: 0,
             facts_since_snapshot: parts.facts_read,
             snapshot_under_way: Arc::new(AtomicBool::new(false)),
@@ -123,6 +124,7 @@ impl Engine {
 struct Parts {
     model: tidegate_core::Model,
     facts_read: u64,
+    last: Lsn,
     ownership: Ownership,
     limits: Vec<(Arc<str>, Shape)>,
     inbox: mpsc::Receiver<crate::owner::Command>,

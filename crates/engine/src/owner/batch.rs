@@ -3,7 +3,7 @@
 
 use tidegate_core::Fact;
 use tidegate_core::model::{Claim, Ended};
-use tidegate_store::log::{Batch, StoredOperation, StoredResult};
+use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 
 use super::{AcceptReply, Accepted};
 use crate::carry::Report;
@@ -47,19 +47,28 @@ pub(crate) struct Sealed {
     pub snapshot: Option<Vec<bytes::Bytes>>,
 }
 
+impl Sealed {
+    /// Takes on what a later batch, which decided nothing, has to answer.
+    pub(crate) fn join(&mut self, later: Self) {
+        self.replies.extend(later.replies);
+        self.reports.extend(later.reports);
+    }
+}
+
 impl Building {
     pub(crate) fn is_empty(&self) -> bool {
         self.commands == 0 && self.facts.is_empty()
     }
 
     /// Splits it into what is written and what waits for that.
-    pub(crate) fn seal(self) -> (Batch, Sealed) {
+    pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
         let accepted = self.operations.len() as u64;
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
             results: self.results,
             reopened: self.reopened,
+            follows: Some(follows),
         };
         let sealed = Sealed {
             replies: self.replies,

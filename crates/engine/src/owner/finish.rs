@@ -21,7 +21,7 @@ impl Owner {
         if let Some(parts) = sealed.snapshot.take() {
             self.store_snapshot(lsn, parts);
         }
-        self.leaving = 0;
+        self.leaving -= sealed.claims.len();
         for claim in std::mem::take(&mut sealed.claims) {
             self.dispatch(claim);
         }

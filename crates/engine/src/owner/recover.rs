@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::{Fault, FaultClass, Model, Verdict};
+use tidegate_store::log::Lsn;
 use tidegate_store::{Clock, Kind, Store};
 
 use super::run::refuse;
@@ -14,8 +15,17 @@ use crate::error::{Code, Error, Result};
 /// Between two tries to read the log again.
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// What a partition's log says.
+pub(crate) struct Replayed {
+    pub(crate) model: Model,
+    /// How long the log was.
+    pub(crate) facts_read: u64,
+    /// The last append.
+    pub(crate) last: Lsn,
+}
+
 /// Reads a partition's log into a fresh model.
-pub(crate) async fn replay(store: &Arc<dyn Store>) -> tidegate_store::Result<(Model, u64)> {
+pub(crate) async fn replay(store: &Arc<dyn Store>) -> tidegate_store::Result<Replayed> {
     let (mut model, mut facts_read) = (Model::new(), 0_u64);
     let mut absorb = |facts: Vec<tidegate_core::Fact>| {
         facts_read += facts.len() as u64;
@@ -23,8 +33,8 @@ pub(crate) async fn replay(store: &Arc<dyn Store>) -> tidegate_store::Result<(Mo
             model.absorb(fact);
         }
     };
-    store.load(PARTITION, &mut absorb).await?;
-    Ok((model, facts_read))
+    let last = store.load(PARTITION, &mut absorb).await?;
+    Ok(Replayed { model, facts_read, last })
 }
 
 impl Owner {
@@ -73,8 +83,8 @@ impl Owner {
                 continue;
             }
             match replay(&self.store).await {
-                Ok((model, facts_read)) => {
-                    self.model = model;
+                Ok(Replayed { model, facts_read, last }) => {
+                    (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
                     self.settle_in();
                     self.wake_waiters();

@@ -1,8 +1,12 @@
-//! The loop. Batches are sent when nothing is being written and collected while something is; never by a timer.
+//! The loop. A batch is sent as soon as fewer than two are being written and collected while they are; never by a
+//! timer. Each says which append it follows, so that none stands when the one before it does not.
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
 
+use futures_util::StreamExt;
+use futures_util::stream::FuturesOrdered;
 use tidegate_store::log::Lsn;
 use tidegate_store::{Kind, codec};
 use tokio::sync::oneshot;
@@ -14,6 +18,16 @@ use crate::error::Error;
 
 /// An append under way.
 type Appending = Pin<Box<dyn Future<Output = tidegate_store::Result<Lsn>> + Send>>;
+
+/// Batches that are being written, in order.
+#[derive(Default)]
+struct Writing {
+    appends: FuturesOrdered<Appending>,
+    sealed: VecDeque<Sealed>,
+}
+
+/// While one batch is made durable, the next one is on its way.
+const WRITING_MAX: usize = 2;
 
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
@@ -56,13 +70,13 @@ impl Owner {
     }
 
     async fn run(&mut self) -> Ending {
-        let mut writing: Option<(Appending, Sealed)> = None;
+        let mut writing = Writing::default();
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
-            if writing.is_none() {
-                writing = self.start_batch();
-                if writing.is_none() && self.draining.is_some() && self.running.is_empty() {
+            if writing.sealed.len() < WRITING_MAX {
+                self.start_batch(&mut writing);
+                if writing.sealed.is_empty() && self.draining.is_some() && self.running.is_empty() {
                     return Ending::Drained;
                 }
             }
@@ -70,13 +84,14 @@ impl Owner {
             let room = self.building.commands < self.options.batch_max;
             tokio::select! {
                 biased;
-                appended = wait_for(&mut writing) => {
-                    let Some((_, sealed)) = writing.take() else { continue };
-                    match appended {
-                        Ok(lsn) => self.finish(sealed, lsn),
-                        Err(error) => return self.fail(sealed, error),
+                Some(appended) = writing.appends.next() => match appended {
+                    Ok(lsn) => {
+                        if let Some(sealed) = writing.sealed.pop_front() {
+                            self.finish(sealed, lsn);
+                        }
                     }
-                }
+                    Err(error) => return self.fail(writing.sealed, error),
+                },
                 Some(report) = self.reports.recv(), if room => {
                     self.apply(super::Command::Settle(report));
                     self.gather();
@@ -89,7 +104,7 @@ impl Owner {
                     }
                     self.gather();
                 }
-                () = tokio::time::sleep_until(wake_at), if writing.is_none() => {
+                () = tokio::time::sleep_until(wake_at), if writing.sealed.len() < WRITING_MAX => {
                     if Instant::now() >= renew_at {
                         renew_at = Instant::now() + every;
                         self.renew_claims();
@@ -119,25 +134,30 @@ impl Owner {
         next.map_or(renew_at, |next| next.min(renew_at))
     }
 
-    /// Closes the batch that has gathered and starts writing it; one that decided nothing is answered at once.
-    fn start_batch(&mut self) -> Option<(Appending, Sealed)> {
+    /// Closes the batch that has gathered and starts writing it; one that decided nothing is answered with the one
+    /// before it, or at once.
+    fn start_batch(&mut self, writing: &mut Writing) {
         if self.building.is_empty() {
-            return None;
+            return;
         }
         self.take();
         let changes = self.changes();
-        let (batch, mut sealed) = std::mem::take(&mut self.building).seal();
+        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
         sealed.changes = changes;
         if batch.facts.is_empty() {
-            self.answer(sealed);
-            return None;
+            match writing.sealed.back_mut() {
+                Some(before) => before.join(sealed),
+                None => self.answer(sealed),
+            }
+            return;
         }
+        self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;
         sealed.snapshot = self.snapshot_if_due();
-        self.leaving = sealed.claims.len();
+        self.leaving += sealed.claims.len();
         let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership);
-        let appending: Appending = Box::pin(async move { store.append(ownership, batch).await });
-        Some((appending, sealed))
+        writing.appends.push_back(Box::pin(async move { store.append(ownership, batch).await }));
+        writing.sealed.push_back(sealed);
     }
 
     /// The model says now exactly what the log will say once this batch is in it.
@@ -160,7 +180,8 @@ impl Owner {
         }
     }
 
-    fn fail(&mut self, sealed: Sealed, error: tidegate_store::Error) -> Ending {
+    /// None of what is being written stands: what follows an append that failed is refused by the log.
+    fn fail(&mut self, writing: VecDeque<Sealed>, error: tidegate_store::Error) -> Ending {
         let told = match error.kind() {
             Kind::Unsure => Error::new(
                 crate::error::Code::StoreUnavailable,
@@ -170,15 +191,17 @@ impl Owner {
             ),
             _ => Error::from(tidegate_store::Error::new(error.kind(), error.to_string())),
         };
-        if sealed.snapshot.is_some() {
-            self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
-        }
         self.leaving = 0;
-        self.unsettled.extend(sealed.reports);
-        self.unsettled.append(&mut self.building.reports);
-        for reply in sealed.replies.into_iter().chain(std::mem::take(&mut self.building).replies) {
-            refuse(reply, &told);
+        for sealed in writing {
+            if sealed.snapshot.is_some() {
+                self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
+            }
+            self.unsettled.extend(sealed.reports);
+            sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
+        self.unsettled.append(&mut self.building.reports);
+        let gathered = std::mem::take(&mut self.building);
+        gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
         Ending::Lost(error)
     }
 }
@@ -191,12 +214,5 @@ pub(super) fn refuse(reply: super::Reply, error: &Error) {
             let _ = reply.send(answers.iter().map(|_| Err(error.clone())).collect());
         }
         super::Reply::Other(answer) => answer(Err(error)),
-    }
-}
-
-async fn wait_for(writing: &mut Option<(Appending, Sealed)>) -> tidegate_store::Result<Lsn> {
-    match writing {
-        Some((appending, _)) => appending.await,
-        None => std::future::pending().await,
     }
 }

@@ -154,7 +154,7 @@ impl Hand {
         last: &mut Lsn,
         last_seq: &mut tidegate_core::Seq,
     ) {
-        if let Err(refused) = self.check(&append, *last_seq) {
+        if let Err(refused) = self.check(&append, *last, *last_seq) {
             // Whoever asked may be gone.
             let _ = append.tell.send(Err(refused));
             return;
@@ -167,11 +167,12 @@ impl Hand {
         some.push(append);
     }
 
-    fn check(&self, append: &Append, last_seq: tidegate_core::Seq) -> Result<()> {
+    fn check(&self, append: &Append, last: Lsn, last_seq: tidegate_core::Seq) -> Result<()> {
         if let Some(why) = &self.stopped {
             return Err(trouble::unsure(&self.setup.dir, why));
         }
         self.setup.counts.check(append.owner)?;
+        checks::follows(&append.pending.batch, last)?;
         self.tail.check()?;
         self.check_seqs(append, last_seq)?;
         if self.setup.faults.is_full(self.setup.counts.pages()) {

@@ -77,7 +77,7 @@ fn take_batch(body: &mut Bytes) -> Option<Batch> {
     let reopened = (0..body.try_get_u32_le().ok()?)
         .map(|_| body.try_get_u64_le().ok().map(Seq))
         .collect::<Option<_>>()?;
-    Some(Batch { facts: Vec::new(), operations, results, reopened })
+    Some(Batch { facts: Vec::new(), operations, results, reopened, follows: None })
 }
 
 fn take_operation(body: &mut Bytes) -> Option<StoredOperation> {
@@ -171,6 +171,7 @@ mod tests {
                 body: Bytes::from_static(b"{}"),
             }],
             reopened: vec![Seq(1)],
+            follows: None,
         }
     }
 

@@ -9,7 +9,8 @@ mod snapshot;
 mod sweep;
 
 pub use append::{
-    an_append_is_all_or_nothing, an_append_is_durable_when_answered, appends_are_numbered_one_by_one,
+    an_append_is_all_or_nothing, an_append_is_durable_when_answered,
+    an_append_stands_only_on_the_one_it_follows, appends_are_numbered_one_by_one,
     half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
 };
 pub use fence::{

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_store::Clock;
 use tidegate_store::log::{Batch, Lsn};
+use tidegate_store::{Clock, Kind};
 
 use super::mirror::{Found, Mirror, same};
 use super::{Office, PARTITION};
@@ -24,6 +24,21 @@ pub async fn appends_are_numbered_one_by_one(backend: &dyn Backend) {
     drop(office);
     let office = Office::enter(backend, PARTITION).await;
     assert_eq!(office.append(Batch::default()).await, Lsn(21), "numbers go on after a restart");
+}
+
+/// An append that says which one it follows is refused when that is not the last one: nothing stands on an append that
+/// does not.
+pub async fn an_append_stands_only_on_the_one_it_follows(backend: &dyn Backend) {
+    let office = Office::enter(backend, PARTITION).await;
+    let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
+    assert_eq!(office.append(after(0)).await, Lsn(1));
+    assert_eq!(office.append(after(1)).await, Lsn(2));
+    for wrong in [0, 1, 3, 9] {
+        let refused = office.store.append(office.owner, after(wrong)).await;
+        assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Unavailable), "follows {wrong}");
+    }
+    assert_eq!(Found::load(&*office.store, PARTITION).await.last, Lsn(2), "nothing of them is there");
+    assert_eq!(office.append(after(2)).await, Lsn(3));
 }
 
 /// OPS-8: what an append has answered is found after everything stopped right then.

@@ -120,23 +120,26 @@ fn merge(stored: Option<Stored>, newest: Option<Newest>) -> Option<Stored> {
     }
 }
 
-/// Puts an append that is safe in the front where it can be found.
-pub(super) fn fill(desk: &mut Desk<'_>, append: &Pending) -> rusqlite::Result<()> {
-    let Pending { lsn, facts, batch } = append;
-    desk.sql
-        .prepare_cached("INSERT INTO log (lsn, facts) VALUES (?1, ?2)")?
-        .execute((lsn.0.cast_signed(), &facts[..]))?;
-    for operation in &batch.operations {
-        rows::insert_operation(desk.sql, operation)?;
+/// Puts appends that are safe in the front where they can be found.
+pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::Result<()> {
+    let mut log = desk.sql.prepare_cached("INSERT INTO log (lsn, facts) VALUES (?1, ?2)")?;
+    let mut operations = rows::Operations::new(desk.sql)?;
+    let mut results = rows::Results::new(desk.sql)?;
+    for append in appends {
+        let Pending { lsn, facts, batch } = &**append;
+        log.execute((lsn.0.cast_signed(), &facts[..]))?;
+        for operation in &batch.operations {
+            operations.insert(operation)?;
+        }
+        for seq in &batch.reopened {
+            desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1")?.execute([seq.0.cast_signed()])?;
+        }
+        for result in &batch.results {
+            results.insert(result)?;
+        }
+        desk.ledger.last = *lsn;
+        desk.ledger.operations += batch.operations.len() as u64;
     }
-    for seq in &batch.reopened {
-        desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1")?.execute([seq.0.cast_signed()])?;
-    }
-    for result in &batch.results {
-        rows::insert_result(desk.sql, result)?;
-    }
-    desk.ledger.last = *lsn;
-    desk.ledger.operations += batch.operations.len() as u64;
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row};
+use rusqlite::{CachedStatement, Connection, Row};
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
 use tidegate_store::log::{Stored, StoredOperation, StoredResult};
 
@@ -29,39 +29,52 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
     Ok(Time::from_micros(row.get::<_, i64>(column)?.cast_unsigned()))
 }
 
-/// Adds an operation.
-pub(super) fn insert_operation(sql: &Connection, operation: &StoredOperation) -> rusqlite::Result<()> {
-    sql.prepare_cached(
-        "INSERT INTO operations (seq, at, grp, kind, key, envelope, payload) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute((
-        operation.seq.0.cast_signed(),
-        micros(operation.at),
-        &*operation.group,
-        &*operation.kind,
-        operation.key.as_deref(),
-        &*operation.envelope,
-        &*operation.payload,
-    ))
-    .map(drop)
+/// Adds operations, one after the other.
+pub(super) struct Operations<'a>(CachedStatement<'a>);
+
+impl<'a> Operations<'a> {
+    pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
+        let insert = "INSERT INTO operations (seq, at, grp, kind, key, envelope, payload)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        sql.prepare_cached(insert).map(Self)
+    }
+
+    pub(super) fn insert(&mut self, operation: &StoredOperation) -> rusqlite::Result<()> {
+        let row = (
+            operation.seq.0.cast_signed(),
+            micros(operation.at),
+            &*operation.group,
+            &*operation.kind,
+            operation.key.as_deref(),
+            &*operation.envelope,
+            &*operation.payload,
+        );
+        self.0.execute(row).map(drop)
+    }
 }
 
-/// Adds a result, in place of an earlier one.
-pub(super) fn insert_result(sql: &Connection, result: &StoredResult) -> rusqlite::Result<()> {
-    sql.prepare_cached(
-        "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-    )?
-    .execute((
-        result.seq.0.cast_signed(),
-        micros(result.at),
-        State::from(result.state).as_str(),
-        result.attempt,
-        result.fault.as_ref().map(|fault| fault.class.as_str()),
-        result.fault.as_ref().map(|fault| fault.message.as_str()),
-        &*result.body,
-    ))
-    .map(drop)
+/// Adds results, each in place of an earlier one.
+pub(super) struct Results<'a>(CachedStatement<'a>);
+
+impl<'a> Results<'a> {
+    pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
+        let insert = "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        sql.prepare_cached(insert).map(Self)
+    }
+
+    pub(super) fn insert(&mut self, result: &StoredResult) -> rusqlite::Result<()> {
+        let row = (
+            result.seq.0.cast_signed(),
+            micros(result.at),
+            State::from(result.state).as_str(),
+            result.attempt,
+            result.fault.as_ref().map(|fault| fault.class.as_str()),
+            result.fault.as_ref().map(|fault| fault.message.as_str()),
+            &*result.body,
+        );
+        self.0.execute(row).map(drop)
+    }
 }
 
 /// The operation of a row of `WHOLE` or `OUTLINE`.

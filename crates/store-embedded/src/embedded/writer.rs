@@ -290,9 +290,7 @@ impl Filling {
     /// Fills in appends, in order; they are there for whoever reads, though not yet on the disk.
     pub(super) fn fill(&self, appends: Vec<Arc<Pending>>) -> Result<()> {
         self.step(appends.len(), false, move |desk| {
-            for append in &appends {
-                super::log::fill(desk, append)?;
-            }
+            super::log::fill(desk, &appends)?;
             Ok(Ok(()))
         })
     }

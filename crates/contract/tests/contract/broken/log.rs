@@ -73,6 +73,9 @@ impl Log for Broken {
         if self.is(Quirk::AppendForgetsReopened) {
             batch.reopened.clear();
         }
+        if self.is(Quirk::AppendIgnoresFollows) {
+            batch.follows = None;
+        }
         Box::pin(async move {
             let half = Batch { facts: batch.facts.clone(), ..Batch::default() };
             let answer = self.inner.append(owner, batch).await;

@@ -14,6 +14,7 @@ pub(crate) enum Quirk {
     AppendIgnoresEpoch,
     AppendKeepsHalfOfRefused,
     AppendForgetsReopened,
+    AppendIgnoresFollows,
     OwnWhileHeld,
     OwnSameEpoch,
     RenewDoesNothing,
@@ -56,6 +57,7 @@ use Quirk as Q;
 pub(crate) const CASES: &[(&str, Quirk)] = &[
     ("appends_are_numbered_one_by_one", Q::AppendNumbersSkip),
     ("appends_are_numbered_one_by_one", Q::LoadForgetsNumber),
+    ("an_append_stands_only_on_the_one_it_follows", Q::AppendIgnoresFollows),
     ("an_append_is_durable_when_answered", Q::ImageLacksLastAppend),
     ("an_append_is_durable_when_answered", Q::ImageLacksOperation),
     ("an_append_is_all_or_nothing", Q::ImageLacksHalfOfFacts),

@@ -51,8 +51,9 @@ impl Engine {
     /// # Errors
     /// When it is refused, or the store cannot be written.
     pub async fn submit(&self, submission: Submission) -> Result<Receipt> {
-        let mut answers = self.submit_all(vec![submission]).await;
-        answers.pop().unwrap_or_else(|| Err(stopping()))
+        let prepared = prepare(submission, &self.executors, &self.options, self.clock.now())?;
+        let mut decided = self.decide(vec![prepared]).await;
+        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping()))?).await
     }
 
     /// Hands in several; each is answered for itself, in order. The good ones are accepted in one step.

@@ -8,9 +8,9 @@ mod finish;
 mod recover;
 mod run;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
 use tidegate_core::{Fence, Model, Seq};
@@ -73,8 +73,8 @@ pub(crate) struct Owner {
     pub(crate) building: Building,
     pub(crate) clock: SteadyClock,
     pub(crate) events: Arc<Events>,
-    pub(crate) waiters: HashMap<Seq, Vec<oneshot::Sender<()>>>,
-    pub(crate) running: HashMap<Seq, Running>,
+    pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
+    pub(crate) running: FxHashMap<Seq, Running>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) ownership: Ownership,
     pub(crate) limits: Vec<(Arc<str>, Shape)>,

@@ -1,9 +1,9 @@
 //! Payloads of operations that were accepted a moment ago and may run at once: a bounded memory in front of the
 //! store, so that the usual case reads nothing back. What is not here is read when it is taken.
 
-use std::collections::HashMap;
 use std::sync::Mutex;
 
+use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
 use tidegate_store::log::StoredOperation;
 
@@ -15,7 +15,7 @@ pub(crate) struct Payloads {
 
 #[derive(Debug, Default)]
 struct Kept {
-    operations: HashMap<Seq, StoredOperation>,
+    operations: FxHashMap<Seq, StoredOperation>,
     bytes: usize,
 }
 

@@ -1,10 +1,10 @@
 //! Opening an engine: own the partition, replay its log, set the configured limits, start the owner and the janitor.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use rustc_hash::FxHashMap;
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Store, WallClock};
@@ -96,8 +96,8 @@ impl Engine {
             building: crate::owner::Building::default(),
             clock: self.clock,
             events: Arc::clone(&self.events),
-            waiters: HashMap::new(),
-            running: HashMap::new(),
+            waiters: FxHashMap::default(),
+            running: FxHashMap::default(),
             store: Arc::clone(&self.store),
             ownership: parts.ownership,
             limits: parts.limits,

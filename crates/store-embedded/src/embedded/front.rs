@@ -43,6 +43,7 @@ struct Append {
 pub(super) struct Front {
     queue: Option<mpsc::Sender<Append>>,
     threads: Vec<JoinHandle<()>>,
+    wake: Option<std::sync::mpsc::SyncSender<()>>,
     pub(super) tail: Arc<Tail>,
 }
 
@@ -72,6 +73,7 @@ impl Front {
         let tail = Arc::new(Tail::new(setup.last));
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
         let (wake, woken) = std::sync::mpsc::sync_channel(1);
+        let waker = wake.clone();
         let broken = |cause| super::lock::unusable(&setup.dir, cause);
         let filler = Filler { tail: Arc::clone(&tail), filling: setup.filling.clone() };
         let filling = spawn("store-filler", move || filler.work(&woken)).map_err(broken)?;
@@ -79,7 +81,15 @@ impl Front {
         let hand = Hand { files, tail: Arc::clone(&tail), setup, stopped: None, wake };
         let writing = spawn("store-front", move || hand.work(waiting))
             .map_err(|cause| super::lock::unusable(&path, cause))?;
-        Ok(Self { queue: Some(queue), threads: vec![writing, filling], tail })
+        Ok(Self { queue: Some(queue), threads: vec![writing, filling], wake: Some(waker), tail })
+    }
+
+    /// Has the filler look again now.
+    pub(super) fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // A filler that has been woken already needs no second call.
+            let _ = wake.try_send(());
+        }
     }
 
     /// Makes an append durable.
@@ -101,6 +111,7 @@ impl Drop for Front {
     /// The writer ends first, and with it the filler, after it has filled in what it can.
     fn drop(&mut self) {
         drop(self.queue.take());
+        drop(self.wake.take());
         for thread in self.threads.drain(..) {
             // One that panicked has already failed everybody who waited for it.
             let _ = thread.join();
@@ -201,7 +212,8 @@ impl Hand {
         if some.is_empty() {
             return;
         }
-        let written = match self.files.add(bytes, last) {
+        let first = Lsn(self.setup.last.0 + 1);
+        let written = match self.files.add(bytes, first, last) {
             Ok(()) if self.setup.faults.takes_unsure_commit() => Err(("a sync failed".to_owned(), false)),
             Ok(()) => Ok(()),
             Err((cause, undone)) => Err((cause.to_string(), undone)),

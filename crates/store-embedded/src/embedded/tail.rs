@@ -1,12 +1,13 @@
 //! Appends that are durable in the front and not yet in SQLite: kept in memory so that whoever reads sees everything
 //! that was answered.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
-use tidegate_store::log::{Batch, Lsn, Stored, StoredOperation, StoredResult};
+use tidegate_store::log::{Batch, Lsn, Stored, StoredResult};
 use tidegate_store::{Error, Kind, Result};
 use tokio::sync::watch;
 
@@ -33,18 +34,33 @@ pub(super) struct Tail {
 #[derive(Debug, Default)]
 struct Waiting {
     pending: VecDeque<(Arc<Pending>, usize)>,
-    newest: HashMap<Seq, Newest>,
+    newest: FxHashMap<Seq, Newest>,
     bytes: usize,
     last: Lsn,
 }
 
-/// The newest that is known of an operation.
-#[derive(Clone, Debug, Default)]
+/// Where the newest that is known of an operation is: in which append, and at which place.
+#[derive(Clone, Debug)]
 pub(super) struct Newest {
     lsn: Lsn,
-    operation: Option<StoredOperation>,
-    /// `Some(None)` when its result no longer stands.
-    result: Option<Option<StoredResult>>,
+    operation: Option<(Arc<Pending>, usize)>,
+    result: Option<Ending>,
+}
+
+/// How an operation ended, as far as these appends say.
+#[derive(Clone, Debug)]
+enum Ending {
+    Result(Arc<Pending>, usize),
+    Reopened,
+}
+
+impl Ending {
+    fn result(&self) -> Option<StoredResult> {
+        match self {
+            Self::Result(pending, place) => pending.batch.results.get(*place).cloned(),
+            Self::Reopened => None,
+        }
+    }
 }
 
 impl Newest {
@@ -55,13 +71,15 @@ impl Newest {
 
     /// The whole operation, if that is here.
     pub(super) fn whole(&self) -> Option<Stored> {
-        let operation = self.operation.clone()?;
-        Some(Stored { operation, result: self.result.clone().flatten() })
+        let (pending, place) = self.operation.as_ref()?;
+        let operation = pending.batch.operations.get(*place)?.clone();
+        Some(Stored { operation, result: self.result.as_ref().and_then(Ending::result) })
     }
 
     /// What SQLite has, with what is newer here.
     pub(super) fn over(self, stored: Stored) -> Stored {
-        Stored { result: self.result.unwrap_or(stored.result), ..stored }
+        let result = self.result.map_or(stored.result, |ending| ending.result());
+        Stored { result, ..stored }
     }
 }
 
@@ -79,16 +97,19 @@ impl Tail {
     pub(super) fn keep(&self, pending: Arc<Pending>, bytes: usize) {
         let mut waiting = self.lock();
         let (lsn, batch) = (pending.lsn, &pending.batch);
-        for operation in &batch.operations {
-            let newest = Newest { lsn, operation: Some(operation.clone()), result: None };
-            waiting.newest.insert(operation.seq, newest);
+        for (place, operation) in batch.operations.iter().enumerate() {
+            let operation_at = Some((Arc::clone(&pending), place));
+            waiting.newest.insert(operation.seq, Newest { lsn, operation: operation_at, result: None });
         }
-        let reopened = batch.reopened.iter().map(|seq| (*seq, None));
-        let results = batch.results.iter().map(|result| (result.seq, Some(result.clone())));
-        for (seq, result) in reopened.chain(results) {
-            let newest = waiting.newest.entry(seq).or_default();
-            (newest.lsn, newest.result) = (lsn, Some(result));
+        let reopened = batch.reopened.iter().map(|seq| (*seq, Ending::Reopened));
+        let results = batch.results.iter().enumerate();
+        let results =
+            results.map(|(place, result)| (result.seq, Ending::Result(Arc::clone(&pending), place)));
+        for (seq, ending) in reopened.chain(results) {
+            let newest = waiting.newest.entry(seq).or_insert(Newest { lsn, operation: None, result: None });
+            (newest.lsn, newest.result) = (lsn, Some(ending));
         }
+        let (lsn, waiting) = (pending.lsn, &mut *waiting);
         waiting.pending.push_back((pending, bytes));
         waiting.bytes += bytes;
         waiting.last = lsn;
@@ -156,6 +177,14 @@ impl Tail {
     /// Appends that may not be in SQLite yet.
     pub(super) fn pending(&self) -> Vec<Arc<Pending>> {
         self.lock().pending.iter().map(|(pending, _)| Arc::clone(pending)).collect()
+    }
+
+    /// Waits a moment for filling in to go on again, if it does not.
+    pub(super) async fn recover(&self, most: std::time::Duration) -> Result<()> {
+        let mut trouble = self.trouble.subscribe();
+        // Gone or not by then: looked at once more.
+        let _ = tokio::time::timeout(most, trouble.wait_for(Option::is_none)).await;
+        self.check()
     }
 
     /// Waits until everything that was answered before is in SQLite; fails when that does not go on.

@@ -9,6 +9,9 @@ use super::{Embedded, SHARED_IN, blocking};
 /// What a health check writes, to see whether there is room for it. It is gone again before it is committed.
 const TRIAL_LEN: i64 = 64 * 1024;
 
+/// How long a health check waits for what could not be written a moment ago.
+const RECOVERY: std::time::Duration = std::time::Duration::from_millis(500);
+
 impl Upkeep for Embedded {
     fn migrate(&self) -> Answer<'_, ()> {
         // Opening has brought every file up to date, or refused it.
@@ -28,7 +31,8 @@ impl Upkeep for Embedded {
                 Ok(Ok(()))
             })
             .await?;
-            file.front.tail.check()
+            file.front.wake();
+            file.front.tail.recover(RECOVERY).await
         })
     }
 

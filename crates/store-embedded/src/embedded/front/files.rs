@@ -1,8 +1,9 @@
-//! The files of the front: appends one after the other, in files named by their first append. A file goes when
-//! everything in it is safe in SQLite's.
+//! The files of the front: appends one after the other, in files named by their first append. Room is written with
+//! zeroes before it is used, and a file that SQLite has all of is used again: so making an append durable touches
+//! nothing but its own bytes, and never waits for what else is on its way to the disk.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,21 +16,28 @@ use super::super::lock::{sync_names, unusable};
 use super::super::tail::Pending;
 use super::frame;
 
-/// A file that is this long is followed by another.
-const FILE_LEN_MAX: u64 = 64 * 1024 * 1024;
+/// The first file's room; each new one has four times that of the one before it.
+const ROOM_MIN: u64 = 256 * 1024;
+/// The most room of a file.
+const ROOM_MAX: u64 = 32 * 1024 * 1024;
+/// Zeroes written at once.
+const ZEROES: [u8; 64 * 1024] = [0; 64 * 1024];
 
-/// The file that is being written.
+/// The file that is being written, and those before it.
 #[derive(Debug)]
 pub(super) struct Files {
     dir: PathBuf,
     partition: Partition,
     file: File,
-    len: u64,
+    /// Where the next append goes.
+    end: u64,
+    /// How much of the file has been written before.
+    room: u64,
     /// Every file with the last append in it, oldest first; the one that is being written comes last.
     spans: Vec<(PathBuf, Lsn)>,
 }
 
-/// What opening found: the files, and the appends in them that follow `after`, in order.
+/// What opening found: the files, and the appends in them that SQLite does not have, in order.
 pub(super) type Found = (Files, Vec<Arc<Pending>>);
 
 impl Files {
@@ -37,63 +45,77 @@ impl Files {
     pub(super) fn open(dir: &Path, partition: Partition, after: Lsn) -> Result<Found> {
         let mut paths = existing(dir, partition)?;
         paths.sort_unstable();
-        let (mut appends, mut spans, mut last, mut len) = (Vec::new(), Vec::new(), after, 0);
-        let count = paths.len();
-        for (place, (_, path)) in paths.into_iter().enumerate() {
-            let (found, good) = read(&path, place + 1 == count)?;
-            for pending in found {
-                let lsn = pending.lsn;
-                if lsn > last {
-                    if lsn.0 != last.0 + 1 {
-                        let message =
-                            format!("{} is damaged: append {} is missing", path.display(), last.0 + 1);
-                        return Err(Error::new(Kind::Unreadable, message));
-                    }
-                    last = lsn;
-                    appends.push(Arc::new(pending));
+        let (mut appends, mut spans, mut last) = (Vec::new(), Vec::new(), after);
+        let (mut end, mut ends_with) = (0, after.0);
+        for (first, path) in paths {
+            let (found, read_to) = read(&path, first)?;
+            (end, ends_with) = (read_to, first + found.len() as u64 - 1);
+            for pending in found.into_iter().filter(|pending| pending.lsn > after) {
+                if pending.lsn.0 != last.0 + 1 {
+                    let message = format!("{} is damaged: append {} is missing", path.display(), last.0 + 1);
+                    return Err(Error::new(Kind::Unreadable, message));
                 }
+                last = pending.lsn;
+                appends.push(Arc::new(pending));
             }
             spans.push((path, last));
-            len = good;
         }
-        let file = match spans.last() {
-            Some((path, _)) => reopen(path, len).map_err(|cause| unusable(path, cause))?,
+        let (file, room) = match spans.last() {
+            Some((path, _)) => reopen(path, end).map_err(|cause| unusable(path, cause))?,
             None => {
-                let path = path_of(dir, partition, Lsn(last.0 + 1));
-                let file = File::create(&path).map_err(|cause| unusable(&path, cause))?;
+                let path = path_of(dir, partition, last.0 + 1);
+                let file = create(&path, ROOM_MIN).map_err(|cause| unusable(&path, cause))?;
                 spans.push((path, last));
-                file
+                (file, ROOM_MIN)
             }
         };
         sync_names(dir).map_err(|cause| unusable(dir, cause))?;
-        Ok((Self { dir: dir.to_owned(), partition, file, len, spans }, appends))
+        let mut files = Self { dir: dir.to_owned(), partition, file, end, room, spans };
+        if ends_with != last.0 {
+            // SQLite knows more than this file: what is appended now must not stand behind what is missing here.
+            files.follow(Lsn(last.0 + 1)).map_err(|cause| unusable(dir, cause))?;
+        }
+        Ok((files, appends))
     }
 
-    /// Adds sealed appends, the last of which is `last`; they are on the disk when this answers. When it fails, what
-    /// was added is taken off again; `Err(None)` when even that failed, or when it is not known what is on the disk.
-    pub(super) fn add(&mut self, bytes: &[u8], last: Lsn) -> std::result::Result<(), (io::Error, bool)> {
-        if self.len > FILE_LEN_MAX {
-            self.follow(last).map_err(|cause| (cause, true))?;
+    /// Adds the sealed appends from `first` to `last`; they are on the disk when this answers. When it fails it says
+    /// whether they are surely not there.
+    pub(super) fn add(
+        &mut self,
+        bytes: &[u8],
+        first: Lsn,
+        last: Lsn,
+    ) -> std::result::Result<(), (io::Error, bool)> {
+        if self.end > 0 && self.end + bytes.len() as u64 > self.room {
+            self.follow(first).map_err(|cause| (cause, true))?;
         }
         if let Err(cause) = self.file.write_all(bytes) {
-            let undone = reposition(&mut self.file, self.len).is_ok();
+            let undone = self.file.seek(SeekFrom::Start(self.end)).is_ok();
             return Err((cause, undone));
         }
         self.file.sync_data().map_err(|cause| (cause, false))?;
-        self.len += bytes.len() as u64;
+        self.end += bytes.len() as u64;
         if let Some(span) = self.spans.last_mut() {
             span.1 = last;
         }
         Ok(())
     }
 
-    /// Begins another file; `last` will be the last append of the first batch in it.
-    fn follow(&mut self, last: Lsn) -> io::Result<()> {
-        let path = path_of(&self.dir, self.partition, last);
-        self.file = File::create(&path)?;
+    /// Goes on in another file: one that is no longer needed, or a new one.
+    fn follow(&mut self, first: Lsn) -> io::Result<()> {
+        let (path, spare) = (path_of(&self.dir, self.partition, first.0), self.spare());
+        let room = fs::metadata(&spare).map_or(0, |found| found.len());
+        self.file = if room > 0 {
+            fs::rename(&spare, &path)?;
+            self.room = room;
+            OpenOptions::new().write(true).open(&path)?
+        } else {
+            self.room = (self.room * 4).min(ROOM_MAX);
+            create(&path, self.room)?
+        };
         sync_names(&self.dir)?;
-        self.len = 0;
-        self.spans.push((path, last));
+        self.end = 0;
+        self.spans.push((path, Lsn(first.0 - 1)));
         Ok(())
     }
 
@@ -103,18 +125,28 @@ impl Files {
         closed.last().map(|(_, last)| *last)
     }
 
-    /// Removes the files that are no longer written and end at or before `safe`.
+    /// Gives up the files that are no longer written and end at or before `safe`; the largest is kept for later.
     pub(super) fn remove(&mut self, safe: Lsn) -> io::Result<()> {
         while self.spans.len() > 1 && self.spans[0].1 <= safe {
-            fs::remove_file(&self.spans[0].0)?;
+            let (path, _) = &self.spans[0];
+            let kept = fs::metadata(self.spare()).map_or(0, |found| found.len());
+            if fs::metadata(path)?.len() > kept {
+                fs::rename(path, self.spare())?;
+            } else {
+                fs::remove_file(path)?;
+            }
             self.spans.remove(0);
         }
         Ok(())
     }
+
+    fn spare(&self) -> PathBuf {
+        self.dir.join(format!("p{}.spare", self.partition))
+    }
 }
 
-fn path_of(dir: &Path, partition: Partition, first: Lsn) -> PathBuf {
-    dir.join(format!("p{partition}.front-{:020}", first.0))
+fn path_of(dir: &Path, partition: Partition, first: u64) -> PathBuf {
+    dir.join(format!("p{partition}.front-{first:020}"))
 }
 
 fn existing(dir: &Path, partition: Partition) -> Result<Vec<(u64, PathBuf)>> {
@@ -130,33 +162,40 @@ fn existing(dir: &Path, partition: Partition) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The appends of a file and how long they are. Only the newest file may have a torn end.
-fn read(path: &Path, newest: bool) -> Result<(Vec<Pending>, u64)> {
+/// The appends of a file, from `first` on, one after the other, and where they end. What follows is torn, was there
+/// before, or has not been used: none of it was ever answered.
+fn read(path: &Path, first: u64) -> Result<(Vec<Pending>, u64)> {
     let mut bytes = Vec::new();
     let mut file = File::open(path).map_err(|cause| unusable(path, cause))?;
     file.read_to_end(&mut bytes).map_err(|cause| unusable(path, cause))?;
     let mut bytes = Bytes::from(bytes);
-    let (mut found, mut good) = (Vec::new(), 0);
-    while let Some((pending, len)) = frame::decode(&bytes) {
+    let (mut found, mut end) = (Vec::new(), 0);
+    while let Some((pending, len)) = frame::decode(&bytes)
+        && pending.lsn.0 == first + found.len() as u64
+    {
         found.push(pending);
-        good += len as u64;
+        end += len as u64;
         bytes = bytes.slice(len..);
     }
-    if !newest && !bytes.is_empty() {
-        let message = format!("{} is damaged after {good} bytes", path.display());
-        return Err(Error::new(Kind::Unreadable, message));
-    }
-    Ok((found, good))
+    Ok((found, end))
 }
 
-fn reopen(path: &Path, len: u64) -> io::Result<File> {
-    let mut file = OpenOptions::new().write(true).open(path)?;
-    reposition(&mut file, len)?;
+fn create(path: &Path, room: u64) -> io::Result<File> {
+    let mut file = File::create(path)?;
+    let mut left = room as usize;
+    while left > 0 {
+        let some = left.min(ZEROES.len());
+        file.write_all(&ZEROES[..some])?;
+        left -= some;
+    }
     file.sync_all()?;
+    file.seek(SeekFrom::Start(0))?;
     Ok(file)
 }
 
-fn reposition(file: &mut File, len: u64) -> io::Result<()> {
-    file.set_len(len)?;
-    io::Seek::seek(file, io::SeekFrom::Start(len)).map(drop)
+fn reopen(path: &Path, end: u64) -> io::Result<(File, u64)> {
+    let mut file = OpenOptions::new().write(true).open(path)?;
+    let room = file.metadata()?.len();
+    file.seek(SeekFrom::Start(end))?;
+    Ok((file, room))
 }

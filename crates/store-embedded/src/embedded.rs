@@ -5,6 +5,7 @@
 mod blocking;
 mod checkpoint;
 mod faults;
+mod filling;
 mod front;
 mod history;
 mod ledger;

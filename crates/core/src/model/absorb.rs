@@ -1,17 +1,17 @@
 //! The only place where what is in the log changes the model. Absorbing the same facts again gives the same state;
 //! facts that cannot apply (an unknown operation, an old fence) change nothing.
 
+mod settled;
+
 use std::sync::Arc;
 
 use super::entry::{Charges, Entry, EntryIx};
 use super::group::{Group, GroupIx, Pause, Run};
 use super::limit::{Limit, LimitIx, Meter};
 use super::{Key, Model};
-use crate::fact::{Accepted, After, Fact, Held, Settled, Shape, Source};
-use crate::fault::Fault;
+use crate::fact::{Accepted, Fact, Shape, Source};
 use crate::id::{Fence, Seq};
 use crate::operation::{Charge, Dedupe};
-use crate::state::EndState;
 use crate::time::Time;
 
 /// Expired keys that one acceptance clears away: more than one, so that they never pile up.
@@ -221,140 +221,6 @@ impl Model {
                 run.until = until;
             }
         });
-    }
-
-    fn absorb_settled(&mut self, settled: &Settled) {
-        self.touch(settled.at);
-        self.with_group_of(settled.seq, settled.at, |model, ix| model.settle_claim(ix, settled));
-    }
-
-    fn settle_claim(&mut self, ix: EntryIx, settled: &Settled) {
-        let group = self.entries[ix.at()].group;
-        let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
-        self.settle_limits(ix, settled, &run);
-        let entry = &mut self.entries[ix.at()];
-        let (priority, deadline, seq) = (entry.priority, entry.deadline, entry.seq);
-        if !matches!(settled.after, After::Ended { .. } | After::Held) && deadline != Time::MAX {
-            self.deadlines.insert((deadline, seq));
-        }
-        match &settled.after {
-            After::Ended { state, hold } => self.end(ix, settled.at, *state, *hold, settled.fault.as_ref()),
-            After::Retry { at, look_first } => {
-                entry.attempt = entry.attempt.saturating_add(1);
-                entry.look_first = *look_first;
-                entry.fault = settled.fault.clone().map(Box::new);
-                let turn = self.draw_turn(priority);
-                let group = &mut self.groups[group.at()];
-                (group.turn, group.not_before) = (turn, *at);
-            }
-            After::Throttled { until, closed } => {
-                entry.fault = settled.fault.clone().map(Box::new);
-                if closed.is_empty() {
-                    self.groups[group.at()].not_before = *until;
-                }
-            }
-            After::Held => {
-                entry.attempt = entry.attempt.saturating_add(1);
-                entry.fault = settled.fault.clone().map(Box::new);
-                let held = Held { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
-                self.hold(group, held);
-            }
-            After::GivenBack => {}
-        }
-    }
-
-    /// What a settled claim means for the limits it had charged, and for those its answer spoke of.
-    fn settle_limits(&mut self, ix: EntryIx, settled: &Settled, run: &Run) {
-        let charges = Arc::clone(&self.entries[ix.at()].charges);
-        for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
-            self.stale.push(*limit);
-            let limit = &mut self.limits[limit.at()];
-            match &mut limit.meter {
-                Meter::Cap(cap) => {
-                    cap.release(settled.fence);
-                }
-                Meter::Bucket(bucket) => {
-                    match &settled.after {
-                        After::GivenBack => bucket.unsend(*mark, *cost, settled.at),
-                        _ => bucket.land(*mark, settled.at),
-                    }
-                    if matches!(settled.after, After::Ended { .. }) {
-                        bucket.succeed();
-                    }
-                    for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
-                        if let Some(spent) = hint.spent {
-                            bucket.settle(*cost, spent, settled.at);
-                        }
-                        bucket.observe(hint, *mark, settled.at);
-                        if hint.capacity.is_some() || hint.refill_per_s.is_some() {
-                            limit.source = Source::Learned;
-                        }
-                    }
-                }
-            }
-        }
-        if let After::Throttled { until, closed } = &settled.after {
-            for name in closed {
-                let Some(limit) = self.by_limit.get(name).copied() else { continue };
-                let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| *cost);
-                if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
-                    bucket.freeze(*until, cost, settled.at);
-                }
-                self.stale.push(limit);
-            }
-        }
-    }
-
-    /// Takes an operation out of its group for good.
-    fn end(&mut self, ix: EntryIx, at: Time, state: EndState, hold: bool, fault: Option<&Fault>) {
-        let was_head = self.entries[ix.at()].prev.is_none();
-        let entry = self.unlink(ix);
-        self.counters.ended[state as usize] += 1;
-        let group = &mut self.groups[entry.group.at()];
-        if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
-            self.release(entry.group);
-        }
-        if hold {
-            let fault = fault.cloned().or_else(|| entry.fault.map(|fault| *fault));
-            self.hold(entry.group, Held { seq: entry.seq, since: at, unknown: false, fault });
-        }
-        if was_head && let Some(next) = self.groups[entry.group.at()].head {
-            let turn = self.draw_turn(self.entries[next.at()].priority);
-            self.groups[entry.group.at()].turn = turn;
-        }
-    }
-
-    fn repeat(&mut self, ix: EntryIx) {
-        let entry = &mut self.entries[ix.at()];
-        let (group, priority) = (entry.group, entry.priority);
-        entry.look_first = false;
-        if entry.deadline != Time::MAX {
-            // The person who decided is not held to the old deadline.
-            entry.deadline = Time::MAX;
-        }
-        self.release(group);
-        self.groups[group.at()].turn = self.draw_turn(priority);
-    }
-
-    /// The first hold stands until a person has acted: an unknown outcome is not covered up by a later failure.
-    fn hold(&mut self, ix: GroupIx, held: Held) {
-        let group = &mut self.groups[ix.at()];
-        if group.held.is_some() {
-            return;
-        }
-        self.unknown += usize::from(held.unknown);
-        self.stopped.insert(Arc::clone(&group.name));
-        group.held = Some(Box::new(held));
-    }
-
-    fn release(&mut self, ix: GroupIx) {
-        let group = &mut self.groups[ix.at()];
-        if let Some(held) = group.held.take() {
-            self.unknown -= usize::from(held.unknown);
-        }
-        if group.paused.is_none() {
-            self.stopped.remove(&group.name);
-        }
     }
 
     fn absorb_resumed(&mut self, name: &Arc<str>, at: Time) {

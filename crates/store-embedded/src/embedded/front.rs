@@ -16,10 +16,10 @@ use tidegate_store::{Error, Kind, Result, codec};
 use tokio::sync::{mpsc, oneshot};
 
 use super::faults::Faults;
+use super::filling::Filling;
 use super::ledger::Counts;
 use super::tail::{Pending, Tail};
 use super::trouble;
-use super::writer::Filling;
 use crate::checks;
 
 /// Appends that may wait before callers do.

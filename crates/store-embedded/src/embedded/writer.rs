@@ -13,8 +13,8 @@ use tidegate_store::{Clock, Error, Kind, Result};
 use tokio::sync::{mpsc, oneshot};
 
 use super::faults::Faults;
+use super::filling::Filling;
 use super::ledger::{Counts, Ledger};
-use super::tail::Pending;
 use super::trouble::{is_surely_undone, nothing_changed, unsure};
 
 /// Steps that may wait before callers do.
@@ -36,7 +36,7 @@ pub(super) struct Desk<'a> {
 pub(super) type Stepped<T> = rusqlite::Result<Result<T>>;
 
 /// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
-trait Task: Send {
+pub(super) trait Task: Send {
     fn rows(&self) -> usize;
     /// Whether it must be on the disk when it is answered.
     fn is_durable(&self) -> bool;
@@ -45,12 +45,12 @@ trait Task: Send {
     fn failed(self: Box<Self>, why: Error);
 }
 
-struct Step<T, F> {
-    rows: usize,
-    durable: bool,
-    work: F,
-    answer: Option<Result<T>>,
-    tell: oneshot::Sender<Result<T>>,
+pub(super) struct Step<T, F> {
+    pub(super) rows: usize,
+    pub(super) durable: bool,
+    pub(super) work: F,
+    pub(super) answer: Option<Result<T>>,
+    pub(super) tell: oneshot::Sender<Result<T>>,
 }
 
 impl<T: Send, F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send> Task for Step<T, F> {
@@ -116,7 +116,7 @@ impl Writer {
     /// The way in for whoever fills in appends that are safe elsewhere.
     pub(super) fn filling(&self) -> Option<Filling> {
         let queue = self.queue.clone()?;
-        Some(Filling { queue, stopped: Arc::clone(&self.stopped), counts: Arc::clone(&self.counts) })
+        Some(Filling::new(queue, Arc::clone(&self.stopped), Arc::clone(&self.counts)))
     }
 
     /// Has a step done that writes about `rows` rows; answers when it is on the disk.
@@ -275,55 +275,5 @@ impl Hand {
             self.pages_max = wanted;
         }
         Ok(())
-    }
-}
-
-/// The way in for the front: appends that are safe there are put where they can be found.
-#[derive(Clone)]
-pub(super) struct Filling {
-    queue: mpsc::Sender<Box<dyn Task>>,
-    stopped: Arc<AtomicBool>,
-    counts: Arc<Counts>,
-}
-
-impl Filling {
-    /// Fills in appends, in order; they are there for whoever reads, though not yet on the disk.
-    pub(super) fn fill(&self, appends: Vec<Arc<Pending>>) -> Result<()> {
-        self.step(appends.len(), false, move |desk| {
-            super::log::fill(desk, &appends)?;
-            Ok(Ok(()))
-        })
-    }
-
-    /// Everything that was filled in is on the disk when this answers.
-    pub(super) fn sync(&self) -> Result<()> {
-        self.step(1, true, |desk| {
-            let last = desk.ledger.last.0.cast_signed();
-            super::schema::set_meta(desk.sql, "synced", last)?;
-            Ok(Ok(()))
-        })
-    }
-
-    /// The last append that was filled in.
-    pub(super) fn filled_upto(&self) -> tidegate_store::log::Lsn {
-        self.counts.last()
-    }
-
-    /// Nothing is written any more, by anybody.
-    pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
-    }
-
-    fn step<T: Send + 'static>(
-        &self,
-        rows: usize,
-        durable: bool,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
-    ) -> Result<T> {
-        let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
-        let (tell, told) = oneshot::channel();
-        let step = Step { rows, durable, work, answer: None, tell };
-        self.queue.blocking_send(Box::new(step)).map_err(|_| gone())?;
-        told.blocking_recv().unwrap_or_else(|_| Err(gone()))
     }
 }

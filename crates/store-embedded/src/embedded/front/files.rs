@@ -21,7 +21,7 @@ const ROOM_MIN: u64 = 256 * 1024;
 /// The most room of a file.
 const ROOM_MAX: u64 = 32 * 1024 * 1024;
 /// Zeroes written at once.
-const ZEROES: [u8; 64 * 1024] = [0; 64 * 1024];
+static ZEROES: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The file that is being written, and those before it.
 #[derive(Debug)]

@@ -4,13 +4,15 @@
 use std::sync::Arc;
 
 use tidegate_core::model::{Active, Counts, GroupView, LimitView};
-use tidegate_core::{EndState, OperationId, Seq, State};
+use tidegate_core::{EndState, OperationId, Seq, State, bounds};
 use tidegate_store::Clock;
 use tidegate_store::log::{Query, Stored};
 
 use crate::engine::Engine;
+use crate::envelope::Envelope;
 use crate::error::{Code, Error, Result};
 use crate::owner::{Owner, PARTITION};
+use crate::prepare::fingerprint;
 use crate::reason::reason;
 use crate::view::{Filter, GroupPage, Page, Reason, View};
 
@@ -190,12 +192,20 @@ fn from_active(active: Active) -> View {
         result: None,
         fault: active.fault,
         dedupe_key: None,
+        request_id: None,
+        deployment_id: None,
+        max_attempts: bounds::ATTEMPTS_DEFAULT,
+        fingerprint: None,
     }
 }
 
 /// What the store keeps, overruled by the model for what has not ended.
 fn merge(stored: Stored, active: Option<Active>) -> View {
     let Stored { operation, result } = stored;
+    let envelope = Envelope::decode(&operation.envelope);
+    let known = !operation.payload.is_empty();
+    let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
+    let fingerprint = known.then(hash);
     let mut view = View {
         id: OperationId::new(operation.at, PARTITION, operation.seq),
         state: State::Queued,
@@ -207,6 +217,10 @@ fn merge(stored: Stored, active: Option<Active>) -> View {
         result: None,
         fault: None,
         dedupe_key: operation.key,
+        request_id: envelope.request_id,
+        deployment_id: envelope.deployment_id,
+        max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+        fingerprint,
     };
     if let Some(active) = active {
         (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);

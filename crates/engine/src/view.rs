@@ -29,6 +29,14 @@ pub struct View {
     pub fault: Option<Fault>,
     /// The caller's key.
     pub dedupe_key: Option<Arc<str>>,
+    /// For tracing.
+    pub request_id: Option<Arc<str>>,
+    /// For tracing.
+    pub deployment_id: Option<Arc<str>>,
+    /// Attempts in all.
+    pub max_attempts: u16,
+    /// The hash of what makes it the same request. Left out of pages, which have no payloads.
+    pub fingerprint: Option<u128>,
 }
 
 /// Which operations to list, newest first.

@@ -38,11 +38,13 @@ fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
         dl {
             dt { "Group" } dd { (group_link(&view.group)) }
             dt { "Kind" } dd { (view.kind) }
-            dt { "Attempt" } dd { (view.attempt) }
+            dt { "Attempt" } dd { (view.attempt) " of " (view.max_attempts) }
             dt { "Accepted" } dd { (At(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
             @if let Some(at) = view.finished_at { dt { "Ended" } dd { (At(at)) " (" (ago(at, now)) " ago)" } }
             @if let Some(behind) = why.behind { dt { "Behind" } dd { (operation_link(behind)) } }
             @if let Some(key) = &view.dedupe_key { dt { "Key" } dd { code { (key) } } }
+            @if let Some(trace) = &view.request_id { dt { "Request" } dd { code { (trace) } } }
+            @if let Some(trace) = &view.deployment_id { dt { "Deployment" } dd { code { (trace) } } }
             @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) } }
             @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
         }

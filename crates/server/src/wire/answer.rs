@@ -58,13 +58,22 @@ pub(crate) struct OperationOut<'a> {
     fault: Option<FaultOut<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
 }
 
 impl<'a> OperationOut<'a> {
     /// With its result.
     pub(crate) fn whole(view: &'a View) -> Self {
         let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
-        Self { result: Some(result), ..Self::line(view) }
+        let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
+        Self { result: Some(result), max_attempts: Some(view.max_attempts), fingerprint, ..Self::line(view) }
     }
 
     /// As a line of a list.
@@ -80,6 +89,10 @@ impl<'a> OperationOut<'a> {
             result: None,
             fault: view.fault.as_ref().map(FaultOut::new),
             dedupe_key: view.dedupe_key.as_deref(),
+            request_id: view.request_id.as_deref(),
+            deployment_id: view.deployment_id.as_deref(),
+            max_attempts: None,
+            fingerprint: None,
         }
     }
 }

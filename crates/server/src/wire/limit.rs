@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn figures_are_whole_sets() {
-        let drip = Shape::Drip { capacity: 40_000_000, refill_per_s: 2_500_000, margin: 125_000 };
+        let drip = Shape::Drip { capacity: 40_000_000, refill_per_s: 2_500_000, margin: 50_000 };
         assert_eq!(wish(br#"{"capacity":40,"refill_per_s":2.5}"#), Ok(Wish::Set(drip)));
         assert_eq!(wish(br#"{"at_once":3}"#), Ok(Wish::Set(Shape::Cap { at_once: 3 })));
         assert_eq!(wish(br#"{"open":true}"#), Ok(Wish::Open));

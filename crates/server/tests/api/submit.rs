@@ -31,6 +31,27 @@ async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
     .await;
 }
 
+/// OPS-1: what an operation was handed in with is kept and can be seen again.
+#[tokio::test]
+async fn ops_1_what_was_handed_in_can_be_seen_again() {
+    within(async {
+        let world = World::new().await;
+        let mut submission = with("dedupe_key", "order-7");
+        submission["deployment_id"] = json!("deploy-3");
+        submission["max_attempts"] = json!(5);
+        let id = world.post("/v1/operations", submission).await.text("id");
+        let ended = world.end(&id).await;
+        assert_eq!((&ended["dedupe_key"], &ended["deployment_id"]), (&json!("order-7"), &json!("deploy-3")));
+        assert_eq!(
+            (&ended["kind"], &ended["max_attempts"], &ended["attempt"]),
+            (&json!("http"), &json!(5), &json!(1))
+        );
+        assert!(ended["request_id"].as_str().is_some_and(|trace| !trace.is_empty()), "{ended}");
+        assert_eq!(ended["fingerprint"].as_str().map(str::len), Some(32), "{ended}");
+    })
+    .await;
+}
+
 /// OPS-7: one key is one operation; the same key with another request is a conflict that names the first one.
 #[tokio::test]
 async fn ops_7_a_key_is_one_operation() {

@@ -43,7 +43,7 @@ fn lim_4_limits_are_named_after_their_upstream() {
     let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
     let limits: Vec<_> =
         upstreams.limits().into_iter().map(|(name, shape)| (name.to_string(), shape)).collect();
-    let drip = Shape::Drip { capacity: 40 * MICRO, refill_per_s: MICRO / 2, margin: MICRO / 40 };
+    let drip = Shape::Drip { capacity: 40 * MICRO, refill_per_s: MICRO / 2, margin: MICRO / 100 };
     let expected = [("echo", Shape::Gate), ("echo/points", drip), ("echo/bulk", Shape::Cap { at_once: 2 })];
     assert_eq!(limits, expected.map(|(name, shape)| (name.to_owned(), shape)));
 }

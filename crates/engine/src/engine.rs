@@ -206,6 +206,23 @@ impl Engine {
         answer.await.unwrap_or_else(|_| Err(self.why_stopped()))
     }
 
+    /// Looks at something; answered once everything that was decided before is durable.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Owner) -> T + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let look = Command::Look(Box::new(move |owner: &Owner| {
+            let value = question(owner);
+            Box::new(move |stands| {
+                // The caller may be gone.
+                let _ = reply.send(stands.map(|()| value).map_err(Error::clone));
+            })
+        }));
+        self.commands.send(look).await.map_err(|_| self.why_stopped())?;
+        answer.await.unwrap_or_else(|_| Err(self.why_stopped()))
+    }
+
     fn why_stopped(&self) -> Error {
         self.stopped.borrow().clone().unwrap_or_else(|| {
             Error::new(Code::StoreUnavailable, "the store cannot be written now; try again in a moment")

@@ -48,13 +48,19 @@ pub(crate) enum Accepted {
 /// Answers to one command's submissions, in order.
 pub(crate) type AcceptReply = oneshot::Sender<Vec<Result<Accepted>>>;
 
+/// A question to the owner, and how it is answered.
+pub(crate) type Look = Box<dyn FnOnce(&Owner) -> batch::Tell + Send>;
+
 /// What the owner is asked to do.
 pub(crate) enum Command {
     /// Accept these, each for itself.
     Accept(Vec<Prepared>, AcceptReply),
     /// An attempt has ended.
     Settle(Report),
-    /// Anything else: reads and people's orders. Refused orders are dropped, which the caller notices.
+    /// A question: what to answer once everything before it is durable. Answered at once while the log is out of
+    /// reach, because that is when people look.
+    Look(Look),
+    /// An order. One that cannot be taken is dropped, which the caller notices.
     Ask(Box<dyn FnOnce(&mut Owner) + Send>),
     /// Take no more; answered when nothing runs.
     Drain(oneshot::Sender<()>),

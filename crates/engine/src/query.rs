@@ -23,7 +23,7 @@ const SCAN_MAX: usize = 5_000;
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
-        let active = self.ask(move |owner| owner.model.active(seq)).await?;
+        let active = self.look(move |owner| owner.model.active(seq)).await?;
         let stored = self.stored(seq).await?;
         Ok(merge(stored, active))
     }
@@ -42,7 +42,7 @@ impl Engine {
     async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
         let wanted = filter.limit;
         let (found, next) = self
-            .ask(move |owner| {
+            .look(move |owner| {
                 let before = filter.before.map(OperationId::seq);
                 let matches = |active: &Active| {
                     active.state == state
@@ -86,7 +86,7 @@ impl Engine {
         let page = self.store.list(PARTITION, query).await?;
         let seqs: Vec<Seq> = page.items.iter().map(|stored| stored.operation.seq).collect();
         let actives = self
-            .ask(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
+            .look(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
             .await?;
         let operations = page.items.into_iter().zip(actives).map(|(stored, active)| merge(stored, active));
         // A cursor needs no more than the place; its time is only for people.
@@ -101,7 +101,7 @@ impl Engine {
     pub async fn why(&self, id: OperationId) -> Result<Reason> {
         let view = self.get(id).await?;
         let seq = id.seq();
-        let found = self.ask(move |owner| reason_of(owner, seq)).await?;
+        let found = self.look(move |owner| reason_of(owner, seq)).await?;
         Ok(found.unwrap_or_else(|| Reason {
             waiting_for: "nothing",
             name: None,
@@ -117,7 +117,7 @@ impl Engine {
     /// # Errors
     /// When the engine is stopping.
     pub async fn groups(&self, stopped: bool, after: Option<Arc<str>>, limit: usize) -> Result<GroupPage> {
-        self.ask(move |owner| {
+        self.look(move |owner| {
             let after = after.as_deref();
             let mut groups: Vec<GroupView> = if stopped {
                 owner.model.stopped(after).take(limit + 1).collect()
@@ -142,7 +142,7 @@ impl Engine {
     /// When nothing is known of it.
     pub async fn group(&self, name: &str) -> Result<(GroupView, Option<Reason>, Vec<View>)> {
         let group: Arc<str> = name.into();
-        let found = self.ask(move |owner| {
+        let found = self.look(move |owner| {
             let view = owner.model.group(&group)?;
             let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
             let line: Vec<View> = owner.model.line(&group).take(LINE_MAX).map(from_active).collect();
@@ -158,7 +158,7 @@ impl Engine {
     /// # Errors
     /// When the engine is stopping.
     pub async fn limits(&self) -> Result<Vec<LimitView>> {
-        self.ask(|owner| owner.model.limits(owner.clock.now()).collect()).await
+        self.look(|owner| owner.model.limits(owner.clock.now()).collect()).await
     }
 
     /// How many operations there are in each state.
@@ -166,7 +166,7 @@ impl Engine {
     /// # Errors
     /// When the engine is stopping.
     pub async fn counts(&self) -> Result<Counts> {
-        self.ask(|owner| owner.model.counts()).await
+        self.look(|owner| owner.model.counts()).await
     }
 }
 

@@ -36,11 +36,7 @@ fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>,
         }
         Cause::Bucket { name, frozen: true, .. } => {
             let what = why.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short(fault)));
-            (
-                "bucket",
-                Some(name.clone()),
-                format!("Waiting because the upstream of {name} asked for it{what} — {until}."),
-            )
+            ("bucket", Some(name.clone()), format!("Waiting because {name} is closed{what} — {until}."))
         }
         Cause::Bucket { name, shape, source, level, cost, ahead, .. } => {
             let left = left(*shape, *level, *cost);

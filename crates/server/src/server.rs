@@ -33,6 +33,8 @@ pub struct Server {
     /// What its store says of itself.
     pub store: String,
     stopping: CancellationToken,
+    /// The door is closed last: while the engine drains, whoever asks is answered.
+    closing: CancellationToken,
     tasks: TaskTracker,
     aborts: Vec<tokio::task::AbortHandle>,
 }
@@ -57,7 +59,7 @@ impl Server {
         let mut executors = Executors::new();
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
         let engine = Engine::open(Arc::clone(&store), options(&config), executors, limits).await?;
-        let stopping = CancellationToken::new();
+        let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let described = store.describe();
         let app = Arc::new(App {
@@ -74,12 +76,12 @@ impl Server {
             router: api::router(app),
             connections: Arc::new(Semaphore::new(config.connections_max)),
             read_timeout: config.read_timeout,
-            stopping: stopping.clone(),
+            stopping: closing.clone(),
             tasks: tasks.clone(),
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
-        Ok(Self { addr, engine, store: described, stopping, tasks, aborts: vec![taking, tidying] })
+        Ok(Self { addr, engine, store: described, stopping, closing, tasks, aborts: vec![taking, tidying] })
     }
 
     /// Resolves when the engine stopped by itself because its store failed; the reason is in it.
@@ -91,6 +93,7 @@ impl Server {
     pub async fn shutdown(self) {
         self.stopping.cancel();
         self.engine.drain().await;
+        self.closing.cancel();
         self.tasks.close();
         // Whoever does not read its answer cannot hold the server up.
         let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;

@@ -11,6 +11,7 @@ pub mod withdraw;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::bucket::usual_margin;
 use tidegate_core::fact::Shape;
@@ -102,12 +103,22 @@ impl HttpUpstreams {
             }
             Ok((envelope, upstream)) => upstream.sender.send(envelope.request, call).await,
             // It was accepted once; the configuration has changed since.
-            Err(refusal) => {
-                let message = format!("It was not sent: {refusal}");
-                Outcome::unanswered(Verdict::Rejected(Fault::new(FaultClass::Validation, message)))
-            }
+            Err(refusal) => Outcome::unanswered(no_longer_fits(&refusal)),
         }
     }
+}
+
+/// How long to wait before looking whether an upstream that is missing has come back.
+const MISSING: Duration = Duration::from_secs(15);
+
+/// An upstream that is gone from the configuration may be a slip of the pen: what was accepted for it waits. What no
+/// longer fits the upstream that is there fails.
+fn no_longer_fits(refusal: &Refusal) -> Verdict {
+    let fault = Fault::new(FaultClass::Validation, format!("It was not sent: {refusal}"));
+    if refusal.field == "upstream" {
+        return Verdict::Throttled { after: Some(MISSING), scope: None, fault };
+    }
+    Verdict::Rejected(fault)
 }
 
 /// Plain HTTP has no way to look whether a request took effect, and nothing is repeated blindly.

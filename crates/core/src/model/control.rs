@@ -56,7 +56,11 @@ impl Model {
             }
             return Cancel::Asked(fence);
         }
-        let ended = self.end_waiting(now, seq, EndState::Canceled, None, facts);
+        // What may have happened is not forgotten with it.
+        let held = self.groups[entry.group.at()].held.as_ref();
+        let unknown = held.is_some_and(|held| held.unknown && held.seq == seq);
+        let fault = entry.fault.as_deref().filter(|_| unknown).cloned();
+        let ended = self.end_waiting(now, seq, EndState::Canceled, fault, facts);
         self.rearm(now);
         Cancel::Ended(ended)
     }

@@ -89,6 +89,19 @@ impl Limit {
         if at > now { Readiness::At(at) } else { Readiness::Now }
     }
 
+    /// When its turn is expected to come, behind `first`; `None` when that waits for an answer nobody knows the time of.
+    pub(super) fn expected(&self, first: &[u64], cost: u64, now: Time) -> Option<Time> {
+        let Meter::Bucket(bucket) = &self.meter else { return None };
+        let closed = Some(bucket.frozen_until).filter(|until| *until > now);
+        match bucket.ready(cost, now) {
+            Readiness::AfterAnswer | Readiness::Never => closed,
+            Readiness::Now | Readiness::At(_) => match self.ready_for_all(first, cost, now) {
+                Readiness::At(at) => Some(at),
+                _ => Some(now),
+            },
+        }
+    }
+
     /// Whether somebody with an earlier turn waits for it.
     pub(super) fn has_earlier(&self, turn: Turn) -> bool {
         self.waiting.first().is_some_and(|(first, _)| *first < turn)

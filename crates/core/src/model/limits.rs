@@ -13,7 +13,7 @@ use crate::time::Time;
 pub enum LimitRefusal {
     /// There is no limit of that name, and only the configuration makes one.
     Unknown,
-    /// A cap cannot become a bucket, nor a bucket a cap, while it is in use.
+    /// A cap cannot become a bucket, nor a bucket a cap; and nobody but the configuration gives a gate a budget.
     OtherKind,
     /// There are too many limits already.
     TooMany,
@@ -87,8 +87,11 @@ impl Model {
             return Err(LimitRefusal::OutOfBounds);
         }
         if let Some(ix) = self.by_limit.get(name) {
-            let is_cap = matches!(self.limits[ix.at()].meter, Meter::Cap(_));
-            if is_cap != matches!(shape, Shape::Cap { .. }) {
+            let known = &self.limits[ix.at()];
+            let is_cap = matches!(known.meter, Meter::Cap(_));
+            let is_gate = |shape| matches!(shape, Shape::Gate);
+            let by_person = source == Source::Operator && is_gate(known.shape()) != is_gate(shape);
+            if is_cap != matches!(shape, Shape::Cap { .. }) || by_person {
                 return Err(LimitRefusal::OtherKind);
             }
         }

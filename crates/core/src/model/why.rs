@@ -5,7 +5,6 @@ use std::sync::Arc;
 use super::Model;
 use super::group::Place;
 use super::limit::Meter;
-use crate::bucket::Readiness;
 use crate::fact::{Held, Shape, Source};
 use crate::fault::Fault;
 use crate::id::Seq;
@@ -77,6 +76,9 @@ pub struct Why {
     pub fault: Option<Fault>,
 }
 
+/// How many groups that go first are counted; beyond that "at least".
+const AHEAD_COUNTED_MAX: usize = 1_000;
+
 /// How many places ahead are counted; beyond that "at least".
 const POSITION_COUNTED_MAX: usize = 10_000;
 
@@ -114,11 +116,14 @@ impl Model {
             Place::Waiting(limit_ix) => {
                 let limit = &self.limits[limit_ix.at()];
                 let cost = self.cost_of(ix, limit_ix).unwrap_or(0);
-                let ahead = limit.waiting.range(..(group.turn, ix)).count();
-                let until = match limit.ready(cost, now) {
-                    Readiness::At(at) => Some(at),
-                    _ => None,
-                };
+                let first: Vec<u64> = limit
+                    .waiting
+                    .range(..(group.turn, ix))
+                    .map(|(_, group)| self.cost_of(*group, limit_ix).unwrap_or(0))
+                    .take(AHEAD_COUNTED_MAX)
+                    .collect();
+                let ahead = first.len();
+                let until = limit.expected(&first, cost, now);
                 let name = Arc::clone(&limit.name);
                 let cause = match &limit.meter {
                     Meter::Cap(cap) => Cause::Cap { name, at_once: cap.at_once, held: cap.held(), ahead },

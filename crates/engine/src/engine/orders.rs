@@ -214,7 +214,7 @@ fn limit_refused(refusal: LimitRefusal, name: &str) -> Error {
         LimitRefusal::Unknown => Error::new(Code::NoLimit, format!("there is no limit {name:?}")),
         LimitRefusal::OtherKind => {
             let message = format!(
-                "{name:?} is of another kind: give at_once for a cap, capacity and refill_per_s for a bucket"
+                "{name:?} is of another kind: a cap takes at_once, a budget capacity and refill_per_s, a gate only open"
             );
             Error::new(Code::NotNow, message)
         }

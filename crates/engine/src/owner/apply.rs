@@ -16,12 +16,22 @@ impl Owner {
     pub(super) fn apply(&mut self, command: Command) {
         self.building.commands += 1;
         match command {
+            Command::Accept(prepared, reply) if self.draining.is_some() => {
+                let stopping =
+                    || Err(Error::new(Code::Stopping, "the engine is stopping; nothing more is accepted"));
+                let answers = prepared.iter().map(|_| stopping()).collect();
+                self.building.replies.push(Reply::Accept(reply, answers));
+            }
             Command::Accept(prepared, reply) => {
                 let now = self.clock.now();
                 let answers = prepared.into_iter().map(|one| self.accept(now, one)).collect();
                 self.building.replies.push(Reply::Accept(reply, answers));
             }
             Command::Settle(report) => self.settle(report),
+            Command::Look(look) => {
+                let tell = look(self);
+                self.building.replies.push(Reply::Other(tell));
+            }
             Command::Ask(ask) => ask(self),
             Command::Drain(done) => self.draining = Some(done),
         }

@@ -109,6 +109,7 @@ impl Owner {
                         refuse(super::Reply::Accept(reply, answers), told);
                     }
                     Some(Command::Settle(report)) => self.unsettled.push(report),
+                    Some(Command::Look(look)) => look(self)(Ok(())),
                     // Dropping it tells whoever asked.
                     Some(Command::Ask(_)) => {}
                     Some(Command::Drain(done)) => self.draining = Some(done),

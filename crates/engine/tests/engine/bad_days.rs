@@ -53,6 +53,7 @@ async fn a_store_that_is_down_is_told_and_outlived() {
         assert_eq!(refused.code, Code::StoreUnavailable);
     }
     tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(engine.counts().await.unwrap().succeeded, 0, "what is known can be looked at meanwhile");
     down.set_down(false);
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(engine.get(before).await.unwrap().state, State::Succeeded, "its answer was not forgotten");

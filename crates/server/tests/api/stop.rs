@@ -1,5 +1,7 @@
 //! Stopping: streams and waits end, nothing more is taken, what was accepted is kept.
 
+use std::time::Duration;
+
 use reqwest::Method;
 use tidegate_server::Server;
 use tidegate_sim::{HttpSim, HttpSimOptions};
@@ -32,6 +34,37 @@ async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
         world.post("/v1/groups/g/resume", "").await;
         assert_eq!(world.end(&id).await["state"], "succeeded");
         assert_eq!(world.sim.stats().writes, 1);
+    })
+    .await;
+}
+
+/// While calls under way are waited for, the server still answers: not ready, accepting nothing, showing everything.
+#[tokio::test]
+async fn a_draining_server_still_answers() {
+    within(async {
+        let slow = HttpSimOptions { latency: Duration::from_secs(3), ..HttpSimOptions::default() };
+        let world = World::with("", slow).await;
+        let id = world.submit(operation("g")).await;
+        while world.sim.stats().calls == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let World { server, sim, client } = world;
+        let base = format!("http://{}", server.addr);
+        let stopping = tokio::spawn(server.shutdown());
+        let ready = loop {
+            let ready = client.get(format!("{base}/readyz")).send().await.unwrap().status();
+            if ready != 200 {
+                break ready;
+            }
+        };
+        assert_eq!(ready, 503);
+        let body = operation("g").to_string();
+        let submit = client.post(format!("{base}/v1/operations")).header("content-type", "application/json");
+        read(submit.body(body).send().await.unwrap()).await.refused(503, "TG0018", None);
+        let seen = read(client.get(format!("{base}/v1/operations/{id}")).send().await.unwrap()).await;
+        assert_eq!(seen.json["state"], "running", "{seen:?}");
+        stopping.await.unwrap();
+        assert_eq!(sim.stats().writes, 1);
     })
     .await;
 }

@@ -73,13 +73,13 @@ async fn a_passed_deadline_sends_nothing() {
     assert!(peer.seen().is_empty());
 }
 
-/// A payload whose upstream is gone since it was accepted is rejected, and nothing is sent.
+/// OPS-8: an upstream that is gone from the configuration loses nothing: what was accepted for it waits.
 #[tokio::test]
-async fn a_missing_upstream_is_rejected() {
+async fn ops_8_what_was_accepted_for_a_missing_upstream_waits() {
     let none = HttpUpstreams::new(Vec::new()).unwrap();
     let payload = payload(POST);
     let outcome = none.carry(call(&payload, "op-1")).await;
-    let Verdict::Rejected(fault) = outcome.verdict else { panic!("{outcome:?}") };
+    let Verdict::Throttled { fault, after: Some(_), .. } = outcome.verdict else { panic!("{outcome:?}") };
     assert!(fault.message.contains("No upstream is called \"echo\""), "{fault}");
 }
 

@@ -42,6 +42,17 @@ fn ops_9_pause_and_resume() {
     assert_eq!(world.take_seqs(9), [2]);
 }
 
+/// OPS-23: an unknown outcome that is called off keeps what is known of it.
+#[test]
+fn ops_23_a_canceled_unknown_keeps_its_fault() {
+    let mut world = World::new();
+    world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft("g") });
+    let claim = world.take(1).pop().unwrap();
+    world.settle(&claim, Verdict::Unknown(transient()));
+    let canceled = world.model.cancel(world.now, Seq(1), &mut world.facts);
+    assert!(matches!(canceled, Cancel::Ended(ended) if ended.fault == Some(transient())));
+}
+
 /// A group can be paused before anything is in it.
 #[test]
 fn a_pause_can_come_first() {

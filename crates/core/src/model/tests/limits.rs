@@ -1,7 +1,7 @@
 //! Limits in the queue: all or nothing, turns kept, freezes shared, impossible wishes refused.
 
 use super::*;
-use crate::model::{Cause, Refusal};
+use crate::model::{Cause, LimitRefusal, Refusal};
 use crate::verdict::Hint;
 
 /// LIM-7: an operation needs all its limits; while one of them is short nothing is taken of the others.
@@ -222,6 +222,9 @@ fn configuration_and_operator_do_not_fight() {
     let same = world.model.configure(world.now, &named("api"), drip(5, 1), &mut world.facts);
     assert_eq!(same, Ok(false));
     assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(7, 1));
+    world.limit("gate", Shape::Gate);
+    let budget = world.model.set_limit(world.now, &named("gate"), drip(5, 1), &mut world.facts);
+    assert_eq!(budget, Err(LimitRefusal::OtherKind), "there would be no way back");
     let changed = world.model.configure(world.now, &named("api"), drip(9, 1), &mut world.facts);
     assert_eq!(changed, Ok(true));
     assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(9, 1));

@@ -60,7 +60,7 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> 
     signals.unless_again(server.shutdown()).await?;
     let stats = echo.stats();
     output.say(&format!(
-        "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} beyond its limit, {} effects twice.",
+        "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} beyond its limit, {} repeated because an answer was cut.",
         counts.succeeded,
         counts.failed,
         counts.queued + counts.waiting + counts.running + counts.unknown,

@@ -96,6 +96,8 @@ impl Owner {
                 Some((kept.at, kept.group, kept.kind, 1))
             });
             let (at, group, kind, attempt) = known?;
+            // It may have been claimed in the batch that accepted it.
+            let attempt = if state == State::Queued { 0 } else { attempt };
             let id = OperationId::new(at, PARTITION, seq);
             Some(Change::Operation { id, group, kind, state, attempt })
         };

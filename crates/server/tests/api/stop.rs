@@ -42,7 +42,7 @@ async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
 #[tokio::test]
 async fn a_draining_server_still_answers() {
     within(async {
-        let slow = HttpSimOptions { latency: Duration::from_secs(3), ..HttpSimOptions::default() };
+        let slow = HttpSimOptions { latency: Duration::from_secs(6), ..HttpSimOptions::default() };
         let world = World::with("", slow).await;
         let id = world.submit(operation("g")).await;
         while world.sim.stats().calls == 0 {

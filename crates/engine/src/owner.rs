@@ -98,6 +98,8 @@ pub(crate) struct Owner {
     pub(crate) abandoned: bool,
     /// The last append that was sent.
     pub(crate) last_sent: Lsn,
+    /// Whether the last claims were given back because they were durable too late.
+    pub(crate) gave_back: bool,
     /// Claims in batches that are being written.
     pub(crate) leaving: usize,
     pub(crate) facts_since_snapshot: u64,

@@ -112,6 +112,7 @@ impl Engine {
             draining: None,
             abandoned: false,
             last_sent: parts.last,
+            gave_back: false,
             leaving: 0,
             facts_since_snapshot: parts.facts_read,
             snapshot_under_way: Arc::new(AtomicBool::new(false)),

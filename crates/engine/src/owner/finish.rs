@@ -3,18 +3,23 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use tidegate_core::fact::After;
 use tidegate_core::model::Claim;
-use tidegate_core::{Fact, OperationId, Seq, State, Time};
+use tidegate_core::{Fact, OperationId, Seq, State, Time, Verdict};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Sealed;
 use super::{Owner, PARTITION, Reply, Running};
+use crate::carry::Report;
 use crate::events::Change;
+
+/// How long a claim may take to become durable before its call is held back.
+const LATE: Duration = Duration::from_millis(60);
 
 impl Owner {
     pub(super) fn finish(&mut self, mut sealed: Sealed, lsn: Lsn) {
@@ -22,8 +27,11 @@ impl Owner {
             self.store_snapshot(lsn, parts);
         }
         self.leaving -= sealed.claims.len();
-        for claim in std::mem::take(&mut sealed.claims) {
-            self.dispatch(claim);
+        let claims = std::mem::take(&mut sealed.claims);
+        if self.is_too_late(&claims) {
+            claims.iter().for_each(|claim| self.give_back(claim));
+        } else {
+            claims.into_iter().for_each(|claim| self.dispatch(claim));
         }
         self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         count(&sealed);
@@ -48,6 +56,27 @@ impl Owner {
                 Reply::Other(answer) => answer(Ok(())),
             }
         }
+    }
+
+    /// Whether the disk held the batch up for so long that calls which leave now would arrive together with those
+    /// that the limits allow meanwhile. Never twice in a row: a disk that is always slow must not stop everything.
+    fn is_too_late(&mut self, claims: &[Claim]) -> bool {
+        let claimed = claims.first().map(|claim| claim.until.before(self.options.lease));
+        let late = claimed.is_some_and(|at| self.clock.now().since(at) > LATE);
+        self.gave_back = late && !self.gave_back;
+        self.gave_back
+    }
+
+    /// Gives a claim back before anything was sent: it is claimed again at once, at its real time.
+    fn give_back(&self, claim: &Claim) {
+        // The owner itself receives it.
+        let _ = self.report.send(Report {
+            seq: claim.seq,
+            fence: claim.fence,
+            verdict: Verdict::GivenBack,
+            hints: Vec::new(),
+            body: bytes::Bytes::new(),
+        });
     }
 
     /// Lets a call leave: its claim is durable.

@@ -48,7 +48,7 @@ PRAGMA journal_mode = WAL;
 PRAGMA synchronous = FULL;
 PRAGMA wal_autocheckpoint = 8000;
 PRAGMA journal_size_limit = 67108864;
-PRAGMA cache_size = -16384;
+PRAGMA cache_size = -8192;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
 ";

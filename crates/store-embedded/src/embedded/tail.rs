@@ -21,7 +21,9 @@ pub(super) struct Pending {
 }
 
 /// Bytes that may wait before appends are held up.
-const BYTES_MAX: usize = 32 * 1024 * 1024;
+const BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Places that are kept when nothing waits; a rush leaves no more behind.
+const PLACES_KEPT: usize = 1_024;
 
 /// What waits to be filled in.
 #[derive(Debug)]
@@ -144,6 +146,10 @@ impl Tail {
                     waiting.newest.remove(&seq);
                 }
             }
+        }
+        if waiting.pending.is_empty() && waiting.newest.capacity() > 64 * PLACES_KEPT {
+            waiting.newest.shrink_to(PLACES_KEPT);
+            waiting.pending.shrink_to(PLACES_KEPT);
         }
         drop(waiting);
         self.trouble.send_replace(None);

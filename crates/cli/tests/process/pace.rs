@@ -51,7 +51,8 @@ async fn lim_14_lim_6_nearly_all_of_a_limit_is_used_and_none_of_it_overstepped()
     for run in 1..=RUNS {
         let (used, stats, gap) = paced(CAPACITY, REFILL_PER_S, CALLS).await;
         println!("run {run}: {:.2} % used, longest gap {gap:?}; {stats:?}", used * 100.0);
-        if gap > STILL {
+        let good = stats.throttled == 0 && used >= 0.98;
+        if gap > STILL && !good {
             // It was never quiet: what can still be said is that no storm arose.
             assert!(run < RUNS || stats.throttled * 5 < stats.calls, "{stats:?}, longest gap {gap:?}");
             continue;

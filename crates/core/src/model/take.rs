@@ -73,12 +73,6 @@ impl Model {
         [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
     }
 
-    /// Whether a worker could be given something at once.
-    #[must_use]
-    pub fn has_ready(&self) -> bool {
-        !self.ready.is_empty()
-    }
-
     fn expire_claims(&mut self, now: Time, chance: u32, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
         while let Some((&(until, fence), &ix)) = self.running.first_key_value()
             && until <= now

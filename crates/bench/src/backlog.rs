@@ -5,6 +5,7 @@ mod child;
 mod fill;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tidegate::{Engine, Executors, Options};
@@ -14,6 +15,9 @@ use tokio::time::Instant;
 use crate::instant::Instant as InstantUpstream;
 use crate::machine::{Machine, dir_bytes, used_kib};
 use crate::scratch::{self, Scratch};
+
+/// For what is still under way behind the last answer; the queue's own memory is what counts.
+const CALM: Duration = Duration::from_secs(2);
 
 /// How `bench backlog` is run.
 #[derive(Clone, Debug, clap::Args)]
@@ -108,6 +112,7 @@ async fn reopen(url: &str) -> Result<Reopened, String> {
     let counts = engine.counts().await.map_err(|error| error.to_string())?;
     let open_s = seconds(start);
     let operations = counts.queued + counts.waiting;
+    tokio::time::sleep(CALM).await;
     let bytes_per_operation = per_operation(resident()?.saturating_sub(before), operations);
     engine.drain().await;
     let engine_open_s = ((open_s - store_open_s) * 1_000.0).round() / 1_000.0;

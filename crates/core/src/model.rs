@@ -5,6 +5,8 @@
 
 mod absorb;
 mod accept;
+mod arena;
+mod by_seq;
 mod check;
 mod control;
 mod entry;
@@ -23,8 +25,6 @@ mod why;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use slab::Slab;
-
 pub use accept::{Accept, Refusal};
 pub use control::{Cancel, NotNow, Resolution};
 pub use limits::LimitRefusal;
@@ -33,7 +33,9 @@ pub use take::{Claim, Take};
 pub use view::{Active, Counts, GroupView, LimitView};
 pub use why::{Cause, Why};
 
-use entry::{Entry, EntryIx};
+use arena::Arena;
+use by_seq::BySeq;
+use entry::Entry;
 use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
 
@@ -53,9 +55,9 @@ struct Key {
 #[derive(Debug)]
 pub struct Model {
     counters: Counters,
-    entries: Slab<Entry>,
-    by_seq: BTreeMap<Seq, EntryIx>,
-    groups: Slab<Group>,
+    entries: Arena<Entry>,
+    by_seq: BySeq,
+    groups: Arena<Group>,
     by_group: BTreeMap<Arc<str>, GroupIx>,
     limits: Vec<Limit>,
     by_limit: HashMap<Arc<str>, LimitIx>,
@@ -104,9 +106,9 @@ impl Model {
                 clock: Time::ZERO,
                 ended: [0; 3],
             },
-            entries: Slab::new(),
-            by_seq: BTreeMap::new(),
-            groups: Slab::new(),
+            entries: Arena::new(),
+            by_seq: BySeq::default(),
+            groups: Arena::new(),
             by_group: BTreeMap::new(),
             limits: Vec::new(),
             by_limit: HashMap::new(),
@@ -139,7 +141,7 @@ impl Model {
     }
 
     fn entry_of(&self, seq: Seq) -> Option<&Entry> {
-        self.by_seq.get(&seq).map(|ix| &self.entries[ix.at()])
+        self.by_seq.get(seq).map(|ix| &self.entries[ix.at()])
     }
 
     fn intern_kind(&mut self, kind: &Arc<str>) -> u16 {

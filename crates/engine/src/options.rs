@@ -40,7 +40,7 @@ impl Default for Options {
             drain: Duration::from_secs(25),
             batch_max: 512,
             backlog_max: 16_384,
-            payload_cache_bytes: 64 * 1024 * 1024,
+            payload_cache_bytes: 16 * 1024 * 1024,
             snapshot_after_facts: 2_000_000,
         }
     }

@@ -10,15 +10,13 @@ use tidegate::{Engine, Options, Submission};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::{Args, Filled, open_engine, per_operation, resident};
+use super::{Args, CALM, Filled, open_engine, per_operation, resident};
 use crate::scratch;
 
 const BATCH: u64 = 1_000;
 const TASKS: usize = 8;
 /// Longer than any run: nothing is carried.
 const DELAY: Duration = Duration::from_secs(3_600);
-/// For what is still under way behind the last answer; the queue's own memory is what counts.
-const CALM: Duration = Duration::from_secs(2);
 /// How long it writes on before it asks to be killed, so that it is killed in the midst of it.
 const UNDER_WAY: Duration = Duration::from_millis(300);
 const MIB: u64 = 1_024 * 1_024;

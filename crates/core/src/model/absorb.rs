@@ -42,7 +42,7 @@ impl Model {
                 self.with_group_of(*seq, *at, |model, ix| model.end(ix, *at, *state, *hold, None));
             }
             Fact::CancelAsked { seq } => {
-                if let Some(ix) = self.by_seq.get(seq).copied() {
+                if let Some(ix) = self.by_seq.get(*seq) {
                     self.entries[ix.at()].cancel_asked = true;
                 }
             }
@@ -99,7 +99,7 @@ impl Model {
 
     /// Changes an operation while its group is in no structure, and files the group again.
     fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
-        if let Some(ix) = self.by_seq.get(&seq).copied() {
+        if let Some(ix) = self.by_seq.get(seq) {
             let group = self.entries[ix.at()].group;
             self.unfile(group);
             change(self, ix);

@@ -79,7 +79,7 @@ impl Model {
         draft: Draft,
         facts: &mut Vec<Fact>,
     ) -> Option<Accept> {
-        if self.by_seq.contains_key(&seq) {
+        if self.by_seq.get(seq).is_some() {
             return None;
         }
         let now = self.now(now);

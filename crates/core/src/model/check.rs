@@ -61,7 +61,7 @@ impl Model {
                 return Err(format!("{name} has {depth} operations and says {}", group.depth));
             }
         }
-        let known: BTreeSet<_> = self.by_seq.keys().copied().collect();
+        let known: BTreeSet<_> = self.by_seq.newest_first(None).map(|(seq, _)| seq).collect();
         if known != seen || self.entries.len() != seen.len() {
             return Err(format!("{} accepted, {} in line", known.len(), seen.len()));
         }

@@ -143,7 +143,7 @@ impl Model {
     /// Takes an entry out of its group's line, wherever it stands, and out of memory. The group must be unfiled.
     pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {
         let entry = self.entries.remove(ix.at());
-        self.by_seq.remove(&entry.seq);
+        self.by_seq.remove(entry.seq);
         self.deadlines.remove(&(entry.deadline, entry.seq));
         let group = &mut self.groups[entry.group.at()];
         group.depth -= 1;

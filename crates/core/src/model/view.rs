@@ -100,8 +100,7 @@ impl Model {
 
     /// Operations that have not ended, newest first, with seqs below `before`.
     pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = Active> + '_ {
-        let end = before.map_or(Bound::Unbounded, Bound::Excluded);
-        self.by_seq.range((Bound::Unbounded, end)).rev().map(|(_, ix)| self.view(&self.entries[ix.at()]))
+        self.by_seq.newest_first(before).map(|(_, ix)| self.view(&self.entries[ix.at()]))
     }
 
     /// The operations of a group, in order.

@@ -3,14 +3,15 @@
 //! the front is read first and filled in. SQLite alone would make every answer wait for its pages.
 
 mod files;
+mod filler;
 pub(super) mod frame;
 
 use std::sync::Arc;
-use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use files::Files;
+use filler::Filler;
 use tidegate_store::log::{Batch, Lsn, Ownership};
 use tidegate_store::{Error, Kind, Result, codec};
 use tokio::sync::{mpsc, oneshot};
@@ -26,10 +27,6 @@ use crate::checks;
 const WAITING_MAX: usize = 1_024;
 /// Bytes written in one go.
 const GO_LEN_MAX: usize = 8 * 1024 * 1024;
-/// Rows filled in with one transaction.
-const FILLED_ROWS: usize = 4_000;
-/// Before filling in is tried again.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// An append that waits.
 struct Append {
@@ -90,6 +87,13 @@ impl Front {
             // A filler that has been woken already needs no second call.
             let _ = wake.try_send(());
         }
+    }
+
+    /// Waits until everything that was answered before is in SQLite; fails when that does not go on.
+    pub(super) async fn settle(&self) -> Result<()> {
+        let wanted = self.tail.want_all();
+        self.wake();
+        self.tail.settle(wanted).await
     }
 
     /// Makes an append durable.
@@ -236,13 +240,16 @@ impl Hand {
             return;
         }
         (self.setup.last, self.setup.last_seq) = (last, last_seq);
+        let was_empty = self.tail.is_empty();
         for append in some {
             let lsn = append.pending.lsn;
             self.tail.keep(Arc::new(append.pending), append.frame.len());
             let _ = append.tell.send(Ok(lsn));
         }
-        // A filler that has been woken already needs no second call.
-        let _ = self.wake.try_send(());
+        if was_empty || self.tail.is_due(filler::ROWS) {
+            // A filler that has been woken already needs no second call.
+            let _ = self.wake.try_send(());
+        }
         self.remove_what_is_safe();
         while self.tail.is_full() && self.tail.check().is_ok() {
             std::thread::park_timeout(Duration::from_millis(1));
@@ -255,45 +262,6 @@ impl Hand {
         if self.setup.filling.filled_upto() >= full && self.setup.filling.sync().is_ok() {
             // One that could not be removed is removed with the next, or read again and found known.
             let _ = self.files.remove(full);
-        }
-    }
-}
-
-/// The thread that fills SQLite behind the front.
-struct Filler {
-    tail: Arc<Tail>,
-    filling: Filling,
-}
-
-impl Filler {
-    /// Until the writer ends; then once more, so that little is left to fill in at the next start.
-    fn work(self, woken: &std::sync::mpsc::Receiver<()>) {
-        loop {
-            let ended = woken.recv().is_err();
-            if !self.catch_up(ended, woken) || ended {
-                return;
-            }
-        }
-    }
-
-    /// Fills in what waits; answers whether there is any point in going on.
-    fn catch_up(&self, ended: bool, woken: &std::sync::mpsc::Receiver<()>) -> bool {
-        loop {
-            let next = self.tail.next(FILLED_ROWS);
-            let Some(upto) = next.last().map(|pending| pending.lsn) else { return true };
-            match self.filling.fill(next) {
-                Ok(()) => self.tail.filled(upto),
-                Err(error) => {
-                    self.tail.set_trouble(Some((error.kind(), error.to_string())));
-                    if ended || error.kind() != Kind::Unavailable {
-                        return false;
-                    }
-                    // Woken or not: look again after a moment, unless the writer has ended.
-                    if woken.recv_timeout(PAUSE) == Err(RecvTimeoutError::Disconnected) {
-                        return false;
-                    }
-                }
-            }
         }
     }
 }

@@ -98,7 +98,7 @@ impl Log for Embedded {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Page::default()) };
             // When filling in does not go on, what is there is better than nothing.
-            let _ = file.front.tail.settle().await;
+            let _ = file.front.settle().await;
             file.read(move |sql| listing::page(sql, &query)).await
         })
     }
@@ -147,7 +147,7 @@ pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::R
 /// First the snapshot is on the disk, then what it replaces goes, a little at a time.
 async fn replace(file: Arc<PartitionFile>, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
     let turn = Arc::clone(&file.snapshots).lock_owned().await;
-    file.front.tail.settle().await?;
+    file.front.settle().await?;
     file.write(0, move |desk| {
         Ok(desk
             .ledger
@@ -186,7 +186,7 @@ fn trim(desk: &mut Desk<'_>, owner: Ownership, upto: Lsn) -> Stepped<bool> {
 /// The front, and then a stretch of what lies behind.
 async fn clean_up(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
     file.write(0, move |desk| Ok(desk.ledger.tenure.check(owner))).await?;
-    file.front.tail.settle().await?;
+    file.front.settle().await?;
     let Retention { ended_before, most } = retention;
     let (_, front) = remove_along(file, Walk::front(ended_before), most).await?;
     let from = *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner);

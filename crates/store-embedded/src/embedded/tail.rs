@@ -25,6 +25,11 @@ const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Places that are kept when nothing waits; a rush leaves no more behind.
 const PLACES_KEPT: usize = 1_024;
 
+/// Rows that an append comes to.
+fn rows(pending: &Pending) -> usize {
+    1 + pending.batch.operations.len() + pending.batch.results.len()
+}
+
 /// What waits to be filled in.
 #[derive(Debug)]
 pub(super) struct Tail {
@@ -38,7 +43,10 @@ struct Waiting {
     pending: VecDeque<(Arc<Pending>, usize)>,
     newest: FxHashMap<Seq, Newest>,
     bytes: usize,
+    rows: usize,
     last: Lsn,
+    /// Somebody waits for everything up to here.
+    wanted: Lsn,
 }
 
 /// Where the newest that is known of an operation is: in which append, and at which place.
@@ -112,6 +120,7 @@ impl Tail {
             (newest.lsn, newest.result) = (lsn, Some(ending));
         }
         let (lsn, waiting) = (pending.lsn, &mut *waiting);
+        waiting.rows += rows(&pending);
         waiting.pending.push_back((pending, bytes));
         waiting.bytes += bytes;
         waiting.last = lsn;
@@ -120,12 +129,12 @@ impl Tail {
     /// Appends to fill in next, of about so many rows.
     pub(super) fn next(&self, rows_max: usize) -> Vec<Arc<Pending>> {
         let waiting = self.lock();
-        let (mut rows, mut next) = (0, Vec::new());
+        let (mut taken, mut next) = (0, Vec::new());
         for (pending, _) in &waiting.pending {
-            if rows > rows_max {
+            if taken > rows_max {
                 break;
             }
-            rows += 1 + pending.batch.operations.len() + pending.batch.results.len();
+            taken += rows(pending);
             next.push(Arc::clone(pending));
         }
         next
@@ -138,6 +147,7 @@ impl Tail {
             && let Some((pending, bytes)) = waiting.pending.pop_front()
         {
             waiting.bytes -= bytes;
+            waiting.rows -= rows(&pending);
             let batch = &pending.batch;
             let operations = batch.operations.iter().map(|operation| operation.seq);
             let results = batch.results.iter().map(|result| result.seq);
@@ -174,6 +184,25 @@ impl Tail {
         self.lock().bytes > BYTES_MAX
     }
 
+    /// Whether nothing waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().pending.is_empty()
+    }
+
+    /// Whether to fill in now: so many rows wait, or somebody does.
+    pub(super) fn is_due(&self, rows: usize) -> bool {
+        let waiting = self.lock();
+        let first = waiting.pending.front().map(|(pending, _)| pending.lsn);
+        waiting.rows >= rows || first.is_some_and(|first| first <= waiting.wanted)
+    }
+
+    /// Has everything that was answered so far filled in without delay; answers the last of it.
+    pub(super) fn want_all(&self) -> Lsn {
+        let mut waiting = self.lock();
+        waiting.wanted = waiting.last;
+        waiting.last
+    }
+
     /// The newest of each that is known here.
     pub(super) fn newest(&self, seqs: &[Seq]) -> Vec<Option<Newest>> {
         let waiting = self.lock();
@@ -193,9 +222,8 @@ impl Tail {
         self.check()
     }
 
-    /// Waits until everything that was answered before is in SQLite; fails when that does not go on.
-    pub(super) async fn settle(&self) -> Result<()> {
-        let last = self.lock().last;
+    /// Waits until everything up to this append is in SQLite; fails when that does not go on.
+    pub(super) async fn settle(&self, last: Lsn) -> Result<()> {
         let (mut filled, mut trouble) = (self.filled.subscribe(), self.trouble.subscribe());
         tokio::select! {
             biased;

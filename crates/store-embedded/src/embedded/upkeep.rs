@@ -42,7 +42,7 @@ impl Upkeep for Embedded {
             let open: Vec<_> = self.files.map().values().cloned().collect();
             for file in &open {
                 // A list that is not filled in yet is only a little behind.
-                let _ = file.front.tail.settle().await;
+                let _ = file.front.settle().await;
                 stats.operations += file.counts.operations();
                 stats.appends += file.counts.appends();
             }

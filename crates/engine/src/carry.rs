@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use tidegate_core::fingerprint::hex;
+use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
 use tidegate_core::{Fault, FaultClass, Hint, OperationId, Verdict};
 use tidegate_store::log::StoredOperation;
@@ -15,7 +16,6 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SteadyClock;
 use crate::engine::Executors;
 use crate::envelope::Envelope;
-use crate::owner::PARTITION;
 use crate::payloads::Payloads;
 use crate::prepare::fingerprint;
 
@@ -43,6 +43,7 @@ pub(crate) struct Carrier {
     pub store: Arc<dyn Store>,
     pub payloads: Arc<Payloads>,
     pub executors: Arc<Executors>,
+    pub partition: Partition,
     pub clock: SteadyClock,
     /// The end of a drain: what is under way is given up.
     pub give_up: CancellationToken,
@@ -57,10 +58,14 @@ impl Carrier {
             Err(verdict) => (Outcome::unanswered(verdict), None),
         };
         if let Some(operation) = &operation {
-            log_attempt(&claim, operation, &outcome, started);
+            log_attempt(self.id_of(operation), &claim, operation, &outcome, started);
         }
         let Outcome { verdict, hints, body, .. } = outcome;
         Report { seq: claim.seq, fence: claim.fence, verdict, hints, body }
+    }
+
+    const fn id_of(&self, operation: &StoredOperation) -> OperationId {
+        OperationId::new(operation.at, self.partition, operation.seq)
     }
 
     async fn fetch(&self, claim: &Claim) -> Result<StoredOperation, Verdict> {
@@ -68,7 +73,7 @@ impl Carrier {
             return Ok(operation);
         }
         let lost = |message: String| Fault::new(FaultClass::Transient, message);
-        match self.store.read(PARTITION, vec![claim.seq]).await {
+        match self.store.read(self.partition, vec![claim.seq]).await {
             Ok(mut found) => match found.pop().flatten() {
                 Some(stored) => Ok(stored.operation),
                 None => Err(Verdict::Rejected(lost("its payload is no longer kept".into()))),
@@ -92,7 +97,7 @@ impl Carrier {
         if self.give_up.is_cancelled() {
             return Outcome::unanswered(Verdict::GivenBack);
         }
-        let id = OperationId::new(operation.at, PARTITION, operation.seq).to_string();
+        let id = self.id_of(operation).to_string();
         let call = Call {
             payload: &operation.payload,
             attempt: claim.attempt,
@@ -113,7 +118,13 @@ impl Carrier {
 }
 
 /// OPS-22: one line for each attempt, with its traces; never a body, never a secret.
-fn log_attempt(claim: &Claim, operation: &StoredOperation, outcome: &Outcome, started: Instant) {
+fn log_attempt(
+    id: OperationId,
+    claim: &Claim,
+    operation: &StoredOperation,
+    outcome: &Outcome,
+    started: Instant,
+) {
     if !tracing::enabled!(target: "tidegate::attempt", tracing::Level::INFO) {
         return;
     }
@@ -124,7 +135,7 @@ fn log_attempt(claim: &Claim, operation: &StoredOperation, outcome: &Outcome, st
         target: "tidegate::attempt",
         request_id = envelope.request_id.as_deref(),
         deployment_id = envelope.deployment_id.as_deref(),
-        operation_id = %OperationId::new(operation.at, PARTITION, operation.seq),
+        operation_id = %id,
         group = %operation.group,
         kind = %operation.kind,
         key = operation.key.as_deref(),

@@ -18,7 +18,7 @@ use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::{Events, Subscription};
 use crate::options::Options;
-use crate::owner::{Accepted, Command, Owner, PARTITION, Reply};
+use crate::owner::{Accepted, Command, Owner, Reply};
 use crate::prepare::prepare;
 use crate::submission::{Receipt, Submission};
 use crate::view::View;
@@ -32,7 +32,7 @@ pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) clock: SteadyClock,
     executors: Arc<Executors>,
-    options: Arc<Options>,
+    pub(crate) options: Arc<Options>,
     commands: mpsc::Sender<Command>,
     events: Arc<Events>,
     stopped: watch::Receiver<Option<Error>>,
@@ -117,7 +117,7 @@ impl Engine {
     /// When there is none of that id.
     pub async fn get(&self, id: OperationId) -> Result<View> {
         let missing = || Error::new(Code::NoOperation, format!("there is no operation {id}")).operation(id);
-        if id.partition() != PARTITION {
+        if id.partition() != self.options.partition {
             return Err(missing());
         }
         match self.view(id.seq()).await {
@@ -230,7 +230,7 @@ impl Engine {
     }
 
     pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::Stored> {
-        let mut found = self.store.read(PARTITION, vec![seq]).await?;
+        let mut found = self.store.read(self.options.partition, vec![seq]).await?;
         found.pop().flatten().ok_or_else(|| Error::new(Code::NoOperation, "there is no such operation"))
     }
 }

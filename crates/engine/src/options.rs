@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use tidegate_core::bounds;
+use tidegate_core::id::Partition;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// This node's name.
     pub node: String,
+    /// The partition that it owns. A store that is not shared has one.
+    pub partition: Partition,
     /// Calls under way at once.
     pub workers: usize,
     /// How long a claim holds without renewal; renewed at a third of it.
@@ -33,6 +36,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             node: "tidegate".into(),
+            partition: 0,
             workers: 64,
             lease: bounds::LEASE_TTL_DEFAULT,
             dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,

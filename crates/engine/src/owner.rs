@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 use tidegate_core::fact::Shape;
-use tidegate_core::id::Partition;
 use tidegate_core::{Fence, Model, Seq};
 use tidegate_store::Store;
 use tidegate_store::log::{Lsn, Ownership};
@@ -33,9 +32,6 @@ use crate::options::Options;
 use crate::payloads::Payloads;
 use crate::prepare::Prepared;
 use crate::submission::Receipt;
-
-/// An embedded engine has one partition.
-pub(crate) const PARTITION: Partition = 0;
 
 /// What one acceptance gets: a receipt, or that an earlier operation answers it.
 #[derive(Clone, Debug)]

@@ -11,7 +11,7 @@ use tidegate_store::log::{Query, Stored};
 use crate::engine::Engine;
 use crate::envelope::Envelope;
 use crate::error::{Code, Error, Result};
-use crate::owner::{Owner, PARTITION};
+use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::reason;
 use crate::view::{Filter, GroupPage, Page, Reason, View};
@@ -25,7 +25,7 @@ impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
         let active = self.look(move |owner| owner.model.active(seq)).await?;
         let stored = self.stored(seq).await?;
-        Ok(merge(stored, active))
+        Ok(self.merge(stored, active))
     }
 
     /// A page of operations.
@@ -55,7 +55,7 @@ impl Engine {
                         return (found, last);
                     }
                     seen += 1;
-                    last = Some(OperationId::new(active.at, PARTITION, active.seq));
+                    last = Some(owner.id_of(active.seq, active.at));
                     if matches(&active) {
                         found.push(active);
                     }
@@ -63,9 +63,12 @@ impl Engine {
                 (found, None)
             })
             .await?;
-        let stored = self.store.read(PARTITION, found.iter().map(|active| active.seq).collect()).await?;
-        let views =
-            found.into_iter().zip(stored).filter_map(|(active, stored)| Some(merge(stored?, Some(active))));
+        let stored =
+            self.store.read(self.options.partition, found.iter().map(|active| active.seq).collect()).await?;
+        let views = found
+            .into_iter()
+            .zip(stored)
+            .filter_map(|(active, stored)| Some(self.merge(stored?, Some(active))));
         Ok(Page { operations: views.map(without_result).collect(), next })
     }
 
@@ -83,14 +86,16 @@ impl Engine {
             before: filter.before.map(OperationId::seq),
             limit: filter.limit,
         };
-        let page = self.store.list(PARTITION, query).await?;
+        let page = self.store.list(self.options.partition, query).await?;
         let seqs: Vec<Seq> = page.items.iter().map(|stored| stored.operation.seq).collect();
         let actives = self
             .look(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
             .await?;
-        let operations = page.items.into_iter().zip(actives).map(|(stored, active)| merge(stored, active));
+        let operations =
+            page.items.into_iter().zip(actives).map(|(stored, active)| self.merge(stored, active));
         // A cursor needs no more than the place; its time is only for people.
-        let next = page.next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, PARTITION, seq));
+        let next =
+            page.next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, self.options.partition, seq));
         Ok(Page { operations: operations.map(without_result).collect(), next })
     }
 
@@ -145,7 +150,8 @@ impl Engine {
         let found = self.look(move |owner| {
             let view = owner.model.group(&group)?;
             let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
-            let line: Vec<View> = owner.model.line(&group).take(LINE_MAX).map(from_active).collect();
+            let line: Vec<View> =
+                owner.model.line(&group).take(LINE_MAX).map(|active| from_active(owner, active)).collect();
             Some((view, why, line))
         });
         found.await?.ok_or_else(|| {
@@ -168,6 +174,41 @@ impl Engine {
     pub async fn counts(&self) -> Result<Counts> {
         self.look(|owner| owner.model.counts()).await
     }
+
+    /// What the store keeps, overruled by the model for what has not ended.
+    fn merge(&self, stored: Stored, active: Option<Active>) -> View {
+        let Stored { operation, result } = stored;
+        let envelope = Envelope::decode(&operation.envelope);
+        let known = !operation.payload.is_empty();
+        let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
+        let fingerprint = known.then(hash);
+        let mut view = View {
+            id: OperationId::new(operation.at, self.options.partition, operation.seq),
+            state: State::Queued,
+            kind: operation.kind,
+            group: operation.group,
+            attempt: 0,
+            created_at: operation.at,
+            finished_at: None,
+            result: None,
+            fault: None,
+            dedupe_key: operation.key,
+            request_id: envelope.request_id,
+            deployment_id: envelope.deployment_id,
+            max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+            fingerprint,
+        };
+        if let Some(active) = active {
+            (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
+        } else if let Some(result) = result {
+            view.state = result.state.into();
+            view.attempt = result.attempt;
+            view.finished_at = Some(result.at);
+            view.fault = result.fault;
+            view.result = Some(result.body).filter(|body| !body.is_empty());
+        }
+        view
+    }
 }
 
 fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
@@ -180,9 +221,9 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
     Some(reason(why, behind, now))
 }
 
-fn from_active(active: Active) -> View {
+fn from_active(owner: &Owner, active: Active) -> View {
     View {
-        id: OperationId::new(active.at, PARTITION, active.seq),
+        id: owner.id_of(active.seq, active.at),
         state: active.state,
         kind: active.kind,
         group: active.group,
@@ -197,41 +238,6 @@ fn from_active(active: Active) -> View {
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,
     }
-}
-
-/// What the store keeps, overruled by the model for what has not ended.
-fn merge(stored: Stored, active: Option<Active>) -> View {
-    let Stored { operation, result } = stored;
-    let envelope = Envelope::decode(&operation.envelope);
-    let known = !operation.payload.is_empty();
-    let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
-    let fingerprint = known.then(hash);
-    let mut view = View {
-        id: OperationId::new(operation.at, PARTITION, operation.seq),
-        state: State::Queued,
-        kind: operation.kind,
-        group: operation.group,
-        attempt: 0,
-        created_at: operation.at,
-        finished_at: None,
-        result: None,
-        fault: None,
-        dedupe_key: operation.key,
-        request_id: envelope.request_id,
-        deployment_id: envelope.deployment_id,
-        max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
-        fingerprint,
-    };
-    if let Some(active) = active {
-        (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
-    } else if let Some(result) = result {
-        view.state = result.state.into();
-        view.attempt = result.attempt;
-        view.finished_at = Some(result.at);
-        view.fault = result.fault;
-        view.result = Some(result.body).filter(|body| !body.is_empty());
-    }
-    view
 }
 
 fn without_result(view: View) -> View {

@@ -18,7 +18,7 @@ use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
-use crate::owner::{Owner, PARTITION, Replayed, replay};
+use crate::owner::{Owner, Replayed, replay};
 use crate::payloads::Payloads;
 
 /// How often what retention no longer keeps is removed.
@@ -42,8 +42,8 @@ impl Engine {
         check(&options)?;
         let started = tokio::time::Instant::now();
         store.migrate().await?;
-        let ownership = store.own(PARTITION, &options.node, options.lease).await?;
-        let Replayed { model, facts_read, last } = replay(&store).await?;
+        let ownership = store.own(options.partition, &options.node, options.lease).await?;
+        let Replayed { model, facts_read, last } = replay(&store, options.partition).await?;
         let wall = WallClock.now();
         if model.clock() > wall.after(CLOCK_BEHIND) {
             let behind = model.clock().since(wall);
@@ -88,6 +88,7 @@ impl Engine {
             store: Arc::clone(&self.store),
             payloads: Arc::clone(&payloads),
             executors: Arc::clone(&self.executors),
+            partition: self.options.partition,
             clock: self.clock,
             give_up: self.give_up.clone(),
         };

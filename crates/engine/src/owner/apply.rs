@@ -6,7 +6,7 @@ use tidegate_core::{OperationId, State, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::StoredOperation;
 
-use super::{Accepted, Command, Owner, PARTITION, Reply};
+use super::{Accepted, Command, Owner, Reply};
 use crate::carry::Report;
 use crate::error::{Code, Error, Result};
 use crate::prepare::Prepared;
@@ -46,7 +46,7 @@ impl Owner {
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
                 self.payloads.keep(&stored);
                 self.building.operations.push(stored);
-                let id = OperationId::new(at, PARTITION, seq);
+                let id = OperationId::new(at, self.ownership.partition, seq);
                 Ok(Accepted::New(Receipt { id, state: State::Queued, deduplicated: false }))
             }
             Accept::Duplicate(seq) => Ok(Accepted::Earlier(seq)),

@@ -14,7 +14,7 @@ use tidegate_store::log::Lsn;
 use tokio_util::sync::CancellationToken;
 
 use super::batch::Sealed;
-use super::{Owner, PARTITION, Reply, Running};
+use super::{Owner, Reply, Running};
 use crate::carry::Report;
 use crate::events::Change;
 
@@ -127,7 +127,7 @@ impl Owner {
             let (at, group, kind, attempt) = known?;
             // It may have been claimed in the batch that accepted it.
             let attempt = if state == State::Queued { 0 } else { attempt };
-            let id = OperationId::new(at, PARTITION, seq);
+            let id = OperationId::new(at, self.ownership.partition, seq);
             Some(Change::Operation { id, group, kind, state, attempt })
         };
         match fact {
@@ -149,7 +149,7 @@ impl Owner {
 
     /// The id of an operation that has not ended.
     pub(crate) fn id_of(&self, seq: Seq, at: Time) -> OperationId {
-        OperationId::new(at, PARTITION, seq)
+        OperationId::new(at, self.ownership.partition, seq)
     }
 }
 

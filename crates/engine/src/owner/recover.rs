@@ -4,12 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::id::Partition;
 use tidegate_core::{Fault, FaultClass, Model, Verdict};
 use tidegate_store::log::Lsn;
 use tidegate_store::{Clock, Kind, Store};
 
 use super::run::refuse;
-use super::{Command, Owner, PARTITION};
+use super::{Command, Owner};
 use crate::error::{Code, Error, Result};
 
 /// Between two tries to read the log again.
@@ -25,7 +26,7 @@ pub(crate) struct Replayed {
 }
 
 /// Reads a partition's log into a fresh model.
-pub(crate) async fn replay(store: &Arc<dyn Store>) -> tidegate_store::Result<Replayed> {
+pub(crate) async fn replay(store: &Arc<dyn Store>, partition: Partition) -> tidegate_store::Result<Replayed> {
     let (mut model, mut facts_read) = (Model::new(), 0_u64);
     let mut absorb = |facts: Vec<tidegate_core::Fact>| {
         facts_read += facts.len() as u64;
@@ -33,7 +34,7 @@ pub(crate) async fn replay(store: &Arc<dyn Store>) -> tidegate_store::Result<Rep
             model.absorb(fact);
         }
     };
-    let last = store.load(PARTITION, &mut absorb).await?;
+    let last = store.load(partition, &mut absorb).await?;
     Ok(Replayed { model, facts_read, last })
 }
 
@@ -82,7 +83,7 @@ impl Owner {
                 last = error;
                 continue;
             }
-            match replay(&self.store).await {
+            match replay(&self.store, self.ownership.partition).await {
                 Ok(Replayed { model, facts_read, last }) => {
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;

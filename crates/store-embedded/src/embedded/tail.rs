@@ -21,7 +21,7 @@ pub(super) struct Pending {
 }
 
 /// Bytes that may wait before appends are held up.
-const BYTES_MAX: usize = 16 * 1024 * 1024;
+const BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Places that are kept when nothing waits; a rush leaves no more behind.
 const PLACES_KEPT: usize = 1_024;
 

@@ -83,3 +83,35 @@ mod memory {
 mod embedded {
     tidegate_contract::store_suites!(super::OnDisk::new());
 }
+
+/// OPS-8: ten thousand sequences through a directory, each cut somewhere, in four parts so that they run side by side.
+mod ten_thousand_sequences {
+    use tidegate_contract::replay::{Effort, replay};
+
+    fn a_quarter(seed: u64) {
+        tidegate_contract::harness::runtime().block_on(async {
+            let effort = Effort { sequences: 2_500, image_every: 50 };
+            replay(&super::OnDisk::new(), seed, effort).await;
+        });
+    }
+
+    #[test]
+    fn first() {
+        a_quarter(101);
+    }
+
+    #[test]
+    fn second() {
+        a_quarter(102);
+    }
+
+    #[test]
+    fn third() {
+        a_quarter(103);
+    }
+
+    #[test]
+    fn fourth() {
+        a_quarter(104);
+    }
+}

@@ -30,6 +30,7 @@ pub struct Injected {
 pub struct Faulty {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
+    is_shared: bool,
     is_down: AtomicBool,
     calls: AtomicU64,
     failed: AtomicU64,
@@ -42,6 +43,7 @@ impl Faulty {
     #[must_use]
     pub fn new(store: Arc<dyn Store>, plan: Plan) -> Self {
         Self {
+            is_shared: store.is_shared(),
             inner: store,
             plan: Mutex::new(plan),
             is_down: AtomicBool::new(false),
@@ -50,6 +52,12 @@ impl Faulty {
             delayed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
         }
+    }
+
+    /// The same, and it says that other processes have it open too.
+    #[must_use]
+    pub fn shared(self) -> Self {
+        Self { is_shared: true, ..self }
     }
 
     /// Goes by another plan from now on.

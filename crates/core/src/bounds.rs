@@ -37,6 +37,8 @@ pub const HORIZON_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 pub const DEDUPE_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 /// How long a worker may hold an operation without renewing.
 pub const LEASE_TTL_DEFAULT: Duration = Duration::from_secs(30);
+/// How long a node may own a partition without renewing. Another one takes over when it has run out.
+pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
 /// Highest priority; 0 is the usual one.
 pub const PRIORITY_MAX: u8 = 4;
 /// Largest capacity or refill, in whole tokens: micro-tokens of it still fit in 64 bits.

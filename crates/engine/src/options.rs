@@ -16,6 +16,8 @@ pub struct Options {
     pub workers: usize,
     /// How long a claim holds without renewal; renewed at a third of it.
     pub lease: Duration,
+    /// How long the partition is owned without renewal; renewed at a third of it.
+    pub partition_lease: Duration,
     /// How long a dedupe key is remembered.
     pub dedupe_window: Duration,
     /// How long an operation that ended is kept.
@@ -39,6 +41,7 @@ impl Default for Options {
             partition: 0,
             workers: 64,
             lease: bounds::LEASE_TTL_DEFAULT,
+            partition_lease: bounds::PARTITION_TTL_DEFAULT,
             dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,
             retention: Duration::from_secs(7 * 24 * 3_600),
             drain: Duration::from_secs(25),

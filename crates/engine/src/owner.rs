@@ -7,6 +7,7 @@ mod batch;
 mod finish;
 mod recover;
 mod run;
+mod tenure;
 
 use std::sync::Arc;
 
@@ -78,7 +79,8 @@ pub(crate) struct Owner {
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
     pub(crate) running: FxHashMap<Seq, Running>,
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) ownership: Ownership,
+    /// The right to append, as it stands; a recovery begins a new one.
+    pub(crate) tenure: watch::Sender<Ownership>,
     pub(crate) limits: Vec<(Arc<str>, Shape)>,
     pub(crate) carrier: Carrier,
     pub(crate) payloads: Arc<Payloads>,

@@ -24,6 +24,12 @@ pub trait Upkeep: Send + Sync {
     /// What it says about itself.
     fn stats(&self) -> Answer<'_, Stats>;
 
+    /// Whether other processes may have it open too. Then whoever owned a partition before may still be alive, and a
+    /// call of theirs under way.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     /// A word for people: `file:/var/lib/tidegate`, `memory:`. Never a password.
     fn describe(&self) -> String;
 }

@@ -48,6 +48,10 @@ impl Upkeep for Faulty {
         self.pass(Verb::Stats, move || self.inner.stats())
     }
 
+    fn is_shared(&self) -> bool {
+        self.is_shared
+    }
+
     fn describe(&self) -> String {
         self.inner.describe()
     }

@@ -42,7 +42,7 @@ impl Engine {
         check(&options)?;
         let started = tokio::time::Instant::now();
         store.migrate().await?;
-        let ownership = store.own(options.partition, &options.node, options.lease).await?;
+        let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
         let Replayed { model, facts_read, last } = replay(&store, options.partition).await?;
         let wall = WallClock.now();
         if model.clock() > wall.after(CLOCK_BEHIND) {
@@ -63,7 +63,8 @@ impl Engine {
             stopped,
             give_up: CancellationToken::new(),
         };
-        let parts = Parts { model, facts_read, last, ownership, limits, inbox, stop };
+        let (tenure, tenures) = watch::channel(ownership);
+        let parts = Parts { model, facts_read, last, tenure, limits, inbox, stop };
         let mut owner = engine.owner(parts);
         owner.settle_in();
         let counts = owner.model.counts();
@@ -73,7 +74,7 @@ impl Engine {
         tokio::spawn(owner.work());
         tokio::spawn(sweep(
             Arc::clone(&store),
-            ownership,
+            tenures,
             engine.options.retention,
             engine.clock,
             engine.stopped.clone(),
@@ -100,7 +101,7 @@ impl Engine {
             waiters: FxHashMap::default(),
             running: FxHashMap::default(),
             store: Arc::clone(&self.store),
-            ownership: parts.ownership,
+            tenure: parts.tenure,
             limits: parts.limits,
             carrier,
             payloads,
@@ -127,7 +128,7 @@ struct Parts {
     model: tidegate_core::Model,
     facts_read: u64,
     last: Lsn,
-    ownership: Ownership,
+    tenure: watch::Sender<Ownership>,
     limits: Vec<(Arc<str>, Shape)>,
     inbox: mpsc::Receiver<crate::owner::Command>,
     stop: watch::Sender<Option<Error>>,
@@ -138,7 +139,7 @@ fn check(options: &Options) -> Result<()> {
     if options.workers == 0 || options.batch_max == 0 || options.backlog_max == 0 {
         return wrong("workers, batch_max and backlog_max must be at least 1");
     }
-    if options.lease < Duration::from_secs(1) {
+    if options.lease.min(options.partition_lease) < Duration::from_secs(1) {
         return wrong("a lease must be at least a second long");
     }
     if options.retention < options.dedupe_window {
@@ -152,7 +153,7 @@ fn check(options: &Options) -> Result<()> {
 /// Removes what retention no longer keeps, a little at a time, until the engine stops.
 async fn sweep(
     store: Arc<dyn Store>,
-    ownership: Ownership,
+    tenure: watch::Receiver<Ownership>,
     retention: Duration,
     clock: SteadyClock,
     mut stopped: watch::Receiver<Option<Error>>,
@@ -165,7 +166,8 @@ async fn sweep(
         let mut gone = 0;
         loop {
             let what = Retention { ended_before: clock.now().before(retention), most: SWEEP_MOST };
-            match store.sweep(ownership, what).await {
+            let owner = *tenure.borrow();
+            match store.sweep(owner, what).await {
                 Ok(0) => break,
                 Ok(some) => gone += some,
                 Err(error) => {

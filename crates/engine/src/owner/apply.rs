@@ -46,7 +46,7 @@ impl Owner {
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
                 self.payloads.keep(&stored);
                 self.building.operations.push(stored);
-                let id = OperationId::new(at, self.ownership.partition, seq);
+                let id = OperationId::new(at, self.options.partition, seq);
                 Ok(Accepted::New(Receipt { id, state: State::Queued, deduplicated: false }))
             }
             Accept::Duplicate(seq) => Ok(Accepted::Earlier(seq)),

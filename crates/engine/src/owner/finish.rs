@@ -95,7 +95,7 @@ impl Owner {
     }
 
     fn store_snapshot(&self, lsn: Lsn, parts: Vec<bytes::Bytes>) {
-        let (store, ownership) = (Arc::clone(&self.store), self.ownership);
+        let (store, ownership) = (Arc::clone(&self.store), self.ownership());
         let under_way = Arc::clone(&self.snapshot_under_way);
         tokio::spawn(async move {
             let bytes: usize = parts.iter().map(bytes::Bytes::len).sum();
@@ -127,7 +127,7 @@ impl Owner {
             let (at, group, kind, attempt) = known?;
             // It may have been claimed in the batch that accepted it.
             let attempt = if state == State::Queued { 0 } else { attempt };
-            let id = OperationId::new(at, self.ownership.partition, seq);
+            let id = OperationId::new(at, self.options.partition, seq);
             Some(Change::Operation { id, group, kind, state, attempt })
         };
         match fact {
@@ -149,7 +149,7 @@ impl Owner {
 
     /// The id of an operation that has not ended.
     pub(crate) fn id_of(&self, seq: Seq, at: Time) -> OperationId {
-        OperationId::new(at, self.ownership.partition, seq)
+        OperationId::new(at, self.options.partition, seq)
     }
 }
 

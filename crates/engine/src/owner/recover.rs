@@ -1,17 +1,19 @@
 //! Becoming the owner, and becoming it again after the log could not be written: replay, then settle every claim
 //! that nobody carries any more as an outcome unknown. Calls that are still under way go on; their reports count.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_core::{Fault, FaultClass, Model, Verdict};
-use tidegate_store::log::Lsn;
+use tidegate_store::log::{Lsn, Ownership};
 use tidegate_store::{Clock, Kind, Store};
 
 use super::run::refuse;
 use super::{Command, Owner};
 use crate::error::{Code, Error, Result};
+use crate::options::Options;
 
 /// Between two tries to read the log again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -38,6 +40,16 @@ pub(crate) async fn replay(store: &Arc<dyn Store>, partition: Partition) -> tide
     Ok(Replayed { model, facts_read, last })
 }
 
+/// Becomes the owner again, with a new epoch: an append of before that is still on its way stands no more. Then
+/// reads what the log says.
+async fn read_again(
+    store: Arc<dyn Store>,
+    options: Options,
+) -> tidegate_store::Result<(Ownership, Replayed)> {
+    let owned = store.own(options.partition, &options.node, options.partition_lease).await?;
+    Ok((owned, replay(&store, options.partition).await?))
+}
+
 impl Owner {
     /// Puts the limits and the claims of a fresh model in order.
     pub(crate) fn settle_in(&mut self) {
@@ -49,6 +61,10 @@ impl Owner {
         }
         for (seq, fence) in self.model.claims() {
             if self.running.get(&seq).is_some_and(|running| running.fence == fence) {
+                continue;
+            }
+            // Whoever claimed it may be alive and its call under way: then the claim has to run out.
+            if self.store.is_shared() {
                 continue;
             }
             let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
@@ -71,20 +87,23 @@ impl Owner {
     pub(super) async fn recover(&mut self, error: tidegate_store::Error) -> Result<()> {
         let mut last = error;
         loop {
-            if matches!(last.kind(), Kind::Fenced | Kind::Unreadable) {
+            if matches!(last.kind(), Kind::Fenced | Kind::Held | Kind::Unreadable) {
                 return Err(last.into());
             }
             let told = Error::new(Code::StoreUnavailable, format!("the store cannot be written now: {last}"));
-            self.refuse_commands(&told).await?;
-            if let Err(error) = self.store.health().await {
+            self.refuse_commands(&told, tokio::time::sleep(PAUSE)).await?;
+            let store = Arc::clone(&self.store);
+            if let Err(error) = self.refuse_commands(&told, async move { store.health().await }).await? {
                 if error.kind() == Kind::Unsure {
                     return Err(error.into());
                 }
                 last = error;
                 continue;
             }
-            match replay(&self.store, self.ownership.partition).await {
-                Ok(Replayed { model, facts_read, last }) => {
+            let again = read_again(Arc::clone(&self.store), self.options.clone());
+            match self.refuse_commands(&told, again).await? {
+                Ok((owned, Replayed { model, facts_read, last })) => {
+                    self.tenure.send_replace(owned);
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
                     self.settle_in();
@@ -97,12 +116,12 @@ impl Owner {
         }
     }
 
-    /// Answers commands with the reason for a moment; keeps reports.
-    async fn refuse_commands(&mut self, told: &Error) -> Result<()> {
-        let until = tokio::time::Instant::now() + PAUSE;
+    /// Answers commands with the reason until something has happened; keeps reports.
+    async fn refuse_commands<T>(&mut self, told: &Error, until: impl Future<Output = T>) -> Result<T> {
+        let mut until = std::pin::pin!(until);
         loop {
             tokio::select! {
-                () = tokio::time::sleep_until(until) => return Ok(()),
+                happened = &mut until => return Ok(happened),
                 Some(report) = self.reports.recv() => self.unsettled.push(report),
                 command = self.commands.recv() => match command {
                     Some(Command::Accept(prepared, reply)) => {

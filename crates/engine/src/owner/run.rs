@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::Owner;
 use super::batch::Sealed;
+use super::tenure::Renewal;
 use crate::error::Error;
 
 /// An append under way.
@@ -58,7 +59,7 @@ impl Owner {
                 }
             }
         }
-        if let Err(error) = self.store.release(self.ownership).await {
+        if let Err(error) = self.store.release(self.ownership()).await {
             tracing::warn!(%error, "the partition could not be given up");
         }
         let ended = Error::new(crate::error::Code::Stopping, "the engine has stopped");
@@ -71,6 +72,7 @@ impl Owner {
 
     async fn run(&mut self) -> Ending {
         let mut writing = Writing::default();
+        let mut tenure = Renewal::starting(self);
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
@@ -108,10 +110,12 @@ impl Owner {
                     if Instant::now() >= renew_at {
                         renew_at = Instant::now() + every;
                         self.renew_claims();
-                        self.renew_ownership().await;
                     }
                     self.building.commands += 1;
                 }
+                renewed = tenure.next() => if let Err(error) = self.renewed(renewed) {
+                    return self.fail(writing.sealed, error);
+                },
             }
         }
     }
@@ -155,7 +159,7 @@ impl Owner {
         self.facts_since_snapshot += batch.facts.len() as u64;
         sealed.snapshot = self.snapshot_if_due();
         self.leaving += sealed.claims.len();
-        let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership);
+        let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership());
         writing.appends.push_back(Box::pin(async move { store.append(ownership, batch).await }));
         writing.sealed.push_back(sealed);
     }
@@ -170,14 +174,6 @@ impl Owner {
         self.snapshot_under_way.store(true, Ordering::Release);
         self.facts_since_snapshot = 0;
         Some(codec::encode_iter(self.model.snapshot(), SNAPSHOT_PART_LEN))
-    }
-
-    async fn renew_ownership(&mut self) {
-        match self.store.renew(self.ownership, self.options.lease).await {
-            Ok(ownership) => self.ownership = ownership,
-            // The next append says the same, and stops everything.
-            Err(error) => tracing::warn!(%error, "the partition's lease was not renewed"),
-        }
     }
 
     /// None of what is being written stands: what follows an append that failed is refused by the log.

@@ -153,6 +153,57 @@ async fn ops_8_a_newer_owner_takes_over() {
     assert_eq!(new.get(ids[0]).await.unwrap().attempt, 2, "the old owner's late answer changed nothing");
 }
 
+/// OPS-8: where others share the store, whoever was overtaken may be alive with its call under way. That call's
+/// operation starts again when its claim has run out, not before; the others need not wait.
+#[tokio::test(start_paused = true)]
+async fn ops_8_on_a_shared_store_a_claim_runs_out_before_its_call_is_made_again() {
+    let (slow, quick) = (all_done(3_600_000), all_done(1));
+    let store: Arc<dyn Store> = Arc::new(Faulty::new(memory(), Plan::none()).shared());
+    let old = open(&store, &slow).await;
+    let left = Submission { on_unknown: Some(OnUnknown::Repeat), ..operation("left", "|left") };
+    let left = old.submit(left).await.unwrap().id;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let new = open(&store, &quick).await;
+    let other = new.submit(operation("other", "|other")).await.unwrap().id;
+    assert_eq!(new.wait(other, Duration::from_secs(1)).await.unwrap().state, State::Succeeded);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(quick.payloads(), ["|other"], "its claim still holds");
+    assert_eq!(new.wait(left, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(quick.payloads(), ["|other", "|left"]);
+    drop(old);
+}
+
+/// An owner stays the owner for as long as it lives, and gives the partition up when it is drained.
+#[tokio::test(start_paused = true)]
+async fn a_partition_is_owned_until_the_drain() {
+    let store = memory();
+    let engine = open(&store, &all_done(1)).await;
+    for _ in 0..20 {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let held = store.own(0, "another", LONG).await.unwrap_err();
+        assert_eq!(held.kind(), tidegate_store::Kind::Held);
+    }
+    engine.drain().await;
+    store.own(0, "another", LONG).await.unwrap();
+}
+
+/// After an append whose outcome is not known the owner goes on with a new epoch, so that one of before that is still
+/// on its way cannot stand.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_begins_a_new_epoch() {
+    let (_, store) = faulty(Plan::none().at(Verb::Append, 2, Injury::LoseReply));
+    let first = store.own(0, &Options::default().node, LONG).await.unwrap();
+    let engine = open(&store, &all_done(1)).await;
+    for n in 0..5 {
+        // One of them is the one whose reply is lost.
+        let _ = engine.submit(operation("g", &format!("|{n}"))).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    engine.drain().await;
+    let last = store.own(0, "another", LONG).await.unwrap();
+    assert_eq!(last.epoch.0 - first.epoch.0, 3, "opened, began again, and now this one");
+}
+
 /// OPS-23: an executor that panics is an unknown outcome, and the engine goes on.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_panic_is_an_unknown_outcome() {

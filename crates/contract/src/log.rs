@@ -14,8 +14,8 @@ pub use append::{
     half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
 };
 pub use fence::{
-    an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time, partitions_are_apart,
-    renewing_keeps_the_partition,
+    an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,
+    owners_are_listed_while_they_own, partitions_are_apart, renewing_keeps_the_partition,
 };
 pub use kept::{bodies_come_back_byte_for_byte, reopened_operations_have_no_result};
 pub use list::{a_list_filters, a_list_survives_odd_cursors, pages_cover_everything_once};

@@ -15,6 +15,7 @@ macro_rules! every_suite {
                 what_was_appended_comes_back_exactly,
                 one_owner_at_a_time,
                 renewing_keeps_the_partition,
+                owners_are_listed_while_they_own,
                 epochs_grow_over_restarts,
                 an_old_epoch_changes_nothing,
                 partitions_are_apart,
@@ -48,7 +49,8 @@ macro_rules! every_suite {
             replay:
                 a_replayed_model_is_the_same_model;
             upkeep:
-                a_store_says_what_it_holds;
+                a_store_says_what_it_holds,
+                the_number_of_partitions_never_changes;
         }
     };
 }

@@ -33,3 +33,15 @@ pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
     let stats = store.stats().await.must("ask for figures");
     assert_eq!((stats.operations, stats.appends), (16, 1), "the same after a restart");
 }
+
+/// The first who asks decides how many partitions there are; whoever asks later is told, also after a restart.
+pub async fn the_number_of_partitions_never_changes(backend: &dyn Backend) {
+    let store = backend.open().await.must("open the store");
+    let none = store.partitions(0).await.err().map(|error| error.kind());
+    assert_eq!(none, Some(tidegate_store::Kind::Invalid), "a store without a partition");
+    assert_eq!(store.partitions(12).await.must("fix the number"), 12);
+    assert_eq!(store.partitions(3).await.must("ask with another number"), 12);
+    drop(store);
+    let store = backend.open().await.must("open the store again");
+    assert_eq!(store.partitions(500).await.must("ask after a restart"), 12);
+}

@@ -3,9 +3,18 @@
 
 use bytes::Bytes;
 use tidegate_core::Seq;
+use tidegate_core::id::Partition;
 use tidegate_core::shared::bucket::Reserve;
 use tidegate_store::log::{Batch, Lsn};
 use tidegate_store::{Error, Kind, Result, codec};
+
+/// A store has at least one partition.
+pub(crate) fn some_partitions(wanted: Partition) -> Result<()> {
+    if wanted == 0 {
+        return Err(Error::new(Kind::Invalid, "a store has at least one partition"));
+    }
+    Ok(())
+}
 
 /// The largest number SQLite keeps; a seq above it would not sort.
 const SEQ_MAX: Seq = Seq(i64::MAX as u64);

@@ -6,8 +6,9 @@ mod nodes;
 mod shared;
 mod upkeep;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use tidegate_core::id::Partition;
 use tidegate_store::{Answer, Clock, Result};
 
 use crate::register::Register;
@@ -18,6 +19,7 @@ pub struct Memory {
     partitions: Mutex<log::Partitions>,
     shared: Mutex<shared::Tables>,
     nodes: Register,
+    count: OnceLock<Partition>,
 }
 
 impl Memory {
@@ -25,7 +27,7 @@ impl Memory {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let nodes = Register::new(Arc::clone(&clock));
-        Self { clock, partitions: Mutex::default(), shared: Mutex::default(), nodes }
+        Self { clock, partitions: Mutex::default(), shared: Mutex::default(), nodes, count: OnceLock::new() }
     }
 
     fn partitions(&self) -> MutexGuard<'_, log::Partitions> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Epoch, Ownership};
+use tidegate_store::log::{Epoch, Ownership, Tenancy};
 use tidegate_store::{Error, Kind, Result};
 
 /// The newest epoch of a partition and who has it.
@@ -59,6 +59,12 @@ impl Tenure {
         if owner.epoch == self.epoch {
             self.holder = None;
         }
+    }
+
+    /// Who owns it now.
+    pub(crate) fn tenancy(&self, partition: Partition, now: Time) -> Option<Tenancy> {
+        let (node, until) = self.holder.as_ref().filter(|(_, until)| *until > now)?;
+        Some(Tenancy { partition, node: node.to_string(), epoch: self.epoch, until: *until })
     }
 
     /// Refuses an owner that a newer one has followed.

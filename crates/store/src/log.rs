@@ -31,6 +31,19 @@ pub struct Ownership {
     pub until: Time,
 }
 
+/// Who owns a partition now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tenancy {
+    /// Which.
+    pub partition: Partition,
+    /// The node that owns it.
+    pub node: String,
+    /// With which epoch.
+    pub epoch: Epoch,
+    /// Until when, unless it renews.
+    pub until: Time,
+}
+
 /// What one append makes durable, all or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Batch {
@@ -139,6 +152,9 @@ pub trait Log: Send + Sync {
 
     /// Stops being the owner, so that the next one need not wait.
     fn release(&self, owner: Ownership) -> Answer<'_, ()>;
+
+    /// Who owns which partition now, by partition. One whose lease has run out or was released is not listed.
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>>;
 
     /// Hands over the last snapshot and every later append, in order; answers the last append's number.
     fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn>;

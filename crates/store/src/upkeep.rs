@@ -1,5 +1,7 @@
 //! What a store needs done to it, and what it says about itself.
 
+use tidegate_core::id::Partition;
+
 use crate::Answer;
 
 /// What a store says about itself.
@@ -17,6 +19,10 @@ pub struct Stats {
 pub trait Upkeep: Send + Sync {
     /// Brings the layout up to date. `Unreadable` when it is newer than this program.
     fn migrate(&self) -> Answer<'_, ()>;
+
+    /// How many partitions there are: what is asked for first is kept for good, because every operation has its place
+    /// by it. `Invalid` for none.
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition>;
 
     /// Whether it would take an append now; the error says why not.
     fn health(&self) -> Answer<'_, ()>;

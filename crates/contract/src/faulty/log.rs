@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
+use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
 use tidegate_store::{Answer, Log};
 
 use super::{Faulty, Verb};
@@ -18,6 +18,10 @@ impl Log for Faulty {
 
     fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
         self.pass(Verb::Renew, move || self.inner.renew(owner, ttl))
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+        self.pass(Verb::Owners, move || self.inner.owners())
     }
 
     fn release(&self, owner: Ownership) -> Answer<'_, ()> {

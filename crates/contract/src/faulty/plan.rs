@@ -12,6 +12,7 @@ pub enum Verb {
     Own,
     Renew,
     Release,
+    Owners,
     Load,
     Append,
     Read,
@@ -37,6 +38,7 @@ pub enum Verb {
     Notify,
     Listen,
     Migrate,
+    Partitions,
     Health,
     Stats,
 }
@@ -47,7 +49,8 @@ impl Verb {
     pub const fn only_reads(self) -> bool {
         matches!(
             self,
-            Self::Load
+            Self::Owners
+                | Self::Load
                 | Self::Read
                 | Self::List
                 | Self::ObserveBucket

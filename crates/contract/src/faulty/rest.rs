@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Nodes, Upkeep};
@@ -38,6 +39,10 @@ impl Nodes for Faulty {
 impl Upkeep for Faulty {
     fn migrate(&self) -> Answer<'_, ()> {
         self.pass(Verb::Migrate, move || self.inner.migrate())
+    }
+
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+        self.pass(Verb::Partitions, move || self.inner.partitions(wanted))
     }
 
     fn health(&self) -> Answer<'_, ()> {

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use tidegate_core::Time;
-use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
+use tidegate_store::log::{Batch, Lsn, Ownership, Retention, Tenancy};
 use tidegate_store::{Clock, Kind, Log, Result, codec};
 
 use super::mirror::Mirror;
@@ -46,6 +46,36 @@ pub async fn renewing_keeps_the_partition(backend: &dyn Backend) {
         refused(store.own(PARTITION, "second", TTL).await, Kind::Held, "owned while it is renewed");
     }
     store.append(owner, Batch::default()).await.must("append after renewing");
+}
+
+/// Whoever asks sees who owns what: from the moment it is owned, through a renewal, until it is given back or runs out.
+pub async fn owners_are_listed_while_they_own(backend: &dyn Backend) {
+    let clock = backend.clock();
+    let store = backend.open().await.must("open the store");
+    let listed = async |what: &str, expected: &[(&str, Ownership)]| {
+        let owners = store.owners().await.must("list owners");
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(node, owner)| Tenancy {
+                partition: owner.partition,
+                node: (*node).to_owned(),
+                epoch: owner.epoch,
+                until: owner.until,
+            })
+            .collect();
+        assert_eq!(owners, expected, "{what}");
+    };
+    listed("before anybody owns", &[]).await;
+    let second = store.own(PARTITION + 1, "second", TTL).await.must("own");
+    let first = store.own(PARTITION, "first", TTL).await.must("own");
+    listed("two owners, by partition", &[("first", first), ("second", second)]).await;
+    clock.advance(TTL / 2);
+    let first = store.renew(first, TTL).await.must("renew");
+    listed("one of them renewed", &[("first", first), ("second", second)]).await;
+    clock.set(second.until);
+    listed("one of them ran out", &[("first", first)]).await;
+    store.release(first).await.must("release");
+    listed("the other gave back", &[]).await;
 }
 
 /// Epochs grow over restarts too: a store that forgot them could not fence.

@@ -12,7 +12,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use tidegate_contract::{Backend, HandClock};
-use tidegate_store::log::Ownership;
+use tidegate_store::log::{Ownership, Tenancy};
 use tidegate_store::{Answer, Store};
 
 use crate::memory::MemoryBackend;
@@ -23,6 +23,7 @@ use quirk::{CASES, Quirk};
 struct Notes {
     latest: Option<Ownership>,
     calls: u64,
+    owners: Vec<Tenancy>,
 }
 
 /// A store with one thing wrong.

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::Connection;
+use tidegate_core::Time;
+use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::log::{Epoch, Lsn, Ownership};
+use tidegate_store::log::{Epoch, Lsn, Ownership, Tenancy};
 
 use super::schema::{meta, set_meta};
 use crate::tenure::Tenure;
@@ -82,6 +84,11 @@ impl Counts {
     /// Refuses an owner that a newer one has followed.
     pub(super) fn check(&self, owner: Ownership) -> Result<()> {
         self.tenure.lock().unwrap_or_else(PoisonError::into_inner).check(owner)
+    }
+
+    /// Who owns the partition now.
+    pub(super) fn tenancy(&self, partition: Partition, now: Time) -> Option<Tenancy> {
+        self.tenure.lock().unwrap_or_else(PoisonError::into_inner).tenancy(partition, now)
     }
 
     /// The last append in the file.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
+use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
 use tidegate_store::{Answer, Log, Result};
 use tokio::sync::mpsc;
 
@@ -48,6 +48,20 @@ impl Log for Embedded {
                 Ok(Ok(()))
             })
             .await
+        })
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+        Box::pin(async move {
+            let now = self.files.options.clock.now();
+            let mut owners: Vec<_> = self
+                .files
+                .map()
+                .values()
+                .filter_map(|file| file.counts.tenancy(file.partition, now))
+                .collect();
+            owners.sort_by_key(|owner| owner.partition);
+            Ok(owners)
         })
     }
 

@@ -1,10 +1,12 @@
 //! Looking after a directory.
 
+use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Upkeep};
 
 use super::lock::unusable;
-use super::{Embedded, SHARED_IN, blocking};
+use super::{Embedded, SHARED_IN, blocking, schema};
+use crate::checks;
 
 /// What a health check writes, to see whether there is room for it. It is gone again before it is committed.
 const TRIAL_LEN: i64 = 64 * 1024;
@@ -16,6 +18,21 @@ impl Upkeep for Embedded {
     fn migrate(&self) -> Answer<'_, ()> {
         // Opening has brought every file up to date, or refused it.
         Box::pin(async { Ok(()) })
+    }
+
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+        Box::pin(async move {
+            checks::some_partitions(wanted)?;
+            let file = self.partition(SHARED_IN).await?;
+            file.write(1, move |desk| {
+                let known = schema::meta(desk.sql, "partitions")?;
+                if known.is_none() {
+                    schema::set_meta(desk.sql, "partitions", i64::from(wanted))?;
+                }
+                Ok(Ok(known.and_then(|known| Partition::try_from(known).ok()).unwrap_or(wanted)))
+            })
+            .await
+        })
     }
 
     fn health(&self) -> Answer<'_, ()> {

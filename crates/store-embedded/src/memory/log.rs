@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{
-    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, StoredResult,
+    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, StoredResult, Tenancy,
 };
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Log, Result, codec};
@@ -131,6 +131,17 @@ impl Log for Memory {
         at_once(move || {
             self.partitions().entry(owner.partition).or_default().tenure.release(owner);
             Ok(())
+        })
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+        at_once(move || {
+            let now = self.clock.now();
+            let partitions = self.partitions();
+            Ok(partitions
+                .iter()
+                .filter_map(|(partition, kept)| kept.tenure.tenancy(*partition, now))
+                .collect())
         })
     }
 

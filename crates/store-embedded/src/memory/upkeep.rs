@@ -1,13 +1,22 @@
 //! Looking after memory: there is little to do.
 
+use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Upkeep};
 
 use super::{Memory, at_once};
+use crate::checks;
 
 impl Upkeep for Memory {
     fn migrate(&self) -> Answer<'_, ()> {
         at_once(|| Ok(()))
+    }
+
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+        at_once(move || {
+            checks::some_partitions(wanted)?;
+            Ok(*self.count.get_or_init(|| wanted))
+        })
     }
 
     fn health(&self) -> Answer<'_, ()> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored};
+use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
 use tidegate_store::{Answer, Log};
 
 use super::{Broken, Quirk};
@@ -136,6 +136,19 @@ impl Log for Broken {
             let last = self.inner.load(owner.partition, &mut |_| ()).await?;
             let more = if self.is(Quirk::SnapshotTakesOneMore) { 1 } else { 0 };
             self.inner.snapshot(owner, Lsn(upto.0 + more).min(last), parts).await
+        })
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+        Box::pin(async move {
+            let owners = self.inner.owners().await?;
+            let mut notes = self.notes.lock().unwrap();
+            if self.is(Quirk::OwnersStay) {
+                notes.owners.extend(owners);
+                notes.owners.dedup_by_key(|owner| owner.partition);
+                return Ok(notes.owners.clone());
+            }
+            Ok(owners)
         })
     }
 

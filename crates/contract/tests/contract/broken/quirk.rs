@@ -18,6 +18,7 @@ pub(crate) enum Quirk {
     OwnWhileHeld,
     OwnSameEpoch,
     RenewDoesNothing,
+    OwnersStay,
     ReleaseIgnoresEpoch,
     SnapshotIgnoresEpoch,
     SnapshotTakesOneMore,
@@ -49,6 +50,7 @@ pub(crate) enum Quirk {
     NotifyNobody,
     NotifyWaitsForSlow,
     StatsForget,
+    PartitionsFollow,
 }
 
 use Quirk as Q;
@@ -57,6 +59,8 @@ use Quirk as Q;
 pub(crate) const CASES: &[(&str, Quirk)] = &[
     ("appends_are_numbered_one_by_one", Q::AppendNumbersSkip),
     ("appends_are_numbered_one_by_one", Q::LoadForgetsNumber),
+    ("owners_are_listed_while_they_own", Q::OwnersStay),
+    ("the_number_of_partitions_never_changes", Q::PartitionsFollow),
     ("an_append_stands_only_on_the_one_it_follows", Q::AppendIgnoresFollows),
     ("an_append_is_durable_when_answered", Q::ImageLacksLastAppend),
     ("an_append_is_durable_when_answered", Q::ImageLacksOperation),

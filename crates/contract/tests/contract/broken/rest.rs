@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::Time;
+use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Nodes, Upkeep};
@@ -58,6 +59,13 @@ impl Nodes for Broken {
 impl Upkeep for Broken {
     fn migrate(&self) -> Answer<'_, ()> {
         self.inner.migrate()
+    }
+
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+        if self.is(Quirk::PartitionsFollow) {
+            return Box::pin(async move { Ok(wanted.max(1)) });
+        }
+        self.inner.partitions(wanted)
     }
 
     fn health(&self) -> Answer<'_, ()> {

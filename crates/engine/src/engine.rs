@@ -18,7 +18,7 @@ use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::{Events, Subscription};
 use crate::options::Options;
-use crate::owner::{Accepted, Command, Owner, Reply};
+use crate::owner::{Accepted, Command, Drain, Owner, Reply};
 use crate::prepare::prepare;
 use crate::submission::{Receipt, Submission};
 use crate::view::View;
@@ -176,10 +176,20 @@ impl Engine {
         }
     }
 
-    /// Stops taking, lets calls under way finish or gives them back, and gives the partition up.
+    /// Stops accepting and taking, lets calls under way finish or gives them back, and gives the partition up.
     pub async fn drain(&self) {
+        self.stop(false).await;
+    }
+
+    /// The same for a partition that another node takes on: it accepts for as long as calls are under way, so that
+    /// callers wait for no more than the change itself.
+    pub async fn hand_over(&self) {
+        self.stop(true).await;
+    }
+
+    async fn stop(&self, accepts: bool) {
         let (done, mut drained) = oneshot::channel();
-        if self.commands.send(Command::Drain(done)).await.is_err() {
+        if self.commands.send(Command::Drain(Drain { done, accepts })).await.is_err() {
             return;
         }
         if tokio::time::timeout(self.options.drain, &mut drained).await.is_err() {

@@ -60,7 +60,15 @@ pub(crate) enum Command {
     /// An order. One that cannot be taken is dropped, which the caller notices.
     Ask(Box<dyn FnOnce(&mut Owner) + Send>),
     /// Take no more; answered when nothing runs.
-    Drain(oneshot::Sender<()>),
+    Drain(Drain),
+}
+
+/// An order to stop.
+pub(crate) struct Drain {
+    /// Told when nothing runs and the partition is given up.
+    pub done: oneshot::Sender<()>,
+    /// Whether operations are accepted for as long as something runs.
+    pub accepts: bool,
 }
 
 /// A call under way.
@@ -91,7 +99,7 @@ pub(crate) struct Owner {
     pub(crate) report: mpsc::UnboundedSender<Report>,
     /// Reports that a failed append took down with it.
     pub(crate) unsettled: Vec<Report>,
-    pub(crate) draining: Option<oneshot::Sender<()>>,
+    pub(crate) draining: Option<Drain>,
     /// Whether every handle is gone.
     pub(crate) abandoned: bool,
     /// The last append that was sent.

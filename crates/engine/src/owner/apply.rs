@@ -16,7 +16,9 @@ impl Owner {
     pub(super) fn apply(&mut self, command: Command) {
         self.building.commands += 1;
         match command {
-            Command::Accept(prepared, reply) if self.draining.is_some() => {
+            Command::Accept(prepared, reply)
+                if self.draining.as_ref().is_some_and(|drain| !drain.accepts) =>
+            {
                 let stopping =
                     || Err(Error::new(Code::Stopping, "the engine is stopping; nothing more is accepted"));
                 let answers = prepared.iter().map(|_| stopping()).collect();
@@ -33,7 +35,7 @@ impl Owner {
                 self.building.replies.push(Reply::Other(tell));
             }
             Command::Ask(ask) => ask(self),
-            Command::Drain(done) => self.draining = Some(done),
+            Command::Drain(drain) => self.draining = Some(drain),
         }
     }
 

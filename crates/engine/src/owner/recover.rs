@@ -132,7 +132,7 @@ impl Owner {
                     Some(Command::Look(look)) => look(self)(Ok(())),
                     // Dropping it tells whoever asked.
                     Some(Command::Ask(_)) => {}
-                    Some(Command::Drain(done)) => self.draining = Some(done),
+                    Some(Command::Drain(drain)) => self.draining = Some(drain),
                     None => return Err(told.clone()),
                 },
             }

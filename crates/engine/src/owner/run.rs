@@ -12,9 +12,9 @@ use tidegate_store::{Kind, codec};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::Owner;
 use super::batch::Sealed;
 use super::tenure::Renewal;
+use super::{Drain, Owner};
 use crate::error::Error;
 
 /// An append under way.
@@ -64,9 +64,9 @@ impl Owner {
         }
         let ended = Error::new(crate::error::Code::Stopping, "the engine has stopped");
         self.stopped.send_replace(Some(ended));
-        if let Some(done) = self.draining.take() {
+        if let Some(drain) = self.draining.take() {
             // Whoever asked may be gone.
-            let _ = done.send(());
+            let _ = drain.done.send(());
         }
     }
 
@@ -78,7 +78,7 @@ impl Owner {
         loop {
             if writing.sealed.len() < WRITING_MAX {
                 self.start_batch(&mut writing);
-                if writing.sealed.is_empty() && self.draining.is_some() && self.running.is_empty() {
+                if self.is_drained() && writing.sealed.is_empty() {
                     return Ending::Drained;
                 }
             }
@@ -102,7 +102,10 @@ impl Owner {
                     match command {
                         Some(command) => self.apply(command),
                         // Every handle is gone: nobody can drain it any more.
-                        None => (self.abandoned, self.draining) = (true, Some(oneshot::channel().0)),
+                        None => {
+                            let (done, accepts) = (oneshot::channel().0, false);
+                            (self.abandoned, self.draining) = (true, Some(Drain { done, accepts }));
+                        }
                     }
                     self.gather();
                 }
@@ -130,6 +133,18 @@ impl Owner {
             } else {
                 break;
             }
+        }
+    }
+
+    /// Whether it is draining and nothing is under way any more; from then on nothing is accepted.
+    fn is_drained(&mut self) -> bool {
+        let idle = self.running.is_empty() && self.leaving == 0;
+        match &mut self.draining {
+            Some(drain) if idle => {
+                drain.accepts = false;
+                true
+            }
+            _ => false,
         }
     }
 

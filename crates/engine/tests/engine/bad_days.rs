@@ -236,6 +236,29 @@ async fn a_drain_finishes_what_runs_and_keeps_the_rest() {
     assert_eq!(upstream.payloads(), ["|1", "|2"]);
 }
 
+/// A partition that is handed over accepts until its last call has ended; the next owner has it all.
+#[tokio::test(start_paused = true)]
+async fn a_hand_over_accepts_until_the_last_call_has_ended() {
+    let (store, upstream) = (memory(), all_done(1_000));
+    let engine = open(&store, &upstream).await;
+    let mut ids = vec![engine.submit(operation("g", "|1")).await.unwrap().id];
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let leaving = engine.clone();
+    let gone = tokio::spawn(async move { leaving.hand_over().await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    for n in 2..5 {
+        ids.push(engine.submit(operation("g", &format!("|{n}"))).await.unwrap().id);
+    }
+    assert_eq!(upstream.payloads(), ["|1"], "it takes nothing more");
+    gone.await.unwrap();
+    assert_eq!(engine.submit(operation("g", "|5")).await.unwrap_err().code, Code::Stopping);
+    let next = open(&store, &upstream).await;
+    for id in ids {
+        assert_eq!(next.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    }
+    assert_eq!(upstream.payloads(), ["|1", "|2", "|3", "|4"]);
+}
+
 /// A call that outlasts the drain is given up as unknown, not called done and not lost.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_outlasts_the_drain_is_unknown() {

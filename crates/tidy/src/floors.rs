@@ -7,11 +7,12 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
 /// Floors by folder. Crates that are planned have their rooms already.
-pub(crate) const FLOORS: [(&str, u8); 20] = [
+pub(crate) const FLOORS: [(&str, u8); 21] = [
     ("core", 0),
     ("store", 1),
     ("upstream", 1),
     ("contract", 1),
+    ("fixture", 1),
     ("store-embedded", 2),
     ("store-redis", 2),
     ("store-postgres", 2),

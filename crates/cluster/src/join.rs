@@ -1,0 +1,127 @@
+//! Joining and leaving: what a process holds of the cluster it is in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::id::Partition;
+use tidegate_store::{Result, Store};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::host::Host;
+use crate::member::Member;
+use crate::view::{Route, View};
+
+/// How a node takes part.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Its name, unique in the store. A process that comes back under its old name takes over from itself at once.
+    pub node: String,
+    /// Where the others reach it.
+    pub address: String,
+    /// Partitions to share out. The store keeps the number that was asked for first.
+    pub partitions: Partition,
+    /// How long it counts as there without a sign of life.
+    pub ttl: Duration,
+    /// How often it looks at what the others do.
+    pub every: Duration,
+}
+
+impl Settings {
+    /// With the usual times.
+    #[must_use]
+    pub fn new(node: impl Into<String>, address: impl Into<String>) -> Self {
+        Self {
+            node: node.into(),
+            address: address.into(),
+            partitions: 16,
+            ttl: Duration::from_secs(5),
+            every: Duration::from_secs(1),
+        }
+    }
+}
+
+pub(crate) enum Order {
+    /// Look now.
+    Look,
+    /// Hand everything over and go.
+    Leave(oneshot::Sender<()>),
+}
+
+/// This node's part in the cluster. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Cluster {
+    view: watch::Receiver<View>,
+    orders: mpsc::Sender<Order>,
+}
+
+/// Orders that may wait; one to look is as good as many.
+const ORDERS_MAX: usize = 4;
+
+impl Cluster {
+    /// Joins: says that it is there and starts taking on its share.
+    ///
+    /// # Errors
+    /// When the store cannot be reached or read.
+    pub async fn join(store: Arc<dyn Store>, settings: Settings, host: Arc<dyn Host>) -> Result<Self> {
+        let partitions = store.partitions(settings.partitions).await?;
+        if partitions != settings.partitions {
+            tracing::warn!(
+                partitions,
+                asked_for = settings.partitions,
+                "the store has its number of partitions"
+            );
+        }
+        store.register(&settings.node, &settings.address, settings.ttl).await?;
+        let first = View { me: settings.node.clone(), partitions, ..View::default() };
+        let (tell, view) = watch::channel(first);
+        let (orders, inbox) = mpsc::channel(ORDERS_MAX);
+        tokio::spawn(Member::new(store, settings, host, tell).work(inbox));
+        Ok(Self { view, orders })
+    }
+
+    /// What is known now.
+    #[must_use]
+    pub fn view(&self) -> View {
+        self.view.borrow().clone()
+    }
+
+    /// How many partitions there are.
+    #[must_use]
+    pub fn partitions(&self) -> Partition {
+        self.view.borrow().partitions
+    }
+
+    /// Where a partition is served, as far as is known.
+    #[must_use]
+    pub fn route(&self, partition: Partition) -> Route {
+        self.view.borrow().route(partition)
+    }
+
+    /// Where a partition is served once that has changed from `stale`, or what is known after `most`. Has the node look.
+    pub async fn route_after(&self, partition: Partition, stale: &Route, most: Duration) -> Route {
+        let mut view = self.view.clone();
+        // A node that is looking already needs no second word.
+        let _ = self.orders.try_send(Order::Look);
+        let changed = view.wait_for(|view| view.route(partition) != *stale);
+        // Changed, or the time is over: what is known counts either way.
+        let _ = tokio::time::timeout(most, changed).await;
+        self.route(partition)
+    }
+
+    /// Waits until something that is known has changed.
+    pub async fn changed(&mut self) {
+        // When the member has ended nothing changes any more.
+        if self.view.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
+    /// Hands everything over and goes.
+    pub async fn leave(&self) {
+        let (done, gone) = oneshot::channel();
+        if self.orders.send(Order::Leave(done)).await.is_ok() {
+            // Told, or the member has ended: gone either way.
+            let _ = gone.await;
+        }
+    }
+}

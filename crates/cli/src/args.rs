@@ -7,17 +7,42 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::remote::{group, limit, op};
 
+const BEGIN: &str = "\
+To begin:
+  tidegate demo                  all of it at work on this machine, with a page to look at
+  tidegate serve                 your own server; its configuration is tidegate.toml
+  tidegate op submit --help      how to hand something in
+
+Data is on stdout, everything else on stderr. Exits with 0 when done, 1 when it failed, 2 when called in a wrong way.";
+
+/// The heading of what every command takes.
+const ALWAYS: &str = "Every command";
+
+const SERVING: &str = "\
+What is said here goes before the environment (TIDEGATE_SERVER_LISTEN, TIDEGATE_STORE_URL, …), and that before the file.
+Every key of the file is told in docs/configuration.md. Without any [[upstream]] in it nothing can be carried.
+
+SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one ends it at once.";
+
+const COUNTING: &str = "\
+Every call is answered with what it was. Counts are at /_sim/stats, and every write is at /_sim/log.
+A duplicate is a POST with an Idempotency-Key, or an id in its JSON body, that was there before on the same path.
+A repeated PUT or DELETE does no more than the first one and counts as none.
+
+Example:
+  tidegate sim http --refill-per-s 5 --cut-rate 0.1";
+
 /// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
-#[command(name = "tidegate", version, max_term_width = 100)]
+#[command(name = "tidegate", version, max_term_width = 100, after_help = BEGIN)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub command: Command,
-    /// When to use colours.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto)]
+    /// When to use colours: auto (on a terminal, unless NO_COLOR is set), always, never.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN", hide_possible_values = true, help_heading = ALWAYS)]
     pub color: Color,
-    /// JSON on stdout instead of a table.
-    #[arg(long, global = true)]
+    /// For scripts: JSON on stdout instead of text, and an error as JSON on stderr.
+    #[arg(long, global = true, help_heading = ALWAYS)]
     pub json: bool,
     #[command(flatten)]
     pub log: LogArgs,
@@ -37,12 +62,11 @@ pub(crate) enum Color {
 /// How the log is written.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogArgs {
-    /// How the log is written: text on a terminal, else JSON.
-    #[arg(long, global = true, value_enum)]
+    /// How serve and demo write their log: text, json. Usually text on a terminal, else json.
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = ALWAYS)]
     pub log_format: Option<LogFormat>,
-    /// What is logged: error, warn, info, debug, trace, or a list such as info,tidegate=debug. Usually info, and
-    /// warn for the demo.
-    #[arg(long, global = true, env = "TIDEGATE_LOG")]
+    /// What they log: error, warn, info, debug, trace, or a list as in info,tidegate=debug. Usually info; demo: warn.
+    #[arg(long, global = true, env = "TIDEGATE_LOG", value_name = "LEVEL", help_heading = ALWAYS)]
     pub log_level: Option<String>,
 }
 
@@ -59,10 +83,11 @@ pub(crate) enum LogFormat {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// Serve the API and the page, and carry operations.
+    #[command(after_help = SERVING)]
     Serve(ServeArgs),
     /// Show all of it at work, with simulated upstreams: no account, no key, no other server.
     Demo(DemoArgs),
-    /// Run one simulator.
+    /// Run a simulated API to try things out against.
     #[command(subcommand)]
     Sim(SimCommand),
     /// Hand in operations, look at them and operate on them.
@@ -74,9 +99,9 @@ pub(crate) enum Command {
     /// Measure, beside the ceiling or the peer it is compared with; prints JSON.
     #[command(subcommand)]
     Bench(tidegate_bench::Bench),
-    /// Say what is wrong with a configuration, with line and column.
+    /// Say what is wrong with a configuration, with line and column, as serve would in this environment.
     CheckConfig {
-        /// The file.
+        /// The file, as in tidegate.toml.
         file: PathBuf,
     },
 }
@@ -84,35 +109,36 @@ pub(crate) enum Command {
 /// How to serve.
 #[derive(clap::Args, Debug)]
 pub(crate) struct ServeArgs {
-    /// The configuration; tidegate.toml when that is there.
-    #[arg(long)]
+    /// The configuration. Usually tidegate.toml of this folder, and without that the defaults.
+    #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where operations are kept: file:DIR or memory:.
-    #[arg(long)]
+    /// Where operations are kept: file:DIR, or memory: which forgets them. Usually file:tidegate-data.
+    #[arg(long, value_name = "URL")]
     pub store: Option<String>,
-    /// Where to serve, as in 127.0.0.1:7400.
-    #[arg(long)]
+    /// Where to serve; port 0 lets the system choose. Usually 127.0.0.1:7400.
+    #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<SocketAddr>,
-    /// Calls under way at once.
-    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Calls under way at once. Usually 64.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub workers: Option<u32>,
 }
 
 /// How to show it.
 #[derive(clap::Args, Debug)]
 pub(crate) struct DemoArgs {
-    /// End after this many seconds.
+    /// End after this many seconds; without it, ctrl-c ends it.
     #[arg(long = "for", value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: Option<u64>,
     /// Where to serve the API and the page.
-    #[arg(long, default_value = "127.0.0.1:7400")]
+    #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
 }
 
 /// Which simulator.
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimCommand {
-    /// A plain HTTP API that enforces a limit and fails as it is told. Counts are at /_sim/stats.
+    /// A plain HTTP API that enforces a limit, fails as it is told, and counts.
+    #[command(after_help = COUNTING)]
     Http(HttpSimArgs),
 }
 
@@ -120,24 +146,24 @@ pub(crate) enum SimCommand {
 #[derive(clap::Args, Debug)]
 pub(crate) struct HttpSimArgs {
     /// Where it listens; port 0 lets the system choose.
-    #[arg(long, default_value = "127.0.0.1:7410")]
+    #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// What its bucket holds, in calls.
-    #[arg(long, default_value_t = 40)]
+    /// What its limit holds, in calls; counts only with --refill-per-s.
+    #[arg(long, default_value_t = 40, value_name = "N")]
     pub capacity: u64,
-    /// What comes back each second; without it there is no limit.
-    #[arg(long)]
+    /// What comes back of it each second; without it there is no limit.
+    #[arg(long, value_name = "N")]
     pub refill_per_s: Option<f64>,
     /// How long each answer takes.
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
     pub latency_ms: u64,
     /// How often a call fails without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub fail_rate: f64,
     /// How often the answer is dropped after the effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0)]
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub cut_rate: f64,
-    /// Which calls fail and which are cut.
-    #[arg(long, default_value_t = 0)]
+    /// Which calls fail and which are cut: the same number, the same calls.
+    #[arg(long, default_value_t = 0, value_name = "N")]
     pub seed: u64,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request};
+use hyper::{Method, Request, StatusCode};
 use hyper_util::client::legacy::Client as Http;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -13,6 +13,7 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::output::text;
 use crate::trouble::Trouble;
 
 /// Longest answer that is read, in bytes.
@@ -24,10 +25,23 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct RemoteArgs {
     /// Where the server is.
-    #[arg(long, global = true, env = "TIDEGATE_SERVER", default_value = "http://127.0.0.1:7400")]
+    #[arg(
+        long,
+        global = true,
+        env = "TIDEGATE_SERVER",
+        default_value = "http://127.0.0.1:7400",
+        value_name = "URL",
+        help_heading = "Server"
+    )]
     pub server: String,
-    /// The variable that holds the token.
-    #[arg(long, global = true, default_value = "TIDEGATE_TOKEN", value_name = "NAME")]
+    /// The variable of the environment that holds the token, where the server wants one.
+    #[arg(
+        long,
+        global = true,
+        default_value = "TIDEGATE_TOKEN",
+        value_name = "NAME",
+        help_heading = "Server"
+    )]
     pub token_env: String,
 }
 
@@ -41,11 +55,7 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn new(args: &RemoteArgs) -> Result<Self, Trouble> {
-        let base = args.server.trim_end_matches('/').to_owned();
-        if !base.starts_with("http://") {
-            let message = format!("{base:?} is no address of a server: it must start with http://.");
-            return Err(Trouble::usage(message));
-        }
+        let base = base(&args.server)?;
         let token = std::env::var(&args.token_env).ok().filter(|token| !token.is_empty());
         let authorization = token
             .map(|token| {
@@ -60,25 +70,27 @@ impl Client {
         Ok(Self { http, base, authorization })
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Result<Value, Trouble> {
-        self.call(Method::GET, path, None, Duration::ZERO).await
+    pub(crate) async fn get(&self, path: &str, mark: &str) -> Result<Value, Trouble> {
+        self.call(Method::GET, path, None, Duration::ZERO, mark).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &impl Serialize) -> Result<Value, Trouble> {
-        self.call(Method::POST, path, Some(json(body)?), Duration::ZERO).await
+    pub(crate) async fn post(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, Trouble> {
+        self.call(Method::POST, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &impl Serialize) -> Result<Value, Trouble> {
-        self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO).await
+    pub(crate) async fn put(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, Trouble> {
+        self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
-    /// One call. `wait` is what the server was asked to wait.
+    /// One call. `wait` is what the server was asked to wait; `mark` is a field that Tidegate's answer has, by which
+    /// another server is told apart.
     pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
         body: Option<Bytes>,
         wait: Duration,
+        mark: &str,
     ) -> Result<Value, Trouble> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
@@ -89,13 +101,13 @@ impl Client {
             .body(Full::new(body.unwrap_or_default()))
             .map_err(|error| Trouble::usage(format!("{}{path} is no address: {error}.", self.base)))?;
         let patience = PATIENCE + wait;
-        tokio::time::timeout(patience, self.send(request)).await.unwrap_or_else(|_| {
+        tokio::time::timeout(patience, self.send(request, mark)).await.unwrap_or_else(|_| {
             let message = format!("{} did not answer within {} s.", self.base, patience.as_secs());
             Err(Trouble::new(message))
         })
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>) -> Result<Value, Trouble> {
+    async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<Value, Trouble> {
         let answer = self.http.request(request).await.map_err(|error| self.unreachable(&error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
@@ -103,11 +115,19 @@ impl Client {
             .await
             .map_err(|error| Trouble::new(format!("The answer of {} was cut off: {error}.", self.base)))?
             .to_bytes();
-        let value: Value = serde_json::from_slice(&body).map_err(|_| {
-            let message = format!("{} answered {status}, and not as Tidegate does.", self.base);
-            Trouble::new(message).hint("Is --server / TIDEGATE_SERVER right?")
-        })?;
-        if status.is_success() { Ok(value) } else { Err(refused(&value, status.as_u16())) }
+        let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
+        match status.is_success() {
+            true if value.get(mark).is_some() => Ok(value),
+            false if value["error"]["code"].is_string() => Err(refused(&value, status.as_u16())),
+            _ => Err(self.stranger(status, &value)),
+        }
+    }
+
+    /// Somebody answers, and it is not Tidegate.
+    fn stranger(&self, status: StatusCode, value: &Value) -> Trouble {
+        let what = if value.is_null() { "something that is no JSON" } else { "other JSON than Tidegate's" };
+        Trouble::new(format!("{} is no Tidegate server: it answered {status} with {what}.", self.base))
+            .hint("set --server / TIDEGATE_SERVER to the address that `tidegate serve` said")
     }
 
     fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Trouble {
@@ -120,12 +140,29 @@ impl Client {
     }
 }
 
+/// The address as it is called: plain HTTP only.
+fn base(server: &str) -> Result<String, Trouble> {
+    let base = server.trim_end_matches('/');
+    match base.split_once("://") {
+        Some(("http", host)) if !host.is_empty() => Ok(base.to_owned()),
+        Some(("https", _)) => {
+            let message = format!("{base} cannot be called: this command speaks http:// only, without TLS.");
+            Err(Trouble::usage(message).hint(
+                "call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400",
+            ))
+        }
+        _ => {
+            let message = format!("{base:?} is no address of a server: it must be http:// and a host.");
+            Err(Trouble::usage(message).hint("as in http://127.0.0.1:7400"))
+        }
+    }
+}
+
 fn refused(value: &Value, status: u16) -> Trouble {
     let error = &value["error"];
     let message = error["message"].as_str().unwrap_or("The server gave no reason.");
-    let code = error["code"].as_str().map_or_else(|| status.to_string(), str::to_owned);
-    let mut trouble = Trouble::new(message).code(code);
     let detail = &error["detail"];
+    let mut trouble = Trouble::new(message).code(text(error, "code")).detail(detail.clone());
     // Most sentences name the field already.
     if let Some(field) = detail["field"].as_str().filter(|field| *field != "id" && !message.contains(field)) {
         trouble = trouble.hint(format!("it is about the field {field}"));

@@ -30,7 +30,8 @@ pub(crate) async fn run(server: SocketAddr) {
         ticks.tick().await;
         let wave = WAVE[usize::try_from(tick).unwrap_or_default() % WAVE.len()];
         let operations: Vec<_> = (0..wave).map(|index| operation(&mut chance, tick, index)).collect();
-        if let Err(trouble) = client.post("/v1/operations/batch", &json!({ "operations": operations })).await
+        if let Err(trouble) =
+            client.post("/v1/operations/batch", &json!({ "operations": operations }), "operations").await
         {
             tracing::warn!(error = trouble.message, "the demo's load was not accepted");
         }
@@ -63,16 +64,18 @@ fn operation(chance: &mut Chance, tick: u64, index: u64) -> Value {
 /// What a person does: pauses a group for the first minute, and looks after held ones.
 async fn act(client: &Client, tick: u64) -> Result<(), Trouble> {
     if tick == 0 {
-        client.post("/v1/groups/shop%3A01/pause", &json!({ "by": "anna", "reason": "price fix" })).await?;
+        client
+            .post("/v1/groups/shop%3A01/pause", &json!({ "by": "anna", "reason": "price fix" }), "group")
+            .await?;
     }
     if tick == TICKS_PER_MINUTE {
-        client.post("/v1/groups/shop%3A01/resume", &json!({})).await?;
+        client.post("/v1/groups/shop%3A01/resume", &json!({}), "group").await?;
     }
     if tick % (TICKS_PER_MINUTE / 2) == TICKS_PER_MINUTE / 2 - 1 {
-        let held = client.get("/v1/groups?state=held&limit=200").await?;
+        let held = client.get("/v1/groups?state=held&limit=200", "groups").await?;
         for group in held["groups"].as_array().into_iter().flatten() {
             let id = segment(&text(&group["head"], "id"));
-            client.post(&format!("/v1/operations/{id}/resolve"), &json!({ "as": "succeeded" })).await?;
+            client.post(&format!("/v1/operations/{id}/resolve"), &json!({ "as": "succeeded" }), "id").await?;
         }
     }
     Ok(())

@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             runtime.shutdown_background();
             ended
         });
-    match ended {
+    match ended.and_then(|()| output.delivered()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => {
             trouble.print(&output);

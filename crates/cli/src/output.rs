@@ -1,18 +1,22 @@
 //! Where things are printed and how: tables for people on a terminal, tab-separated rows for pipes, JSON for scripts.
 
-use std::io::{IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use serde_json::Value;
 
 use crate::args::Color;
+use crate::trouble::Trouble;
 
 /// How this run prints.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Output {
     pub json: bool,
     terminal: bool,
     colored_out: bool,
     colored_err: bool,
+    /// Why data did not reach whoever asked for it.
+    lost: OnceLock<std::io::Error>,
 }
 
 impl Output {
@@ -25,7 +29,8 @@ impl Output {
             Color::Never => false,
             Color::Auto => terminal && !plain,
         };
-        Self { json, terminal: out, colored_out: colored(out), colored_err: colored(err) }
+        let (colored_out, colored_err) = (colored(out), colored(err));
+        Self { json, terminal: out, colored_out, colored_err, lost: OnceLock::new() }
     }
 
     /// Talk, on stderr. Nobody may be listening.
@@ -33,9 +38,29 @@ impl Output {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
-    /// Data, on stdout. Whoever closed the pipe has seen enough.
+    /// Talk that is of no use to a script: what it says is in the JSON already.
+    pub(crate) fn remark(&self, line: &str) {
+        if !self.json {
+            self.say(line);
+        }
+    }
+
+    /// Data, on stdout. Whoever closed the pipe has seen enough; any other failure is told at the end.
     pub(crate) fn data(&self, line: &str) {
-        let _ = writeln!(std::io::stdout(), "{line}");
+        let mut out = std::io::stdout().lock();
+        let written = writeln!(out, "{line}").and_then(|()| out.flush());
+        if let Err(error) = written
+            && error.kind() != ErrorKind::BrokenPipe
+        {
+            // The first one says it all.
+            let _ = self.lost.set(error);
+        }
+    }
+
+    /// Whether all data was written.
+    pub(crate) fn delivered(&self) -> Result<(), Trouble> {
+        let told = |error| Err(Trouble::new(format!("The output could not be written: {error}.")));
+        self.lost.get().map_or(Ok(()), told)
     }
 
     /// What the server said, for scripts.

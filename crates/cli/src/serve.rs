@@ -22,12 +22,7 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), Trouble>
         workers: args.workers.and_then(|workers| usize::try_from(workers).ok()),
     };
     let file = args.config.or_else(|| Path::new(USUAL).exists().then(|| PathBuf::from(USUAL)));
-    let env = |name: &str| std::env::var(name).ok();
-    let config = match &file {
-        Some(file) => Config::load(file, &env, &over, true),
-        None => Config::defaults(&env, &over),
-    };
-    let config = config.map_err(|problems| wrong(&problems))?;
+    let config = Config::here(file.as_deref(), &over).map_err(|problems| wrong(&problems))?;
     let upstreams = config.upstreams.clone();
     let server = tokio::select! {
         server = Server::start(config) => server?,

@@ -1,5 +1,7 @@
 //! Why a command did not do what it was asked: a code if there is one, a sentence, and what to do about it.
 
+use serde_json::{Value, json};
+
 use crate::output::Output;
 
 /// A failure of a command.
@@ -8,12 +10,14 @@ pub(crate) struct Trouble {
     pub code: Option<String>,
     pub message: String,
     pub hints: Vec<String>,
+    /// For scripts: what else is known of it.
+    pub detail: Option<Value>,
     pub exit: u8,
 }
 
 impl Trouble {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { code: None, message: message.into(), hints: Vec::new(), exit: 1 }
+        Self { code: None, message: message.into(), hints: Vec::new(), detail: None, exit: 1 }
     }
 
     /// It was called in a wrong way.
@@ -31,12 +35,32 @@ impl Trouble {
         self
     }
 
+    pub(crate) fn detail(mut self, detail: Value) -> Self {
+        self.detail = Some(detail).filter(|detail| !detail.is_null());
+        self
+    }
+
+    /// On stderr, in the shape in which the server tells its errors when a script asks.
     pub(crate) fn print(&self, output: &Output) {
+        if output.json {
+            return output.say(&self.json().to_string());
+        }
         let code = self.code.as_ref().map_or_else(String::new, |code| format!("[{code}]"));
         output.say(&format!("{}: {}", output.red(&format!("error{code}")), self.message));
         for hint in &self.hints {
             output.say(&format!("  {}: {hint}", output.bold("hint")));
         }
+    }
+
+    fn json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(detail) = &self.detail {
+            error["detail"] = detail.clone();
+        }
+        if !self.hints.is_empty() {
+            error["hints"] = json!(self.hints);
+        }
+        json!({ "error": error })
     }
 }
 

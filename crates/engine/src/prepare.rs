@@ -38,7 +38,7 @@ pub(crate) fn prepare(
     let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
         let code = match refusal.field.as_str() {
             "upstream" => Code::UnknownUpstream,
-            "cost" => Code::UnknownLimit,
+            field if field.starts_with("cost") => Code::UnknownLimit,
             _ => Code::Invalid,
         };
         Error::new(code, refusal.message).field(refusal.field)

@@ -4,62 +4,69 @@ pub(crate) mod events;
 mod groups;
 mod health;
 mod limits;
+pub(crate) mod openapi;
 mod operations;
 mod orders;
+pub(crate) mod route;
 mod submit;
 
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post, put};
 use tidegate::{Code, Error, Result};
 use tidegate_core::OperationId;
 
 use crate::app::Shared;
-use crate::config::Scope;
+use crate::config::Scope::{Operate, Read, Write};
 use crate::edge::{auth, origin, request_id};
 use crate::page;
 use crate::wire::failure::{Failure, wrong_method};
 use crate::wire::object::shown;
+use route::{Route, get, post, put};
 
 /// What a handler answers.
 type Answer = std::result::Result<Response, Failure>;
 
+/// Every call that is served.
+fn routes() -> Vec<Route> {
+    let mut routes = vec![
+        get(Read, "/v1/operations", operations::list),
+        post(Write, "/v1/operations", submit::one),
+        post(Write, "/v1/operations/batch", submit::batch),
+        get(Read, "/v1/operations/{id}", operations::show),
+        get(Read, "/v1/operations/{id}/why", operations::why),
+        post(Operate, "/v1/operations/{id}/cancel", orders::cancel),
+        post(Operate, "/v1/operations/{id}/rerun", orders::rerun),
+        post(Operate, "/v1/operations/{id}/resolve", orders::resolve),
+        get(Read, "/v1/groups", groups::list),
+        get(Read, "/v1/groups/{group}", groups::show),
+        post(Operate, "/v1/groups/{group}/pause", groups::pause),
+        post(Operate, "/v1/groups/{group}/resume", groups::resume),
+        get(Read, "/v1/limits", limits::list),
+        put(Operate, "/v1/limits/{*name}", limits::change),
+        get(Read, "/v1/events", events::stream),
+        get(Read, "/metrics", health::metrics),
+        get(None, "/healthz", health::live),
+        get(None, "/readyz", health::ready),
+        get(None, "/openapi.json", openapi::document),
+    ];
+    routes.extend(page::routes());
+    routes
+}
+
 /// Everything that is served.
 pub(crate) fn router(app: Shared) -> Router {
-    let needs = |scope| from_fn_with_state(auth::Needs { app: app.clone(), scope }, auth::layer);
-    let read = Router::new()
-        .route("/v1/operations/{id}", get(operations::show))
-        .route("/v1/operations/{id}/why", get(operations::why))
-        .route("/v1/groups", get(groups::list))
-        .route("/v1/groups/{group}", get(groups::show))
-        .route("/v1/limits", get(limits::list))
-        .route("/v1/events", get(events::stream))
-        .route("/metrics", get(health::metrics))
-        .merge(page::router())
-        .route_layer(needs(Scope::Read));
-    let list = Router::new().route("/v1/operations", get(operations::list)).route_layer(needs(Scope::Read));
-    let write = Router::new()
-        .route("/v1/operations", post(submit::one))
-        .route("/v1/operations/batch", post(submit::batch))
-        .route_layer(needs(Scope::Write));
-    let operate = Router::new()
-        .route("/v1/operations/{id}/cancel", post(orders::cancel))
-        .route("/v1/operations/{id}/rerun", post(orders::rerun))
-        .route("/v1/operations/{id}/resolve", post(orders::resolve))
-        .route("/v1/groups/{group}/pause", post(groups::pause))
-        .route("/v1/groups/{group}/resume", post(groups::resume))
-        .route("/v1/limits/{*name}", put(limits::change))
-        .route_layer(needs(Scope::Operate));
-    Router::new()
-        .merge(read)
-        .merge(list)
-        .merge(write)
-        .merge(operate)
-        .merge(page::assets())
-        .route("/healthz", get(health::live))
-        .route("/readyz", get(health::ready))
+    let mut router = Router::new();
+    for route in routes() {
+        let mut served = Router::new().route(route.path, route.call);
+        if let Some(scope) = route.scope {
+            served =
+                served.route_layer(from_fn_with_state(auth::Needs { app: app.clone(), scope }, auth::layer));
+        }
+        router = router.merge(served);
+    }
+    router
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
         .layer(from_fn_with_state(app.clone(), origin::layer))

@@ -4,12 +4,14 @@
 mod problem;
 mod read;
 mod section;
+mod stranger;
 #[cfg(test)]
 mod tests;
 mod token;
 mod upstream;
 mod value;
 
+use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -55,8 +57,6 @@ pub struct Config {
     pub upstreams: Vec<UpstreamConfig>,
     /// Who may call; when empty, only this machine.
     pub tokens: Vec<Token>,
-    /// What is not wrong but should be known, such as a variable that is not set here.
-    pub notes: Vec<String>,
 }
 
 /// What the command line says goes before everything else.
@@ -73,58 +73,44 @@ pub struct Overrides {
 /// What is read together: the environment, and everything found wrong.
 struct Reading<'a> {
     env: Environment<'a>,
-    secrets_needed: bool,
     problems: Vec<Problem>,
-    notes: Vec<String>,
 }
 
 impl Reading<'_> {
-    /// The secret in a variable. A file can be checked where its secrets are not; then it is only noted.
+    /// The secret in a variable.
     fn secret(&mut self, variable: &Found<String>) -> Option<String> {
         let secret = (self.env)(&variable.value).filter(|text| !text.is_empty());
         if secret.is_none() {
-            let message = format!("The variable {} is not set.", variable.value);
-            match self.secrets_needed {
-                true => self.problems.push(variable.problem(message)),
-                false => self.notes.push(variable.problem(message).to_string()),
-            }
+            self.problems.push(variable.problem(format!("The variable {} is not set.", variable.value)));
         }
         secret
     }
 }
 
 impl Config {
+    /// As this process finds it: from the file, if there is one, and the variables that are set.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn here(file: Option<&Path>, over: &Overrides) -> Result<Self, Problems> {
+        let env = |name: &str| std::env::var(name).ok();
+        let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+        match file {
+            Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
+            None => Self::parse("defaults", "", &env, over, &set),
+        }
+    }
+
     /// The defaults alone.
     ///
     /// # Errors
     /// When a variable of the environment cannot be used.
     pub fn defaults(env: Environment<'_>, over: &Overrides) -> Result<Self, Problems> {
-        Self::parse("defaults", "", env, over, true)
+        Self::parse("defaults", "", env, over, &[])
     }
 
-    /// From a file. With `secrets_needed` off, variables that are not set are only noted.
-    ///
-    /// # Errors
-    /// Everything that is wrong.
-    pub fn load(
-        path: &Path,
-        env: Environment<'_>,
-        over: &Overrides,
-        secrets_needed: bool,
-    ) -> Result<Self, Problems> {
-        let name = path.display().to_string();
-        let failed = |message: String| {
-            Problems(vec![Problem { at: Spot::outside(&name), place: String::new(), message }])
-        };
-        let bytes = std::fs::read(path).map_err(|error| failed(format!("It cannot be read: {error}.")))?;
-        if bytes.len() > FILE_LEN_MAX {
-            return Err(failed(format!("It is {} bytes long; the most is {FILE_LEN_MAX}.", bytes.len())));
-        }
-        let text = String::from_utf8(bytes).map_err(|_| failed("It is not UTF-8.".into()))?;
-        Self::parse(&name, &text, env, over, secrets_needed)
-    }
-
-    /// From a text; `name` is what messages call it.
+    /// From a text; `name` is what messages call it. `set` are the variables that are set, among which a
+    /// misspelled one is found.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -133,28 +119,36 @@ impl Config {
         text: &str,
         env: Environment<'_>,
         over: &Overrides,
-        secrets_needed: bool,
+        set: &[String],
     ) -> Result<Self, Problems> {
         let source = Source { name, text };
         let defaults = Source { name: "defaults", text: DEFAULTS };
         let default_table = parse_toml(defaults)?;
         let table = parse_toml(source)?;
-        let mut reading = Reading { env, secrets_needed, problems: Vec::new(), notes: Vec::new() };
+        // Whatever is asked for is known, so no list of variables stands beside the keys.
+        let asked = RefCell::new(Vec::new());
+        let asking = |variable: &str| {
+            asked.borrow_mut().push(variable.to_owned());
+            env(variable)
+        };
+        let mut reading = Reading { env: &asking, problems: Vec::new() };
         let mut root = Section {
             place: String::new(),
             at: source.at(0),
             table: Some(table.get_ref()),
             source,
             defaults: Some((default_table.get_ref(), defaults)),
-            env: Some(env),
+            env: Some(&asking),
             asked: Vec::new(),
         };
         let config = read::read(&mut root, &mut reading, over);
         root.finish(&mut reading.problems);
-        reading.problems.sort_by(|a, b| a.at.cmp(&b.at));
+        let mut problems = reading.problems;
+        problems.extend(stranger::problems(set, &asked.borrow(), env));
+        problems.sort_by(|a, b| a.at.cmp(&b.at));
         match config {
-            Some(config) if reading.problems.is_empty() => Ok(Self { notes: reading.notes, ..config }),
-            _ => Err(Problems(reading.problems)),
+            Some(config) if problems.is_empty() => Ok(config),
+            _ => Err(Problems(problems)),
         }
     }
 
@@ -163,6 +157,19 @@ impl Config {
     pub fn exposed(&self) -> Option<String> {
         (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposed(self.listen))
     }
+}
+
+/// What stands in a file.
+fn text_of(path: &Path) -> Result<String, Problems> {
+    let failed = |message: String| {
+        let at = Spot::outside(path.display().to_string());
+        Problems(vec![Problem { at, place: String::new(), message }])
+    };
+    let bytes = std::fs::read(path).map_err(|error| failed(format!("It cannot be read: {error}.")))?;
+    if bytes.len() > FILE_LEN_MAX {
+        return Err(failed(format!("It is {} bytes long; the most is {FILE_LEN_MAX}.", bytes.len())));
+    }
+    String::from_utf8(bytes).map_err(|_| failed("It is not UTF-8.".into()))
 }
 
 fn exposed(listen: SocketAddr) -> String {

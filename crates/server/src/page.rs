@@ -5,10 +5,10 @@ mod detail;
 mod live;
 mod overview;
 mod parts;
+mod reference;
 
 use std::sync::LazyLock;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
@@ -16,12 +16,12 @@ use axum::http::header::{
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
 use maud::{DOCTYPE, Markup, html};
 use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use crate::app::Shared;
+use crate::api::route::{Route, get};
+use crate::config::Scope::Read;
 use crate::wire::failure::status;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -35,21 +35,18 @@ const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
 static VERSION: LazyLock<String> =
     LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
 
-/// The pages, which ask for the scope `read`.
-pub(crate) fn router() -> Router<Shared> {
-    Router::new()
-        .route("/", get(overview::show))
-        .route("/page/live", get(overview::regions))
-        .route("/page/ticks", get(live::ticks))
-        .route("/operations/{id}", get(detail::operation))
-        .route("/groups/{group}", get(detail::group))
-}
-
-/// What the pages are made with, which is no secret.
-pub(crate) fn assets() -> Router<Shared> {
-    Router::new()
-        .route("/assets/page.css", get(|| asset(STYLE, "text/css; charset=utf-8")))
-        .route("/assets/page.js", get(|| asset(SCRIPT, "text/javascript; charset=utf-8")))
+/// The pages, which ask for the scope `read`, and what they are made with, which is no secret.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        get(Read, "/", overview::show),
+        get(Read, "/page/live", overview::regions),
+        get(Read, "/page/ticks", live::ticks),
+        get(Read, "/operations/{id}", detail::operation),
+        get(Read, "/groups/{group}", detail::group),
+        get(None, "/docs", reference::show),
+        get(None, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
+        get(None, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
+    ]
 }
 
 async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
@@ -88,6 +85,7 @@ fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
                 a.skip href="#main" { "Skip to content" }
                 header {
                     a.brand href="/" { "Tidegate" }
+                    a href="/docs" { "API" }
                     @if is_live {
                         p #live role="status" { "as of this moment" }
                         button #hold type="button" hidden { "Hold still" }
@@ -106,5 +104,34 @@ fn sorry(error: &Error) -> Response {
         p { "Code " code { (error.code) } ". " a href="/" { "Back to the overview" } "." }
     };
     let code: StatusCode = status(error.code);
-    (code, document("Not found", false, &content)).into_response()
+    let title = match code {
+        StatusCode::NOT_FOUND => "Not found",
+        StatusCode::SERVICE_UNAVAILABLE => "Not available now",
+        code if code.is_client_error() => "Not understood",
+        _ => "Something went wrong",
+    };
+    (code, document(title, false, &content)).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate::Code;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_title_of_an_error_is_what_happened() {
+        let table = [
+            (Code::NoOperation, "Not found"),
+            (Code::StoreUnavailable, "Not available now"),
+            (Code::Malformed, "Not understood"),
+            (Code::Internal, "Something went wrong"),
+        ];
+        for (code, title) in table {
+            let body = sorry(&Error::new(code, "…")).into_body();
+            let page = axum::body::to_bytes(body, 64 * 1024).await.unwrap();
+            let page = String::from_utf8(page.to_vec()).unwrap();
+            assert!(page.contains(&format!("<title>{title} · Tidegate</title>")), "{page}");
+        }
+    }
 }

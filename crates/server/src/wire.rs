@@ -7,5 +7,6 @@ pub(crate) mod failure;
 pub(crate) mod field;
 pub(crate) mod limit;
 pub(crate) mod object;
+pub(crate) mod request;
 pub(crate) mod submission;
 pub(crate) mod time;

@@ -15,7 +15,8 @@ pub struct Stats {
     pub throttled: u64,
     /// Calls beyond what the limit allowed.
     pub overstepped: u64,
-    /// Effects that had happened before.
+    /// Effects that had happened before. Only of calls whose repeating does more than the first did: a PUT twice is
+    /// none.
     pub duplicates: u64,
     /// What would be on the bill, in the simulator's own unit.
     pub billed: u64,

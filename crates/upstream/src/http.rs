@@ -151,7 +151,7 @@ impl Configured {
         {
             let stranger: String = stranger.chars().take(config::NAME_LEN_MAX).collect();
             let message = format!("The upstream {} has no limit called {stranger:?}.", self.gate);
-            return Err(Refusal::new("cost", message));
+            return Err(Refusal::new(format!("cost.{stranger}"), message));
         }
         let gate = Charge::tokens(Arc::clone(&self.gate), 1);
         let limits = self.limits.iter().map(|limit| {

@@ -19,14 +19,15 @@ pub(crate) struct GroupArgs {
 enum GroupCommand {
     /// List groups by name, with what each waits for.
     List {
-        /// Only those that wait for a person: held, paused, or stopped for both.
-        #[arg(long)]
+        /// Only those that wait for a person: held (an outcome is unknown, or a failure holds it), paused, or stopped
+        /// for both.
+        #[arg(long, value_name = "held|paused|stopped")]
         state: Option<String>,
         /// Go on after this name.
-        #[arg(long)]
+        #[arg(long, value_name = "NAME")]
         after: Option<String>,
-        /// At most this many, 1 to 200.
-        #[arg(long)]
+        /// At most this many, 1 to 200. Usually 50.
+        #[arg(long, value_name = "N")]
         limit: Option<u64>,
     },
     /// Show a group and the first of its line.
@@ -39,13 +40,13 @@ enum GroupCommand {
         /// Its name.
         group: String,
         /// Why, for whoever looks.
-        #[arg(long, default_value = "")]
+        #[arg(long, default_value = "", hide_default_value = true)]
         reason: String,
-        /// Who; the user of this machine when not said.
-        #[arg(long, env = "USER", default_value = "cli")]
+        /// Who, for whoever looks.
+        #[arg(long, env = "USER", default_value = "cli", value_name = "NAME")]
         by: String,
     },
-    /// Let a group go on.
+    /// Let a group go on. One that is held by an unknown outcome needs `op resolve` first.
     Resume {
         /// Its name.
         group: String,
@@ -58,16 +59,17 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble>
         GroupCommand::List { state, after, limit } => {
             let limit = limit.map(|limit| limit.to_string());
             let pairs = [("state", state), ("after", after), ("limit", limit)];
-            list(&client.get(&format!("/v1/groups{}", query(&pairs))).await?, output);
+            list(&client.get(&format!("/v1/groups{}", query(&pairs)), "groups").await?, output);
         }
-        GroupCommand::Show { group } => show(&client.get(&path(&group, "")).await?, output),
+        GroupCommand::Show { group } => show(&client.get(&path(&group, ""), "group").await?, output),
         GroupCommand::Pause { group, reason, by } => {
-            let value = client.post(&path(&group, "/pause"), &json!({ "by": by, "reason": reason })).await?;
+            let body = json!({ "by": by, "reason": reason });
+            let value = client.post(&path(&group, "/pause"), &body, "group").await?;
             show(&value, output);
-            output.say(&format!("paused; to go on: tidegate group resume {group}"));
+            output.remark(&format!("paused; to go on: tidegate group resume {group}"));
         }
         GroupCommand::Resume { group } => {
-            show(&client.post(&path(&group, "/resume"), &json!({})).await?, output);
+            show(&client.post(&path(&group, "/resume"), &json!({}), "group").await?, output);
         }
     }
     Ok(())

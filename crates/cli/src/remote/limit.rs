@@ -19,20 +19,23 @@ pub(crate) struct LimitArgs {
 enum LimitCommand {
     /// List all limits, with what is left of each.
     List,
-    /// Set a limit to other figures, or open one that an upstream has closed.
+    /// Set a limit to other figures, or open a gate that an upstream has closed.
+    #[command(
+        after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n\nIt takes effect at once and stands until the figures in the configuration change."
+    )]
     Set {
-        /// Its name, as in echo/requests.
+        /// Its name, as `limit list` shows it.
         name: String,
-        /// The most it holds.
-        #[arg(long, requires = "refill_per_s")]
+        /// The most a budget holds.
+        #[arg(long, value_name = "N", requires = "refill_per_s")]
         capacity: Option<f64>,
-        /// What comes back each second.
-        #[arg(long, requires = "capacity")]
+        /// What comes back to it each second.
+        #[arg(long, value_name = "N", requires = "capacity")]
         refill_per_s: Option<f64>,
-        /// How many may run at once.
-        #[arg(long, conflicts_with_all = ["capacity", "open"])]
+        /// How many may run at once, for a limit of that kind.
+        #[arg(long, value_name = "N", conflicts_with_all = ["capacity", "open"])]
         at_once: Option<u32>,
-        /// Open it.
+        /// Open it, although its upstream said to wait.
         #[arg(long, conflicts_with = "capacity")]
         open: bool,
     },
@@ -42,7 +45,7 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
     let client = Client::new(&args.remote)?;
     match args.command {
         LimitCommand::List => {
-            let value = client.get("/v1/limits").await?;
+            let value = client.get("/v1/limits", "limits").await?;
             match (output.json, value["limits"].as_array()) {
                 (false, Some(limits)) if limits.is_empty() => output.say("there are no limits"),
                 (false, Some(limits)) => table(limits, output),
@@ -62,7 +65,7 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
                     ));
                 }
             };
-            let value = client.put(&format!("/v1/limits/{}", segment(&name)), &body).await?;
+            let value = client.put(&format!("/v1/limits/{}", segment(&name)), &body, "name").await?;
             match output.json {
                 true => output.value(&value),
                 false => table(&[value], output),

@@ -25,13 +25,14 @@ pub(crate) struct OpArgs {
 #[derive(Subcommand, Debug)]
 enum OpCommand {
     /// Hand in an operation; prints its id.
+    #[command(after_help = submit::EXAMPLES)]
     Submit(Box<SubmitArgs>),
     /// Show an operation with its result.
     Show {
-        /// Its id.
+        /// Its id, as `op submit` printed it.
         id: String,
-        /// Wait this long for its end.
-        #[arg(long, value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
+        /// Wait so long for its end, at most 60000.
+        #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
         wait_ms: Option<u64>,
     },
     /// List operations, newest first.
@@ -42,37 +43,37 @@ enum OpCommand {
         /// Only in this state: queued, waiting, running, unknown, succeeded, failed, canceled.
         #[arg(long)]
         state: Option<String>,
-        /// Only of this kind.
+        /// Only of this kind; so far there is http.
         #[arg(long)]
         kind: Option<String>,
-        /// At most this many, 1 to 200.
-        #[arg(long)]
+        /// At most this many, 1 to 200. Usually 50.
+        #[arg(long, value_name = "N")]
         limit: Option<u64>,
-        /// Go on where a list ended.
+        /// Go on where a list ended, with what it said.
         #[arg(long)]
         cursor: Option<String>,
     },
     /// Say why an operation does not run, and when it will.
     Why {
-        /// Its id.
+        /// Its id, as `op submit` printed it.
         id: String,
     },
-    /// Call an operation off.
+    /// Call an operation off; one that is under way is told to stop.
     Cancel {
-        /// Its id.
+        /// Its id, as `op submit` printed it.
         id: String,
     },
-    /// Run an operation that failed or was called off again, at the end of its group.
+    /// Put an operation that failed or was called off at the end of its group again.
     Rerun {
-        /// Its id.
+        /// Its id, as `op submit` printed it.
         id: String,
     },
-    /// Say what became of an operation whose outcome is unknown.
+    /// Say what became of an operation whose outcome is unknown, so that its group can go on.
     Resolve {
-        /// Its id.
+        /// Its id, as `op submit` printed it.
         id: String,
-        /// What became of it.
-        #[arg(long = "as", value_enum)]
+        /// What became of it: succeeded, failed (it did not happen and shall not), repeat (send it again).
+        #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
         outcome: Outcome,
     },
 }
@@ -94,25 +95,27 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
         OpCommand::Show { id, wait_ms } => {
             let wait = wait_ms.unwrap_or_default();
             let path = path(&id, &query(&[("wait_ms", wait_ms.map(|wait| wait.to_string()))]));
-            let value = client.call(Method::GET, &path, None, Duration::from_millis(wait)).await?;
+            let value = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
             show(&value, output);
         }
         OpCommand::List { group, state, kind, limit, cursor } => {
             let limit = limit.map(|limit| limit.to_string());
             let pairs =
                 [("group", group), ("state", state), ("kind", kind), ("limit", limit), ("cursor", cursor)];
-            list(&client.get(&format!("/v1/operations{}", query(&pairs))).await?, output);
+            list(&client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?, output);
         }
-        OpCommand::Why { id } => why(&client.get(&path(&id, "/why")).await?, &id, output),
-        OpCommand::Cancel { id } => show(&client.post(&path(&id, "/cancel"), &json!({})).await?, output),
-        OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({})).await?, output),
+        OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
+        OpCommand::Cancel { id } => {
+            show(&client.post(&path(&id, "/cancel"), &json!({}), "id").await?, output);
+        }
+        OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({}), "id").await?, output),
         OpCommand::Resolve { id, outcome } => {
             let word = match outcome {
                 Outcome::Succeeded => "succeeded",
                 Outcome::Failed => "failed",
                 Outcome::Repeat => "repeat",
             };
-            show(&client.post(&path(&id, "/resolve"), &json!({ "as": word })).await?, output);
+            show(&client.post(&path(&id, "/resolve"), &json!({ "as": word }), "id").await?, output);
         }
     }
     Ok(())

@@ -14,59 +14,66 @@ use crate::client::{Client, segment};
 use crate::output::{Output, text};
 use crate::trouble::Trouble;
 
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  tidegate op submit GET /status --upstream echo --wait-ms 5000
+  tidegate op submit POST /orders --upstream echo --group shop:acme --key order-1001 --body '{\"sku\":\"a-1\"}'
+
+Every field is told in docs/operations.md.";
+
 #[derive(Args, Debug)]
 pub(crate) struct SubmitArgs {
-    /// How: GET, POST, PUT, PATCH, DELETE, HEAD, OPTIONS.
+    /// GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.
     method: String,
-    /// Where below the upstream's base URL: starts with /.
+    /// Where below the upstream's base_url, with its query: starts with /.
     path: String,
-    /// The upstream.
-    #[arg(long)]
+    /// The upstream, as the server's configuration names it.
+    #[arg(long, value_name = "NAME")]
     upstream: String,
-    /// The group inside which order holds; the upstream's name when not said.
-    #[arg(long)]
+    /// The group inside which order holds. Usually the upstream's name.
+    #[arg(long, value_name = "NAME")]
     group: Option<String>,
     /// A header, as in "accept: text/plain". May be repeated.
     #[arg(long = "header", value_name = "NAME: VALUE")]
     headers: Vec<String>,
     /// What is sent: JSON, or any text. @FILE reads a file, - reads stdin.
-    #[arg(long)]
+    #[arg(long, value_name = "BODY")]
     body: Option<String>,
-    /// Two submissions with one key are one operation.
+    /// The dedupe key: two submissions with one key are one operation.
     #[arg(long)]
     key: Option<String>,
-    /// What it costs of a limit, as in points=52. May be repeated.
+    /// What it costs of a limit, as in points=52. Usually 1 of each. May be repeated.
     #[arg(long = "cost", value_name = "LIMIT=TOKENS")]
     costs: Vec<String>,
-    /// Attempts in all.
-    #[arg(long)]
+    /// Attempts in all. Usually 8.
+    #[arg(long, value_name = "N")]
     max_attempts: Option<u64>,
-    /// To be started within this time.
-    #[arg(long)]
+    /// Fail unless it can be started within this time. Usually there is none.
+    #[arg(long, value_name = "MS")]
     deadline_ms: Option<u64>,
-    /// Not to be started within this time.
-    #[arg(long)]
+    /// Do not start earlier than after this time; its group waits with it.
+    #[arg(long, value_name = "MS")]
     delay_ms: Option<u64>,
-    /// 0 is usual; up to 4 goes earlier.
-    #[arg(long)]
+    /// 0 to 4, where more goes earlier. Usually 0.
+    #[arg(long, value_name = "N")]
     priority: Option<u64>,
-    /// What follows an unknown outcome: repeat, ask.
-    #[arg(long)]
+    /// When it left and no answer came: repeat it, or ask a person. Usually POST and PATCH ask, the others repeat.
+    #[arg(long, value_name = "repeat|ask")]
     on_unknown: Option<String>,
-    /// What follows a failure: skip, hold.
-    #[arg(long)]
+    /// When it failed for good: skip it, or hold its group for a person. Usually skip.
+    #[arg(long, value_name = "skip|hold")]
     on_failure: Option<String>,
-    /// Wait this long for its end, and fail unless it succeeds.
-    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=WAIT_MAX_MS))]
+    /// Wait so long for its end, at most 60000, show it, and exit with 1 unless it succeeded.
+    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(1..=WAIT_MAX_MS))]
     wait_ms: Option<u64>,
 }
 
 pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> Result<(), Trouble> {
     let wait = args.wait_ms;
-    let accepted = client.post("/v1/operations", &operation(args)?).await?;
+    let accepted = client.post("/v1/operations", &operation(args)?, "id").await?;
     let id = text(&accepted, "id");
     if accepted["deduplicated"] == true {
-        output.say("this key was there before: it is the same operation");
+        output.remark("this key was there before: it is the same operation");
     }
     let Some(wait) = wait else {
         match output.json {
@@ -76,7 +83,7 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
         return Ok(());
     };
     let path = format!("/v1/operations/{}?wait_ms={wait}", segment(&id));
-    let ended = client.call(Method::GET, &path, None, Duration::from_millis(wait)).await?;
+    let ended = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
     show(&ended, output);
     match ended["state"].as_str() {
         Some("succeeded") => Ok(()),

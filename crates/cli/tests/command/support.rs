@@ -32,9 +32,10 @@ impl Ran {
 /// The command with nothing of this environment that could change what it does.
 pub(crate) fn tidegate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate"));
-    for name in ["TIDEGATE_SERVER", "TIDEGATE_TOKEN", "TIDEGATE_LOG", "NO_COLOR"] {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
         command.env_remove(name);
     }
+    command.env_remove("NO_COLOR");
     command.env("USER", "tester").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }
@@ -62,7 +63,7 @@ impl World {
              base_url = \"http://{}\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.5\n",
             sim.addr()
         );
-        let config = Config::parse("test.toml", &text, &|_| None, &Overrides::default(), true).unwrap();
+        let config = Config::parse("test.toml", &text, &|_| None, &Overrides::default(), &[]).unwrap();
         Self { server: Server::start(config).await.unwrap(), sim }
     }
 

@@ -1,6 +1,10 @@
 //! What the command says when something is wrong, and how it exits.
 
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
 use insta::assert_snapshot;
+use serde_json::Value;
 
 use crate::support::{Ran, World, run, tidegate};
 
@@ -12,24 +16,53 @@ fn told(args: &[&str]) -> Ran {
 
 /// A file in a directory of its own; the path is left out of what is told.
 fn check(text: &str) -> (Option<i32>, String) {
+    let ran = with_file(text, &["check-config", "tidegate.toml"], &[]);
+    (ran.exit, format!("{}{}", ran.out, ran.err))
+}
+
+/// A command in a directory where `tidegate.toml` says this.
+fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> Ran {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
     let mut command = tidegate();
-    command.current_dir(dir.path()).args(["check-config", "tidegate.toml"]);
-    let ran = run(command);
-    (ran.exit, format!("{}{}", ran.out, ran.err))
+    command.current_dir(dir.path()).args(args).envs(env.iter().copied());
+    run(command)
 }
 
 #[test]
 fn a_good_configuration_is_said_to_be_good() {
-    let (exit, told) = check(
-        "[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"NOT_SET_HERE\"\n",
-    );
+    let (exit, told) = check("[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\n");
     assert_eq!(exit, Some(0));
-    assert_snapshot!(told, @r"
-    tidegate.toml: good: 1 upstreams, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps file:tidegate-data
-    note: tidegate.toml:4:13: upstream[0].token_env: The variable NOT_SET_HERE is not set.
+    assert_snapshot!(told, @"tidegate.toml: good: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps file:tidegate-data");
+}
+
+/// What `serve` would refuse in this environment, `check-config` refuses too, and says where.
+#[test]
+fn variables_that_are_not_set_or_misspelled_are_told_before_the_start() {
+    let text = "[[upstream]]\nname = \"echo\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"NOT_SET_HERE\"\n\
+                [[token]]\nname = \"t\"\nscopes = [\"read\"]\nvalue_env = \"NOR_THIS\"\n\
+                [[token]]\nname = \"u\"\nscopes = [\"read\"]\nvalue_env = \"SHORT\"\n";
+    let env = [("SHORT", "hunter2"), ("TIDEGATE_STORE_ULR", "memory:")];
+    let checked = with_file(text, &["check-config", "tidegate.toml"], &env);
+    assert_eq!((checked.exit, checked.out.as_str()), (Some(1), ""));
+    assert_snapshot!(checked.err, @r"
+    TIDEGATE_STORE_ULR: There is no such variable; did you mean TIDEGATE_STORE_URL?
+    tidegate.toml:4:13: upstream[0].token_env: The variable NOT_SET_HERE is not set.
+    tidegate.toml:8:13: token[0].value_env: The variable NOR_THIS is not set.
+    tidegate.toml:12:13: token[1].value_env: The token in SHORT is shorter than 16 bytes.
+    error[TG0020]: 4 things are wrong with tidegate.toml.
     ");
+    let served = with_file(text, &["serve", "--listen", "127.0.0.1:0", "--log-level", "error"], &env);
+    assert_eq!(served.exit, Some(1));
+    for problem in checked.err.lines().filter(|line| !line.starts_with("error")) {
+        assert!(served.err.contains(&format!("hint: {problem}\n")), "{served:?}");
+    }
+    let json = with_file(text, &["check-config", "tidegate.toml", "--json"], &env);
+    let told: Value = serde_json::from_str(&json.err).unwrap();
+    assert_eq!((json.exit, &told["error"]["code"]), (Some(1), &"TG0020".into()));
+    let problems = told["error"]["detail"]["problems"].as_array().unwrap();
+    assert_eq!((problems.len(), &problems[1]["at"]), (4, &"tidegate.toml:4:13".into()), "{told}");
+    assert_eq!(problems[1]["key"], "upstream[0].token_env");
 }
 
 #[test]
@@ -70,8 +103,123 @@ fn wrong_usage_exits_with_two() {
     ] {
         assert_eq!(told(args).exit, Some(2), "{args:?}");
     }
-    let https = told(&["op", "list", "--server", "https://127.0.0.1"]);
+}
+
+/// The help of a command says what a newcomer would ask next.
+#[test]
+fn help_says_what_comes_next() {
+    let table = [
+        (&["--help"][..], "tidegate demo"),
+        (&["serve", "--help"], "TIDEGATE_SERVER_LISTEN"),
+        (&["op", "submit", "--help"], "Examples:"),
+        (&["limit", "set", "--help"], "--at-once 4"),
+        (
+            &["sim", "http", "--help"],
+            "A repeated PUT or DELETE does no more than the first one and counts as none.",
+        ),
+    ];
+    for (args, words) in table {
+        let ran = told(args);
+        assert!(ran.good().contains(words), "{ran:?}");
+    }
+}
+
+/// An address that cannot be called says why, and what can.
+#[test]
+fn only_plain_http_is_spoken() {
+    let https = told(&["op", "list", "--server", "https://127.0.0.1/"]);
     assert_eq!(https.exit, Some(2));
+    assert_snapshot!(https.err, @r"
+    error: https://127.0.0.1 cannot be called: this command speaks http:// only, without TLS.
+      hint: call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400
+    ");
+    for address in ["127.0.0.1:7400", "ftp://127.0.0.1", "http://", ""] {
+        let ran = told(&["op", "list", "--server", address]);
+        assert_eq!(ran.exit, Some(2), "{ran:?}");
+        assert!(
+            ran.err.contains("is no address of a server") && ran.err.contains("http://127.0.0.1:7400"),
+            "{ran:?}"
+        );
+    }
+}
+
+/// A server that gives this answer to whoever calls first.
+fn stranger(answer: &'static str) -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        while lines.next().is_some_and(|line| !line.unwrap().is_empty()) {}
+        stream.write_all(answer.as_bytes()).unwrap();
+    });
+    address
+}
+
+/// Whoever else listens at the address is not taken for Tidegate, whatever it answers.
+#[test]
+fn another_server_is_told_apart() {
+    let answers = [
+        (
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n<html>hello</html>",
+            "200 OK with something that is no JSON",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n{\"items\":[]}",
+            "200 OK with other JSON than Tidegate's",
+        ),
+        ("HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n[1]", "200 OK with other JSON than Tidegate's"),
+        (
+            "HTTP/1.1 404 Not Found\r\nconnection: close\r\n\r\n{\"error\":\"no\"}",
+            "404 Not Found with other JSON",
+        ),
+    ];
+    for (answer, words) in answers {
+        let address = stranger(answer);
+        let ran = told(&["op", "list", "--server", &address]);
+        assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""), "{answer}");
+        assert!(
+            ran.err.contains(&format!("error: {address} is no Tidegate server: it answered {words}")),
+            "{ran:?}"
+        );
+    }
+}
+
+/// Data that did not arrive is a failure; a reader that went away is none.
+#[tokio::test(flavor = "multi_thread")]
+async fn data_that_cannot_be_written_is_a_failure() {
+    let world = World::new().await;
+    world.run(&["op", "submit", "GET", "/x", "--upstream", "echo"]).await.good();
+    let address = format!("http://{}", world.server.addr);
+    let list = |out: Stdio| {
+        let mut command = tidegate();
+        command.args(["op", "list", "--server", &address]).stdout(out);
+        tokio::task::spawn_blocking(move || run(command))
+    };
+    let full = list(std::fs::File::create("/dev/full").unwrap().into()).await.unwrap();
+    assert_eq!(full.exit, Some(1));
+    assert_snapshot!(full.err, @"error: The output could not be written: No space left on device (os error 28).");
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let closed = list(writer.into()).await.unwrap();
+    assert_eq!((closed.exit, closed.err.as_str()), (Some(0), ""));
+}
+
+/// A script gets errors in one shape, from the server and from the command alike.
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_json_when_json_is_asked_for() {
+    let world = World::new().await;
+    let error = |ran: Ran| {
+        assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""), "{ran:?}");
+        serde_json::from_str::<Value>(&ran.err).unwrap()["error"].clone()
+    };
+    let refused = error(world.run(&["op", "submit", "GET", "/x", "--upstream", "nobody", "--json"]).await);
+    assert_eq!((&refused["code"], &refused["detail"]["field"]), (&"TG0003".into(), &"upstream".into()));
+    assert!(refused["message"].as_str().unwrap().contains("nobody"), "{refused}");
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let absent = error(told(&["op", "list", "--json", "--server", &format!("http://{address}")]));
+    assert_eq!(absent["code"], Value::Null);
+    assert!(absent["message"].is_string() && absent["hints"][0].is_string(), "{absent}");
 }
 
 #[test]

@@ -113,16 +113,16 @@ pub(crate) fn refused(refusal: Refusal, now: Time) -> Error {
             Error::new(Code::Invalid, format!("{} {}", invalid.field, invalid.problem)).field(invalid.field)
         }
         Refusal::UnknownLimit(limit) => {
-            Error::new(Code::UnknownLimit, format!("there is no limit {limit:?}")).field("cost")
+            Error::new(Code::UnknownLimit, format!("there is no limit {limit:?}")).field(cost_of(&limit))
         }
         Refusal::ChargedTwice(limit) => {
-            Error::new(Code::Invalid, format!("limit {limit:?} is charged twice")).field("cost")
+            Error::new(Code::Invalid, format!("limit {limit:?} is charged twice")).field(cost_of(&limit))
         }
         Refusal::TooCostly { limit, cost, capacity } => {
             let (cost, capacity) = (tokens(cost), tokens(capacity));
             let message =
                 format!("it costs {cost} of limit {limit:?}, which never holds more than {capacity}");
-            Error::new(Code::TooCostly, message).field("cost")
+            Error::new(Code::TooCostly, message).field(cost_of(&limit))
         }
         Refusal::TooLate { earliest } => {
             let wait = tidegate_core::time::millis_up(earliest.since(now));
@@ -132,6 +132,11 @@ pub(crate) fn refused(refusal: Refusal, now: Time) -> Error {
             Error { earliest: Some(earliest), ..error }
         }
     }
+}
+
+/// The field that says what it costs of a limit: callers use the name that the limit has within its upstream.
+fn cost_of(limit: &str) -> String {
+    format!("cost.{}", limit.rsplit('/').next().unwrap_or(limit))
 }
 
 /// Micro-tokens as people read them.

@@ -33,6 +33,6 @@ pub(super) async fn change(
         Wish::Set(shape) => app.engine.set_limit(&name, shape).await?,
         Wish::Open => app.engine.thaw(&name).await?,
     };
-    tracing::info!(limit = name, by = &*caller, ?wish, "limit changed");
+    tracing::info!(limit = name, by = &*caller, to = %wish, "limit changed");
     Ok(Json(LimitOut::new(&view)).into_response())
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
+use tidegate::{Error, Receipt, Result};
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tokio::time::Instant;
 
@@ -14,7 +15,8 @@ use crate::edge::content;
 use crate::edge::request_id::RequestId;
 use crate::telemetry;
 use crate::wire::answer::{Accepted, Member, Members};
-use crate::wire::submission;
+use crate::wire::failure::status;
+use crate::wire::{request, submission};
 
 pub(super) async fn one(
     State(app): State<Shared>,
@@ -25,8 +27,9 @@ pub(super) async fn one(
     let body = content::read(body, content::ONE_MAX, app.read_timeout).await?;
     let submission = submission::one(&body, &request_id).inspect_err(telemetry::refused)?;
     drop(body);
-    let group = std::sync::Arc::clone(&submission.group);
-    let receipt = app.engine.submit(submission).await.inspect_err(telemetry::refused)?;
+    let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
+    let receipt = app.engine.submit(submission).await.map_err(|error| request::explain(error, &payload));
+    let receipt = receipt.inspect_err(telemetry::refused)?;
     telemetry::accepted(started, receipt.deduplicated);
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(Accepted::new(receipt, Some(&group)))).into_response())
@@ -43,26 +46,71 @@ pub(super) async fn batch(
     drop(body);
     let mut places = Vec::with_capacity(read.len());
     let mut good = Vec::with_capacity(read.len());
+    let mut payloads = Vec::with_capacity(read.len());
     for item in read {
-        places.push(item.map(|submission| good.push(submission)));
+        places.push(item.map(|submission| {
+            payloads.push(submission.payload.clone());
+            good.push(submission);
+        }));
     }
-    let mut receipts = app.engine.submit_all(good).await.into_iter();
-    let operations = places
+    let mut receipts = app.engine.submit_all(good).await.into_iter().zip(payloads);
+    let answers: Vec<_> = places
         .into_iter()
         .filter_map(|place| match place {
-            Ok(()) => receipts.next(),
+            Ok(()) => receipts
+                .next()
+                .map(|(answer, payload)| answer.map_err(|error| request::explain(error, &payload))),
             Err(error) => Some(Err(error)),
         })
-        .map(|answer| match answer {
-            Ok(receipt) => {
-                telemetry::accepted(started, receipt.deduplicated);
-                Member::Accepted(Accepted::new(receipt, None))
-            }
-            Err(error) => {
-                telemetry::refused(&error);
-                Member::Refused(error.into())
-            }
-        })
         .collect();
+    for answer in &answers {
+        match answer {
+            Ok(receipt) => telemetry::accepted(started, receipt.deduplicated),
+            Err(error) => telemetry::refused(error),
+        }
+    }
+    if let Some(error) = failed_as_one(&answers) {
+        return Err(error.into());
+    }
+    let operations = answers.into_iter().map(member).collect();
     Ok((StatusCode::ACCEPTED, Json(Members { operations })).into_response())
+}
+
+fn member(answer: Result<Receipt>) -> Member {
+    match answer {
+        Ok(receipt) => Member::Accepted(Accepted::new(receipt, None)),
+        Err(error) => Member::Refused(error.into()),
+    }
+}
+
+/// Why a batch is answered as one request that may be sent again: nothing can be kept now, and no member was at fault.
+fn failed_as_one(answers: &[Result<Receipt>]) -> Option<Error> {
+    let first = answers.first()?.as_ref().err()?;
+    let same = |answer: &Result<Receipt>| answer.as_ref().is_err_and(|error| error.code == first.code);
+    let all = status(first.code) == StatusCode::SERVICE_UNAVAILABLE && answers.iter().all(same);
+    all.then(|| first.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate::Code;
+    use tidegate_core::{OperationId, Seq, State, Time};
+
+    use super::*;
+
+    /// A batch of which nothing could be kept fails as a whole; one that was refused for its own sake does not.
+    #[test]
+    fn a_batch_fails_as_a_whole_only_when_nothing_can_be_kept() {
+        let failed = |code| Err(Error::new(code, "…"));
+        let id = OperationId::new(Time::ZERO, 0, Seq(1));
+        let good = || Ok(Receipt { id, state: State::Queued, deduplicated: false });
+        let told = |answers: Vec<Result<Receipt>>| failed_as_one(&answers).map(|error| error.code);
+        let full = Code::StoreUnavailable;
+        assert_eq!(told(vec![failed(full), failed(full)]), Some(full));
+        assert_eq!(told(vec![failed(Code::Stopping)]), Some(Code::Stopping));
+        assert_eq!(told(vec![failed(full), good()]), None);
+        assert_eq!(told(vec![failed(full), failed(Code::Invalid)]), None);
+        assert_eq!(told(vec![failed(Code::Invalid), failed(Code::Invalid)]), None);
+        assert_eq!(told(Vec::new()), None);
+    }
 }

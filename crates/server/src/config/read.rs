@@ -30,8 +30,10 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
     let store_url = url.and_then(|found| read_store(found, over, problems));
-    let upstreams = unique(upstreams, reading, upstream::read, |config| &config.name);
-    let tokens = unique(tokens, reading, token::read, |token| &token.name);
+    refuse_twins(&upstreams, problems);
+    refuse_twins(&tokens, problems);
+    let upstreams = upstreams.into_iter().filter_map(|section| upstream::read(section, reading)).collect();
+    let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
         listen: listen?,
         node: node?.value,
@@ -44,29 +46,18 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         dedupe_window: Duration::from_secs(dedupe_window?),
         upstreams,
         tokens,
-        notes: Vec::new(),
     })
 }
 
-/// Reads each, and refuses a name that was there before.
-fn unique<'a, T>(
-    sections: Vec<Section<'a>>,
-    reading: &mut Reading<'_>,
-    read: impl Fn(Section<'a>, &mut Reading<'_>) -> Option<T>,
-    name: impl Fn(&T) -> &String,
-) -> Vec<T> {
-    let mut all: Vec<T> = Vec::new();
-    for section in sections {
-        let at = section.at.clone();
-        let place = section.place.clone();
-        let Some(one) = read(section, reading) else { continue };
-        if all.iter().any(|earlier| name(earlier) == name(&one)) {
-            let message = format!("There is another one called {:?}.", name(&one));
-            reading.problems.push(Problem { at, place, message });
+/// Refuses a name that was there before, where it stands.
+pub(super) fn refuse_twins(sections: &[Section<'_>], problems: &mut Vec<Problem>) {
+    for (index, section) in sections.iter().enumerate() {
+        let Some(name) = section.peek("name") else { continue };
+        if sections[..index].iter().any(|earlier| earlier.peek("name") == Some(name)) {
+            let message = format!("There is another one called {name:?}.");
+            problems.push(section.problem_at("name", message));
         }
-        all.push(one);
     }
-    all
 }
 
 fn read_listen(

@@ -43,6 +43,14 @@ impl<'a> Section<'a> {
         self.table.is_some_and(|table| table.contains_key(key))
     }
 
+    /// The text behind a key, if it is one.
+    pub(super) fn peek(&self, key: &str) -> Option<&str> {
+        match self.table?.get(key)?.get_ref() {
+            DeValue::String(text) => Some(text.as_ref()),
+            _ => None,
+        }
+    }
+
     /// Where a key stands, or the section when it is not there.
     pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> Problem {
         let value = self.table.and_then(|table| table.get(key));

@@ -7,6 +7,8 @@ use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
 
 use super::Reading;
+use super::problem::Problem;
+use super::read::refuse_twins;
 use super::section::Section;
 
 /// Longest time-out, in milliseconds: an hour.
@@ -22,8 +24,9 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Optio
     let timeout = section.integer("timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let connect = section.integer("connect_timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
-    let limits: Vec<_> =
-        section.sections("limit", problems).into_iter().map(|limit| read_limit(limit, reading)).collect();
+    let limits = section.sections("limit", problems);
+    refuse_twins(&limits, problems);
+    let limits: Vec<_> = limits.into_iter().map(|limit| read_limit(limit, reading)).collect();
     for (key, missing) in [("name", name.is_none()), ("base_url", base_url.is_none())] {
         if missing && !section.has(key) {
             reading.problems.push(section.problem(format!("The key {key} is missing.")));
@@ -38,32 +41,50 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Optio
         };
         reading.problems.push(dialect.problem(message));
     }
-    let config = (|| {
-        let mut config = UpstreamConfig::new(name?.value, base_url?.value);
-        config.token = variable.and_then(|variable| reading.secret(&variable)).map(Secret::new);
-        config.token_header =
-            header.map_or_else(TokenHeader::default, |text| TokenHeader::parse(&text.value));
-        config.timeout = timeout.map_or(config.timeout, Duration::from_millis);
-        config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
-        config.response_max_bytes =
-            most.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.response_max_bytes);
-        config.limits = limits.into_iter().collect::<Option<_>>()?;
-        Some(config)
-    })();
-    if let Some(config) = &config {
-        check(config, &section, reading);
-    }
+    let mut config = example();
+    config.name = name.as_ref().map_or(config.name, |name| name.value.clone());
+    config.base_url = base_url.as_ref().map_or(config.base_url, |url| url.value.clone());
+    config.token = variable.and_then(|variable| reading.secret(&variable)).map(Secret::new);
+    config.token_header = header.map_or_else(TokenHeader::default, |text| TokenHeader::parse(&text.value));
+    config.timeout = timeout.map_or(config.timeout, Duration::from_millis);
+    config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
+    config.response_max_bytes =
+        most.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.response_max_bytes);
+    check(&config, limits.len(), &section, &mut reading.problems);
     section.finish(&mut reading.problems);
-    config
+    config.limits = limits.into_iter().collect::<Option<_>>()?;
+    (name.is_some() && base_url.is_some()).then_some(config)
 }
 
-/// Asks the dialect itself, so that no rule stands in two places.
-fn check(config: &UpstreamConfig, section: &Section<'_>, reading: &mut Reading<'_>) {
-    if let Err(refusal) = HttpUpstreams::new(vec![config.clone()]) {
-        let field = refusal.field.strip_prefix(&format!("upstream.{}.", config.name)).unwrap_or_default();
-        let key = field.split('.').next().unwrap_or_default();
-        reading.problems.push(section.problem_at(key, refusal.message));
+/// An upstream with which nothing is wrong.
+fn example() -> UpstreamConfig {
+    UpstreamConfig::new("example", "http://localhost")
+}
+
+/// Asks the dialect itself, so that no rule stands in two places, and about one part at a time, so that all is told.
+fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<Problem>) {
+    let named = UpstreamConfig { name: config.name.clone(), ..example() };
+    // A header is looked at also where its token is missing.
+    let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
+    let token_header = config.token_header.clone();
+    let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
+    let limits = (0..limits).map(|index| place(index.to_string())).collect();
+    let limited = UpstreamConfig { limits, ..example() };
+    let place_of_credential = if section.has("token_header") { "token_header" } else { "token_env" };
+    for (key, part) in [("name", named), (place_of_credential, credential), ("limit", limited)] {
+        if let Err(refusal) = part.validate() {
+            problems.push(section.problem_at(key, refusal.message));
+        }
     }
+    let base_url = config.base_url.clone();
+    if let Err(refusal) = HttpUpstreams::new(vec![UpstreamConfig { base_url, ..example() }]) {
+        problems.push(section.problem_at("base_url", refusal.message));
+    }
+}
+
+/// A limit with which nothing is wrong but its name.
+const fn place(name: String) -> LimitConfig {
+    LimitConfig { name, kind: LimitKind::AtOnce { at_once: 1 } }
 }
 
 fn read_limit(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<LimitConfig> {
@@ -73,8 +94,13 @@ fn read_limit(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<Lim
     let capacity = section.number("capacity", 1.0..=most, problems);
     let refill = section.number("refill_per_s", 0.000_001..=most, problems);
     let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
-    if name.is_none() && !section.has("name") {
-        problems.push(section.problem("The key name is missing."));
+    match &name {
+        Some(name) => {
+            let named = UpstreamConfig { limits: vec![place(name.value.clone())], ..example() };
+            problems.extend(named.validate().err().map(|refusal| name.problem(refusal.message)));
+        }
+        None if section.has("name") => {}
+        None => problems.push(section.problem("The key name is missing.")),
     }
     let (drip, cap) = (section.has("capacity") || section.has("refill_per_s"), section.has("at_once"));
     let whole = section.has("capacity") && section.has("refill_per_s");

@@ -1,5 +1,7 @@
 //! What a person asks of a limit: other figures, or to open it.
 
+use std::fmt;
+
 use tidegate::{Code, Error, Result};
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::bucket::usual_margin;
@@ -16,6 +18,22 @@ const NAMES: [&str; 4] = ["capacity", "refill_per_s", "at_once", "open"];
 pub(crate) enum Wish {
     Set(Shape),
     Open,
+}
+
+impl fmt::Display for Wish {
+    /// As it was asked, for the log.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tokens = |micro: u64| micro as f64 / MICRO as f64;
+        match *self {
+            Self::Set(Shape::Drip { capacity, refill_per_s, .. }) => {
+                write!(f, "capacity {}, refill_per_s {}", tokens(capacity), tokens(refill_per_s))
+            }
+            Self::Set(Shape::Cap { at_once }) => write!(f, "at_once {at_once}"),
+            // Nobody can ask for these.
+            Self::Set(Shape::Window { .. } | Shape::Gate) => f.write_str("another shape"),
+            Self::Open => f.write_str("open"),
+        }
+    }
 }
 
 pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
@@ -57,6 +75,9 @@ mod tests {
         assert_eq!(wish(br#"{"capacity":40,"refill_per_s":2.5}"#), Ok(Wish::Set(drip)));
         assert_eq!(wish(br#"{"at_once":3}"#), Ok(Wish::Set(Shape::Cap { at_once: 3 })));
         assert_eq!(wish(br#"{"open":true}"#), Ok(Wish::Open));
+        let told = |body: &[u8]| wish(body).unwrap().to_string();
+        assert_eq!(told(br#"{"capacity":40,"refill_per_s":2.5}"#), "capacity 40, refill_per_s 2.5");
+        assert_eq!([told(br#"{"at_once":3}"#), told(br#"{"open":true}"#)], ["at_once 3", "open"]);
         let table = [
             (&br#"{"capacity":40}"#[..], "capacity"),
             (br#"{"capacity":0,"refill_per_s":2}"#, "capacity"),

@@ -80,11 +80,19 @@ impl<'a, const N: usize> DeserializeSeed<'a> for Object<N> {
     }
 }
 
-/// Everything that is no object is an answer too, so that the others of a list are still read.
+/// What is of another type is an answer too: it is told in our words, and the others of a list are still read.
 macro_rules! refuse_scalars {
-    ($($visit:ident($value:ty) = $word:literal),*) => {
+    ($refuse:expr) => {
+        refuse_scalars!($refuse, visit_bool(bool) = "true or false", visit_i64(i64) = "a number",
+            visit_u64(u64) = "a number", visit_f64(f64) = "a number", visit_str(&str) = "a text");
+
+        fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+            Ok($refuse(&self, "null"))
+        }
+    };
+    ($refuse:expr, $($visit:ident($value:ty) = $word:literal),*) => {
         $(fn $visit<E: serde::de::Error>(self, _: $value) -> Result<Self::Value, E> {
-            Ok(Err(not_an_object($word)))
+            Ok($refuse(&self, $word))
         })*
     };
 }
@@ -96,17 +104,7 @@ impl<'a, const N: usize> Visitor<'a> for Object<N> {
         f.write_str("an object")
     }
 
-    refuse_scalars!(
-        visit_bool(bool) = "true or false",
-        visit_i64(i64) = "a number",
-        visit_u64(u64) = "a number",
-        visit_f64(f64) = "a number",
-        visit_str(&str) = "a text"
-    );
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
-        Ok(Err(not_an_object("null")))
-    }
+    refuse_scalars!(|_: &Self, got: &str| Err(not_an_object(got)));
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Self::Value, A::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
@@ -172,7 +170,7 @@ impl<'a, const N: usize> DeserializeSeed<'a> for Outer<'_, 'a, N> {
     type Value = Option<Error>;
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_map(self)
+        from.deserialize_any(self)
     }
 }
 
@@ -183,11 +181,19 @@ impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
         f.write_str("an object")
     }
 
+    refuse_scalars!(|_: &Self, got: &str| Some(not_an_object(got)));
+
+    fn visit_seq<A: SeqAccess<'a>>(self, mut items: A) -> Result<Self::Value, A::Error> {
+        while items.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Some(not_an_object("a list")))
+    }
+
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut problem = None;
         while let Some(Name(name)) = map.next_key()? {
             if name == self.list && self.found.is_none() {
-                let (items, error) = map.next_value_seed(List { most: self.most, names: self.names })?;
+                let (items, error) =
+                    map.next_value_seed(List { list: self.list, most: self.most, names: self.names })?;
                 *self.found = Some(items);
                 problem = problem.or(error);
             } else {
@@ -200,6 +206,7 @@ impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
 }
 
 struct List<const N: usize> {
+    list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
 }
@@ -208,7 +215,14 @@ impl<'a, const N: usize> DeserializeSeed<'a> for List<N> {
     type Value = (Vec<Fields<'a, N>>, Option<Error>);
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
-        from.deserialize_seq(self)
+        from.deserialize_any(self)
+    }
+}
+
+impl<const N: usize> List<N> {
+    fn not_a_list<'a>(&self, got: &str) -> (Vec<Fields<'a, N>>, Option<Error>) {
+        let message = format!("The field {:?} must be a list, not {got}.", self.list);
+        (Vec::new(), Some(Error::new(Code::Malformed, message).field(self.list)))
     }
 }
 
@@ -217,6 +231,13 @@ impl<'a, const N: usize> Visitor<'a> for List<N> {
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
+    }
+
+    refuse_scalars!(Self::not_a_list);
+
+    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(self.not_a_list("an object"))
     }
 
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {

@@ -2,6 +2,7 @@
 //! the dialect that will carry it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submissio
         cost: cost(field(5))?,
         dedupe_key: field(4).text()?.map(Arc::from),
         max_attempts: field(6).integer(1..=u64::from(ATTEMPTS_MAX))?.and_then(|n| u16::try_from(n).ok()),
-        deadline: field(7).integer(horizon.clone())?.map(Duration::from_millis),
+        deadline: deadline(field(7), horizon.clone())?,
         delay: field(8).integer(horizon)?.map(Duration::from_millis),
         priority: field(9).integer(0..=u64::from(PRIORITY_MAX))?.map_or(0, |n| n as u8),
         on_unknown: field(10).word(&ON_UNKNOWN)?,
@@ -71,6 +72,16 @@ fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submissio
         request_id: Some(Arc::clone(request_id)),
         ..Submission::new(kind, group, payload)
     })
+}
+
+/// None is said by leaving it out: nothing can start within no time at all.
+fn deadline(field: Field<'_>, horizon: RangeInclusive<u64>) -> Result<Option<Duration>> {
+    let deadline = field.integer(horizon)?.map(Duration::from_millis);
+    if deadline.is_some_and(|within| within.is_zero()) {
+        let message = "The field \"deadline_ms\" must be at least 1: within 0 ms nothing can start. Leave it out for no deadline.";
+        return Err(Error::new(Code::Invalid, message).field(field.name));
+    }
+    Ok(deadline)
 }
 
 /// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.
@@ -139,6 +150,7 @@ mod tests {
             (with(r#","max_attempts":"8""#), "max_attempts"),
             (with(r#","max_attempts":0"#), "max_attempts"),
             (with(r#","deadline_ms":1e400"#), "deadline_ms"),
+            (with(r#","deadline_ms":0"#), "deadline_ms"),
             (with(r#","delay_ms":99999999999999999999999"#), "delay_ms"),
             (with(r#","priority":5"#), "priority"),
             (with(r#","cost":{"points":-3}"#), "cost.points"),
@@ -184,6 +196,15 @@ mod tests {
         ];
         for (body, code) in table {
             assert_eq!(many(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().code, code, "{body}");
+        }
+        for (body, told) in [
+            (r#"{"operations":{"a":[1]}}"#, "The field \"operations\" must be a list, not an object."),
+            (r#"{"operations":"x"}"#, "The field \"operations\" must be a list, not a text."),
+            (r#"{"operations":null}"#, "The field \"operations\" must be a list, not null."),
+            ("[{}]", "An object in braces is expected, not a list."),
+            ("7", "An object in braces is expected, not a number."),
+        ] {
+            assert_eq!(many(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
         }
     }
 }

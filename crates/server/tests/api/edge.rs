@@ -50,6 +50,8 @@ async fn ops_22_request_ids_come_back() {
             }
         };
         assert_eq!(send(Some("mine-1".into())).await, "mine-1");
+        assert_eq!(send(Some("x".repeat(255))).await, "x".repeat(255));
+        assert!(send(Some("ä".into())).await.starts_with("req_"), "not ASCII");
         let (first, second) = (send(None).await, send(Some("x".repeat(256))).await);
         assert!(
             first.starts_with("req_") && second.starts_with("req_") && first != second,

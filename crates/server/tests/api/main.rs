@@ -11,6 +11,7 @@ mod auth;
 mod edge;
 mod events;
 mod look;
+mod openapi;
 mod orders;
 mod page;
 mod stop;

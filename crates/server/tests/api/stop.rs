@@ -98,8 +98,10 @@ async fn what_stops_accepts_nothing_and_says_when_to_come_back() {
         assert_eq!(world.get("/readyz").await.status, 503);
         assert_eq!(world.get("/healthz").await.status, 200);
         let batch = serde_json::json!({ "operations": [operation("g")] });
-        let members = world.post("/v1/operations/batch", batch).await;
-        assert_eq!(members.json["operations"][0]["error"]["code"], "TG0018", "{members:?}");
+        let request = world.request(Method::POST, "/v1/operations/batch").body(batch.to_string());
+        let response = request.send().await.unwrap();
+        assert_eq!(response.headers()["retry-after"], "1");
+        read(response).await.refused(503, "TG0018", None);
         assert_eq!(world.sim.stats().calls, 0);
     })
     .await;

@@ -83,6 +83,8 @@ async fn ops_1_bad_input_is_refused_by_field_and_leaves_nothing() {
         method["request"]["method"] = "TRACE".into();
         let mut path = operation("g");
         path["request"]["path"] = "http://elsewhere/".into();
+        let mut header = operation("g");
+        header["request"]["headers"]["x-n"] = 7.into();
         let mut credential = operation("g");
         credential["request"]["headers"]["authorization"] = "Bearer hunter2".into();
         let table: Vec<(Value, u16, &str, &str)> = vec![
@@ -104,13 +106,15 @@ async fn ops_1_bad_input_is_refused_by_field_and_leaves_nothing() {
             (with("on_unknown", 3), 400, "TG0001", "on_unknown"),
             (with("cost", json!({ "points": -1 })), 400, "TG0002", "cost.points"),
             (with("cost", json!({ "points": 1.5 })), 400, "TG0002", "cost.points"),
-            (with("cost", json!({ "nothing": 1 })), 422, "TG0007", "cost"),
-            (with("cost", json!({ "points": 11 })), 422, "TG0006", "cost"),
+            (with("cost", json!({ "nothing": 1 })), 422, "TG0007", "cost.nothing"),
+            (with("cost", json!({ "points": 11 })), 422, "TG0006", "cost.points"),
             (with("frobnicate", 1), 400, "TG0001", "frobnicate"),
             (with("request", json!([])), 400, "TG0001", "request"),
-            (method, 400, "TG0002", "request"),
+            (method, 400, "TG0001", "request.method"),
+            (header, 400, "TG0001", "request.headers.x-n"),
+            (with("deadline_ms", 0), 400, "TG0002", "deadline_ms"),
             (path, 400, "TG0002", "request.path"),
-            (credential, 400, "TG0002", "request.headers"),
+            (credential, 400, "TG0002", "request.headers.authorization"),
         ];
         for (body, status, code, field) in table {
             let answer = world.post("/v1/operations", &body).await;
@@ -165,14 +169,18 @@ async fn ops_1_of_a_batch_exactly_the_good_are_accepted() {
         let world = World::new().await;
         let batch = json!({ "operations": [
             operation("a"), with("upstream", "nobody"), 7, with("frobnicate", 1), with("dedupe_key", "k"),
-            with("dedupe_key", "k"), operation("b"),
+            with("dedupe_key", "k"), operation("b"), with("request", json!({})),
         ] });
         let answer = world.post("/v1/operations/batch", batch).await;
         assert_eq!(answer.status, 202);
         let members = answer.json["operations"].as_array().unwrap();
         let codes: Vec<_> = members.iter().map(|member| member["error"]["code"].as_str()).collect();
-        assert_eq!(codes, [None, Some("TG0003"), Some("TG0001"), Some("TG0001"), None, None, None]);
+        assert_eq!(
+            codes,
+            [None, Some("TG0003"), Some("TG0001"), Some("TG0001"), None, None, None, Some("TG0001")]
+        );
         assert_eq!(members[1]["error"]["detail"]["field"], "upstream");
+        assert_eq!(members[7]["error"]["detail"]["field"], "request.method");
         assert_eq!(members[4]["id"], members[5]["id"]);
         assert_eq!(members[5]["deduplicated"], true);
         let (first, last) = (members[0]["id"].as_str().unwrap(), members[6]["id"].as_str().unwrap());
@@ -193,6 +201,8 @@ async fn ops_1_a_bad_batch_leaves_nothing() {
         let extra = json!({ "operations": [one], "atomic": true });
         world.post("/v1/operations/batch", extra).await.refused(400, "TG0001", Some("atomic"));
         world.post("/v1/operations/batch", "{}").await.refused(400, "TG0001", Some("operations"));
+        let object = json!({ "operations": {} });
+        world.post("/v1/operations/batch", object).await.refused(400, "TG0001", Some("operations"));
         let cut = format!("{{\"operations\":[{one},");
         world.post("/v1/operations/batch", cut).await.refused(400, "TG0001", None);
         world.post("/v1/operations/batch", format!("[{one}]")).await.refused(400, "TG0001", None);

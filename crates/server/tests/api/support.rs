@@ -99,7 +99,7 @@ pub(crate) fn config(sim: &HttpSim, more: &str) -> Config {
         sim.addr()
     );
     let env = |name: &str| (name == "TEST_TOKEN").then(|| "a-token-from-the-environment".to_owned());
-    Config::parse("test.toml", &text, &env, &Overrides::default(), true).unwrap()
+    Config::parse("test.toml", &text, &env, &Overrides::default(), &[]).unwrap()
 }
 
 /// An operation that the upstream will take.

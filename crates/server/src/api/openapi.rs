@@ -1,0 +1,100 @@
+//! The description of the API, as OpenAPI 3.1. It is kept by hand in `openapi.json`; tests hold it against the routes
+//! and against what is really answered.
+
+use std::sync::LazyLock;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+
+const TEXT: &str = include_str!("../openapi.json");
+
+/// The same, read.
+pub(crate) static DOCUMENT: LazyLock<Value> =
+    LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
+
+pub(super) async fn document() -> Response {
+    ([(CONTENT_TYPE, "application/json")], TEXT).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use axum::routing::MethodFilter;
+
+    use super::*;
+    use crate::api::routes;
+
+    /// Every call with its scope: `GET /v1/limits read`.
+    fn described() -> BTreeSet<String> {
+        let mut calls = BTreeSet::new();
+        for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+            for (method, call) in item.as_object().unwrap() {
+                let scopes = call["security"].as_array().unwrap();
+                let scope = scopes.first().map_or("", |scheme| scheme["bearer"][0].as_str().unwrap());
+                calls.insert(format!("{} {path} {scope}", method.to_uppercase()));
+            }
+        }
+        calls
+    }
+
+    fn served() -> BTreeSet<String> {
+        let call = |route: crate::api::route::Route| {
+            let methods =
+                [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
+            let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
+            let scope = route.scope.map_or("", |scope| scope.as_str());
+            format!("{method} {} {scope}", route.path.replace("{*", "{"))
+        };
+        routes().into_iter().map(call).collect()
+    }
+
+    #[test]
+    fn what_is_served_is_described_and_nothing_else() {
+        assert_eq!(DOCUMENT["info"]["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(described(), served());
+    }
+
+    /// Everything that is pointed at is there, and everything that is there is pointed at.
+    #[test]
+    fn every_reference_leads_somewhere() {
+        fn collect(value: &Value, found: &mut BTreeSet<String>) {
+            match value {
+                Value::Object(fields) => {
+                    found.extend(fields.get("$ref").map(|target| target.as_str().unwrap().to_owned()));
+                    fields.values().for_each(|field| collect(field, found));
+                }
+                Value::Array(items) => items.iter().for_each(|item| collect(item, found)),
+                _ => {}
+            }
+        }
+        let mut pointed = BTreeSet::new();
+        collect(&DOCUMENT, &mut pointed);
+        let mut there = BTreeSet::new();
+        for part in ["schemas", "responses"] {
+            let names = DOCUMENT["components"][part].as_object().unwrap().keys();
+            there.extend(names.map(|name| format!("#/components/{part}/{name}")));
+        }
+        assert_eq!(pointed, there);
+    }
+
+    /// A name in a path is a parameter, and every call has a name of its own.
+    #[test]
+    fn paths_and_parameters_agree() {
+        let mut names = BTreeSet::new();
+        for (path, item) in DOCUMENT["paths"].as_object().unwrap() {
+            let in_path: BTreeSet<_> =
+                path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+            for call in item.as_object().unwrap().values() {
+                let parameters = call["parameters"].as_array().into_iter().flatten();
+                let named: BTreeSet<_> = parameters
+                    .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+                    .map(|parameter| parameter["name"].as_str().unwrap())
+                    .collect();
+                assert_eq!(named, in_path, "{path}");
+                assert!(names.insert(call["operationId"].as_str().unwrap()), "{path}");
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What is wrong inside a `request` that its dialect could not read, told by field. Looked at only then: a request that
+//! is good is read once, by the dialect.
+
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
+use tidegate::{Code, Error, Result};
+use tidegate_upstream::request::header::validate;
+
+use super::field::Field;
+use super::object::{missing, read, shown};
+
+const ENVELOPE: [&str; 2] = ["upstream", "request"];
+const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
+const METHODS: [(&str, ()); 7] =
+    [("GET", ()), ("HEAD", ()), ("POST", ()), ("PUT", ()), ("PATCH", ()), ("DELETE", ()), ("OPTIONS", ())];
+
+/// The refusal of a payload, with its exact field where the dialect knew only that it is the request.
+pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
+    match error.field.as_deref() {
+        Some("request") if error.code == Code::Invalid => look(payload).err().unwrap_or(error),
+        Some("request.headers") => match header(&error.message, payload) {
+            Some(name) => error.field(format!("request.headers.{}", shown(&name))),
+            None => error,
+        },
+        _ => error,
+    }
+}
+
+/// The one header of which the dialect says this.
+fn header(message: &str, payload: &[u8]) -> Option<String> {
+    let [_, request] = read(payload, &ENVELOPE).ok()?;
+    let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?;
+    let headers: BTreeMap<String, String> = serde_json::from_str(headers?.get()).ok()?;
+    let said =
+        |header: &(String, String)| validate(std::slice::from_ref(header)).is_err_and(|said| said == message);
+    headers.into_iter().find(said).map(|(name, _)| name)
+}
+
+fn look(payload: &[u8]) -> Result<()> {
+    let [_, request] = read(payload, &ENVELOPE)?;
+    let request = request.map_or("{}", RawValue::get);
+    let [method, path, headers, _] = read(request.as_bytes(), &NAMES).map_err(|error| {
+        let place =
+            error.field.as_ref().map_or_else(|| "request".to_owned(), |name| format!("request.{name}"));
+        error.field(place)
+    })?;
+    let method = Field { name: "request.method", raw: method };
+    method.word(&METHODS)?.ok_or_else(|| missing("request.method"))?;
+    Field { name: "request.path", raw: path }.needed()?;
+    headers.map_or(Ok(()), look_at_headers)
+}
+
+fn look_at_headers(raw: &RawValue) -> Result<()> {
+    let wrong = |place: String, wanted: &str| {
+        Error::new(Code::Malformed, format!("The field {place:?} must be {wanted}.")).field(place)
+    };
+    let headers: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get())
+        .map_err(|_| wrong("request.headers".into(), "an object of names and texts"))?;
+    for (name, value) in headers {
+        if serde_json::from_str::<String>(value.get()).is_err() {
+            return Err(wrong(format!("request.headers.{}", shown(&name)), "a text"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(request: &str) -> Error {
+        let error = Error::new(Code::Invalid, "The request cannot be read: …").field("request");
+        explain(error, format!(r#"{{"upstream":"e","request":{request}}}"#).as_bytes())
+    }
+
+    /// What cannot be read is told by its exact field, in our words, and without what was sent.
+    #[test]
+    fn mistakes_inside_a_request_are_told_by_field() {
+        let table = [
+            ("{}", "request.method", "is missing"),
+            (r#"{"method":7,"path":"/"}"#, "request.method", "must be a text"),
+            (r#"{"method":"hunter2","path":"/"}"#, "request.method", "one of GET, HEAD, POST"),
+            (r#"{"method":"GET"}"#, "request.path", "is missing"),
+            (r#"{"method":"GET","path":["hunter2"]}"#, "request.path", "must be a text"),
+            (r#"{"method":"GET","path":"/","verb":1}"#, "request.verb", "There is no field"),
+            (r#"{"method":"GET","path":"/","path":"/"}"#, "request.path", "is there twice"),
+            (r#"{"method":"GET","path":"/","headers":"hunter2"}"#, "request.headers", "an object of names"),
+            (r#"{"method":"GET","path":"/","headers":{"x-n":7}}"#, "request.headers.x-n", "must be a text"),
+            (
+                r#"{"method":"GET","path":"/","headers":{"x-n":null}}"#,
+                "request.headers.x-n",
+                "must be a text",
+            ),
+        ];
+        for (request, field, words) in table {
+            let error = told(request);
+            assert_eq!((error.code, error.field.as_deref()), (Code::Malformed, Some(field)), "{request}");
+            assert!(error.message.contains(words) && !error.message.contains("hunter2"), "{}", error.message);
+        }
+        assert_eq!(told(r#"{"method":"GET","path":"/"}"#).code, Code::Invalid, "nothing better is known");
+    }
+}

@@ -11,9 +11,8 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Takes partitions on.
 pub trait Host: Send + Sync {
-    /// Becomes the owner of a partition and serves it. An error is tried again; `Held` means that another node's
-    /// lease still runs.
-    fn take_on(&self, partition: Partition) -> Later<'_, tidegate_store::Result<Arc<dyn Tenant>>>;
+    /// Becomes the owner of a partition and serves it, or says in a sentence why not; then it is asked again.
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>>;
 }
 
 /// A partition that this node serves.

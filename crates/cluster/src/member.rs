@@ -25,7 +25,7 @@ const LOOK_GAP: Duration = Duration::from_millis(20);
 
 /// Something that was begun has ended.
 enum Event {
-    TakenOn(Partition, Result<Arc<dyn Tenant>>),
+    TakenOn(Partition, std::result::Result<Arc<dyn Tenant>, String>),
     HandedOver(Partition),
     Ended(Partition, Arc<dyn Tenant>, String),
 }
@@ -204,12 +204,10 @@ impl Member {
                 });
                 self.held.insert(partition, Held { tenant, leaving: false });
             }
-            Event::TakenOn(partition, Err(error)) => {
+            Event::TakenOn(partition, Err(why)) => {
+                // Another one may have been quicker: looked at again in a moment.
+                tracing::info!(partition, why, "not taken on");
                 self.coming.remove(&partition);
-                // Another one was quicker, or its owner's lease still runs: looked at again in a moment.
-                if error.kind() != Kind::Held {
-                    tracing::warn!(partition, %error, "could not be taken on");
-                }
                 return;
             }
             Event::HandedOver(partition) => {

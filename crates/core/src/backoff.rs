@@ -45,6 +45,18 @@ pub fn throttled_without_hint(throttles: u32, chance: u32) -> Duration {
     Duration::from_micros(share(doubled(BASE, CEILING, throttles), chance)).max(LEAST)
 }
 
+/// The wait after a 429 that named a time: that time is a floor. One that is too short to be meant (zero, or past) gets
+/// a wait of our own that grows with every 429 in a row, so that nothing is ever asked again at once, over and over.
+#[must_use]
+pub fn throttled(named: Duration, throttles: u32, chance: u32) -> Duration {
+    const LEAST: Duration = Duration::from_millis(100);
+    const CEILING: Duration = Duration::from_secs(60);
+    if named >= LEAST {
+        return with_jitter_above(named, chance);
+    }
+    with_jitter_above(Duration::from_micros(doubled(LEAST, CEILING, throttles)), chance)
+}
+
 /// A named time with up to 5 % (at most a quarter of a second) on top, so that not everybody comes back at once.
 #[must_use]
 pub fn with_jitter_above(floor: Duration, chance: u32) -> Duration {
@@ -66,6 +78,18 @@ fn share(of: u64, chance: u32) -> u64 {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    /// LIM-13: an upstream that says "at once" with every 429 is asked less and less often; a time that is meant counts
+    /// as it was named.
+    #[test]
+    fn lim_13_at_once_is_never_taken_at_its_word() {
+        let waits: Vec<_> = (1..=12).map(|n| throttled(Duration::ZERO, n, 0).as_millis()).collect();
+        assert_eq!(waits, [100, 200, 400, 800, 1_600, 3_200, 6_400, 12_800, 25_600, 51_200, 60_000, 60_000]);
+        assert_eq!(throttled(Duration::from_millis(99), 1, 0), Duration::from_millis(100));
+        for streak in [0, 1, 50] {
+            assert_eq!(throttled(Duration::from_secs(2), streak, 0), Duration::from_secs(2));
+        }
+    }
 
     /// OPS-11: base 500 ms, ceiling 20 s, jitter ±30 %.
     #[test]

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq};
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
@@ -150,6 +151,12 @@ impl Engine {
         // Told, given up, or the time is over: look again in every case.
         let _ = tokio::time::timeout(most, ended).await;
         self.get(id).await
+    }
+
+    /// The partition that it owns.
+    #[must_use]
+    pub fn partition(&self) -> Partition {
+        self.options.partition
     }
 
     /// Changes from now on, or after the event of this id.

@@ -149,7 +149,9 @@ impl From<tidegate_store::Error> for Error {
     fn from(error: tidegate_store::Error) -> Self {
         use tidegate_store::Kind;
         let code = match error.kind() {
-            Kind::Unavailable | Kind::Unsure | Kind::Fenced => Code::StoreUnavailable,
+            Kind::Unavailable | Kind::Unsure => Code::StoreUnavailable,
+            // Another node owns the partition: nothing is done here any more.
+            Kind::Fenced => Code::Stopping,
             Kind::Held | Kind::Unreadable => Code::StoreRefused,
             Kind::Invalid => Code::Internal,
         };

@@ -32,9 +32,7 @@ pub trait Upkeep: Send + Sync {
 
     /// Whether other processes may have it open too. Then whoever owned a partition before may still be alive, and a
     /// call of theirs under way.
-    fn is_shared(&self) -> bool {
-        false
-    }
+    fn is_shared(&self) -> bool;
 
     /// A word for people: `file:/var/lib/tidegate`, `memory:`. Never a password.
     fn describe(&self) -> String;

@@ -63,9 +63,10 @@ struct Kept {
 }
 
 impl Host for Keeper {
-    fn take_on(&self, partition: Partition) -> Later<'_, tidegate_store::Result<Arc<dyn Tenant>>> {
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>> {
         Box::pin(async move {
-            let owner = self.store.own(partition, &self.node, LEASE).await?;
+            let owner =
+                self.store.own(partition, &self.node, LEASE).await.map_err(|error| error.to_string())?;
             let kept = Kept {
                 store: Arc::clone(&self.store),
                 owner: Mutex::new(owner),

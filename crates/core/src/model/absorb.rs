@@ -1,15 +1,16 @@
 //! The only place where what is in the log changes the model. Absorbing the same facts again gives the same state;
 //! facts that cannot apply (an unknown operation, an old fence) change nothing.
 
+mod limits;
 mod settled;
 
 use std::sync::Arc;
 
 use super::entry::{Charges, Entry, EntryIx};
 use super::group::{Group, GroupIx, Pause, Run};
-use super::limit::{Limit, LimitIx, Meter};
+use super::limit::Meter;
 use super::{Key, Model};
-use crate::fact::{Accepted, Fact, Shape, Source};
+use crate::fact::{Accepted, Fact};
 use crate::id::{Fence, Seq};
 use crate::operation::{Charge, Dedupe};
 use crate::time::Time;
@@ -201,13 +202,7 @@ impl Model {
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
             for (limit, cost) in entry.charges.iter() {
-                marks.push(match &mut model.limits[limit.at()].meter {
-                    Meter::Bucket(bucket) => bucket.take(*cost, at),
-                    Meter::Cap(cap) => {
-                        cap.take(fence);
-                        0
-                    }
-                });
+                marks.push(model.limits[limit.at()].meter.take(*cost, fence, at));
                 model.stale.push(*limit);
             }
             model.groups[entry.group.at()].run = Some(Box::new(Run { fence, until, marks }));
@@ -236,32 +231,5 @@ impl Model {
             self.stopped.remove(name);
         }
         self.file(ix, at);
-    }
-
-    fn absorb_limit(&mut self, name: &Arc<str>, shape: Shape, source: Source, at: Time) {
-        self.touch(at);
-        let configured = (source == Source::Config).then_some(shape);
-        let ix = if let Some(ix) = self.by_limit.get(name).copied() {
-            let limit = &mut self.limits[ix.at()];
-            match (&mut limit.meter, shape) {
-                (Meter::Cap(cap), Shape::Cap { at_once }) => cap.at_once = at_once,
-                (Meter::Bucket(bucket), shape) => bucket.reshape(shape, at),
-                (Meter::Cap(_), _) => {}
-            }
-            ix
-        } else {
-            self.add_limit(Limit::new(Arc::clone(name), shape, source, at))
-        };
-        let limit = &mut self.limits[ix.at()];
-        limit.source = source;
-        limit.configured = configured.or(limit.configured);
-        self.stale.push(ix);
-    }
-
-    pub(super) fn add_limit(&mut self, limit: Limit) -> LimitIx {
-        let ix = LimitIx(u32::try_from(self.limits.len()).unwrap_or(u32::MAX));
-        self.by_limit.insert(Arc::clone(&limit.name), ix);
-        self.limits.push(limit);
-        ix
     }
 }

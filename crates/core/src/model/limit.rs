@@ -7,7 +7,7 @@ use super::group::GroupIx;
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
 use crate::fact::{Shape, Source};
-use crate::id::Turn;
+use crate::id::{Fence, Turn};
 use crate::time::Time;
 
 /// Where a limit is kept.
@@ -24,6 +24,19 @@ impl LimitIx {
 pub(super) enum Meter {
     Bucket(Bucket),
     Cap(Cap),
+}
+
+impl Meter {
+    /// Takes what a claim costs; answers what had been granted right after it.
+    pub(super) fn take(&mut self, cost: u64, fence: Fence, at: Time) -> u64 {
+        match self {
+            Self::Bucket(bucket) => bucket.take(cost, at),
+            Self::Cap(cap) => {
+                cap.take(fence);
+                0
+            }
+        }
+    }
 }
 
 /// When a limit has something to give to the first group that waits for it.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::Model;
-use super::limit::Meter;
 use crate::bounds;
 use crate::fact::{Fact, Shape, Source};
 use crate::time::Time;
@@ -13,7 +12,7 @@ use crate::time::Time;
 pub enum LimitRefusal {
     /// There is no limit of that name, and only the configuration makes one.
     Unknown,
-    /// A cap cannot become a bucket, nor a bucket a cap; and nobody but the configuration gives a gate a budget.
+    /// Nobody but the configuration makes a bucket of a cap, a cap of a bucket, or gives a gate a budget.
     OtherKind,
     /// There are too many limits already.
     TooMany,
@@ -88,10 +87,10 @@ impl Model {
         }
         if let Some(ix) = self.by_limit.get(name) {
             let known = &self.limits[ix.at()];
-            let is_cap = matches!(known.meter, Meter::Cap(_));
+            let is_cap = |shape| matches!(shape, Shape::Cap { .. });
             let is_gate = |shape| matches!(shape, Shape::Gate);
-            let by_person = source == Source::Operator && is_gate(known.shape()) != is_gate(shape);
-            if is_cap != matches!(shape, Shape::Cap { .. }) || by_person {
+            let same = is_cap(known.shape()) == is_cap(shape) && is_gate(known.shape()) == is_gate(shape);
+            if source == Source::Operator && !same {
                 return Err(LimitRefusal::OtherKind);
             }
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Model;
 use super::entry::Entry;
 use super::limit::Meter;
-use crate::backoff::{Backoff, throttled_without_hint, with_jitter_above};
+use crate::backoff::{Backoff, throttled, throttled_without_hint};
 use crate::bounds;
 use crate::fact::{After, Fact, Settled};
 use crate::fault::{Fault, FaultClass};
@@ -154,7 +154,7 @@ impl Model {
         };
         let streak = self.buckets_of(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);
         let wait = match after {
-            Some(after) => with_jitter_above(after.min(bounds::HORIZON_MAX), chance),
+            Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
         };
         (After::Throttled { until: now.after(wait), closed }, Some(fault))

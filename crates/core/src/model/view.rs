@@ -55,6 +55,20 @@ pub struct Counts {
     pub stopped: u64,
 }
 
+impl std::ops::AddAssign for Counts {
+    fn add_assign(&mut self, more: Self) {
+        self.queued += more.queued;
+        self.waiting += more.waiting;
+        self.running += more.running;
+        self.unknown += more.unknown;
+        self.succeeded += more.succeeded;
+        self.failed += more.failed;
+        self.canceled += more.canceled;
+        self.groups += more.groups;
+        self.stopped += more.stopped;
+    }
+}
+
 /// A group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupView {

@@ -47,6 +47,7 @@ impl Owner {
                 let at = self.model.clock();
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
                 self.payloads.keep(&stored);
+                self.building.bytes += stored.payload.len();
                 self.building.operations.push(stored);
                 let id = OperationId::new(at, self.options.partition, seq);
                 Ok(Accepted::New(Receipt { id, state: State::Queued, deduplicated: false }))

@@ -33,7 +33,12 @@ pub(crate) struct Building {
     /// Reports in this batch, kept until it is durable: a call that was made is not forgotten.
     pub reports: Vec<Report>,
     pub commands: usize,
+    /// Bytes of payloads and answers in it.
+    pub bytes: usize,
 }
+
+/// Bytes after which a batch takes no more: a large answer must not hold up everybody who waits behind it.
+const BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A batch that is being written.
 pub(crate) struct Sealed {
@@ -60,6 +65,11 @@ impl Building {
         self.commands == 0 && self.facts.is_empty()
     }
 
+    /// Whether more may go into it.
+    pub(crate) const fn has_room(&self, commands_max: usize) -> bool {
+        self.commands < commands_max && self.bytes < BYTES_MAX
+    }
+
     /// Splits it into what is written and what waits for that.
     pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
         let accepted = self.operations.len() as u64;
@@ -84,6 +94,7 @@ impl Building {
 
     /// Keeps how an operation ended, with what came back.
     pub(crate) fn end(&mut self, ended: Ended, body: bytes::Bytes) {
+        self.bytes += body.len();
         self.results.push(StoredResult {
             seq: ended.seq,
             at: ended.at,

@@ -83,7 +83,7 @@ impl Owner {
                 }
             }
             let wake_at = self.wake_at(renew_at);
-            let room = self.building.commands < self.options.batch_max;
+            let room = self.building.has_room(self.options.batch_max);
             tokio::select! {
                 biased;
                 Some(appended) = writing.appends.next() => match appended {
@@ -125,7 +125,7 @@ impl Owner {
 
     /// Takes along what is waiting already.
     fn gather(&mut self) {
-        while self.building.commands < self.options.batch_max {
+        while self.building.has_room(self.options.batch_max) {
             if let Ok(report) = self.reports.try_recv() {
                 self.apply(super::Command::Settle(report));
             } else if let Ok(command) = self.commands.try_recv() {

@@ -146,7 +146,7 @@ async fn ops_8_a_newer_owner_takes_over() {
         assert_eq!(new.wait(id, LONG).await.unwrap().state, State::Succeeded);
     }
     let refused = old.submit(operation("g", "|3")).await.unwrap_err();
-    assert_eq!(refused.code, Code::StoreUnavailable);
+    assert_eq!(refused.code, Code::Stopping);
     old.stopped().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(quick.payloads(), ["|1", "|2"]);

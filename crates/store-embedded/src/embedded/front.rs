@@ -177,7 +177,7 @@ impl Hand {
         *last = Lsn(last.0 + 1);
         append.pending.lsn = *last;
         *last_seq = append.pending.batch.operations.last().map_or(*last_seq, |one| one.seq.max(*last_seq));
-        frame::seal(&mut append.frame, *last);
+        frame::seal(&mut append.frame, *last, self.setup.last);
         bytes.extend_from_slice(&append.frame);
         some.push(append);
     }

@@ -11,7 +11,7 @@ use super::lock::unusable;
 use super::trouble::nothing_changed;
 
 /// The layout that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 1;
+pub(super) const FORMAT: i64 = 2;
 
 const TABLES: &str = "
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;

@@ -75,6 +75,10 @@ impl Upkeep for Embedded {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn describe(&self) -> String {
         format!("file:{}", self.files.lock.dir().display())
     }

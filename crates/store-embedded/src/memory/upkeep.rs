@@ -34,6 +34,10 @@ impl Upkeep for Memory {
         })
     }
 
+    fn is_shared(&self) -> bool {
+        false
+    }
+
     fn describe(&self) -> String {
         "memory:".into()
     }

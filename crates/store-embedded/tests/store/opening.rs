@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use tidegate_contract::HandClock;
 use tidegate_store::log::{Batch, Lsn, Query};
-use tidegate_store::{Kind, Log, Upkeep};
+use tidegate_store::{Kind, Log, Upkeep, WallClock};
+use tidegate_store_embedded::{Embedded, Options};
 
 use crate::image;
 use crate::sample::{PARTITION, Place, TTL, accepts, ends, kind, replayed};
@@ -30,11 +31,11 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
         sql.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [format]).unwrap();
     };
-    set_format(2);
-    let error = place.open().err().expect("format 2 is not known");
+    set_format(3);
+    let error = place.open().err().expect("format 3 is not known");
     assert_eq!(error.kind(), Kind::Unreadable);
-    assert!(error.to_string().contains("has format 2; this program reads format 1"), "{error}");
-    set_format(1);
+    assert!(error.to_string().contains("has format 3; this program reads format 2"), "{error}");
+    set_format(2);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 
@@ -86,4 +87,37 @@ async fn ops_8_a_dead_owner_is_taken_over_at_once() {
     assert_eq!((stats.operations, stats.appends), (64, 2), "counters are durable too");
     let page = next.list(PARTITION, Query { limit: 100, ..Query::default() }).await.unwrap();
     assert_eq!(page.items.iter().filter(|stored| stored.result.is_some()).count(), 30);
+}
+
+/// OPS-8: appends that were answered and are damaged in the front, while SQLite has not got them, are noticed: nothing is
+/// left out in silence. What is torn at the very end was never answered.
+#[tokio::test]
+async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    for seq in 1..11 {
+        store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
+    }
+    // As after a power loss: what SQLite had not made durable by itself is gone.
+    let image = crate::image::of(place.path());
+    drop(store);
+    for name in ["p0.sqlite", "p0.sqlite-wal"] {
+        // It may not have been there yet.
+        let _ = std::fs::remove_file(image.path().join(name));
+    }
+    let front = std::fs::read_dir(image.path()).unwrap().map(|entry| entry.unwrap().path());
+    let front = front.into_iter().find(|path| path.to_string_lossy().contains(".front-")).unwrap();
+    let whole = std::fs::read(&front).unwrap();
+    let used = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+    let open = || Embedded::open(image.path(), Options::new(Arc::new(WallClock)));
+    let mut damaged = whole.clone();
+    damaged[used / 2] ^= 1;
+    std::fs::write(&front, damaged).unwrap();
+    let error = open().err().expect("an append in the middle does not check");
+    assert_eq!(error.kind(), Kind::Unreadable);
+    assert!(error.to_string().contains("is damaged: append"), "{error}");
+    let mut torn = whole;
+    torn[used - 1] ^= 1;
+    std::fs::write(&front, torn).unwrap();
+    assert_eq!(replayed(&open().unwrap()).await.unwrap(), ((1..10).collect(), Lsn(9)));
 }

@@ -79,6 +79,10 @@ impl Upkeep for Broken {
         self.inner.stats()
     }
 
+    fn is_shared(&self) -> bool {
+        self.inner.is_shared()
+    }
+
     fn describe(&self) -> String {
         self.inner.describe()
     }

@@ -229,3 +229,26 @@ fn configuration_and_operator_do_not_fight() {
     assert_eq!(changed, Ok(true));
     assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(9, 1));
 }
+
+/// A limit that the configuration has as another kind is that kind from then on; a person cannot change it.
+#[test]
+fn the_configuration_may_change_the_kind_of_a_limit() {
+    let mut world = World::new();
+    world.limit("api", Shape::Cap { at_once: 5 });
+    for group in ["a", "b", "c", "d"] {
+        world.accept(charged(group, &[("api", 1)]));
+    }
+    let claims = world.take(2);
+    world.limit("api", drip(1, 1));
+    assert!(world.take(9).is_empty(), "what is under way took the token, whatever the cap had room for");
+    for claim in &claims {
+        world.done(claim);
+    }
+    world.wait_ms(1_000);
+    assert_eq!(world.take(9).len(), 1, "one token");
+    world.limit("api", Shape::Cap { at_once: 1 });
+    assert!(world.take(9).is_empty(), "one place, and it is taken");
+    let now = world.now;
+    let by_person = world.model.set_limit(now, &"api".into(), drip(9, 9), &mut Vec::new());
+    assert_eq!(by_person, Err(LimitRefusal::OtherKind));
+}

@@ -163,7 +163,7 @@ fn existing(dir: &Path, partition: Partition) -> Result<Vec<(u64, PathBuf)>> {
 }
 
 /// The appends of a file, from `first` on, one after the other, and where they end. What follows is torn, was there
-/// before, or has not been used: none of it was ever answered.
+/// before, or has not been used: none of it was ever answered. Damage in the middle is an error.
 fn read(path: &Path, first: u64) -> Result<(Vec<Pending>, u64)> {
     let mut bytes = Vec::new();
     let mut file = File::open(path).map_err(|cause| unusable(path, cause))?;
@@ -176,6 +176,11 @@ fn read(path: &Path, first: u64) -> Result<(Vec<Pending>, u64)> {
         found.push(pending);
         end += len as u64;
         bytes = bytes.slice(len..);
+    }
+    let missing = Lsn(first + found.len() as u64);
+    if frame::was_durable(&bytes, missing) {
+        let message = format!("{} is damaged: append {} does not check", path.display(), missing.0);
+        return Err(Error::new(Kind::Unreadable, message));
     }
     Ok((found, end))
 }

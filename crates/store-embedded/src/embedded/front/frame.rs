@@ -1,5 +1,5 @@
-//! An append as bytes in a plain file: length, checksum, number, then the batch. Anything that does not check is the
-//! torn end of a file, and was never answered.
+//! An append as bytes in a plain file: length, checksum, number, what was durable before it, then the batch. One that
+//! does not check was torn and never answered, unless a later one says that it had been durable.
 
 use std::sync::Arc;
 
@@ -9,8 +9,10 @@ use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 
 use super::super::tail::Pending;
 
-/// Length, checksum and number.
-const HEAD_LEN: usize = 4 + 4 + 8;
+/// Length, checksum, number, and the last append that was durable when it was written.
+const HEAD_LEN: usize = 4 + 4 + 8 + 8;
+/// No file holds more appends.
+const NEAR: u64 = 1 << 32;
 /// No append is longer; a damaged length cannot ask for more.
 const BODY_LEN_MAX: usize = 1 << 30;
 
@@ -47,11 +49,12 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     out
 }
 
-/// Gives an encoded batch its number.
-pub(in crate::embedded) fn seal(frame: &mut [u8], lsn: Lsn) {
+/// Gives an encoded batch its number, and notes that everything up to `durable` is on the disk already.
+pub(in crate::embedded) fn seal(frame: &mut [u8], lsn: Lsn, durable: Lsn) {
     let len = u32::try_from(frame.len() - HEAD_LEN).unwrap_or(u32::MAX);
     frame[..4].copy_from_slice(&len.to_le_bytes());
-    frame[8..HEAD_LEN].copy_from_slice(&lsn.0.to_le_bytes());
+    frame[8..16].copy_from_slice(&lsn.0.to_le_bytes());
+    frame[16..HEAD_LEN].copy_from_slice(&durable.0.to_le_bytes());
     let sum = crc32fast::hash(&frame[8..]);
     frame[4..8].copy_from_slice(&sum.to_le_bytes());
 }
@@ -69,6 +72,18 @@ pub(super) fn decode(bytes: &Bytes) -> Option<(Pending, usize)> {
     let facts = take_bytes(&mut body)?;
     let batch = take_batch(&mut body)?;
     Some((Pending { lsn, facts, batch }, HEAD_LEN + len))
+}
+
+/// Whether an append stands anywhere in `bytes` that was written when `missing` had been durable: then what is missing
+/// was answered once, and is damaged.
+pub(super) fn was_durable(bytes: &Bytes, missing: Lsn) -> bool {
+    let heads = bytes.windows(HEAD_LEN).enumerate();
+    let mut suspects = heads.filter(|(_, head)| {
+        let (_, mut rest) = head.split_at(8);
+        let (lsn, durable) = (rest.get_u64_le(), rest.get_u64_le());
+        durable >= missing.0 && durable < lsn && lsn - missing.0 < NEAR
+    });
+    suspects.any(|(at, _)| decode(&bytes.slice(at..)).is_some())
 }
 
 fn take_batch(body: &mut Bytes) -> Option<Batch> {
@@ -178,7 +193,7 @@ mod tests {
     #[test]
     fn an_append_reads_back_and_every_torn_or_changed_one_is_refused() {
         let mut frame = encode(b"facts", &batch());
-        seal(&mut frame, Lsn(42));
+        seal(&mut frame, Lsn(42), Lsn(41));
         let whole = Bytes::from(frame.clone());
         let facts = Bytes::from_static(b"facts");
         let pending = Pending { lsn: Lsn(42), facts, batch: batch() };
@@ -192,5 +207,23 @@ mod tests {
             assert_eq!(decode(&Bytes::from(changed)), None, "changed at {at}");
         }
         assert_eq!(decode(&Bytes::from(vec![0; 64])), None, "zeroes are not an append");
+    }
+
+    /// What follows an append that does not check tells a torn write from damage.
+    #[test]
+    fn a_later_append_knows_what_had_been_durable() {
+        let frame = |lsn, durable| {
+            let mut frame = encode(b"facts", &batch());
+            seal(&mut frame, Lsn(lsn), Lsn(durable));
+            frame
+        };
+        let after = |rest: Vec<u8>| was_durable(&Bytes::from([vec![0xff; 33], rest].concat()), Lsn(7));
+        assert!(after(frame(8, 7)), "it was durable before the next one was written");
+        assert!(!after(frame(8, 6)), "both were written at once: torn");
+        assert!(!after(frame(6, 5)), "left over from before");
+        assert!(!after(vec![0; 4_096]), "never used");
+        let mut torn = frame(8, 7);
+        torn.pop();
+        assert!(!after(torn), "the later one does not check either");
     }
 }

@@ -1,0 +1,61 @@
+//! What it means for the model that a limit was set: a new one, other figures, or another kind.
+
+use std::sync::Arc;
+
+use super::super::Model;
+use super::super::limit::{Limit, LimitIx, Meter};
+use crate::fact::{Shape, Source};
+use crate::time::Time;
+
+impl Model {
+    pub(super) fn absorb_limit(&mut self, name: &Arc<str>, shape: Shape, source: Source, at: Time) {
+        self.touch(at);
+        let configured = (source == Source::Config).then_some(shape);
+        let ix = match self.by_limit.get(name).copied() {
+            Some(ix) => {
+                self.reshape(ix, shape, at);
+                ix
+            }
+            None => self.add_limit(Limit::new(Arc::clone(name), shape, source, at)),
+        };
+        let limit = &mut self.limits[ix.at()];
+        limit.source = source;
+        limit.configured = configured.or(limit.configured);
+        self.stale.push(ix);
+    }
+
+    fn reshape(&mut self, ix: LimitIx, shape: Shape, at: Time) {
+        let limit = &mut self.limits[ix.at()];
+        match (&mut limit.meter, shape) {
+            (Meter::Cap(cap), Shape::Cap { at_once }) => cap.at_once = at_once,
+            (Meter::Bucket(bucket), shape) if !matches!(shape, Shape::Cap { .. }) => {
+                bucket.reshape(shape, at);
+            }
+            // Of another kind, as only the configuration may have it: it starts anew, with what is under way.
+            (meter, shape) => {
+                *meter = Limit::new(Arc::clone(&limit.name), shape, limit.source, at).meter;
+                self.charge_again(ix, at);
+            }
+        }
+    }
+
+    /// Charges a limit that has started anew for every call that is under way.
+    fn charge_again(&mut self, ix: LimitIx, at: Time) {
+        for group in self.running.values() {
+            let group = &mut self.groups[group.at()];
+            let (Some(run), Some(head)) = (group.run.as_mut(), group.head) else { continue };
+            let charges = Arc::clone(&self.entries[head.at()].charges);
+            let taken = charges.iter().zip(&mut run.marks).find(|((limit, _), _)| *limit == ix);
+            if let Some(((_, cost), mark)) = taken {
+                *mark = self.limits[ix.at()].meter.take(*cost, run.fence, at);
+            }
+        }
+    }
+
+    pub(in crate::model) fn add_limit(&mut self, limit: Limit) -> LimitIx {
+        let ix = LimitIx(u32::try_from(self.limits.len()).unwrap_or(u32::MAX));
+        self.by_limit.insert(Arc::clone(&limit.name), ix);
+        self.limits.push(limit);
+        ix
+    }
+}

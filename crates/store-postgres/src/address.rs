@@ -1,0 +1,102 @@
+//! The URL of a store: what of it is ours (the schema) and what is the driver's. It is taken apart here and never
+//! printed: it may hold a password.
+
+use std::str::FromStr;
+
+use sqlx::ConnectOptions;
+use sqlx::postgres::PgConnectOptions;
+use tidegate_store::{Error, Kind, Result};
+
+/// Where everything lives when the URL names no schema.
+const SCHEMA_DEFAULT: &str = "tidegate";
+/// Longest name that PostgreSQL keeps whole.
+const SCHEMA_LEN_MAX: usize = 63;
+
+/// Where a store is.
+#[derive(Clone)]
+pub(crate) struct Address {
+    pub(crate) options: PgConnectOptions,
+    pub(crate) schema: String,
+}
+
+impl Address {
+    /// Takes a URL apart.
+    pub(crate) fn parse(url: &str) -> Result<Self> {
+        if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
+            return Err(invalid("a store on PostgreSQL is named postgres://user@host:port/database"));
+        }
+        let (place, params) = url.split_once('?').unwrap_or((url, ""));
+        let mut schema = SCHEMA_DEFAULT;
+        let mut others = Vec::new();
+        for param in params.split('&').filter(|param| !param.is_empty()) {
+            match param.split_once('=') {
+                Some(("schema", name)) => schema = name,
+                _ => others.push(param),
+            }
+        }
+        if !is_plain(schema) {
+            let message = format!(
+                "the schema of the store's URL must be of small letters, digits and _, at most {SCHEMA_LEN_MAX}"
+            );
+            return Err(invalid(message));
+        }
+        let rest = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
+        // What the driver says about a URL may repeat a part of it, so it is not passed on.
+        let options = PgConnectOptions::from_str(&rest).map_err(|_| {
+            invalid("the URL of the store cannot be read: check its host, port and parameters")
+        })?;
+        Ok(Self { options: options.disable_statement_logging(), schema: schema.to_owned() })
+    }
+
+    /// The place as people may see it.
+    pub(crate) fn describe(&self) -> String {
+        let options = &self.options;
+        let place = options.get_socket().map_or_else(
+            || format!("{}:{}", options.get_host(), options.get_port()),
+            |socket| socket.display().to_string(),
+        );
+        let database = options.get_database().unwrap_or_else(|| options.get_username());
+        format!("postgres://{place}/{database}?schema={}", self.schema)
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
+    let starts_well = name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
+    starts_well && name.len() <= SCHEMA_LEN_MAX && name.bytes().all(plain) && !name.starts_with("pg_")
+}
+
+fn invalid(message: impl Into<String>) -> Error {
+    Error::new(Kind::Invalid, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_is_ours_and_the_rest_is_the_drivers() {
+        let address =
+            Address::parse("postgres://ann:pa%3Fss@db:6543/main?schema=gate_2&sslmode=disable").unwrap();
+        assert_eq!(address.schema, "gate_2");
+        assert_eq!(address.describe(), "postgres://db:6543/main?schema=gate_2");
+        assert_eq!(Address::parse("postgresql://ann@db/main").unwrap().schema, "tidegate");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_refused_without_being_repeated() {
+        let secret = "hunter2";
+        for url in [
+            "redis://ann:hunter2@db/main",
+            "postgres://ann:hunter2@db:port/main",
+            "postgres://ann:hunter2@db/main?sslmode=hunter2",
+            "postgres://ann@db/main?schema=Hunter2;drop",
+            "postgres://ann:hunter2@db/main?schema=",
+            "postgres://ann:hunter2@db/main?schema=pg_catalog",
+        ] {
+            let Err(error) = Address::parse(url) else { panic!("{url} was taken") };
+            assert_eq!(error.kind(), Kind::Invalid);
+            assert!(!error.to_string().to_lowercase().contains(secret), "{error}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Appends: one task and one connection for each partition, so that they reach the server in the order in which they
+//! were handed in, each in one round trip. A caller that goes away does not tear a connection; a connection that
+//! breaks is made anew for the next append.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use sqlx::postgres::{PgConnection, PgRow};
+use sqlx::{Connection, Row};
+use tidegate_core::id::Partition;
+use tidegate_core::{Fault, State};
+use tidegate_store::log::{Batch, Lsn, Ownership, StoredResult};
+use tidegate_store::{Error, Kind, Result, codec};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+
+use crate::session::{Failure, Sessions, Statement, TRUSTED_FOR, Twice};
+use crate::trouble::code_of;
+use crate::{checks, rows};
+
+const APPEND: &str = "SELECT verdict, number
+    FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+
+const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
+/// Seqs in one range, as the layout has them.
+const RANGE_LEN: u64 = 1_000_000;
+
+/// A batch, whose it is, and who wants to know.
+type Handed = (Ownership, Batch, oneshot::Sender<Result<Lsn>>);
+
+/// The tasks that append, one for each partition that was appended to.
+pub(crate) struct Appenders {
+    sessions: Sessions,
+    lines: Mutex<HashMap<Partition, mpsc::UnboundedSender<Handed>>>,
+}
+
+impl Appenders {
+    pub(crate) fn new(sessions: Sessions) -> Self {
+        Self { sessions, lines: Mutex::default() }
+    }
+
+    /// Hands a batch in, at once; it is answered when it is durable. The line is as long as the owner makes it.
+    pub(crate) fn append(&self, owner: Ownership, batch: Batch) -> oneshot::Receiver<Result<Lsn>> {
+        let (answer, answered) = oneshot::channel();
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = lines.entry(owner.partition).or_insert_with(|| {
+            let (line, handed) = mpsc::unbounded_channel();
+            let appender = Appender { sessions: self.sessions.clone(), connection: None, made: 0 };
+            tokio::spawn(appender.serve(handed));
+            line
+        });
+        // A task that is gone drops the answer, which its receiver notices.
+        drop(line.send((owner, batch, answer)));
+        answered
+    }
+}
+
+struct Appender {
+    sessions: Sessions,
+    connection: Option<(PgConnection, Instant)>,
+    /// The last range that was made ahead.
+    made: u64,
+}
+
+impl Appender {
+    async fn serve(mut self, mut handed: mpsc::UnboundedReceiver<Handed>) {
+        while let Some((owner, batch, answer)) = handed.recv().await {
+            drop(answer.send(self.append(owner, &batch).await));
+            self.look_ahead(owner.partition, &batch).await;
+        }
+    }
+
+    async fn append(&mut self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
+        checks::batch(batch)?;
+        let facts = codec::encode(&batch.facts);
+        let row = match self.sent(owner, batch, &facts).await? {
+            Ok(row) => row,
+            // There is no table for some of these seqs yet, and nothing was written.
+            Err(cause) if code_of(&cause).as_deref() == Some("23514") => {
+                self.make_room(owner.partition, places(batch)).await?;
+                let again = self.sent(owner, batch, &facts).await?;
+                again.map_err(|cause| refused(&self.sessions.place, batch, cause))?
+            }
+            Err(cause) => return Err(refused(&self.sessions.place, batch, cause)),
+        };
+        let number: i64 = self.sessions.column(&row, 1)?;
+        match row.try_get::<&str, _>(0).unwrap_or_default() {
+            "ok" => Ok(Lsn(number.cast_unsigned())),
+            "follows" => Err(checks::does_not_follow(batch.follows, number)),
+            other => Err(checks::refusal(owner, other, number)),
+        }
+    }
+
+    /// Sends a batch; what the server took back comes back too.
+    async fn sent(
+        &mut self,
+        owner: Ownership,
+        batch: &Batch,
+        facts: &[u8],
+    ) -> Result<std::result::Result<PgRow, sqlx::Error>> {
+        let mut connection = self.connected().await?;
+        let answer = self.sessions.answer(bound(owner, batch, facts).fetch_one(&mut connection)).await;
+        let answer = match answer {
+            Ok(row) => Ok(row),
+            Err(Failure::Undone(cause)) => Err(cause),
+            // The connection is dropped: whatever still comes over it belongs to nobody.
+            Err(failure) => return Err(failure.told(&self.sessions.place)),
+        };
+        self.connection = Some((connection, Instant::now()));
+        Ok(answer)
+    }
+
+    /// Makes tables for seqs of these ranges. What is made twice is made once.
+    async fn make_room(&self, partition: Partition, places: BTreeSet<u64>) -> Result<()> {
+        for place in places {
+            let seq = (place * RANGE_LEN).cast_signed();
+            self.sessions
+                .rows(Twice::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition)).bind(seq))
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Makes the next range's tables in time, so that no append has to wait for them.
+    async fn look_ahead(&mut self, partition: Partition, batch: &Batch) {
+        let Some(last) = batch.operations.last().map(|operation| operation.seq.0) else { return };
+        let next = last / RANGE_LEN + 1;
+        if last % RANGE_LEN > RANGE_LEN / 10 * 9 && next > self.made {
+            // Should it fail, the append that needs it makes it.
+            drop(self.make_room(partition, BTreeSet::from([next])).await);
+            self.made = next;
+        }
+    }
+
+    /// The connection, tried first when it has not been used for a while.
+    async fn connected(&mut self) -> Result<PgConnection> {
+        if let Some((mut connection, used)) = self.connection.take()
+            && (used.elapsed() < TRUSTED_FOR || self.sessions.answer(connection.ping()).await.is_ok())
+        {
+            return Ok(connection);
+        }
+        self.sessions.connect().await
+    }
+}
+
+/// The ranges in which the seqs of a batch lie.
+fn places(batch: &Batch) -> BTreeSet<u64> {
+    let ended = batch.results.iter().map(|result| result.seq);
+    let seqs = batch.operations.iter().map(|operation| operation.seq).chain(ended);
+    seqs.map(|seq| seq.0 / RANGE_LEN).collect()
+}
+
+/// A batch that the server took back.
+fn refused(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
+    let said = cause.as_database_error();
+    if code_of(&cause).as_deref() != Some("23505") {
+        return Failure::Undone(cause).told(place);
+    }
+    if said.and_then(sqlx::error::DatabaseError::table) == Some("log") {
+        let message = format!("another append to {place} came in between: nothing was written");
+        return Error::new(Kind::Unavailable, message);
+    }
+    let first = batch.operations.first().map_or(0, |operation| operation.seq.0);
+    let last = batch.operations.last().map_or(0, |operation| operation.seq.0);
+    checks::invalid(format!("one of the operations {first} to {last} is there already: a seq is used once"))
+}
+
+fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8]) -> Statement<'q> {
+    let operations = &batch.operations;
+    // The last one counts when there are several; and in order, as clean-up goes.
+    let results: BTreeMap<_, _> = batch.results.iter().map(|result| (result.seq, result)).collect();
+    let results: Vec<&StoredResult> = results.into_values().collect();
+    let class = |fault: &Fault| fault.class.as_str();
+    sqlx::query(APPEND)
+        .bind(i32::from(owner.partition))
+        .bind(owner.epoch.0.cast_signed())
+        .bind(batch.follows.map(|lsn| lsn.0.cast_signed()))
+        .bind(facts)
+        .bind(all(operations, |operation| operation.seq.0.cast_signed()))
+        .bind(all(operations, |operation| rows::micros(operation.at)))
+        .bind(all(operations, |operation| &*operation.group))
+        .bind(all(operations, |operation| &*operation.kind))
+        .bind(all(operations, |operation| operation.key.as_deref()))
+        .bind(all(operations, |operation| &*operation.envelope))
+        .bind(all(operations, |operation| &*operation.payload))
+        .bind(all(&results, |result| result.seq.0.cast_signed()))
+        .bind(all(&results, |result| rows::micros(result.at)))
+        .bind(all(&results, |result| State::from(result.state).as_str()))
+        .bind(all(&results, |result| i32::from(result.attempt)))
+        .bind(all(&results, |result| result.fault.as_ref().map(class)))
+        .bind(all(&results, |result| result.fault.as_ref().map(sentence)))
+        .bind(all(&results, |result| &*result.body))
+        .bind(all(&batch.reopened, |seq| seq.0.cast_signed()))
+}
+
+fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {
+    list.iter().map(column).collect()
+}
+
+/// A fault's sentence. It may hold what an upstream said, and that must not keep a result from being stored.
+fn sentence(fault: &Fault) -> String {
+    fault.message.replace('\0', "\u{fffd}")
+}

@@ -1,0 +1,132 @@
+//! Hints between processes by the server's LISTEN and NOTIFY: one connection of a store hears everything it listens
+//! to. A listener that is slow loses hints, a connection that breaks loses those in between; nobody waits.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::{PgListener, PgNotification};
+use tidegate_core::fingerprint::Fingerprint;
+use tidegate_store::{Error, Kind, Result};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::checks;
+use crate::session::Sessions;
+use crate::trouble::unreachable;
+
+/// Hints that a slow listener may have waiting before it loses some.
+const HINTS_WAITING_MAX: usize = 256;
+/// Longest hint that the server passes on, in bytes.
+const HINT_LEN_MAX: usize = 7_999;
+/// Between two tries to hear again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A hint may be lost, so nobody waits for the disk.
+pub(crate) const NOTIFY: &str =
+    "SELECT 1 FROM (SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)) AS sent";
+
+/// The channel of a topic: a name that the server takes, whatever the topic is.
+pub(crate) fn channel(schema: &str, topic: &str) -> String {
+    let topic = Fingerprint::of("hints").part(schema.as_bytes()).part(topic.as_bytes()).short();
+    format!("tidegate_{topic:032x}")
+}
+
+/// Whether the server passes a hint on.
+pub(crate) fn can_be_sent(hint: &str) -> Result<()> {
+    checks::name_can_be_kept(hint)?;
+    if hint.len() > HINT_LEN_MAX {
+        let message = format!("a hint of {} bytes is too long; the most is {HINT_LEN_MAX}", hint.len());
+        return Err(Error::new(Kind::Invalid, message));
+    }
+    Ok(())
+}
+
+type Asked = (String, mpsc::Sender<String>, oneshot::Sender<Result<()>>);
+
+/// Whoever listens in this store.
+pub(crate) struct Ears {
+    sessions: Sessions,
+    task: Mutex<Option<mpsc::UnboundedSender<Asked>>>,
+}
+
+impl Ears {
+    pub(crate) fn new(sessions: Sessions) -> Self {
+        Self { sessions, task: Mutex::default() }
+    }
+
+    /// Hears a channel from now on.
+    pub(crate) async fn listen(&self, channel: String) -> Result<mpsc::Receiver<String>> {
+        let (ear, hints) = mpsc::channel(HINTS_WAITING_MAX);
+        let (answer, answered) = oneshot::channel();
+        let mut asked = (channel, ear, answer);
+        loop {
+            let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let task = match task.filter(|task| !task.is_closed()) {
+                Some(task) => task,
+                None => self.start().await?,
+            };
+            match task.send(asked) {
+                Ok(()) => break,
+                Err(back) => asked = back.0,
+            }
+        }
+        let gone = || Error::new(Kind::Unavailable, format!("{} is not heard any more", self.sessions.place));
+        answered.await.unwrap_or_else(|_| Err(gone()))?;
+        Ok(hints)
+    }
+
+    async fn start(&self) -> Result<mpsc::UnboundedSender<Asked>> {
+        let listener = PgListener::connect_with(&self.sessions.lasting()).await;
+        let listener = listener.map_err(|cause| unreachable(&self.sessions.place, &cause))?;
+        let (task, asked) = mpsc::unbounded_channel();
+        let hearing = Hearing { listener, ears: HashMap::new(), place: self.sessions.place.to_string() };
+        tokio::spawn(hearing.run(asked));
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone());
+        Ok(task)
+    }
+}
+
+struct Hearing {
+    listener: PgListener,
+    ears: HashMap<String, Vec<mpsc::Sender<String>>>,
+    place: String,
+}
+
+impl Hearing {
+    /// Until the store is dropped.
+    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<Asked>) {
+        loop {
+            tokio::select! {
+                heard = self.listener.recv() => match heard {
+                    Ok(hint) => self.pass_on(&hint),
+                    // The listener connects again by itself; a server that is gone is given a moment.
+                    Err(_) => tokio::time::sleep(PAUSE).await,
+                },
+                wish = asked.recv() => match wish {
+                    Some((channel, ear, answer)) => drop(answer.send(self.add(channel, ear).await)),
+                    None => return,
+                },
+            }
+        }
+    }
+
+    async fn add(&mut self, channel: String, ear: mpsc::Sender<String>) -> Result<()> {
+        if !self.ears.contains_key(&channel) {
+            let listening = self.listener.listen(&channel).await;
+            listening.map_err(|cause| unreachable(&self.place, &cause))?;
+        }
+        let ears = self.ears.entry(channel).or_default();
+        ears.retain(|ear| !ear.is_closed());
+        ears.push(ear);
+        Ok(())
+    }
+
+    fn pass_on(&mut self, hint: &PgNotification) {
+        let Some(ears) = self.ears.get_mut(hint.channel()) else { return };
+        ears.retain(|ear| !ear.is_closed());
+        for ear in ears {
+            // One that is full loses this hint.
+            drop(ear.try_send(hint.payload().to_owned()));
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a partition is: the newest snapshot and the appends after it, read in pages inside one transaction, so that
+//! appends and snapshots that go on meanwhile change nothing of what is seen. Nothing is left out in silence: an
+//! append that is missing makes the partition unreadable.
+
+use sqlx::Row;
+use sqlx::postgres::{PgConnection, PgRow};
+use tidegate_core::Fact;
+use tidegate_core::id::Partition;
+use tidegate_store::log::{Lsn, Replay};
+use tidegate_store::{Error, Kind, Result, codec};
+
+use crate::Postgres;
+use crate::trouble::unreadable;
+
+/// Parts of a snapshot that are read at once.
+const PARTS_AT_ONCE: i64 = 16;
+/// Appends that are read at once.
+const APPENDS_AT_ONCE: i64 = 512;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+const START: &str = "SELECT snapshot, version FROM partitions WHERE partition = $1";
+const PARTS: &str = "SELECT part::bigint, facts FROM snapshots
+    WHERE partition = $1 AND version = $2 AND part > $3 ORDER BY part LIMIT $4";
+const APPENDS: &str = "SELECT lsn, facts FROM log WHERE partition = $1 AND lsn > $2 ORDER BY lsn LIMIT $3";
+
+impl Postgres {
+    /// Hands over the snapshot's parts and every later append, in order; answers the last append's number.
+    pub(crate) async fn history(&self, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
+        // Never closed, so there is always a permit to come.
+        let _turn = self.loads.acquire().await.ok();
+        let mut transaction = self.sessions.begin(BEGIN).await?;
+        let walked = self.walk(&mut transaction, partition, replay).await;
+        // What is given up in the middle is rolled back before its connection is used again.
+        drop(self.asked(transaction.rollback()).await);
+        walked
+    }
+
+    async fn walk(&self, sql: &mut PgConnection, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
+        let number = i32::from(partition);
+        let start = self.asked(sqlx::query(START).bind(number).fetch_optional(&mut *sql)).await?;
+        let Some(start) = start else { return Ok(Lsn(0)) };
+        let (upto, version): (i64, i64) =
+            (self.sessions.column(&start, 0)?, self.sessions.column(&start, 1)?);
+        let mut part = -1_i64;
+        loop {
+            let page = sqlx::query(PARTS).bind(number).bind(version).bind(part).bind(PARTS_AT_ONCE);
+            let page = self.asked(page.fetch_all(&mut *sql)).await?;
+            for row in &page {
+                self.in_turn(row, &mut part, || format!("a part of the snapshot of partition {partition}"))?;
+                replay(self.facts(row, || format!("part {part} of the snapshot of partition {partition}"))?);
+            }
+            if (page.len() as i64) < PARTS_AT_ONCE {
+                break;
+            }
+        }
+        let mut last = upto;
+        loop {
+            let page = sqlx::query(APPENDS).bind(number).bind(last).bind(APPENDS_AT_ONCE);
+            let page = self.asked(page.fetch_all(&mut *sql)).await?;
+            for row in &page {
+                self.in_turn(row, &mut last, || format!("an append of partition {partition}"))?;
+                replay(self.facts(row, || format!("append {last} of partition {partition}"))?);
+            }
+            if (page.len() as i64) < APPENDS_AT_ONCE {
+                return Ok(Lsn(last.cast_unsigned()));
+            }
+        }
+    }
+
+    async fn asked<T>(&self, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+        self.sessions.answer(work).await.map_err(|failure| failure.told_of_no_harm(&self.sessions.place))
+    }
+
+    /// Goes on to the row's number, which must be the next one.
+    fn in_turn(&self, row: &PgRow, last: &mut i64, what: impl Fn() -> String) -> Result<()> {
+        let number: i64 = self.sessions.column(row, 0)?;
+        if number != *last + 1 {
+            let what = format!("is damaged: {} is missing, number {}", what(), *last + 1);
+            return Err(unreadable(&self.sessions.place, &what));
+        }
+        *last = number;
+        Ok(())
+    }
+
+    fn facts(&self, row: &PgRow, what: impl Fn() -> String) -> Result<Vec<Fact>> {
+        let facts = row.try_get::<&[u8], _>(1);
+        let facts = facts.map_err(|cause| crate::trouble::nothing_changed(&self.sessions.place, &cause))?;
+        codec::decode(facts).map_err(|cause| {
+            let message = format!("{} in {} cannot be read", what(), self.sessions.place);
+            Error::new(Kind::Unreadable, message).because(cause)
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! The PostgreSQL backend: one schema of a database that any number of processes share. Ownership, fencing and shared
+//! records are single steps in the server, by the server's own clock. It decides nothing about an operation, and no
+//! password it was given ever leaves it.
+
+mod address;
+mod append;
+mod checks;
+mod hints;
+mod history;
+mod listing;
+mod log;
+mod nodes;
+mod rows;
+mod schema;
+mod session;
+mod shared;
+mod snapshot;
+mod sweep;
+mod trouble;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::{Clock, Result};
+use tokio::sync::Semaphore;
+
+use append::Appenders;
+use hints::Ears;
+use session::Sessions;
+
+/// Replays at once.
+const LOADS_MAX: usize = 4;
+
+/// How a store on PostgreSQL behaves.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The clock to go by; without one, the server's own.
+    pub clock: Option<Arc<dyn Clock>>,
+}
+
+/// A store on PostgreSQL.
+pub struct Postgres {
+    sessions: Sessions,
+    clock: Option<Arc<dyn Clock>>,
+    appenders: Appenders,
+    ears: Ears,
+    /// Replays take long: most connections of the pool are left to the others.
+    loads: Semaphore,
+    /// Where the second walk of a sweep goes on.
+    roved: Mutex<HashMap<Partition, Seq>>,
+}
+
+impl Postgres {
+    /// Connects to the database that a URL names: `postgres://user:password@host:port/database?schema=tidegate`.
+    /// Nothing is laid out yet; that is what `migrate` is for.
+    ///
+    /// # Errors
+    /// `Invalid` when the URL makes no sense or the server is too old, `Unavailable` when it is out of reach.
+    pub async fn connect(url: &str) -> Result<Self> {
+        Self::connect_with(url, Options::default()).await
+    }
+
+    /// The same with options.
+    ///
+    /// # Errors
+    /// As for `connect`.
+    pub async fn connect_with(url: &str, options: Options) -> Result<Self> {
+        let sessions = Sessions::open(url).await?;
+        Ok(Self {
+            appenders: Appenders::new(sessions.clone()),
+            ears: Ears::new(sessions.clone()),
+            sessions,
+            clock: options.clock,
+            loads: Semaphore::new(LOADS_MAX),
+            roved: Mutex::default(),
+        })
+    }
+
+    /// What the injected clock shows, as it is bound; nothing when the server's own counts.
+    fn clock(&self) -> Option<i64> {
+        self.clock.as_ref().map(|clock| rows::micros(clock.now()))
+    }
+}

@@ -1,0 +1,159 @@
+//! The log of a partition on PostgreSQL: each verb is one step in the server, which checks the owner itself.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sqlx::Row;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::{Answer, Error, Kind, Log, Result};
+
+use crate::session::Twice;
+use crate::trouble::{nothing_changed, unreadable, unsure};
+use crate::{Postgres, checks, rows};
+
+const OWN: &str = "SELECT verdict, epoch, until, holder, time_left FROM own($1, $2, $3, $4)";
+const MAKE_ROOM: &str = "SELECT make_room($1, last_seq($1) + 1)";
+const RENEW: &str = "SELECT verdict, number FROM renew($1, $2, $3, $4)";
+const RELEASE: &str = "UPDATE partitions SET node = NULL WHERE partition = $1 AND epoch = $2";
+const OWNERS: &str = "SELECT partition, node, epoch, until FROM partitions
+    WHERE node IS NOT NULL AND unsigned(until) > moment($1) ORDER BY partition";
+/// `OFFSET 0` pins the plan: each row is found by its key, whatever the server believes about the tables.
+const READ: &str = "
+SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload,
+    r.at AS ended_at, r.state, r.attempt, r.fault_class, r.fault, r.body
+FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
+    CROSS JOIN LATERAL (SELECT * FROM operations WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS o
+    LEFT JOIN LATERAL (SELECT * FROM results WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS r ON true";
+
+impl Postgres {
+    async fn owned(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
+        checks::name_can_be_kept(node)?;
+        let clock = self.clock();
+        // A node that asks again takes over from itself, so twice does no harm.
+        let row = self
+            .sessions
+            .row(Twice::Harmless, OWN, |own| {
+                own.bind(i32::from(partition)).bind(node).bind(rows::span(ttl)).bind(clock)
+            })
+            .await?;
+        if self.sessions.column::<&str>(&row, 0)? != "ok" {
+            let holder: &str = self.sessions.column(&row, 3)?;
+            let left = self.sessions.column::<i64>(&row, 4)? / 1_000;
+            let message = format!("partition {partition} is owned by {holder} for another {left} ms");
+            return Err(Error::new(Kind::Held, message));
+        }
+        // Tables for what comes next; should that fail, the append that needs them makes them.
+        drop(self.sessions.rows(Twice::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition))).await);
+        Ok(Ownership {
+            partition,
+            epoch: Epoch(self.sessions.column::<i64>(&row, 1)?.cast_unsigned()),
+            until: rows::time(self.sessions.column(&row, 2)?),
+        })
+    }
+
+    async fn renewed(&self, owner: Ownership, ttl: Duration) -> Result<Ownership> {
+        let (partition, epoch, clock) =
+            (i32::from(owner.partition), owner.epoch.0.cast_signed(), self.clock());
+        let row = self
+            .sessions
+            .row(Twice::Harmless, RENEW, |renew| {
+                renew.bind(partition).bind(epoch).bind(rows::span(ttl)).bind(clock)
+            })
+            .await?;
+        let number = self.sessions.column(&row, 1)?;
+        match self.sessions.column(&row, 0)? {
+            "ok" => Ok(Ownership { until: rows::time(number), ..owner }),
+            refused => Err(checks::refusal(owner, refused, number)),
+        }
+    }
+
+    async fn tenancies(&self) -> Result<Vec<Tenancy>> {
+        let clock = self.clock();
+        let found = self.sessions.rows(Twice::Harmless, OWNERS, |q| q.bind(clock)).await?;
+        let tenancy = |row| {
+            let number: i32 = self.sessions.column(row, 0)?;
+            let strange = |_| unreadable(&self.sessions.place, "holds a partition with an impossible number");
+            Ok(Tenancy {
+                partition: Partition::try_from(number).map_err(strange)?,
+                node: self.sessions.column(row, 1)?,
+                epoch: Epoch(self.sessions.column::<i64>(row, 2)?.cast_unsigned()),
+                until: rows::time(self.sessions.column(row, 3)?),
+            })
+        };
+        found.iter().map(tenancy).collect()
+    }
+
+    async fn kept(&self, partition: Partition, seqs: Vec<Seq>) -> Result<Vec<Option<Stored>>> {
+        let mut found = vec![None; seqs.len()];
+        if seqs.is_empty() {
+            return Ok(found);
+        }
+        let asked: Vec<i64> = seqs.iter().map(|seq| seq.0.cast_signed()).collect();
+        let kept = self
+            .sessions
+            .rows(Twice::Harmless, READ, |read| read.bind(i32::from(partition)).bind(asked.clone()))
+            .await?;
+        for row in kept {
+            let wrong = |cause| nothing_changed(&self.sessions.place, &cause);
+            let place = row.try_get::<i64, _>("place").map_err(wrong)?.cast_unsigned() as usize;
+            if let Some(slot) = place.checked_sub(1).and_then(|place| found.get_mut(place)) {
+                *slot = Some(rows::stored(&row).map_err(wrong)?);
+            }
+        }
+        Ok(found)
+    }
+}
+
+impl Log for Postgres {
+    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+        let node = node.to_owned();
+        Box::pin(async move { self.owned(partition, &node, ttl).await })
+    }
+
+    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+        Box::pin(self.renewed(owner, ttl))
+    }
+
+    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+            let release = |release: crate::session::Statement<'static>| release.bind(partition).bind(epoch);
+            self.sessions.rows(Twice::Harmless, RELEASE, release).await.map(drop)
+        })
+    }
+
+    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+        Box::pin(self.tenancies())
+    }
+
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+        Box::pin(self.history(partition, replay))
+    }
+
+    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+        // Handed in now, so that appends reach the server in the order of the calls.
+        let answered = self.appenders.append(owner, batch);
+        Box::pin(async move {
+            let gone = || unsure(&self.sessions.place, "the task that appends has ended");
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+        Box::pin(self.kept(partition, seqs))
+    }
+
+    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+        Box::pin(async move { self.page(partition, &query).await })
+    }
+
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
+        Box::pin(self.replace(owner, upto, parts))
+    }
+
+    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        Box::pin(self.swept(owner, retention))
+    }
+}

@@ -1,0 +1,91 @@
+//! Who is there: a row for each node, by the server's clock. Hints go through the server and may be lost.
+
+use std::time::Duration;
+
+use sqlx::postgres::PgRow;
+use tidegate_store::nodes::Node;
+use tidegate_store::{Answer, Error, Kind, Nodes, Result};
+use tokio::sync::mpsc;
+
+use crate::session::{Statement, Twice};
+use crate::{Postgres, checks, hints, rows};
+
+const REGISTER: &str = "INSERT INTO nodes VALUES ($1, $2, bits(later(moment($4), $3)))
+    ON CONFLICT (name) DO UPDATE SET address = excluded.address, until = excluded.until
+    RETURNING name, address, until";
+const HEARTBEAT: &str = "UPDATE nodes SET until = bits(later(moment($3), $2))
+    WHERE name = $1 AND unsigned(until) > moment($3) RETURNING name, address, until";
+const LIST: &str = "SELECT name, address, until FROM nodes WHERE unsigned(until) > moment($1) ORDER BY name";
+/// Nodes that have long been gone are forgotten whenever somebody registers.
+const FORGET: &str = "DELETE FROM nodes WHERE name IN (
+    SELECT name FROM nodes WHERE unsigned(until) + unsigned($2) < moment($1) FOR UPDATE SKIP LOCKED)";
+/// How long a node that is gone stays in the table, for people who look.
+const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+impl Postgres {
+    fn node(&self, row: &PgRow) -> Result<Node> {
+        Ok(Node {
+            name: self.sessions.column(row, 0)?,
+            address: self.sessions.column(row, 1)?,
+            until: rows::time(self.sessions.column(row, 2)?),
+        })
+    }
+}
+
+impl Nodes for Postgres {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+        let (name, address) = (name.to_owned(), address.to_owned());
+        Box::pin(async move {
+            checks::name_can_be_kept(&name)?;
+            checks::name_can_be_kept(&address)?;
+            let clock = self.clock();
+            let forget = |q: Statement<'static>| q.bind(clock).bind(rows::span(REMEMBERED_FOR));
+            self.sessions.rows(Twice::Harmless, FORGET, forget).await?;
+            let row = self
+                .sessions
+                .row(Twice::Harmless, REGISTER, |q| {
+                    q.bind(&name).bind(&address).bind(rows::span(ttl)).bind(clock)
+                })
+                .await?;
+            self.node(&row)
+        })
+    }
+
+    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let clock = self.clock();
+            let found = self
+                .sessions
+                .rows(Twice::Harmless, HEARTBEAT, |q| q.bind(&name).bind(rows::span(ttl)).bind(clock))
+                .await?;
+            match found.first() {
+                Some(row) => self.node(row),
+                None => Err(Error::new(Kind::Invalid, format!("the node {name} is not registered"))),
+            }
+        })
+    }
+
+    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
+        Box::pin(async move {
+            let clock = self.clock();
+            let found = self.sessions.rows(Twice::Harmless, LIST, |q| q.bind(clock)).await?;
+            found.iter().map(|row| self.node(row)).collect()
+        })
+    }
+
+    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+        let (channel, hint) = (hints::channel(&self.sessions.schema, topic), hint.to_owned());
+        Box::pin(async move {
+            hints::can_be_sent(&hint)?;
+            self.sessions.rows(Twice::Harmless, hints::NOTIFY, |q| q.bind(&channel).bind(&hint)).await?;
+            // The server does not say who listens.
+            Ok(0)
+        })
+    }
+
+    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+        let channel = hints::channel(&self.sessions.schema, topic);
+        Box::pin(self.ears.listen(channel))
+    }
+}

@@ -1,0 +1,90 @@
+//! Operations and results as rows. Numbers of 64 bits lie in bigint with the same bits.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
+use tidegate_store::log::{Stored, StoredOperation, StoredResult};
+
+/// A time as it lies.
+pub(crate) const fn micros(time: Time) -> i64 {
+    time.as_micros().cast_signed()
+}
+
+/// A duration as it is bound.
+pub(crate) fn span(duration: Duration) -> i64 {
+    tidegate_core::time::micros(duration).cast_signed()
+}
+
+/// A time that lay in a column.
+pub(crate) const fn time(bits: i64) -> Time {
+    Time::from_micros(bits.cast_unsigned())
+}
+
+/// A number of rows or bytes as it is bound; more than fits is as good as the most that fits.
+pub(crate) fn count(number: usize) -> i32 {
+    i32::try_from(number).unwrap_or(i32::MAX)
+}
+
+/// The operation of a row: place or seq, seq, at, group, kind, key, envelope, the result's at, state, attempt, class
+/// and fault, and, where they were asked for, payload and body.
+pub(crate) fn stored(row: &PgRow) -> sqlx::Result<Stored> {
+    let seq = Seq(row.try_get::<i64, _>("seq")?.cast_unsigned());
+    let operation = StoredOperation {
+        seq,
+        at: time(row.try_get("at")?),
+        group: text(row, "grp")?,
+        kind: text(row, "kind")?,
+        key: row.try_get::<Option<&str>, _>("key")?.map(Arc::from),
+        envelope: bytes(row, "envelope")?,
+        payload: bytes(row, "payload")?,
+    };
+    let result = match row.try_get::<Option<&str>, _>("state")? {
+        Some(word) => Some(result(row, seq, word)?),
+        None => None,
+    };
+    Ok(Stored { operation, result })
+}
+
+fn result(row: &PgRow, seq: Seq, word: &str) -> sqlx::Result<StoredResult> {
+    let fault = match row.try_get::<Option<&str>, _>("fault_class")? {
+        Some(class) => {
+            let class = FaultClass::parse(class).ok_or_else(not_a_word)?;
+            Some(Fault { class, message: row.try_get::<Option<String>, _>("fault")?.unwrap_or_default() })
+        }
+        None => None,
+    };
+    Ok(StoredResult {
+        seq,
+        at: time(row.try_get("ended_at")?),
+        state: end_state(word).ok_or_else(not_a_word)?,
+        attempt: u16::try_from(row.try_get::<i32, _>("attempt")?).map_err(|_| not_a_word())?,
+        fault,
+        body: bytes(row, "body")?,
+    })
+}
+
+/// How an operation ended, by its stable word.
+fn end_state(word: &str) -> Option<EndState> {
+    match State::parse(word)? {
+        State::Succeeded => Some(EndState::Succeeded),
+        State::Failed => Some(EndState::Failed),
+        State::Canceled => Some(EndState::Canceled),
+        State::Queued | State::Waiting | State::Running | State::Unknown => None,
+    }
+}
+
+fn text(row: &PgRow, column: &str) -> sqlx::Result<Arc<str>> {
+    row.try_get::<&str, _>(column).map(Arc::from)
+}
+
+fn bytes(row: &PgRow, column: &str) -> sqlx::Result<Bytes> {
+    row.try_get::<&[u8], _>(column).map(Bytes::copy_from_slice)
+}
+
+fn not_a_word() -> sqlx::Error {
+    sqlx::Error::Decode("a word that is not known".into())
+}

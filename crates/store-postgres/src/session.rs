@@ -1,0 +1,249 @@
+//! Connections: how each one is set up, a bounded pool of them, and how a statement is run so that a server that is
+//! stuck, restarted or gone gives an answer in bounded time. What a statement means is not known here.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
+use sqlx::{ConnectOptions, Connection, Row, Transaction};
+use tidegate_store::{Error, Kind, Result};
+use tokio::time::timeout;
+
+use crate::address::Address;
+use crate::trouble::{Fate, fate, nothing_changed, told, unreachable, unreadable, unsure};
+
+/// The oldest server whose steps were tried, as it numbers itself.
+const SERVER_VERSION_MIN: i32 = 150_000;
+/// After this the server gives a statement up.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
+/// After this the server gives up waiting for a lock.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+/// After this the server ends a transaction that its process left open.
+const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
+/// After this no answer is awaited any more: the server or the way to it is dead.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
+/// After this a connection that could not be had counts as out of reach.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Connections for everything but appends.
+const POOL_MAX: u32 = 8;
+/// A connection that was idle for longer is tried before it is used.
+pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(1);
+
+/// A statement and what is bound to it.
+pub(crate) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, PgArguments>;
+
+/// Whether a statement may be run again when it is not known whether it was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Twice {
+    /// Twice is as good as once, or it only reads.
+    Harmless,
+    /// It must not be done twice.
+    Wrong,
+}
+
+/// Connections to one schema.
+#[derive(Clone)]
+pub(crate) struct Sessions {
+    pool: PgPool,
+    options: PgConnectOptions,
+    pub(crate) schema: Arc<str>,
+    pub(crate) place: Arc<str>,
+}
+
+impl Sessions {
+    /// Sees whether the server is there and new enough.
+    pub(crate) async fn open(url: &str) -> Result<Self> {
+        let address = Address::parse(url)?;
+        let place: Arc<str> = address.describe().into();
+        let options = set_up(address.options, &address.schema);
+        let pool = PgPoolOptions::new()
+            .max_connections(POOL_MAX)
+            .acquire_timeout(CONNECT_TIMEOUT)
+            .test_before_acquire(false)
+            .before_acquire(|connection, meta| {
+                Box::pin(async move { Ok(meta.idle_for < TRUSTED_FOR || connection.ping().await.is_ok()) })
+            })
+            .after_connect(|connection, _| Box::pin(insist_on_durability(connection)))
+            .connect_lazy_with(options.clone());
+        let sessions = Self { pool, options, schema: address.schema.into(), place };
+        let version = "SELECT current_setting('server_version_num')::int";
+        let version: i32 = sessions.column(&sessions.row(Twice::Harmless, version, |q| q).await?, 0)?;
+        if version < SERVER_VERSION_MIN {
+            let (is, least) = (version / 10_000, SERVER_VERSION_MIN / 10_000);
+            let message = format!("{} is PostgreSQL {is}; at least {least} is needed", sessions.place);
+            return Err(Error::new(Kind::Invalid, message));
+        }
+        Ok(sessions)
+    }
+
+    /// Runs one statement on a connection of the pool; answers its rows.
+    pub(crate) async fn rows<'q>(
+        &self,
+        twice: Twice,
+        sql: &'static str,
+        bind: impl Fn(Statement<'q>) -> Statement<'q>,
+    ) -> Result<Vec<PgRow>> {
+        let mut tries_left = if twice == Twice::Harmless { POOL_MAX + 1 } else { 1 };
+        loop {
+            tries_left -= 1;
+            let mut connection = self.acquire().await?;
+            let work = bind(sqlx::query(sql)).fetch_all(&mut *connection);
+            let failure = match self.answer(work).await {
+                Ok(rows) => return Ok(rows),
+                Err(failure) => failure,
+            };
+            if matches!(failure, Failure::Undone(_)) {
+                return Err(failure.told(&self.place));
+            }
+            // It must not go back to the others in the middle of an answer.
+            drop(connection.detach());
+            if twice == Twice::Wrong {
+                return Err(failure.told(&self.place));
+            }
+            if tries_left == 0 || matches!(failure, Failure::Late) {
+                return Err(failure.told_of_no_harm(&self.place));
+            }
+        }
+    }
+
+    /// The one row that a statement gives.
+    pub(crate) async fn row<'q>(
+        &self,
+        twice: Twice,
+        sql: &'static str,
+        bind: impl Fn(Statement<'q>) -> Statement<'q>,
+    ) -> Result<PgRow> {
+        let mut rows = self.rows(twice, sql, bind).await?;
+        rows.pop().ok_or_else(|| unreadable(&self.place, "gave no answer where one must come"))
+    }
+
+    /// What lies in a column.
+    pub(crate) fn column<'r, T>(&self, row: &'r PgRow, column: usize) -> Result<T>
+    where
+        T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+    {
+        row.try_get(column).map_err(|cause| nothing_changed(&self.place, &cause))
+    }
+
+    /// A transaction on a connection of the pool. Connections that have died meanwhile are passed over.
+    pub(crate) async fn begin(&self, how: &'static str) -> Result<Transaction<'static, sqlx::Postgres>> {
+        let mut tries_left = POOL_MAX + 1;
+        loop {
+            tries_left -= 1;
+            match self.answer(self.pool.begin_with(how)).await {
+                Ok(transaction) => return Ok(transaction),
+                Err(Failure::Open(_)) if tries_left > 0 => {}
+                Err(failure) => return Err(failure.told_of_no_harm(&self.place)),
+            }
+        }
+    }
+
+    async fn acquire(&self) -> Result<PoolConnection<sqlx::Postgres>> {
+        self.pool.acquire().await.map_err(|cause| unreachable(&self.place, &cause))
+    }
+
+    /// Waits for an answer, but not for ever.
+    pub(crate) async fn answer<T>(
+        &self,
+        work: impl Future<Output = sqlx::Result<T>>,
+    ) -> std::result::Result<T, Failure> {
+        match timeout(ANSWER_TIMEOUT, work).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(cause)) if fate(&cause) == Fate::Undone => Err(Failure::Undone(cause)),
+            Ok(Err(cause)) => Err(Failure::Open(told(&cause))),
+            Err(_) => Err(Failure::Late),
+        }
+    }
+
+    /// A connection that is not the pool's.
+    pub(crate) async fn connect(&self) -> Result<PgConnection> {
+        let connecting = async {
+            let mut connection = self.options.connect().await?;
+            insist_on_durability(&mut connection).await?;
+            Ok(connection)
+        };
+        let late = || sqlx::Error::Io(std::io::ErrorKind::TimedOut.into());
+        let answer = timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(late()));
+        answer.map_err(|cause| unreachable(&self.place, &cause))
+    }
+
+    /// A pool of one that outlives its idle times, for a listener.
+    pub(crate) fn lasting(&self) -> PgPool {
+        PgPoolOptions::new()
+            .max_connections(1)
+            .max_lifetime(None)
+            .idle_timeout(None)
+            .acquire_timeout(CONNECT_TIMEOUT)
+            .connect_lazy_with(self.options.clone())
+    }
+}
+
+/// How a statement failed.
+pub(crate) enum Failure {
+    /// The server took everything back.
+    Undone(sqlx::Error),
+    /// The connection broke, and nobody knows; why.
+    Open(String),
+    /// No answer came in time, and nobody knows.
+    Late,
+}
+
+impl Failure {
+    /// In the store's words.
+    pub(crate) fn told(self, place: &str) -> Error {
+        match self {
+            Self::Undone(cause) => nothing_changed(place, &cause),
+            Self::Open(_) | Self::Late => unsure(place, &self.why()),
+        }
+    }
+
+    /// The same for what does no harm when it was done.
+    pub(crate) fn told_of_no_harm(self, place: &str) -> Error {
+        match self {
+            Self::Undone(cause) => nothing_changed(place, &cause),
+            Self::Open(_) | Self::Late => {
+                Error::new(Kind::Unavailable, format!("{place} does not answer")).because(self.why())
+            }
+        }
+    }
+
+    fn why(self) -> String {
+        match self {
+            Self::Undone(cause) => told(&cause),
+            Self::Open(why) => why,
+            Self::Late => format!("no answer came within {} s", ANSWER_TIMEOUT.as_secs()),
+        }
+    }
+}
+
+/// Plans are pinned: every statement is a walk along a primary key, and tables that were never analysed would have
+/// the planner read them whole.
+fn set_up(options: PgConnectOptions, schema: &str) -> PgConnectOptions {
+    let millis = |time: Duration| time.as_millis().to_string();
+    let options = options.options([
+        ("search_path", schema.to_owned()),
+        ("statement_timeout", millis(STATEMENT_TIMEOUT)),
+        ("lock_timeout", millis(LOCK_TIMEOUT)),
+        ("idle_in_transaction_session_timeout", millis(IDLE_TRANSACTION_TIMEOUT)),
+        ("default_transaction_isolation", "read committed".to_owned()),
+        ("plan_cache_mode", "force_generic_plan".to_owned()),
+        ("enable_hashjoin", "off".to_owned()),
+        ("enable_mergejoin", "off".to_owned()),
+        ("enable_seqscan", "off".to_owned()),
+        ("enable_bitmapscan", "off".to_owned()),
+        ("jit", "off".to_owned()),
+    ]);
+    match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("tidegate"),
+    }
+}
+
+/// What is answered is on the disk, also where the server's own settings would be content with less.
+async fn insist_on_durability(connection: &mut PgConnection) -> sqlx::Result<()> {
+    let insist = "SELECT set_config('synchronous_commit', 'on', false)
+        WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+    sqlx::query(insist).execute(connection).await.map(drop)
+}

@@ -1,0 +1,242 @@
+//! Shared records on PostgreSQL: each verb is one statement, decided in the server as the pure function of the same
+//! name in `core` decides. A verb that must not happen twice is never sent twice.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sqlx::postgres::PgRow;
+use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::window::{Opened, Window};
+use tidegate_store::{Answer, Result, Shared};
+
+use crate::session::{Statement, Twice};
+use crate::trouble::unreadable;
+use crate::{Postgres, checks, rows};
+
+/// Windows stay this long after they closed, so that a clock that steps back a little finds them.
+const WINDOW_GRACE: Duration = Duration::from_secs(60);
+
+const CLAIM: &str = "SELECT verdict, number, answer FROM claim_record($1, $2, $3, $4, $5)";
+const COMPLETE: &str = "UPDATE records SET answer = $3, until = NULL
+    WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
+const RELEASE: &str = "DELETE FROM records WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
+const RENEW: &str = "UPDATE records SET until = bits(later(moment($4), $3))
+    WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
+const SWEEP: &str = "
+WITH gone AS (
+    DELETE FROM records WHERE key IN (
+        SELECT key FROM records WHERE answer IS NOT NULL AND expires >= 0 AND expires <= bits(moment($1))
+        ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED)
+    RETURNING 1
+) SELECT count(*) FROM gone";
+const ACQUIRE: &str = "SELECT is_held, fence, until FROM acquire_lease($1, $2, $3)";
+const KEEP: &str = "SELECT keep_lease($1, $2, $3, $4)";
+const RESERVE: &str = "SELECT verdict, number, remaining FROM reserve($1, $2, $3, $4, $5)";
+const SETTLE: &str = "SELECT tokens, carry, at, capacity, refill_per_s FROM settle_bucket($1, $2, $3, $4)";
+const OBSERVE: &str = "SELECT (now).tokens, (now).carry, (now).at, (now).capacity, (now).refill_per_s
+    FROM (SELECT refreshed(b, moment($2)) AS now FROM rate_limit_buckets AS b WHERE b.name = $1 OFFSET 0) AS found";
+const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $5)";
+const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
+
+impl Postgres {
+    /// Whether a statement touched a row.
+    async fn touches<'q>(
+        &self,
+        sql: &'static str,
+        bind: impl Fn(Statement<'q>) -> Statement<'q>,
+    ) -> Result<bool> {
+        Ok(!self.sessions.rows(Twice::Wrong, sql, bind).await?.is_empty())
+    }
+
+    async fn claimed(&self, key: &str, claim: Claim) -> Result<Claimed<Bytes>> {
+        checks::name_can_be_kept(key)?;
+        let clock = self.clock();
+        let row = self
+            .sessions
+            .row(Twice::Wrong, CLAIM, |q| {
+                let q = q.bind(key).bind(claim.fingerprint.to_vec());
+                q.bind(rows::span(claim.lease)).bind(rows::span(claim.ttl)).bind(clock)
+            })
+            .await?;
+        let number: i64 = self.sessions.column(&row, 1)?;
+        let holder = Held { fence: number.cast_unsigned() };
+        match self.sessions.column(&row, 0)? {
+            "yours" => Ok(Claimed::Yours { holder, taken_over: false }),
+            "taken over" => Ok(Claimed::Yours { holder, taken_over: true }),
+            "processing" => Ok(Claimed::Processing { until: rows::time(number) }),
+            "conflict" => Ok(Claimed::Conflict),
+            "completed" => Ok(Claimed::Completed(Bytes::copy_from_slice(self.sessions.column(&row, 2)?))),
+            _ => Err(self.strange("a claim")),
+        }
+    }
+
+    async fn kept_lease(&self, name: &str, fence: u64, ttl: Option<Duration>) -> Result<Option<Lease>> {
+        checks::name_can_be_kept(name)?;
+        let (clock, ttl) = (self.clock(), ttl.map(rows::span));
+        let row = self
+            .sessions
+            .row(Twice::Wrong, KEEP, |q| q.bind(name).bind(fence.cast_signed()).bind(ttl).bind(clock))
+            .await?;
+        let until: Option<i64> = self.sessions.column(&row, 0)?;
+        Ok(until.map(|until| Lease { fence, until: rows::time(until) }))
+    }
+
+    async fn reserved(&self, wanted: &[Reserve]) -> Result<Reserved> {
+        checks::named_once(wanted)?;
+        for want in wanted {
+            checks::name_can_be_kept(&want.name)?;
+        }
+        let clock = self.clock();
+        let names: Vec<&str> = wanted.iter().map(|want| want.name.as_str()).collect();
+        let figures =
+            |of: fn(&Reserve) -> u64| wanted.iter().map(|want| of(want).cast_signed()).collect::<Vec<_>>();
+        let row = self
+            .sessions
+            .row(Twice::Wrong, RESERVE, |q| {
+                let q = q.bind(names.clone()).bind(figures(|want| want.cost));
+                q.bind(figures(|want| want.capacity)).bind(figures(|want| want.refill_per_s)).bind(clock)
+            })
+            .await?;
+        let number = self.sessions.column::<i64>(&row, 1)?.cast_unsigned();
+        let remaining: Vec<i64> = self.sessions.column(&row, 2)?;
+        let remaining = remaining.into_iter().map(i64::cast_unsigned).collect();
+        match self.sessions.column(&row, 0)? {
+            "granted" => Ok(Reserved::Granted { remaining }),
+            "wait" => Ok(Reserved::Wait { delay: Duration::from_micros(number), remaining }),
+            "never" => Ok(Reserved::Never { which: usize::try_from(number).unwrap_or_default() }),
+            _ => Err(self.strange("a reservation")),
+        }
+    }
+
+    fn level(&self, found: &[PgRow]) -> Result<Option<Level>> {
+        let Some(row) = found.first() else { return Ok(None) };
+        let number = |column| Ok(self.sessions.column::<i64>(row, column)?.cast_unsigned());
+        Ok(Some(Level {
+            tokens: number(0)?,
+            carry: number(1)?,
+            at: rows::time(self.sessions.column(row, 2)?),
+            capacity: number(3)?,
+            refill_per_s: number(4)?,
+        }))
+    }
+
+    /// The window of two columns.
+    fn window(&self, row: &PgRow, first: usize) -> Result<Window> {
+        let level: i32 = self.sessions.column(row, first)?;
+        let level = u8::try_from(level).map_err(|_| self.strange("the level of a window"))?;
+        Ok(Window { level, until: rows::time(self.sessions.column(row, first + 1)?) })
+    }
+
+    fn strange(&self, what: &str) -> tidegate_store::Error {
+        unreadable(&self.sessions.place, &format!("answered something strange about {what}"))
+    }
+}
+
+impl Shared for Postgres {
+    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+        let key = key.to_owned();
+        Box::pin(async move { self.claimed(&key, claim).await })
+    }
+
+    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+        let (key, fence) = (key.to_owned(), holder.fence.cast_signed());
+        Box::pin(async move { self.touches(COMPLETE, |q| q.bind(&key).bind(fence).bind(&*answer)).await })
+    }
+
+    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+        let (key, fence) = (key.to_owned(), holder.fence.cast_signed());
+        Box::pin(async move { self.touches(RELEASE, |q| q.bind(&key).bind(fence)).await })
+    }
+
+    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+        let (key, fence, clock) = (key.to_owned(), holder.fence.cast_signed(), self.clock());
+        Box::pin(async move {
+            self.touches(RENEW, |q| q.bind(&key).bind(fence).bind(rows::span(ttl)).bind(clock)).await
+        })
+    }
+
+    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+        Box::pin(async move {
+            let (clock, most) = (self.clock(), rows::count(most));
+            let row = self.sessions.row(Twice::Harmless, SWEEP, |q| q.bind(clock).bind(most)).await?;
+            Ok(usize::try_from(self.sessions.column::<i64>(&row, 0)?).unwrap_or_default())
+        })
+    }
+
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            checks::name_can_be_kept(&name)?;
+            let (ttl, clock) = (rows::span(ttl), self.clock());
+            let row =
+                self.sessions.row(Twice::Wrong, ACQUIRE, |q| q.bind(&name).bind(ttl).bind(clock)).await?;
+            let until = rows::time(self.sessions.column(&row, 2)?);
+            if !self.sessions.column::<bool>(&row, 0)? {
+                return Ok(Acquired::Busy { until });
+            }
+            let fence = self.sessions.column::<i64>(&row, 1)?.cast_unsigned();
+            Ok(Acquired::Held(Lease { fence, until }))
+        })
+    }
+
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+        let name = name.to_owned();
+        Box::pin(async move { self.kept_lease(&name, lease.fence, Some(ttl)).await })
+    }
+
+    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(async move { Ok(self.kept_lease(&name, lease.fence, None).await?.is_some()) })
+    }
+
+    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
+        Box::pin(async move { self.reserved(&wanted).await })
+    }
+
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+        let (name, clock) = (name.to_owned(), self.clock());
+        let (reserved, actual) = (settlement.reserved.cast_signed(), settlement.actual.cast_signed());
+        Box::pin(async move {
+            let found = self
+                .sessions
+                .rows(Twice::Wrong, SETTLE, |q| q.bind(&name).bind(reserved).bind(actual).bind(clock))
+                .await?;
+            self.level(&found)
+        })
+    }
+
+    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+        let (name, clock) = (name.to_owned(), self.clock());
+        Box::pin(async move {
+            let found = self.sessions.rows(Twice::Harmless, OBSERVE, |q| q.bind(&name).bind(clock)).await?;
+            self.level(&found)
+        })
+    }
+
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+        let (key, ttl, clock) = (key.to_owned(), rows::span(ttl), self.clock());
+        Box::pin(async move {
+            checks::name_can_be_kept(&key)?;
+            let row = self
+                .sessions
+                .row(Twice::Wrong, OPEN, |q| {
+                    let q = q.bind(&key).bind(i32::from(level)).bind(ttl);
+                    q.bind(rows::span(WINDOW_GRACE)).bind(clock)
+                })
+                .await?;
+            let window = self.window(&row, 1)?;
+            let asks: bool = self.sessions.column(&row, 0)?;
+            Ok(if asks { Opened::Ask(window) } else { Opened::Wait(window) })
+        })
+    }
+
+    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+        let (key, clock) = (key.to_owned(), self.clock());
+        Box::pin(async move {
+            let found = self.sessions.rows(Twice::Harmless, PEEK, |q| q.bind(&key).bind(clock)).await?;
+            found.first().map(|row| self.window(row, 0)).transpose()
+        })
+    }
+}

@@ -1,0 +1,115 @@
+//! Which results are too old to keep. Results lie in the order of acceptance, and mostly ended in it, so the old ones
+//! are found at the front. What hides behind younger ones is found by a second walk that goes on, each time, where it
+//! stopped. Both look at a bounded number of rows. A whole range of seqs goes at once, when nothing of it is kept.
+
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use tidegate_core::{Seq, Time};
+use tidegate_store::log::{Ownership, Retention};
+use tidegate_store::{Kind, Result};
+
+use crate::session::Twice;
+use crate::{Postgres, checks, rows};
+
+/// Rows that one step looks at.
+const LOOKED_AT: usize = 4_096;
+/// Rows that one step removes.
+const REMOVED_AT_ONCE: usize = 1_000;
+/// How much longer results of earlier ranges are kept, so that their range can go as a whole.
+const RANGE_GRACE: Duration = Duration::from_secs(3_600);
+/// Steps of the first walk.
+const STEPS_MAX: usize = 64;
+
+const SWEEP: &str = "SELECT verdict, number, reached, is_over FROM sweep($1, $2, $3, $4, $5, $6, $7)";
+const DROP: &str = "SELECT verdict, number FROM drop_range($1, $2, $3)";
+
+/// What a step of a walk did.
+struct Step {
+    removed: usize,
+    reached: Seq,
+    is_over: bool,
+}
+
+impl Postgres {
+    /// Removes what retention no longer keeps; answers how many operations went.
+    pub(crate) async fn swept(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+        let (mut removed, mut after) = (self.drop_ranges(owner, retention).await?, Seq(0));
+        if removed >= retention.most {
+            return Ok(removed);
+        }
+        for _ in 0..STEPS_MAX {
+            let step = self.step_of_sweep(owner, retention, retention.most - removed, after).await?;
+            removed += step.removed;
+            after = step.reached;
+            if removed >= retention.most || step.is_over {
+                return Ok(removed);
+            }
+            if step.removed == 0 {
+                break;
+            }
+        }
+        let from = self.roved.lock().unwrap_or_else(PoisonError::into_inner).get(&owner.partition).copied();
+        let from = from.unwrap_or_default().max(after);
+        let step = self.step_of_sweep(owner, retention, retention.most - removed, from).await?;
+        let next = if step.is_over { Seq(0) } else { step.reached };
+        self.roved.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.partition, next);
+        Ok(removed + step.removed)
+    }
+
+    /// Drops ranges of which nothing is kept. That costs the same however much is in them, so it is not bounded by
+    /// how many may go at once.
+    async fn drop_ranges(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+        let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+        let (cut, mut removed) = (cut(retention), 0);
+        loop {
+            let dropped =
+                self.sessions.row(Twice::Harmless, DROP, |q| q.bind(partition).bind(epoch).bind(cut)).await;
+            let row = match dropped {
+                // Somebody has it open: there is another time.
+                Err(error) if error.kind() == Kind::Unavailable => return Ok(removed),
+                other => other?,
+            };
+            let number: i64 = self.sessions.column(&row, 1)?;
+            match self.sessions.column(&row, 0)? {
+                "ok" => removed += usize::try_from(number).unwrap_or_default(),
+                "none" => return Ok(removed),
+                refused => return Err(checks::refusal(owner, refused, number)),
+            }
+        }
+    }
+
+    async fn step_of_sweep(
+        &self,
+        owner: Ownership,
+        retention: Retention,
+        most: usize,
+        after: Seq,
+    ) -> Result<Step> {
+        let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+        let cut = cut(retention);
+        let most = rows::count(most.min(REMOVED_AT_ONCE));
+        let row = self
+            .sessions
+            .row(Twice::Harmless, SWEEP, |q| {
+                let q = q.bind(partition).bind(epoch).bind(cut).bind(most);
+                let q = q.bind(after.0.cast_signed()).bind(rows::count(LOOKED_AT));
+                q.bind(rows::span(RANGE_GRACE))
+            })
+            .await?;
+        let number: i64 = self.sessions.column(&row, 1)?;
+        match self.sessions.column(&row, 0)? {
+            "ok" => Ok(Step {
+                removed: usize::try_from(number).unwrap_or_default(),
+                reached: Seq(self.sessions.column::<i64>(&row, 2)?.cast_unsigned()),
+                is_over: self.sessions.column(&row, 3)?,
+            }),
+            refused => Err(checks::refusal(owner, refused, number)),
+        }
+    }
+}
+
+/// The time before which results go, as it is bound.
+fn cut(retention: Retention) -> i64 {
+    rows::micros(retention.ended_before.min(Time::from_micros(i64::MAX as u64)))
+}

@@ -1,0 +1,22 @@
+//! The promises of the storage ports, kept by a real PostgreSQL, also on its bad days.
+
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod lost;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod owners;
+#[cfg(test)]
+mod pages;
+#[cfg(test)]
+mod retention;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod speed;
+#[cfg(test)]
+mod stuck;

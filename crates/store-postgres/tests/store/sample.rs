@@ -1,0 +1,93 @@
+//! What the tests of this backend start from: a server, stores on it, batches, and a way to look behind the store.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{ConnectOptions, Row};
+use tidegate_core::id::Partition;
+use tidegate_core::{EndState, Seq, Time};
+use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
+use tidegate_store::{Log, Upkeep};
+use tidegate_store_postgres::Postgres;
+use tokio::time::timeout;
+
+pub(crate) const PARTITION: Partition = 3;
+pub(crate) const TTL: Duration = Duration::from_secs(60);
+/// Nothing here takes longer.
+pub(crate) const BOUND: Duration = Duration::from_secs(60);
+
+/// Runs a test that ends in bounded time.
+pub(crate) fn run(test: impl Future<Output = ()>) {
+    tidegate_contract::harness::runtime()
+        .block_on(async { timeout(BOUND, test).await.expect("the test hangs") });
+}
+
+/// A store on a server, ready for use, by the server's own clock.
+pub(crate) async fn store(server: &Server) -> Postgres {
+    let store = Postgres::connect(&server.url()).await.expect("connect");
+    store.migrate().await.expect("migrate");
+    store
+}
+
+/// A connection that goes past the store, to the same tables.
+pub(crate) async fn behind(server: &Server) -> PgConnection {
+    let options: PgConnectOptions = server.url().parse().expect("a URL");
+    options.options([("search_path", "tidegate")]).connect().await.expect("connect behind the store")
+}
+
+/// Does something behind the store.
+pub(crate) async fn execute(sql: &mut PgConnection, what: &'static str) {
+    sqlx::raw_sql(what).execute(sql).await.expect(what);
+}
+
+/// Waits until an append waits for a lock; answers the number of its connection.
+pub(crate) async fn waiting_append(sql: &mut PgConnection) -> i32 {
+    let waiting = "SELECT pid FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%append(%' AND pid <> pg_backend_pid()";
+    loop {
+        if let Some(row) = sqlx::query(waiting).fetch_optional(&mut *sql).await.expect("look") {
+            return row.get(0);
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A batch that accepts these, each with a payload of so many bytes.
+pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time, len: usize) -> Batch {
+    let operation = |seq| StoredOperation {
+        seq: Seq(seq),
+        at,
+        group: "shop:acme".into(),
+        kind: "http".into(),
+        key: None,
+        envelope: Bytes::from_static(b"{}"),
+        payload: Bytes::from(vec![b'x'; len]),
+    };
+    Batch { operations: seqs.map(operation).collect(), ..Batch::default() }
+}
+
+/// A batch in which these have ended.
+pub(crate) fn ends(seqs: std::ops::Range<u64>, at: Time) -> Batch {
+    let result = |seq| StoredResult {
+        seq: Seq(seq),
+        at,
+        state: EndState::Succeeded,
+        attempt: 1,
+        fault: None,
+        body: Bytes::from_static(b"done"),
+    };
+    Batch { results: seqs.map(result).collect(), ..Batch::default() }
+}
+
+/// The last append that a replay finds.
+pub(crate) async fn last(store: &impl Log) -> Lsn {
+    store.load(PARTITION, &mut |_| {}).await.expect("load")
+}
+
+/// How many of these operations are there.
+pub(crate) async fn kept(store: &impl Log, seqs: std::ops::Range<u64>) -> usize {
+    let found = store.read(PARTITION, seqs.map(Seq).collect()).await.expect("read");
+    found.iter().flatten().count()
+}

@@ -1,0 +1,223 @@
+//! Appending: the batch is staged under the owner's epoch by plain commands, and one short script in the same pipeline
+//! makes it count, or refuses it and clears it away. Payloads never go through a script.
+
+use redis::{Pipeline, Value, cmd, pipe};
+use tidegate_core::{Seq, id::Partition};
+use tidegate_store::log::{Batch, Lsn, Ownership};
+use tidegate_store::{Error, Kind, Result, codec};
+
+use crate::link::Failed;
+use crate::scripts::{self, Call};
+use crate::tail::Tail;
+use crate::trouble::{Reach, undecided};
+use crate::{Redis, checks, entry, log, reply};
+
+/// Bytes that one staging command carries, about.
+const STAGED_LEN: usize = 4 * 1024 * 1024;
+/// How often a batch is staged again when it was gone before it counted.
+const STAGINGS_MAX: usize = 3;
+/// How long replicas may take to have an append, in milliseconds.
+const WAIT_MS: u64 = 2_000;
+
+/// A batch ready to be sent.
+struct Sealed<'a> {
+    owner: Ownership,
+    first: Option<Seq>,
+    /// Everything: the staging, then the call.
+    pipeline: Pipeline,
+    call: Call<'a>,
+}
+
+impl Redis {
+    pub(crate) async fn append_batch(&self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
+        checks::seqs_grow(batch)?;
+        let tail = self.tails.of(owner);
+        if tail.is_unsure() {
+            return Err(still_unsure(owner.partition));
+        }
+        let mut slot = tail.slot().await;
+        let sealed = self.seal(owner, batch, &tail, slot.number()).inspect_err(|_| slot.settle())?;
+        let answer = self.submit(&sealed).await;
+        let answer = answer.map_err(|failed| {
+            if failed.reach == Reach::None {
+                slot.settle();
+            }
+            undecided(self.link.name(), &format!("append to partition {}", owner.partition), failed)
+        })?;
+        slot.settle();
+        let lsn = outcome(&sealed, batch, &tail, answer)?;
+        tail.reached(lsn);
+        self.wait_for_replicas(owner.partition, lsn).await?;
+        Ok(lsn)
+    }
+
+    fn seal(&self, owner: Ownership, batch: &Batch, tail: &Tail, slot: u8) -> Result<Sealed<'static>> {
+        let (partition, epoch) = (owner.partition, owner.epoch.0);
+        let batches = self.keys.batches(partition);
+        let (staged, token) = (format!("{batches}{epoch}.{slot}"), tail.token());
+        let (mut pipeline, fields) = staging(&staged, &token, batch)?;
+        let keys = [self.keys.head(partition), staged, self.keys.ops(partition), self.keys.res(partition)];
+        let first = batch.operations.first().map(|operation| operation.seq);
+        let last = batch.operations.last().map(|operation| operation.seq);
+        let text = |seq: Option<Seq>| seq.map(|seq| seq.0.to_string()).unwrap_or_default();
+        let mut call = Call::new(&scripts::APPEND, keys)
+            .with(epoch)
+            .with(batch.follows.map(|lsn| lsn.0.to_string()).unwrap_or_default())
+            .with(tail.last().0)
+            .with(token)
+            .with(fields)
+            .with(text(first))
+            .with(text(last))
+            .with(batch.operations.len())
+            .with(batches)
+            .with(batch.reopened.len());
+        for seq in &batch.reopened {
+            call.tell(seq.0);
+        }
+        for result in &batch.results {
+            call.tell(result.seq.0).tell(entry::note(result));
+        }
+        pipeline.add_command(call.by_hash());
+        Ok(Sealed { owner, first, pipeline, call })
+    }
+
+    /// Stages and calls in one pipeline. A server that forgot the script is given it; what was gone is staged again.
+    async fn submit(&self, sealed: &Sealed<'_>) -> std::result::Result<Value, Failed> {
+        let mut answer = Value::Nil;
+        for _ in 0..STAGINGS_MAX {
+            let mut answers = self.link.send_all(&sealed.pipeline).await?;
+            answer = answers.pop().unwrap_or_default();
+            let refused = answers.into_iter().find(|answer| matches!(answer, Value::ServerError(_)));
+            if scripts::says_unknown(&answer) {
+                answer = self.link.send(&sealed.call.in_full()).await?;
+            }
+            answer = answer.extract_error().map_err(|cause| Failed { reach: Reach::None, cause })?;
+            if !is_unstaged(&answer) {
+                return Ok(answer);
+            }
+            if let Some(refused) = refused {
+                return refused.extract_error().map_err(|cause| Failed { reach: Reach::None, cause });
+            }
+        }
+        Ok(answer)
+    }
+
+    /// An append that too few replicas have may be lost with its master, so nobody is told that it is safe.
+    async fn wait_for_replicas(&self, partition: Partition, lsn: Lsn) -> Result<()> {
+        let wanted = self.address.wait;
+        if wanted == 0 {
+            return Ok(());
+        }
+        let mut wait = cmd("WAIT");
+        wait.arg(wanted).arg(WAIT_MS);
+        let answer = self.link.send_to(&self.keys.head(partition), wait).await;
+        let reached: u32 = match answer {
+            Ok(answer) => reply::parsed(answer)?,
+            Err(failed) => {
+                let message = format!("append {} is written, but nobody knows on how many replicas", lsn.0);
+                return Err(Error::new(Kind::Unsure, message).because(failed.cause));
+            }
+        };
+        if reached < wanted {
+            let message = format!(
+                "append {} to partition {partition} is on {reached} of {wanted} replicas after {WAIT_MS} ms",
+                lsn.0
+            );
+            return Err(Error::new(Kind::Unsure, message));
+        }
+        Ok(())
+    }
+}
+
+/// The commands that stage a batch, and how many fields it has then.
+fn staging(staged: &str, token: &str, batch: &Batch) -> Result<(Pipeline, usize)> {
+    let mut pipeline = pipe();
+    pipeline.cmd("UNLINK").arg(staged);
+    let (mut command, mut len) = (cmd("HSET"), 0);
+    command.arg(staged).arg("t").arg(token).arg("f").arg(&*codec::encode(&batch.facts));
+    let operations = batch.operations.iter().map(|kept| (b'o', kept.seq, entry::of_operation(kept)));
+    let results = batch.results.iter().map(|kept| (b'r', kept.seq, entry::of_result(kept)));
+    for (letter, seq, kept) in operations.chain(results) {
+        let kept = kept?;
+        if len > STAGED_LEN {
+            let full = std::mem::replace(&mut command, cmd("HSET"));
+            pipeline.add_command(full);
+            command.arg(staged);
+            len = 0;
+        }
+        len += kept.len();
+        command.arg(format!("{}:{}", char::from(letter), seq.0)).arg(kept);
+    }
+    pipeline.add_command(command);
+    let results: std::collections::HashSet<Seq> = batch.results.iter().map(|result| result.seq).collect();
+    Ok((pipeline, 2 + batch.operations.len() + results.len()))
+}
+
+fn is_unstaged(answer: &Value) -> bool {
+    let Value::Array(parts) = answer else { return false };
+    matches!(parts.first(), Some(Value::BulkString(word)) if word == b"unstaged")
+}
+
+fn outcome(sealed: &Sealed<'_>, batch: &Batch, tail: &Tail, answer: Value) -> Result<Lsn> {
+    let (word, mut parts) = reply::said(answer)?;
+    let what: String = reply::at(&mut parts, 0)?;
+    match word.as_str() {
+        "ok" => what.parse().map(Lsn).map_err(|_| reply::odd("the number of an append")),
+        "fenced" => Err(log::fenced(sealed.owner, &what)),
+        "lost" => Err(log::lost(sealed.owner, tail.last(), &what)),
+        "taken" => Err(checks::seq_taken(sealed.first.unwrap_or_default(), &what)),
+        "follows" => {
+            let follows = batch.follows.unwrap_or_default().0;
+            let message = format!(
+                "append {follows} does not stand, so the one after it was not written; the last append is {what}"
+            );
+            Err(Error::new(Kind::Unavailable, message))
+        }
+        _ => {
+            let message = format!("the batch for partition {} could not be staged", sealed.owner.partition);
+            Err(Error::new(Kind::Unavailable, message))
+        }
+    }
+}
+
+fn still_unsure(partition: Partition) -> Error {
+    let message = format!(
+        "the outcome of an append to partition {partition} is not known, so nothing more is written until it is owned anew"
+    );
+    Error::new(Kind::Unsure, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tidegate_store::Log;
+
+    use super::*;
+
+    /// OPS-8: a batch that is sent again, as a driver does when a connection was lost under it, counts once; also when
+    /// others have come after it.
+    #[tokio::test]
+    async fn ops_8_a_batch_that_is_sent_twice_counts_once() {
+        let server = tidegate_fixture::redis::Redis::start();
+        let store = Redis::open(&server.url()).await.unwrap();
+        let owner = store.own(0, "test", Duration::from_secs(60)).await.unwrap();
+        let tail = store.tails.of(owner);
+        let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
+        for (batch, lsn) in [(Batch::default(), 1), (after(1), 2)] {
+            let sealed = store.seal(owner, &batch, &tail, 1).unwrap();
+            for _ in 0..3 {
+                let answer = store.submit(&sealed).await.unwrap();
+                assert_eq!(outcome(&sealed, &batch, &tail, answer).unwrap(), Lsn(lsn));
+            }
+        }
+        let early = after(2);
+        let sealed = store.seal(owner, &early, &tail, 1).unwrap();
+        for later in [3, 4] {
+            let answer = store.submit(&sealed).await.unwrap();
+            assert_eq!(outcome(&sealed, &early, &tail, answer).unwrap(), Lsn(3));
+            assert_eq!(store.append(owner, after(later)).await.unwrap(), Lsn(later + 1));
+        }
+        assert_eq!(store.load(0, &mut |_| ()).await.unwrap(), Lsn(5));
+    }
+}

@@ -1,0 +1,202 @@
+//! An operation and a result as one field of a batch: a line of JSON that people can read, then bytes that nobody
+//! here looks into.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
+use tidegate_store::Result;
+use tidegate_store::log::{StoredOperation, StoredResult};
+
+use crate::trouble::unreadable;
+
+/// The line of an operation. The length of the envelope comes first: a script reads it there.
+#[derive(Serialize, Deserialize)]
+struct OperationLine<'a> {
+    envelope: usize,
+    at: u64,
+    #[serde(borrow)]
+    group: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    key: Option<std::borrow::Cow<'a, str>>,
+}
+
+/// The line of a result.
+#[derive(Serialize, Deserialize)]
+struct ResultLine<'a> {
+    at: u64,
+    #[serde(borrow)]
+    state: std::borrow::Cow<'a, str>,
+    attempt: u16,
+    fault: Option<FaultLine>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct FaultLine {
+    class: String,
+    message: String,
+}
+
+/// An operation as it is kept.
+pub(crate) fn of_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
+    let line = OperationLine {
+        envelope: operation.envelope.len(),
+        at: operation.at.as_micros(),
+        group: (&*operation.group).into(),
+        kind: (&*operation.kind).into(),
+        key: operation.key.as_deref().map(Into::into),
+    };
+    written(&line, &[&operation.envelope, &operation.payload])
+}
+
+/// A result as it is kept.
+pub(crate) fn of_result(result: &StoredResult) -> Result<Vec<u8>> {
+    let fault = result.fault.as_ref();
+    let line = ResultLine {
+        at: result.at.as_micros(),
+        state: State::from(result.state).as_str().into(),
+        attempt: result.attempt,
+        fault: fault
+            .map(|fault| FaultLine { class: fault.class.as_str().into(), message: fault.message.clone() }),
+    };
+    written(&line, &[&result.body])
+}
+
+/// What is noted of a result beside the append that holds it: when and how it ended.
+pub(crate) fn note(result: &StoredResult) -> String {
+    format!(" {} {}", result.at.as_micros(), State::from(result.state).as_str())
+}
+
+/// A note, with the number of the append.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    pub(crate) lsn: u64,
+    pub(crate) at: Time,
+    pub(crate) ended: EndState,
+}
+
+impl Note {
+    pub(crate) fn parse(note: &str) -> Result<Self> {
+        let mut words = note.split(' ');
+        let mut next = || words.next();
+        let found = (|| {
+            let (lsn, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
+            Some(Self { lsn, at: Time::from_micros(at), ended: ended(next()?)? })
+        })();
+        found.ok_or_else(|| unreadable("a note of a result is damaged"))
+    }
+}
+
+/// The operation in a field. Of an outline the payload is missing.
+pub(crate) fn operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation> {
+    let (line, rest) = split(kept).ok_or_else(|| damaged("operation", seq))?;
+    let line: OperationLine<'_> = read(line, "operation", seq)?;
+    if line.envelope > rest.len() {
+        return Err(damaged("operation", seq));
+    }
+    Ok(StoredOperation {
+        seq,
+        at: Time::from_micros(line.at),
+        group: Arc::from(&*line.group),
+        kind: Arc::from(&*line.kind),
+        key: line.key.as_deref().map(Arc::from),
+        envelope: rest.slice(..line.envelope),
+        payload: rest.slice(line.envelope..),
+    })
+}
+
+/// The result in a field. Of an outline the body is missing.
+pub(crate) fn result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
+    let (line, body) = split(kept).ok_or_else(|| damaged("result", seq))?;
+    let line: ResultLine<'_> = read(line, "result", seq)?;
+    let fault = match line.fault {
+        Some(FaultLine { class, message }) => {
+            let class = FaultClass::parse(&class).ok_or_else(|| damaged("result", seq))?;
+            Some(Fault { class, message })
+        }
+        None => None,
+    };
+    let state = ended(&line.state).ok_or_else(|| damaged("result", seq))?;
+    Ok(StoredResult { seq, at: Time::from_micros(line.at), state, attempt: line.attempt, fault, body })
+}
+
+/// What the line of an operation has in it when its group is this one. It may be there for another reason too.
+pub(crate) fn mark_of_group(group: &str) -> Result<String> {
+    Ok(format!("\"group\":{}", as_json(&group)?))
+}
+
+/// The same for its kind.
+pub(crate) fn mark_of_kind(kind: &str) -> Result<String> {
+    Ok(format!("\"kind\":{}", as_json(&kind)?))
+}
+
+fn as_json<T: Serialize>(what: &T) -> Result<String> {
+    serde_json::to_string(what).map_err(|cause| unreadable("a line cannot be written").because(cause))
+}
+
+fn written<T: Serialize>(line: &T, bodies: &[&Bytes]) -> Result<Vec<u8>> {
+    let mut kept = as_json(line)?.into_bytes();
+    kept.reserve_exact(1 + bodies.iter().map(|body| body.len()).sum::<usize>());
+    kept.push(b'\n');
+    for body in bodies {
+        kept.extend_from_slice(body);
+    }
+    Ok(kept)
+}
+
+fn split(kept: &Bytes) -> Option<(&[u8], Bytes)> {
+    let stop = kept.iter().position(|byte| *byte == b'\n')?;
+    Some((&kept[..stop], kept.slice(stop + 1..)))
+}
+
+fn read<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str, seq: Seq) -> Result<T> {
+    serde_json::from_slice(line).map_err(|cause| damaged(what, seq).because(cause))
+}
+
+fn ended(word: &str) -> Option<EndState> {
+    let all = [EndState::Succeeded, EndState::Failed, EndState::Canceled];
+    all.into_iter().find(|end| State::from(*end).as_str() == word)
+}
+
+fn damaged(what: &str, seq: Seq) -> tidegate_store::Error {
+    unreadable(format!("{what} {} is damaged", seq.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_read_back_and_damaged_ones_are_refused() {
+        let odd = StoredOperation {
+            seq: Seq(7),
+            at: Time::from_millis(5),
+            group: "it's \"quoted\"\n".into(),
+            kind: "http".into(),
+            key: Some("\"envelope\":9".into()),
+            envelope: Bytes::from_static(b"{\"envelope\":3}\n"),
+            payload: Bytes::from_static(b"\n\n\0"),
+        };
+        let kept = Bytes::from(of_operation(&odd).unwrap());
+        assert!(kept.starts_with(b"{\"envelope\":15,"), "a script reads it there");
+        assert_eq!(operation(Seq(7), &kept).unwrap(), odd);
+        for cut in 0..kept.len() - 3 {
+            assert!(operation(Seq(7), &kept.slice(..cut)).is_err(), "cut at {cut}");
+        }
+        let ended = StoredResult {
+            seq: Seq(7),
+            at: Time::from_millis(6),
+            state: EndState::Canceled,
+            attempt: 3,
+            fault: Some(Fault::new(FaultClass::Conflict, "naïve — ‘quoted’")),
+            body: Bytes::from_static(b"\nbody"),
+        };
+        assert_eq!(result(Seq(7), &of_result(&ended).unwrap().into()).unwrap(), ended);
+        let noted = Note::parse(&format!("12{}", note(&ended))).unwrap();
+        assert_eq!(noted, Note { lsn: 12, at: ended.at, ended: EndState::Canceled });
+        assert!(Note::parse("12 5").is_err() && Note::parse("").is_err());
+    }
+}

@@ -1,0 +1,132 @@
+//! The names of all keys. What belongs to one step has one tag in braces, so that a cluster keeps it in one place.
+
+use tidegate_core::id::Partition;
+
+/// Groups that idempotency records are spread over; each has an index of what may be swept.
+pub(crate) const RECORD_SHARDS: u64 = 16;
+
+/// Makes the names of keys.
+#[derive(Clone, Debug)]
+pub(crate) struct Keys {
+    prefix: String,
+}
+
+impl Keys {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { prefix: prefix.to_owned() }
+    }
+
+    /// Which layout is written.
+    pub(crate) fn format(&self) -> String {
+        format!("{}:format", self.prefix)
+    }
+
+    /// Which partitions were ever owned.
+    pub(crate) fn partitions(&self) -> String {
+        format!("{}:partitions", self.prefix)
+    }
+
+    /// How many partitions there are.
+    pub(crate) fn count(&self) -> String {
+        format!("{}:count", self.prefix)
+    }
+
+    /// Written by health checks.
+    pub(crate) fn health(&self) -> String {
+        format!("{}:health", self.prefix)
+    }
+
+    /// Who is there.
+    pub(crate) fn nodes(&self) -> String {
+        format!("{}:nodes", self.prefix)
+    }
+
+    /// The channel of a topic.
+    pub(crate) fn channel(&self, topic: &str) -> String {
+        format!("{}:hint:{topic}", self.prefix)
+    }
+
+    /// Owner, last append, snapshot and counts of a partition.
+    pub(crate) fn head(&self, partition: Partition) -> String {
+        self.of(partition, "head")
+    }
+
+    /// Batches by their first operation.
+    pub(crate) fn ops(&self, partition: Partition) -> String {
+        self.of(partition, "ops")
+    }
+
+    /// Where results are.
+    pub(crate) fn res(&self, partition: Partition) -> String {
+        self.of(partition, "res")
+    }
+
+    /// What the names of batches begin with; the number of the append follows.
+    pub(crate) fn batches(&self, partition: Partition) -> String {
+        self.of(partition, "b:")
+    }
+
+    /// What the names of snapshots begin with.
+    pub(crate) fn snapshots(&self, partition: Partition) -> String {
+        self.of(partition, "snap:")
+    }
+
+    fn of(&self, partition: Partition, what: &str) -> String {
+        format!("{}:{{{partition}}}:{what}", self.prefix)
+    }
+
+    /// What the names of records of one shard begin with.
+    pub(crate) fn records(&self, shard: u64) -> String {
+        format!("{}:{{record:{shard}}}:k:", self.prefix)
+    }
+
+    /// Completed records of one shard by the time they expire.
+    pub(crate) fn record_index(&self, shard: u64) -> String {
+        format!("{}:{{record:{shard}}}:expires", self.prefix)
+    }
+
+    /// A named lease.
+    pub(crate) fn lease(&self, name: &str) -> String {
+        format!("{}:{{lease:{name}}}", self.prefix)
+    }
+
+    /// A hydration window.
+    pub(crate) fn window(&self, key: &str) -> String {
+        format!("{}:{{window:{key}}}", self.prefix)
+    }
+
+    /// A bucket: those of one family lie together.
+    pub(crate) fn bucket(&self, name: &str) -> String {
+        format!("{}:{{bucket:{}}}:{name}", self.prefix, family(name))
+    }
+}
+
+/// The part of a bucket's name before the first `/`; nothing when there is none. Buckets of one family can be
+/// reserved together on a cluster.
+pub(crate) fn family(bucket: &str) -> &str {
+    bucket.split_once('/').map_or("", |(family, _)| family)
+}
+
+/// The shard of a record (FNV-1a).
+pub(crate) fn shard(record: &str) -> u64 {
+    let hash = record.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash % RECORD_SHARDS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_partition_and_one_family_have_one_tag() {
+        let keys = Keys::new("tg");
+        assert_eq!(keys.head(7), "tg:{7}:head");
+        assert_eq!(keys.batches(7), "tg:{7}:b:");
+        assert_eq!(keys.bucket("shop/points"), "tg:{bucket:shop}:shop/points");
+        assert_eq!(keys.bucket("plain"), "tg:{bucket:}:plain");
+        assert_eq!(family("a/b/c"), "a");
+        assert!((0..RECORD_SHARDS).contains(&shard("schlüssel")));
+    }
+}

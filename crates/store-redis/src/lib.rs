@@ -1,0 +1,92 @@
+//! The Redis backend: one server of Redis 7 or Valkey, or a Redis Cluster. Keeps the promises of the storage ports by
+//! short scripts on the server; decides nothing about an operation. What lies under which key is in
+//! `docs/redis-keys.md`.
+
+mod address;
+mod append;
+mod checks;
+mod ears;
+mod entry;
+mod history;
+mod keys;
+mod link;
+mod listing;
+mod log;
+mod nodes;
+mod reading;
+mod reply;
+mod scripts;
+mod shared;
+mod snapshot;
+mod sweep;
+mod tail;
+mod trouble;
+mod upkeep;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::time::micros;
+use tidegate_store::{Clock, Result, Store};
+
+use address::Address;
+use keys::Keys;
+use link::Link;
+use tail::Tails;
+
+/// A store in Redis.
+pub struct Redis {
+    address: Address,
+    keys: Keys,
+    link: Link,
+    tails: Tails,
+    /// Only for tests: otherwise the server tells the time.
+    clock: Option<Arc<dyn Clock>>,
+}
+
+/// Opens the store that a URL names: `redis://`, `rediss://` or `redis+cluster://`.
+///
+/// # Errors
+/// `Invalid` when the URL names no Redis or the server may throw data away; `Unavailable` when it is out of reach;
+/// `Unreadable` when a newer program wrote what is there.
+pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(Redis::open(url).await?))
+}
+
+impl Redis {
+    /// Opens the store that a URL names, by the server's clock.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub async fn open(url: &str) -> Result<Self> {
+        Self::start(url, None).await
+    }
+
+    /// The same by a clock that a test moves. Every store on the same data must go by the same one.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub async fn open_with_clock(url: &str, clock: Arc<dyn Clock>) -> Result<Self> {
+        Self::start(url, Some(clock)).await
+    }
+
+    async fn start(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
+        let address = Address::parse(url)?;
+        let link = Link::new(&address)?;
+        let keys = Keys::new(&address.prefix);
+        let store = Self { address, keys, link, tails: Tails::default(), clock };
+        store.check_server().await?;
+        store.check_format().await?;
+        Ok(store)
+    }
+
+    /// What a script is told of the time: nothing, unless a test moves it.
+    fn now(&self) -> String {
+        self.clock.as_ref().map(|clock| clock.now().as_micros().to_string()).unwrap_or_default()
+    }
+}
+
+/// A time span as scripts take it.
+fn span(ttl: Duration) -> String {
+    micros(ttl).to_string()
+}

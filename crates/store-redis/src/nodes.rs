@@ -1,0 +1,131 @@
+//! Who is there, in one hash, and hints by publish and subscribe. A listener has a connection of its own; hints that
+//! come while it is made anew are lost.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use redis::aio::PubSub;
+use redis::cmd;
+use tidegate_core::Time;
+use tidegate_store::nodes::Node;
+use tidegate_store::{Answer, Error, Kind, Nodes, Result};
+use tokio::sync::mpsc;
+
+use crate::ears::Ears;
+use crate::link::Failed;
+use crate::scripts::{self, Call};
+use crate::trouble::{Reach, undecided, unusable};
+use crate::{Redis, reply, span};
+
+/// Hints that a slow listener may have waiting before it loses some.
+const HINTS_WAITING_MAX: usize = 256;
+/// How long a listener waits before it connects again.
+const PAUSE: Duration = Duration::from_millis(250);
+
+impl Redis {
+    /// Registers a node, or keeps one that is there; `None` when it is not.
+    async fn keep_node(&self, name: &str, address: Option<&str>, ttl: Duration) -> Result<Option<Node>> {
+        let call = Call::new(&scripts::NODE_REGISTER, [self.keys.nodes()])
+            .with(self.now())
+            .with(name)
+            .with(address.unwrap_or_default())
+            .with(span(ttl))
+            .with(u8::from(address.is_none()));
+        let answer = call.send(&self.link).await;
+        let answer = answer.map_err(|failed| undecided(self.link.name(), "register the node", failed))?;
+        let mut parts = reply::list(answer)?;
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        let (until, address) = (reply::time_at(&mut parts, 0)?, reply::at(&mut parts, 1)?);
+        Ok(Some(Node { name: name.to_owned(), address, until }))
+    }
+
+    async fn nodes_now(&self) -> Result<Vec<Node>> {
+        let call = Call::new(&scripts::NODE_LIST, [self.keys.nodes()]).with(self.now());
+        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let mut words = reply::parsed::<Vec<String>>(answer)?.into_iter();
+        let time = |text: &str| text.parse().map(Time::from_micros).map_err(|_| reply::odd("a time"));
+        let now = time(&words.next().unwrap_or_default())?;
+        let mut nodes = Vec::new();
+        while let (Some(name), Some(kept)) = (words.next(), words.next()) {
+            let (until, address) = kept.split_once(' ').ok_or_else(|| reply::odd("a node"))?;
+            let node = Node { name, address: address.to_owned(), until: time(until)? };
+            if node.until > now {
+                nodes.push(node);
+            }
+        }
+        nodes.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(nodes)
+    }
+}
+
+/// Passes hints on until nobody listens any more. A connection that is lost is made anew.
+async fn pass_on(ears: Ears, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
+    let mut ear = Some(first);
+    loop {
+        if let Some(ear) = ear.take() {
+            let mut hints = ear.into_on_message();
+            loop {
+                tokio::select! {
+                    () = listener.closed() => return,
+                    hint = hints.next() => {
+                        let Some(hint) = hint else { break };
+                        if let Ok(text) = hint.get_payload() {
+                            // A slow listener loses hints: nobody waits for it.
+                            let _ = listener.try_send(text);
+                        }
+                    }
+                }
+            }
+        }
+        tokio::select! {
+            () = listener.closed() => return,
+            () = tokio::time::sleep(PAUSE) => ear = ears.hear(&channel).await.ok(),
+        }
+    }
+}
+
+impl Nodes for Redis {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+        let (name, address) = (name.to_owned(), address.to_owned());
+        Box::pin(async move {
+            let node = self.keep_node(&name, Some(&address), ttl).await?;
+            node.ok_or_else(|| reply::odd("a node"))
+        })
+    }
+
+    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let node = self.keep_node(&name, None, ttl).await?;
+            node.ok_or_else(|| Error::new(Kind::Invalid, format!("the node {name} is not registered")))
+        })
+    }
+
+    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
+        Box::pin(self.nodes_now())
+    }
+
+    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+        let mut publish = cmd("PUBLISH");
+        publish.arg(self.keys.channel(topic)).arg(hint);
+        Box::pin(async move {
+            let answer = self.link.send(&publish).await;
+            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)
+        })
+    }
+
+    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+        let channel = self.keys.channel(topic);
+        Box::pin(async move {
+            let ears = self.link.ears();
+            let first = ears.hear(&channel).await;
+            let first =
+                first.map_err(|cause| unusable(self.link.name(), Failed { reach: Reach::None, cause }))?;
+            let (listener, hints) = mpsc::channel(HINTS_WAITING_MAX);
+            tokio::spawn(pass_on(ears, channel, first, listener));
+            Ok(hints)
+        })
+    }
+}

@@ -1,0 +1,55 @@
+//! Answers of the server as the types they stand for. An answer of another shape is unreadable, never guessed at.
+
+use bytes::Bytes;
+use redis::{FromRedisValue, Value, from_redis_value};
+use tidegate_core::Time;
+use tidegate_store::{Error, Result};
+
+use crate::trouble::unreadable;
+
+/// An answer as this type.
+pub(crate) fn parsed<T: FromRedisValue>(value: Value) -> Result<T> {
+    from_redis_value(value).map_err(|cause| unreadable("an answer of Redis has another shape").because(cause))
+}
+
+/// The parts of an answer.
+pub(crate) fn list(value: Value) -> Result<Vec<Value>> {
+    match value {
+        Value::Array(parts) | Value::Set(parts) => Ok(parts),
+        Value::Nil => Ok(Vec::new()),
+        _ => Err(odd("a list")),
+    }
+}
+
+/// Bytes, or nothing.
+pub(crate) fn bytes(value: Value) -> Result<Option<Bytes>> {
+    match value {
+        Value::BulkString(bytes) => Ok(Some(bytes.into())),
+        Value::SimpleString(text) => Ok(Some(text.into_bytes().into())),
+        Value::Nil => Ok(None),
+        _ => Err(odd("bytes")),
+    }
+}
+
+/// The first word of an answer says what follows.
+pub(crate) fn said(value: Value) -> Result<(String, Vec<Value>)> {
+    let mut parts = list(value)?.into_iter();
+    let word = parts.next().ok_or_else(|| odd("a word"))?;
+    Ok((parsed(word)?, parts.collect()))
+}
+
+/// The part at a place.
+pub(crate) fn at<T: FromRedisValue>(parts: &mut [Value], place: usize) -> Result<T> {
+    let part = parts.get_mut(place).map(std::mem::take).ok_or_else(|| odd("one more part"))?;
+    parsed(part)
+}
+
+/// A time at a place.
+pub(crate) fn time_at(parts: &mut [Value], place: usize) -> Result<Time> {
+    at(parts, place).map(Time::from_micros)
+}
+
+/// An answer that is none of those that were agreed on.
+pub(crate) fn odd(wanted: &str) -> Error {
+    unreadable(format!("Redis answered something else than {wanted}"))
+}

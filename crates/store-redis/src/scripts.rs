@@ -1,0 +1,130 @@
+//! The scripts that run on the server, and how they are called: by their hash, and in full when the server does not
+//! know them. A server may forget them at any time.
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, ErrorKind, ServerErrorKind, ToRedisArgs, Value, cmd};
+
+use crate::link::{Failed, Link};
+
+/// A script and the hash that a server knows it by.
+pub(crate) struct Script {
+    code: &'static str,
+    hash: LazyLock<String>,
+}
+
+impl Script {
+    /// Makes a server know it.
+    pub(crate) fn load(&self) -> Cmd {
+        let mut load = cmd("SCRIPT");
+        load.arg("LOAD").arg(self.code);
+        load
+    }
+}
+
+/// Scripts from their files; what several need comes first.
+macro_rules! scripts {
+    ($($name:ident = $($file:literal),+;)+) => {
+        $(pub(crate) static $name: Script = {
+            const CODE: &str = concat!($(include_str!(concat!("scripts/", $file, ".lua"))),+);
+            Script { code: CODE, hash: LazyLock::new(|| redis::Script::new(CODE).get_hash().to_owned()) }
+        };)+
+    };
+}
+
+scripts! {
+    OWN = "clock", "own";
+    RENEW = "clock", "renew";
+    OWNER = "clock", "owner";
+    RELEASE = "release";
+    APPEND = "clock", "append";
+    OUTLINE = "outline";
+    SWEEP = "clock", "sweep";
+    SWEPT = "swept";
+    SNAPSHOT_BEGIN = "snapshot_begin";
+    SNAPSHOT_END = "snapshot_end";
+    RECORD_CLAIM = "clock", "record_claim";
+    RECORD_COMPLETE = "record_complete";
+    RECORD_RELEASE = "record_release";
+    RECORD_RENEW = "clock", "record_renew";
+    RECORD_SWEEP = "clock", "record_sweep";
+    LEASE_ACQUIRE = "clock", "lease_acquire";
+    LEASE_KEEP = "clock", "lease_keep";
+    WINDOW_OPEN = "clock", "window_open";
+    WINDOW_PEEK = "clock", "window_peek";
+    BUCKET_RESERVE = "clock", "drip", "bucket_reserve";
+    BUCKET_SETTLE = "clock", "drip", "bucket_settle";
+    BUCKET_OBSERVE = "clock", "bucket_observe";
+    NODE_REGISTER = "clock", "node_register";
+    NODE_LIST = "clock", "node_list";
+}
+
+/// A call of a script: its keys, then what it is told.
+pub(crate) struct Call<'a> {
+    script: &'a Script,
+    keys: Vec<String>,
+    told: Vec<Vec<u8>>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new<const N: usize>(script: &'a Script, keys: [String; N]) -> Self {
+        Self { script, keys: keys.into(), told: Vec::new() }
+    }
+
+    /// With one more key.
+    pub(crate) fn on(&mut self, key: String) {
+        self.keys.push(key);
+    }
+
+    /// Told one more thing.
+    pub(crate) fn tell(&mut self, what: impl ToRedisArgs) -> &mut Self {
+        what.write_redis_args(&mut self.told);
+        self
+    }
+
+    /// The same, for one line.
+    pub(crate) fn with(mut self, what: impl ToRedisArgs) -> Self {
+        self.tell(what);
+        self
+    }
+
+    /// By its hash, which is short.
+    pub(crate) fn by_hash(&self) -> Cmd {
+        self.command("EVALSHA", &self.script.hash)
+    }
+
+    /// In full, for a server that does not know it.
+    pub(crate) fn in_full(&self) -> Cmd {
+        self.command("EVAL", self.script.code)
+    }
+
+    fn command(&self, verb: &str, script: &str) -> Cmd {
+        let mut command = cmd(verb);
+        command.arg(script).arg(self.keys.len());
+        for key in &self.keys {
+            command.arg(key);
+        }
+        for told in &self.told {
+            command.arg(told);
+        }
+        command
+    }
+
+    /// Calls it, in full when it must be.
+    pub(crate) async fn send(&self, link: &Link) -> Result<Value, Failed> {
+        match link.send(&self.by_hash()).await {
+            Err(failed) if is_unknown(&failed) => link.send(&self.in_full()).await,
+            answer => answer,
+        }
+    }
+}
+
+/// Whether the server said that it does not know the script, and so did nothing.
+fn is_unknown(failed: &Failed) -> bool {
+    failed.cause.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
+/// The same of one answer in a pipeline.
+pub(crate) fn says_unknown(answer: &Value) -> bool {
+    matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoScript))
+}

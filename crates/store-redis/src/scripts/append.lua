@@ -1,0 +1,43 @@
+-- KEYS head, staged batch, ops, res · ARGV 1 epoch, 2 follows or '', 3 the append that must be there, 4 token,
+-- 5 fields staged, 6 first seq or '', 7 last seq, 8 operations, 9 batch prefix, 10 how many reopened, those, then
+-- pairs of seq and what is noted of a result. The first write is one that a full server refuses.
+local unpack = table.unpack or unpack
+local head = redis.call('HMGET', KEYS[1], 'epoch', 'last', 'seq')
+local function refuse(why, what)
+  redis.call('UNLINK', KEYS[2])
+  return {why, what or ''}
+end
+local last, follows = head[2], ARGV[2]
+if head[1] ~= ARGV[1] then return refuse('fenced', head[1]) end
+if tonumber(last) < tonumber(ARGV[3]) then return refuse('lost', last) end
+if follows ~= last then
+  local at = follows == '' and last or digits(tonumber(follows) + 1)
+  if redis.call('HGET', ARGV[9] .. at, 't') == ARGV[4] then return refuse('ok', at) end
+  if follows ~= '' then return refuse('follows', last) end
+end
+if ARGV[6] ~= '' and tonumber(ARGV[6]) <= tonumber(head[3] or '0') then return refuse('taken', head[3]) end
+if redis.call('HLEN', KEYS[2]) ~= tonumber(ARGV[5]) then return refuse('unstaged', last) end
+local lsn = digits(redis.call('HINCRBY', KEYS[1], 'last', 1))
+redis.call('RENAME', KEYS[2], ARGV[9] .. lsn)
+if ARGV[6] ~= '' then
+  redis.call('HSET', KEYS[1], 'seq', ARGV[7])
+  redis.call('HINCRBY', KEYS[1], 'operations', ARGV[8])
+  redis.call('ZADD', KEYS[3], ARGV[6], lsn)
+end
+local results = 11 + tonumber(ARGV[10])
+for i = 11, results - 1 do
+  local note = redis.call('HGET', KEYS[4], ARGV[i])
+  if note then
+    redis.call('HDEL', ARGV[9] .. string.match(note, '^%d+'), 'r:' .. ARGV[i])
+    redis.call('HDEL', KEYS[4], ARGV[i])
+  end
+end
+for from = results, #ARGV, 512 do
+  local notes = {}
+  for i = from, math.min(from + 511, #ARGV), 2 do
+    notes[#notes + 1] = ARGV[i]
+    notes[#notes + 1] = lsn .. ARGV[i + 1]
+  end
+  redis.call('HSET', KEYS[4], unpack(notes))
+end
+return {'ok', lsn}

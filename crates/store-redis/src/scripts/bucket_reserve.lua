@@ -1,0 +1,20 @@
+-- KEYS buckets · ARGV now, then cost, capacity and rate of each. Answers the time, whether it was granted, and what
+-- each bucket was before.
+local now = clock(ARGV[1])
+local granted, buckets, answer = true, {}, {digits(now), '1'}
+for i, key in ipairs(KEYS) do
+  local cost, capacity, rate = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
+  local before = kept(key)
+  local b = before[1] and bucket(before) or {tokens = capacity, carry = 0, at = now, capacity = capacity, rate = rate}
+  refresh(b, now)
+  if not less(b.tokens, capacity) then b.tokens, b.carry = capacity, 0 end
+  b.capacity, b.rate = capacity, rate
+  if less(b.tokens, cost) or b.at > now then granted = false end
+  buckets[i], answer[i + 2] = b, before
+end
+for i, key in ipairs(KEYS) do
+  if granted then buckets[i].tokens = sum(buckets[i].tokens, ARGV[3 * i - 1], -1) end
+  keep(key, buckets[i])
+end
+if not granted then answer[2] = '0' end
+return answer

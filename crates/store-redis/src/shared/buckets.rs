@@ -1,0 +1,73 @@
+//! Stand-alone buckets: a hash each. The script takes and says what was there before; what that means for the caller
+//! is worked out here by the pure function, so that a delay is never restated in another language.
+
+use redis::Value;
+use tidegate_core::Time;
+use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
+use tidegate_store::Result;
+
+use crate::scripts::{self, Call};
+use crate::{Redis, checks, reply};
+
+impl Redis {
+    pub(super) async fn reserve_all(&self, wanted: &[Reserve]) -> Result<Reserved> {
+        checks::named_once(wanted)?;
+        if self.link.is_cluster() {
+            checks::one_family(wanted)?;
+        }
+        if wanted.is_empty() {
+            return Ok(Reserved::Granted { remaining: Vec::new() });
+        }
+        let mut call = Call::new(&scripts::BUCKET_RESERVE, []).with(self.now());
+        for want in wanted {
+            call.on(self.keys.bucket(&want.name));
+            call.tell(want.cost).tell(want.capacity).tell(want.refill_per_s);
+        }
+        let mut parts = reply::list(self.step("reserve", &call).await?)?;
+        let (now, granted) = (reply::time_at(&mut parts, 0)?, reply::at::<u8>(&mut parts, 1)? == 1);
+        let before = parts.drain(2..).map(level).collect::<Result<Vec<_>>>()?;
+        let (_, answer) = bucket::reserve(&before, wanted, now);
+        if granted != matches!(answer, Reserved::Granted { .. }) {
+            return Err(reply::odd("what the figures say"));
+        }
+        Ok(answer)
+    }
+
+    pub(super) async fn settle(&self, name: &str, settlement: Settlement) -> Result<Option<Level>> {
+        let (reserved, actual) = (settlement.reserved, settlement.actual);
+        let sign = if actual <= reserved { "1" } else { "-1" };
+        let call = Call::new(&scripts::BUCKET_SETTLE, [self.keys.bucket(name)]);
+        let call = call.with(self.now()).with(reserved.abs_diff(actual)).with(sign);
+        let answer = self.step(&format!("settle the bucket {name}"), &call).await?;
+        Ok(then(answer)?.map(|(before, now)| bucket::settle(before, settlement, now)))
+    }
+
+    pub(super) async fn observe(&self, name: &str) -> Result<Option<Level>> {
+        let call = Call::new(&scripts::BUCKET_OBSERVE, [self.keys.bucket(name)]).with(self.now());
+        let answer = self.step(&format!("look into the bucket {name}"), &call).await?;
+        Ok(then(answer)?.map(|(level, now)| bucket::observe(level, now)))
+    }
+}
+
+/// What a bucket was, and when that was asked.
+fn then(answer: Value) -> Result<Option<(Level, Time)>> {
+    let mut parts = reply::list(answer)?;
+    let now = reply::time_at(&mut parts, 0)?;
+    let kept = parts.pop().ok_or_else(|| reply::odd("a bucket"))?;
+    Ok(level(kept)?.map(|level| (level, now)))
+}
+
+/// What is kept of a bucket; `None` when nobody has used it.
+fn level(kept: Value) -> Result<Option<Level>> {
+    let mut parts = reply::list(kept)?;
+    if parts.first().is_none_or(|first| *first == Value::Nil) {
+        return Ok(None);
+    }
+    Ok(Some(Level {
+        tokens: reply::at(&mut parts, 0)?,
+        carry: reply::at(&mut parts, 1)?,
+        at: reply::time_at(&mut parts, 2)?,
+        capacity: reply::at(&mut parts, 3)?,
+        refill_per_s: reply::at(&mut parts, 4)?,
+    }))
+}

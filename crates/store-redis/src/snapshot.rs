@@ -1,0 +1,123 @@
+//! Snapshots: written in full under a name of their own, then made current by one script. What they replace is removed
+//! after that, a little at a time; a marker says how far.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use redis::{Pipeline, cmd, pipe};
+use tidegate_core::id::Partition;
+use tidegate_store::log::{Lsn, Ownership};
+use tidegate_store::{Error, Kind, Result};
+
+use crate::scripts::{self, Call};
+use crate::trouble::{all_answered, undecided, unusable};
+use crate::{Redis, checks, log, reply};
+
+/// Bytes that are sent at once, about.
+const SENT_LEN: usize = 4 * 1024 * 1024;
+/// Appends whose facts are removed at once.
+const TRIMMED_AT_ONCE: u64 = 256;
+
+/// Snapshots that this process has begun, to tell them apart.
+static BEGUN: AtomicU64 = AtomicU64::new(0);
+
+impl Redis {
+    pub(crate) async fn keep_snapshot(&self, owner: Ownership, upto: Lsn, parts: &[Bytes]) -> Result<()> {
+        checks::parts_are_readable(parts)?;
+        let count = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}.{}.{}.{count}", upto.0, owner.epoch.0, std::process::id());
+        self.begin_snapshot(owner, upto, &name).await?;
+        let list = format!("{}{name}", self.keys.snapshots(owner.partition));
+        self.fill_snapshot(&list, parts).await?;
+        self.end_snapshot(owner, upto, &name, list, parts.len()).await?;
+        if let Err(error) = self.trim(owner.partition, upto).await {
+            tracing::warn!(partition = owner.partition, %error, "what a snapshot replaced is removed with the next one");
+        }
+        Ok(())
+    }
+
+    async fn begin_snapshot(&self, owner: Ownership, upto: Lsn, name: &str) -> Result<()> {
+        let call = Call::new(&scripts::SNAPSHOT_BEGIN, [self.keys.head(owner.partition)])
+            .with(owner.epoch.0)
+            .with(self.keys.snapshots(owner.partition))
+            .with(name)
+            .with(upto.0);
+        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let (word, mut parts) = reply::said(answer)?;
+        match word.as_str() {
+            "ok" => Ok(()),
+            "ahead" => Err(checks::snapshot_ahead(upto, &reply::at::<String>(&mut parts, 0)?)),
+            "older" => Err(checks::snapshot_older(upto, &reply::at::<String>(&mut parts, 0)?)),
+            _ => Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?)),
+        }
+    }
+
+    async fn fill_snapshot(&self, list: &str, parts: &[Bytes]) -> Result<()> {
+        let (mut ask, mut len) = (pipe(), 0);
+        for part in parts {
+            ask.cmd("RPUSH").arg(list).arg(&**part);
+            len += part.len();
+            if len > SENT_LEN {
+                self.send_parts(&std::mem::replace(&mut ask, pipe())).await?;
+                len = 0;
+            }
+        }
+        if ask.is_empty() { Ok(()) } else { self.send_parts(&ask).await }
+    }
+
+    async fn send_parts(&self, parts: &Pipeline) -> Result<()> {
+        let answers = self.link.send_all(parts).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        all_answered(self.link.name(), answers).map(drop)
+    }
+
+    async fn end_snapshot(
+        &self,
+        owner: Ownership,
+        upto: Lsn,
+        name: &str,
+        list: String,
+        parts: usize,
+    ) -> Result<()> {
+        let call = Call::new(&scripts::SNAPSHOT_END, [self.keys.head(owner.partition), list])
+            .with(owner.epoch.0)
+            .with(self.keys.snapshots(owner.partition))
+            .with(name)
+            .with(upto.0)
+            .with(parts);
+        let doing = format!("take the snapshot of partition {}", owner.partition);
+        let answer = call.send(&self.link).await;
+        let answer = answer.map_err(|failed| undecided(self.link.name(), &doing, failed))?;
+        let (word, mut parts) = reply::said(answer)?;
+        match word.as_str() {
+            "ok" => Ok(()),
+            "unstaged" => {
+                let message = format!(
+                    "the snapshot of partition {} was not whole; the log is as it was",
+                    owner.partition
+                );
+                Err(Error::new(Kind::Unavailable, message))
+            }
+            _ => Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?)),
+        }
+    }
+
+    /// Removes the facts that a snapshot has replaced. Whoever does it, and however often, it is right.
+    async fn trim(&self, partition: Partition, upto: Lsn) -> Result<()> {
+        let head = self.keys.head(partition);
+        let answer = self.link.send(cmd("HGET").arg(&head).arg("trimmed")).await;
+        let trimmed: Option<u64> =
+            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        let (mut trimmed, batches) = (trimmed.unwrap_or(0), self.keys.batches(partition));
+        while trimmed < upto.0 {
+            let next = upto.0.min(trimmed + TRIMMED_AT_ONCE);
+            let mut ask = pipe();
+            for lsn in trimmed + 1..=next {
+                ask.cmd("HDEL").arg(format!("{batches}{lsn}")).arg("f").arg("t");
+            }
+            ask.cmd("HSET").arg(&head).arg("trimmed").arg(next);
+            self.send_parts(&ask).await?;
+            trimmed = next;
+        }
+        Ok(())
+    }
+}

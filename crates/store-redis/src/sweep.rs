@@ -1,0 +1,157 @@
+//! Retention: results that are too old go, with their operations. A walk goes round the batches from where the last
+//! one stopped, looks at notes only, and removes by a script that looks again.
+
+use redis::cmd;
+use tidegate_core::Seq;
+use tidegate_core::id::Partition;
+use tidegate_store::Result;
+use tidegate_store::log::{Ownership, Retention};
+
+use crate::entry::Note;
+use crate::listing::Seen;
+use crate::scripts::{self, Call};
+use crate::trouble::{undecided, unusable};
+use crate::{Redis, log, reply};
+
+/// Operations that one call looks at.
+const SCANNED_MAX: usize = 20_000;
+/// Operations that one script removes.
+const REMOVED_AT_ONCE: usize = 128;
+/// Batches that are asked for at once.
+const BATCHES: usize = 8;
+
+/// A walk round the batches: from where the last one stopped to the end, then from the start.
+struct Round {
+    from: Seq,
+    at: Seq,
+    is_second: bool,
+    scanned: usize,
+}
+
+impl Redis {
+    pub(crate) async fn sweep_results(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+        let from = self.swept_to(owner).await?;
+        let mut round = Round { from, at: from, is_second: false, scanned: 0 };
+        let mut gone = 0;
+        while gone < retention.most && round.scanned < SCANNED_MAX {
+            let batches = self.batches_from(owner.partition, round.at).await?;
+            if batches.is_empty() {
+                if round.is_second || round.from == Seq(0) {
+                    round.at = Seq(0);
+                    break;
+                }
+                (round.is_second, round.at) = (true, Seq(0));
+                continue;
+            }
+            let is_round = self.sweep_batches(owner, retention, &batches, &mut round, &mut gone).await?;
+            if is_round {
+                break;
+            }
+        }
+        self.note_swept(owner.partition, round.at).await?;
+        Ok(gone)
+    }
+
+    /// Sweeps some batches; whether the walk has come round.
+    async fn sweep_batches(
+        &self,
+        owner: Ownership,
+        retention: Retention,
+        batches: &[(u64, Seq)],
+        round: &mut Round,
+        gone: &mut usize,
+    ) -> Result<bool> {
+        let lsns: Vec<u64> = batches.iter().map(|(lsn, _)| *lsn).collect();
+        let mut seen = self.seen(owner.partition, &lsns).await?;
+        seen.sort_unstable_by_key(|seen| seen.seq);
+        for (lsn, first) in batches {
+            if round.is_second && *first >= round.from {
+                return Ok(true);
+            }
+            round.at = *first;
+            let of_batch = seen.iter().filter(|seen| seen.lsn == *lsn);
+            let (mut old, mut kept) = (Vec::new(), 0);
+            for seen in of_batch {
+                round.scanned += 1;
+                if old.len() < retention.most - *gone && is_old(seen, retention)? {
+                    old.push(seen);
+                } else {
+                    kept += 1;
+                }
+            }
+            *gone += self.remove(owner, *lsn, &old).await?;
+            if kept == 0 {
+                self.forget_batch(owner, *lsn).await?;
+            }
+            if *gone >= retention.most {
+                return Ok(true);
+            }
+            round.at = Seq(first.0 + 1);
+        }
+        Ok(false)
+    }
+
+    async fn remove(&self, owner: Ownership, lsn: u64, old: &[&Seen]) -> Result<usize> {
+        let mut removed = 0;
+        for chunk in old.chunks(REMOVED_AT_ONCE) {
+            let partition = owner.partition;
+            let keys = [self.keys.head(partition), self.keys.ops(partition), self.keys.res(partition)];
+            let mut call = Call::new(&scripts::SWEEP, keys);
+            call.tell(owner.epoch.0).tell(self.keys.batches(partition)).tell(lsn);
+            for seen in chunk {
+                call.tell(seen.seq.0).tell(seen.note.as_deref().unwrap_or_default());
+            }
+            let doing = format!("sweep partition {partition}");
+            let answer = call.send(&self.link).await;
+            let answer = answer.map_err(|failed| undecided(self.link.name(), &doing, failed))?;
+            let (word, mut parts) = reply::said(answer)?;
+            if word != "ok" {
+                return Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?));
+            }
+            removed += reply::at::<usize>(&mut parts, 0)?;
+        }
+        Ok(removed)
+    }
+
+    async fn forget_batch(&self, owner: Ownership, lsn: u64) -> Result<()> {
+        let batch = format!("{}{lsn}", self.keys.batches(owner.partition));
+        let keys = [self.keys.head(owner.partition), self.keys.ops(owner.partition), batch];
+        let call = Call::new(&scripts::SWEPT, keys).with(owner.epoch.0).with(lsn);
+        call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        Ok(())
+    }
+
+    async fn batches_from(&self, partition: Partition, from: Seq) -> Result<Vec<(u64, Seq)>> {
+        let mut ask = cmd("ZRANGEBYSCORE");
+        ask.arg(self.keys.ops(partition)).arg(from.0).arg("+inf");
+        ask.arg("WITHSCORES").arg("LIMIT").arg(0).arg(BATCHES);
+        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let found: Vec<(u64, f64)> = reply::parsed(answer)?;
+        Ok(found.into_iter().map(|(lsn, first)| (lsn, Seq(first as u64))).collect())
+    }
+
+    /// Where the last walk stopped; also refuses an owner that a newer one has followed.
+    async fn swept_to(&self, owner: Ownership) -> Result<Seq> {
+        let mut ask = cmd("HMGET");
+        ask.arg(self.keys.head(owner.partition)).arg(&["epoch", "swept"]);
+        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let (epoch, swept): (Option<String>, Option<u64>) = reply::parsed(answer)?;
+        let epoch = epoch.unwrap_or_default();
+        if epoch != owner.epoch.0.to_string() {
+            return Err(log::fenced(owner, &epoch));
+        }
+        Ok(Seq(swept.unwrap_or(0)))
+    }
+
+    async fn note_swept(&self, partition: Partition, at: Seq) -> Result<()> {
+        let mut note = cmd("HSET");
+        note.arg(self.keys.head(partition)).arg("swept").arg(at.0);
+        self.link.send(&note).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        Ok(())
+    }
+}
+
+fn is_old(seen: &Seen, retention: Retention) -> Result<bool> {
+    let note = seen.note.as_deref().map(Note::parse).transpose()?;
+    Ok(note.is_some_and(|note| note.at < retention.ended_before))
+}

@@ -1,0 +1,141 @@
+//! Looking after a Redis: whether it may be trusted with data at all, whether it takes a write now, what it holds.
+
+use redis::{Value, cmd};
+use tidegate_core::id::Partition;
+use tidegate_store::upkeep::Stats;
+use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
+
+use crate::trouble::{undecided, unreadable, unusable};
+use crate::{Redis, checks, reply};
+
+/// The layout that is written, and the newest that is read.
+const FORMAT: u64 = 1;
+/// How long a health check's write stays, in milliseconds.
+const TRIAL_MS: u64 = 60_000;
+
+impl Redis {
+    /// A server that throws data away when it is full cannot keep a promise.
+    pub(crate) async fn check_server(&self) -> Result<()> {
+        for info in self.info().await? {
+            let field = |name: &str| field(&info, name);
+            let policy = field("maxmemory_policy").unwrap_or("noeviction");
+            let max = field("maxmemory").unwrap_or("0");
+            if max != "0" && policy != "noeviction" {
+                let message = format!(
+                    "{} throws keys away when it is full (maxmemory-policy is {policy} at {max} bytes): set it to \
+                     noeviction",
+                    self.link.name()
+                );
+                return Err(Error::new(Kind::Invalid, message));
+            }
+            if field("aof_enabled") == Some("0") {
+                tracing::warn!(
+                    server = self.link.name(),
+                    "appendonly is off: what was accepted since the last save is lost when this Redis stops"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the layout on a fresh server, and refuses one that a newer program wrote.
+    pub(crate) async fn check_format(&self) -> Result<()> {
+        let mut set = cmd("SET");
+        set.arg(self.keys.format()).arg(FORMAT).arg("NX").arg("GET");
+        let answer = self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        match reply::parsed::<Option<u64>>(answer)? {
+            Some(found) if found > FORMAT => Err(unreadable(format!(
+                "{} holds data of format {found}; this program reads up to format {FORMAT}",
+                self.link.name()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// What the server says about itself, of a cluster every node.
+    async fn info(&self) -> Result<Vec<String>> {
+        let mut ask = cmd("INFO");
+        if !self.link.is_cluster() {
+            ask.arg("memory").arg("persistence");
+        }
+        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        match answer {
+            Value::Map(nodes) => nodes.into_iter().map(|(_, info)| reply::parsed(info)).collect(),
+            Value::Array(nodes) => nodes.into_iter().map(reply::parsed).collect(),
+            info => Ok(vec![reply::parsed(info)?]),
+        }
+    }
+
+    /// Every partition that was ever owned.
+    pub(crate) async fn known_partitions(&self) -> Result<Vec<Partition>> {
+        let answer = self.link.send(cmd("SMEMBERS").arg(self.keys.partitions())).await;
+        let mut known: Vec<Partition> =
+            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        known.sort_unstable();
+        Ok(known)
+    }
+
+    async fn count(&self, partition: Partition, stats: &mut Stats) -> Result<()> {
+        let mut ask = cmd("HMGET");
+        ask.arg(self.keys.head(partition)).arg(&["operations", "last", "upto"]);
+        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let (operations, last, upto): (Option<u64>, Option<u64>, Option<u64>) = reply::parsed(answer)?;
+        stats.operations += operations.unwrap_or(0);
+        stats.appends += last.unwrap_or(0).saturating_sub(upto.unwrap_or(0));
+        Ok(())
+    }
+}
+
+fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
+    let of_line = |line: &'a str| line.split_once(':').filter(|(found, _)| *found == name);
+    info.lines().find_map(of_line).map(|(_, value)| value.trim())
+}
+
+impl Upkeep for Redis {
+    fn migrate(&self) -> Answer<'_, ()> {
+        Box::pin(self.check_format())
+    }
+
+    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+        Box::pin(async move {
+            checks::some_partitions(wanted)?;
+            let mut set = cmd("SET");
+            set.arg(self.keys.count()).arg(wanted).arg("NX").arg("GET");
+            let answer = self.link.send(&set).await;
+            let answer =
+                answer.map_err(|failed| undecided(self.link.name(), "fix the partitions", failed))?;
+            Ok(reply::parsed::<Option<Partition>>(answer)?.unwrap_or(wanted))
+        })
+    }
+
+    fn health(&self) -> Answer<'_, ()> {
+        Box::pin(async move {
+            // A replica, a full server, one that is loading and one whose disk is gone all refuse a write.
+            let mut set = cmd("SET");
+            set.arg(self.keys.health()).arg(1).arg("PX").arg(TRIAL_MS);
+            self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
+            Ok(())
+        })
+    }
+
+    fn stats(&self) -> Answer<'_, Stats> {
+        Box::pin(async move {
+            let mut stats = Stats::default();
+            for partition in self.known_partitions().await? {
+                self.count(partition, &mut stats).await?;
+            }
+            for info in self.info().await? {
+                stats.bytes += field(&info, "used_memory").and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+            }
+            Ok(stats)
+        })
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    fn describe(&self) -> String {
+        self.address.to_string()
+    }
+}

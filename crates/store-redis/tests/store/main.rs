@@ -1,0 +1,22 @@
+//! The promises of the storage ports, kept by a real Redis and by a real Redis Cluster.
+
+#[cfg(test)]
+mod appending;
+#[cfg(test)]
+mod bucket;
+#[cfg(test)]
+mod cluster;
+#[cfg(test)]
+mod contract;
+#[cfg(test)]
+mod cut;
+#[cfg(test)]
+mod opening;
+#[cfg(test)]
+mod restarts;
+#[cfg(test)]
+mod sample;
+#[cfg(test)]
+mod server_clock;
+#[cfg(test)]
+mod zombie;

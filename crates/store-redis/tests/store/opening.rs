@@ -1,0 +1,94 @@
+//! Opening: what kind of server is trusted, and what is said of it.
+
+use tidegate_fixture::redis::Redis as Server;
+use tidegate_store::{Kind, Log, Shared, Upkeep};
+use tidegate_store_redis::Redis;
+
+use crate::sample::{Eye, PARTITION, Place, TTL, accepts, kind};
+
+/// OPS-8: a server that throws keys away when it is full is not trusted with any.
+#[tokio::test]
+async fn ops_8_a_server_that_evicts_is_refused() {
+    let server = Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let error = Redis::open(&server.url()).await.err().expect("it evicts");
+    assert_eq!(error.kind(), Kind::Invalid);
+    assert!(error.to_string().contains("allkeys-lru at 104857600 bytes"), "{error}");
+    let mut eye = Eye::at(&server.url()).await;
+    eye.ask::<String>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    assert!(Redis::open(&server.url()).await.is_ok());
+}
+
+/// A password is in no error and in no description, right or wrong.
+#[tokio::test]
+async fn a_password_is_never_told() {
+    let mut server = Server::start_with(&["--requirepass", "s3cr3t-right"]);
+    let at = |password: &str| format!("redis://:{password}@127.0.0.1:{}/3", server.port());
+    let (right, wrong) = (at("s3cr3t-right"), at("s3cr3t-wrong"));
+    let store = Redis::open(&right).await.unwrap();
+    assert_eq!(store.describe(), format!("redis://127.0.0.1:{}/3", server.port()));
+    let mut said = vec![Redis::open(&wrong).await.err().expect("a wrong password")];
+    assert_eq!(said[0].kind(), Kind::Unavailable);
+    server.kill();
+    said.extend(store.health().await.err());
+    said.extend(store.own(PARTITION, "test", TTL).await.err());
+    said.extend(store.acquire_lease("bulk", TTL).await.err());
+    said.extend(Redis::open(&right).await.err());
+    assert_eq!(said.len(), 5);
+    for error in said {
+        assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error:?}");
+    }
+}
+
+/// What a newer program wrote is not touched; prefixes are apart.
+#[tokio::test]
+async fn a_newer_format_is_refused_and_prefixes_are_apart() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    store.append(owner, accepts(1..4, place.now())).await.unwrap();
+    let other = Redis::open(&format!("{}?prefix=other", place.server.url())).await.unwrap();
+    assert_eq!(other.stats().await.unwrap().operations, 0);
+    assert!(other.own(PARTITION, "other", TTL).await.is_ok());
+    let mut eye = place.eye().await;
+    eye.ask::<String>(&["SET", "other:format", "2"]).await;
+    assert_eq!(kind(other.migrate().await), Kind::Unreadable);
+    assert_eq!(kind(Redis::open(&format!("{}?prefix=other", place.server.url())).await), Kind::Unreadable);
+    assert!(store.migrate().await.is_ok());
+}
+
+/// OPS-8: with `wait=1` an append is answered when a replica has it, and is unsure when none has it in time. A
+/// replica itself takes no writes.
+#[tokio::test]
+async fn ops_8_an_append_waits_for_its_replica() {
+    let master = Server::start();
+    let port = master.port().to_string();
+    let mut replica =
+        Server::start_with(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
+    let mut eye = Eye::at(&replica.url()).await;
+    let mut is_linked = String::new();
+    while !is_linked.contains("master_link_status:up") {
+        is_linked = eye.ask(&["INFO", "replication"]).await;
+    }
+    let store = Redis::open(&format!("{}?wait=1", master.url())).await.unwrap();
+    let owner = store.own(PARTITION, "test", TTL).await.unwrap();
+    let now = tidegate_core::Time::from_millis(1);
+    store.append(owner, accepts(1..4, now)).await.unwrap();
+    assert_eq!(eye.ask::<String>(&["HGET", "tg:{0}:head", "last"]).await, "1");
+    let second = Redis::open(&replica.url()).await;
+    assert_eq!(kind(second), Kind::Unavailable, "a replica takes no writes");
+    replica.kill();
+    let error = store.append(owner, accepts(4..5, now)).await.expect_err("nobody else has it");
+    assert_eq!(error.kind(), Kind::Unsure);
+    assert!(error.to_string().contains("on 0 of 1 replicas"), "{error}");
+}
+
+/// A server that speaks no TLS is out of reach for those who want it; nothing panics for want of cryptography.
+#[tokio::test]
+async fn a_server_without_tls_is_out_of_reach_of_rediss() {
+    let server = Server::start();
+    for url in [
+        format!("rediss://127.0.0.1:{}", server.port()),
+        format!("rediss+cluster://127.0.0.1:{}", server.port()),
+    ] {
+        assert_eq!(kind(Redis::open(&url).await), Kind::Unavailable);
+    }
+}

@@ -1,0 +1,132 @@
+//! A server with a store on it, batches to append, and a connection that looks at what lies there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, FromRedisValue, cmd};
+use tidegate_contract::HandClock;
+use tidegate_core::id::Partition;
+use tidegate_core::{EndState, Fact, Seq, Time};
+use tidegate_fixture::redis::Redis as Server;
+use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
+use tidegate_store::{Clock, Error, Kind, Log, Result};
+use tidegate_store_redis::Redis;
+
+/// The partition that is used here.
+pub(crate) const PARTITION: Partition = 0;
+/// How long an owner holds it.
+pub(crate) const TTL: Duration = Duration::from_secs(10);
+
+/// A server and a clock.
+pub(crate) struct Place {
+    pub(crate) clock: Arc<HandClock>,
+    pub(crate) server: Server,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self::of(Server::start())
+    }
+
+    pub(crate) fn of(server: Server) -> Self {
+        Self { clock: HandClock::today(), server }
+    }
+
+    pub(crate) async fn open(&self) -> Redis {
+        Redis::open_with_clock(&self.server.url(), Arc::clone(&self.clock) as _)
+            .await
+            .expect("the store opens")
+    }
+
+    /// An open store and its owner.
+    pub(crate) async fn enter(&self) -> (Redis, Ownership) {
+        let store = self.open().await;
+        let owner = store.own(PARTITION, "test", TTL).await.expect("the partition is free");
+        (store, owner)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.clock.now()
+    }
+
+    /// A connection of its own.
+    pub(crate) async fn eye(&self) -> Eye {
+        Eye::at(&self.server.url()).await
+    }
+}
+
+/// A connection beside the store's.
+pub(crate) struct Eye(MultiplexedConnection);
+
+impl Eye {
+    pub(crate) async fn at(url: &str) -> Self {
+        let client = redis::Client::open(url).expect("a URL");
+        Self(client.get_multiplexed_async_connection().await.expect("a connection"))
+    }
+
+    pub(crate) async fn ask<T: FromRedisValue>(&mut self, words: &[&str]) -> T {
+        command(words).query_async(&mut self.0).await.expect("an answer")
+    }
+
+    /// Names of keys, in order.
+    pub(crate) async fn keys(&mut self, pattern: &str) -> Vec<String> {
+        let mut keys: Vec<String> = self.ask(&["KEYS", pattern]).await;
+        keys.sort_unstable();
+        keys
+    }
+}
+
+fn command(words: &[&str]) -> Cmd {
+    let mut command = cmd(words[0]);
+    command.arg(&words[1..]);
+    command
+}
+
+/// A batch that accepts these seqs, with a fact for each.
+pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time) -> Batch {
+    Batch {
+        facts: seqs.clone().map(|seq| Fact::CancelAsked { seq: Seq(seq) }).collect(),
+        operations: seqs.map(|seq| operation(seq, at, 512)).collect(),
+        ..Batch::default()
+    }
+}
+
+/// An operation with a payload of this length.
+pub(crate) fn operation(seq: u64, at: Time, len: usize) -> StoredOperation {
+    StoredOperation {
+        seq: Seq(seq),
+        at,
+        group: format!("group {}", seq % 7).into(),
+        kind: "http".into(),
+        key: None,
+        envelope: Bytes::from_static(b"envelope"),
+        payload: vec![b'x'; len].into(),
+    }
+}
+
+/// That an operation has ended.
+pub(crate) fn ended(seq: u64, at: Time) -> StoredResult {
+    let body = Bytes::from_static(b"body");
+    StoredResult { seq: Seq(seq), at, state: EndState::Succeeded, attempt: 1, fault: None, body }
+}
+
+/// The seqs of the facts that a replay gives, and the last append.
+pub(crate) async fn replayed(store: &dyn Log) -> (Vec<u64>, Lsn) {
+    let mut seqs = Vec::new();
+    let mut replay = |facts: Vec<Fact>| {
+        seqs.extend(facts.iter().map(|fact| match fact {
+            Fact::CancelAsked { seq } => seq.0,
+            other => panic!("not a fact of this test: {other:?}"),
+        }));
+    };
+    let last = store.load(PARTITION, &mut replay).await.expect("the partition is readable");
+    (seqs, last)
+}
+
+/// What kind of failure it is.
+#[track_caller]
+pub(crate) fn kind<T>(answer: Result<T>) -> Kind {
+    answer.err().as_ref().map(Error::kind).expect("it should have failed")
+}

@@ -89,7 +89,7 @@ async fn load(args: &Args, batch: usize) -> Result<Load, String> {
     let requests = Arc::new(Requests::render(server.addr, batch, args.groups, args.payload));
     eprintln!("{} connections, {batch} in a request of {} bytes", args.connections, requests.longest());
     let measured = drive(server.addr, &requests, args).await;
-    let counts = server.engine.counts().await.map_err(|error| error.to_string());
+    let counts = server.counts().await.map_err(|error| error.to_string());
     server.shutdown().await;
     let (recorder, sent, took) = measured?;
     let (operations, counts) = (sent * batch as u64, counts?);

@@ -21,7 +21,7 @@ use crate::scratch;
 /// How `bench operations` is run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `file:DIR` or `memory:`.
+    /// The store: `file:DIR`, `memory:`, `redis://…` or `postgres://…`; one that nothing else uses.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
     /// Seconds to measure.
@@ -84,6 +84,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let peer = args.peer.map(Peer::build).transpose()?;
     let before = measure_ceiling(&args, dir.as_deref(), time).await?;
     let store = scratch::open(&args.store).await?;
+    let described = store.describe();
     let upstream = Arc::new(InstantUpstream::default());
     let executors = Executors::from([("bench".into(), Arc::clone(&upstream) as Arc<dyn Upstream>)]);
     let options = Options { workers: args.workers, ..Options::default() };
@@ -102,7 +103,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let grown = disk.zip(disk_before).map(|(now, then)| now.saturating_sub(then) as f64);
     Ok(Report {
         bench: "operations",
-        store: args.store,
+        store: described,
         machine: Machine::here(),
         lifecycles: run.lifecycles,
         lifecycles_per_s: per_s.round(),

@@ -7,12 +7,9 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_store::{Store, WallClock};
 
-/// Opens a store. That may read and repair files, which is no work for an async task.
+/// Opens a store, as a server would.
 pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, String> {
-    let url = url.to_owned();
-    let opened =
-        tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, Arc::new(WallClock))).await;
-    opened.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
+    tidegate_server::backend::open(url, Arc::new(WallClock)).await.map_err(|error| error.message)
 }
 
 /// A store that nobody used before.

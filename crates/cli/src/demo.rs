@@ -56,7 +56,7 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> 
         error = server.failed() => return Err(error.into()),
     }
     load.abort();
-    let counts = server.engine.counts().await?;
+    let counts = server.counts().await?;
     signals.unless_again(server.shutdown()).await?;
     let stats = echo.stats();
     output.say(&format!(

@@ -1,14 +1,19 @@
 //! The API under `/v1`: routes, and which scope each asks for.
 
+mod buckets;
+mod cluster;
 pub(crate) mod events;
 mod groups;
 mod health;
+mod leases;
 mod limits;
 pub(crate) mod openapi;
 mod operations;
 mod orders;
 pub(crate) mod route;
 mod submit;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
@@ -17,7 +22,7 @@ use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error, Result};
 use tidegate_core::OperationId;
 
-use crate::app::Shared;
+use crate::app::{House, Shared};
 use crate::config::Scope::{Operate, Read, Write};
 use crate::edge::{auth, origin, request_id};
 use crate::page;
@@ -28,8 +33,8 @@ use route::{Route, get, post, put};
 /// What a handler answers.
 type Answer = std::result::Result<Response, Failure>;
 
-/// Every call that is served.
-fn routes() -> Vec<Route> {
+/// Every call that a partition serves.
+pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
         get(Read, "/v1/operations", operations::list),
         post(Write, "/v1/operations", submit::one),
@@ -47,40 +52,81 @@ fn routes() -> Vec<Route> {
         put(Operate, "/v1/limits/{*name}", limits::change),
         get(Read, "/v1/events", events::stream),
         get(Read, "/metrics", health::metrics),
-        get(None, "/healthz", health::live),
+        get(Read, "/v1/cluster", cluster::alone),
         get(None, "/readyz", health::ready),
-        get(None, "/openapi.json", openapi::document),
     ];
     routes.extend(page::routes());
     routes
 }
 
-/// Everything that is served.
-pub(crate) fn router(app: Shared) -> Router {
-    let mut router = Router::new();
-    for route in routes() {
+/// What belongs to no partition and is asked of the store itself, by any node.
+fn store_calls() -> Vec<Route<Arc<House>>> {
+    vec![
+        post(Write, "/v1/limits/{*name}", buckets::reserve),
+        post(Write, "/v1/leases/{name}/acquire", leases::acquire),
+        post(Write, "/v1/leases/{name}/renew", leases::renew),
+        post(Write, "/v1/leases/{name}/release", leases::release),
+    ]
+}
+
+/// Routes behind the scope that each asks for.
+pub(crate) fn admitted<S: Clone + Send + Sync + 'static>(
+    house: &Arc<House>,
+    routes: Vec<Route<S>>,
+) -> Router<S> {
+    routes.into_iter().fold(Router::new(), |router, route| {
         let mut served = Router::new().route(route.path, route.call);
         if let Some(scope) = route.scope {
-            served =
-                served.route_layer(from_fn_with_state(auth::Needs { app: app.clone(), scope }, auth::layer));
+            let needs = auth::Needs { house: Arc::clone(house), scope };
+            served = served.route_layer(from_fn_with_state(needs, auth::layer));
         }
-        router = router.merge(served);
-    }
-    router
+        router.merge(served)
+    })
+}
+
+/// Buckets and leases for any process.
+pub(crate) fn store_routes<S>(house: &Arc<House>) -> Router<S> {
+    admitted(house, store_calls()).with_state(Arc::clone(house))
+}
+
+/// What is the same for everybody, on every node.
+fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
+    let mut routes = vec![get(None, "/healthz", health::live), get(None, "/openapi.json", openapi::document)];
+    routes.extend(page::open_routes());
+    routes
+}
+
+/// What nobody needs a token for.
+pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
+    open_calls().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call))
+}
+
+/// A partition behind a front that has admitted the caller.
+pub(crate) fn room(app: Shared) -> Router {
+    let router =
+        routes().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call));
+    router.fallback(no_route).method_not_allowed_fallback(no_method).with_state(app)
+}
+
+/// Everything that is served.
+pub(crate) fn router(app: Shared) -> Router {
+    admitted(&app.house, routes())
+        .merge(store_routes(&app.house))
+        .merge(open_routes())
         .fallback(no_route)
         .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(app.clone(), origin::layer))
-        .layer(from_fn_with_state(app.clone(), request_id::layer))
+        .layer(from_fn_with_state(Arc::clone(&app.house), origin::layer))
+        .layer(from_fn_with_state(Arc::clone(&app.house), request_id::layer))
         .layer(from_fn(page::headers))
         .with_state(app)
 }
 
-async fn no_route(request: Request) -> Response {
+pub(crate) async fn no_route(request: Request) -> Response {
     let message = format!("There is nothing at {}.", shown(request.uri().path()));
     Failure(Error::new(Code::NoRoute, message)).into_response()
 }
 
-async fn no_method(request: Request) -> Response {
+pub(crate) async fn no_method(request: Request) -> Response {
     wrong_method(request.method())
 }
 

@@ -1,6 +1,7 @@
-//! What every handler holds.
+//! What every handler holds: the engine of one partition, and the house it stands in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidegate::Engine;
@@ -10,9 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::config::Token;
 use crate::edge::request_id::RequestIds;
 
-/// Shared by all handlers.
-pub(crate) struct App {
-    pub engine: Engine,
+/// What a process has once, however many partitions it serves.
+pub(crate) struct House {
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub tokens: Vec<Token>,
@@ -21,8 +21,14 @@ pub(crate) struct App {
     /// The server is about to stop: streams and waits end.
     pub stopping: CancellationToken,
     /// How long a body may take to arrive.
-    pub read_timeout: std::time::Duration,
+    pub read_timeout: Duration,
 }
 
-/// The state of the router.
+/// Shared by all handlers of a partition.
+pub(crate) struct App {
+    pub engine: Engine,
+    pub house: Arc<House>,
+}
+
+/// The state of a partition's router.
 pub(crate) type Shared = Arc<App>;

@@ -1,6 +1,7 @@
 //! The configuration: one file over documented defaults, overridden by the environment, all of it checked before
 //! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
 
+mod cluster;
 mod problem;
 mod read;
 mod section;
@@ -12,10 +13,12 @@ mod upstream;
 mod value;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
@@ -55,8 +58,23 @@ pub struct Config {
     pub dedupe_window: Duration,
     /// The APIs that are called.
     pub upstreams: Vec<UpstreamConfig>,
+    /// Upstreams whose operations are spread over all partitions, by group.
+    pub spread: BTreeSet<String>,
     /// Who may call; when empty, only this machine.
     pub tokens: Vec<Token>,
+    /// How it takes part in a cluster, when others share its store.
+    pub cluster: ClusterConfig,
+}
+
+/// How a node takes part in a cluster.
+#[derive(Clone, Debug)]
+pub struct ClusterConfig {
+    /// Where other nodes reach this one; where it listens, when nothing is said.
+    pub advertise: Option<String>,
+    /// Partitions that work is spread over. The store keeps the number it was first used with.
+    pub partitions: u16,
+    /// What nodes know each other by; without it only nodes on this machine may be in the cluster.
+    pub token: Option<Secret>,
 }
 
 /// What the command line says goes before everything else.

@@ -3,13 +3,16 @@
 
 mod api;
 mod app;
+pub mod backend;
 pub mod config;
 mod edge;
+mod front;
 mod listen;
 mod page;
 mod server;
 mod telemetry;
 mod wire;
+mod work;
 
 pub use config::Config;
 pub use server::Server;

@@ -8,8 +8,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -22,6 +22,8 @@ use crate::edge::auth::Peer;
 const HEADERS_MAX: usize = 64;
 /// Largest head of a request, in bytes.
 const HEAD_LEN_MAX: usize = 64 * 1024;
+/// Calls at once on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 1_024;
 /// A pause after the system had no connection to give, such as when no file is left.
 const BREATH: Duration = Duration::from_millis(50);
 
@@ -71,12 +73,20 @@ async fn serve(stream: TcpStream, peer: SocketAddr, door: Door) {
         request.extensions_mut().insert(Peer(peer));
         router.clone().oneshot(request)
     });
-    let connection = http1::Builder::new()
+    // Whoever speaks HTTP/2 from the first byte is answered in it: nodes do, among themselves.
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    builder
+        .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(door.read_timeout)
         .max_headers(HEADERS_MAX)
-        .max_buf_size(HEAD_LEN_MAX)
-        .serve_connection(TokioIo::new(stream), service);
+        .max_buf_size(HEAD_LEN_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(HEAD_LEN_MAX as u32)
+        .max_concurrent_streams(STREAMS_MAX);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -35,7 +35,7 @@ const SCRIPT: &[u8] = include_bytes!("page/assets/page.js");
 static VERSION: LazyLock<String> =
     LazyLock::new(|| hex(&Fingerprint::of("assets").part(STYLE).part(SCRIPT).finish()[..6]));
 
-/// The pages, which ask for the scope `read`, and what they are made with, which is no secret.
+/// The pages, which ask for the scope `read`.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
         get(Read, "/", overview::show),
@@ -43,6 +43,12 @@ pub(crate) fn routes() -> Vec<Route> {
         get(Read, "/page/ticks", live::ticks),
         get(Read, "/operations/{id}", detail::operation),
         get(Read, "/groups/{group}", detail::group),
+    ]
+}
+
+/// What the pages are made with, and the description of the API: no secret, and the same on every node.
+pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
+    vec![
         get(None, "/docs", reference::show),
         get(None, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
         get(None, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
@@ -65,7 +71,7 @@ pub(crate) async fn headers(request: Request, next: Next) -> Response {
 }
 
 /// A whole document.
-fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
+pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
     let version = VERSION.as_str();
     html! {
         (DOCTYPE)

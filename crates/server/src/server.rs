@@ -1,25 +1,26 @@
-//! A running server: store, engine and HTTP put together, and the way they are taken apart again.
+//! A running server: store, engines and HTTP put together, and the way they are taken apart again.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Code, Engine, Error, Executors, Options, Result};
+use tidegate::{Code, Error, Result};
+use tidegate_core::model::Counts;
 use tidegate_store::{Clock, WallClock};
-use tidegate_upstream::{HttpUpstreams, Upstream};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api;
-use crate::app::App;
+use crate::app::House;
+use crate::backend;
 use crate::config::Config;
 use crate::edge::request_id::RequestIds;
 use crate::listen::{self, Door};
 use crate::telemetry;
+use crate::work::Work;
 
-/// How long connections may take to end after the engine has drained.
+/// How long connections may take to end after the engines have drained.
 const GOODBYE: Duration = Duration::from_secs(5);
 /// How often the metrics are tidied when nobody reads them.
 const METRICS_EVERY: Duration = Duration::from_secs(5);
@@ -28,19 +29,18 @@ const METRICS_EVERY: Duration = Duration::from_secs(5);
 pub struct Server {
     /// Where.
     pub addr: SocketAddr,
-    /// What works behind it.
-    pub engine: Engine,
     /// What its store says of itself.
     pub store: String,
+    work: Work,
     stopping: CancellationToken,
-    /// The door is closed last: while the engine drains, whoever asks is answered.
+    /// The door is closed last: while calls under way are waited for, whoever asks is answered.
     closing: CancellationToken,
     tasks: TaskTracker,
     aborts: Vec<tokio::task::AbortHandle>,
 }
 
 impl Server {
-    /// Opens the store, takes its log over, and serves.
+    /// Opens the store, takes over what is in it, alone or as one of many, and serves.
     ///
     /// # Errors
     /// When the address is taken, would be open to all, or the store or an upstream cannot be used.
@@ -52,28 +52,22 @@ impl Server {
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
         let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, &error))?;
-        let upstreams = HttpUpstreams::new(config.upstreams.clone())
-            .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?;
-        let limits = upstreams.limits();
-        let store = open_store(config.store_url.clone(), Arc::clone(&clock)).await?;
-        let mut executors = Executors::new();
-        executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
-        let engine = Engine::open(Arc::clone(&store), options(&config), executors, limits).await?;
+        let store = backend::open(&config.store_url, Arc::clone(&clock)).await?;
+        let described = store.describe();
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
-        let described = store.describe();
-        let app = Arc::new(App {
-            engine: engine.clone(),
+        let house = Arc::new(House {
             store,
             request_ids: RequestIds::new(clock.now()),
             clock,
-            tokens: config.tokens,
+            tokens: config.tokens.clone(),
             metrics: metrics.clone(),
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
+        let work = Work::start(&config, addr, house).await?;
         let door = Door {
-            router: api::router(app),
+            router: work.router(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
             read_timeout: config.read_timeout,
             stopping: closing.clone(),
@@ -81,18 +75,31 @@ impl Server {
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
-        Ok(Self { addr, engine, store: described, stopping, closing, tasks, aborts: vec![taking, tidying] })
+        Ok(Self { addr, store: described, work, stopping, closing, tasks, aborts: vec![taking, tidying] })
     }
 
-    /// Resolves when the engine stopped by itself because its store failed; the reason is in it.
+    /// Resolves when nothing can be served any more because the store failed; the reason is in it.
     pub async fn failed(&self) -> Error {
-        self.engine.stopped().await
+        self.work.failed().await
+    }
+
+    /// Operations here, by state.
+    ///
+    /// # Errors
+    /// When an engine is stopping.
+    pub async fn counts(&self) -> Result<Counts> {
+        self.work.counts().await
+    }
+
+    /// Lets calls under way finish or gives them back, and takes nothing more; requests are still answered.
+    pub async fn drain(&self) {
+        self.work.drain().await;
     }
 
     /// Stops taking requests, lets calls under way finish or gives them back, and ends.
     pub async fn shutdown(self) {
         self.stopping.cancel();
-        self.engine.drain().await;
+        self.work.drain().await;
         self.closing.cancel();
         self.tasks.close();
         // Whoever does not read its answer cannot hold the server up.
@@ -109,30 +116,10 @@ async fn tidy(metrics: metrics_exporter_prometheus::PrometheusHandle, stopping: 
     }
 }
 
-fn options(config: &Config) -> Options {
-    Options {
-        node: config.node.clone(),
-        workers: config.workers,
-        dedupe_window: config.dedupe_window,
-        retention: config.retention,
-        drain: config.drain,
-        ..Options::default()
-    }
-}
-
 async fn bind(listen: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))
 }
 
 fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Error {
     Error::new(Code::BadConfig, format!("Cannot listen on {listen}: {error}."))
-}
-
-/// Opening may read and repair files, which is no work for an async task.
-async fn open_store(url: String, clock: Arc<dyn Clock>) -> Result<Arc<dyn tidegate_store::Store>> {
-    let opened = tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
-    match opened {
-        Ok(store) => Ok(store?),
-        Err(_) => Err(Error::new(Code::Internal, "Opening the store ended before its time.")),
-    }
 }

@@ -3,12 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tidegate::{Code, Error, Result};
+use tidegate::{Code, Engine, Error, Result};
 use tidegate_core::fact::Shape;
+use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::operation::MICRO;
 use tokio::time::Instant;
 
-use crate::app::App;
+use crate::app::House;
 
 const SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -70,9 +71,20 @@ pub(crate) fn refused(error: &Error) {
     metrics::counter!("tidegate_operations_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
-/// Reads what is only read when somebody looks. What cannot be read keeps its last figure.
-pub(crate) async fn refresh(app: &App) {
-    if let Ok(counts) = app.engine.counts().await {
+/// Reads what is only read when somebody looks, of every engine here. What cannot be read keeps its last figure.
+pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
+    let mut counts = Counts::default();
+    let mut all_read = true;
+    for engine in engines {
+        match engine.counts().await {
+            Ok(some) => counts += some,
+            Err(_) => all_read = false,
+        }
+        for limit in engine.limits().await.unwrap_or_default() {
+            tell_limit(&limit);
+        }
+    }
+    if all_read {
         let states = [
             ("queued", counts.queued),
             ("waiting", counts.waiting),
@@ -85,26 +97,27 @@ pub(crate) async fn refresh(app: &App) {
         metrics::gauge!("tidegate_groups").set(counts.groups as f64);
         metrics::gauge!("tidegate_groups_stopped").set(counts.stopped as f64);
     }
-    for limit in app.engine.limits().await.unwrap_or_default() {
-        let tokens = |micro: u64| micro as f64 / MICRO as f64;
-        let (level, capacity) = match limit.shape {
-            Shape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
-            Shape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
-            Shape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
-            Shape::Gate => (0.0, 0.0),
-        };
-        let name = limit.name.to_string();
-        if limit.shape != Shape::Gate {
-            metrics::gauge!("tidegate_limit_level", "limit" => name.clone()).set(level);
-            metrics::gauge!("tidegate_limit_capacity", "limit" => name.clone()).set(capacity);
-        }
-        metrics::gauge!("tidegate_limit_waiting", "limit" => name.clone()).set(limit.waiting as f64);
-        metrics::gauge!("tidegate_limit_in_flight", "limit" => name.clone()).set(f64::from(limit.in_flight));
-        let closed = if limit.frozen_until.is_some() { 1.0 } else { 0.0 };
-        metrics::gauge!("tidegate_limit_closed", "limit" => name).set(closed);
-    }
-    if let Ok(stats) = app.store.stats().await {
+    if let Ok(stats) = house.store.stats().await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
     }
+}
+
+fn tell_limit(limit: &LimitView) {
+    let tokens = |micro: u64| micro as f64 / MICRO as f64;
+    let (level, capacity) = match limit.shape {
+        Shape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
+        Shape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
+        Shape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
+        Shape::Gate => (0.0, 0.0),
+    };
+    let name = limit.name.to_string();
+    if limit.shape != Shape::Gate {
+        metrics::gauge!("tidegate_limit_level", "limit" => name.clone()).set(level);
+        metrics::gauge!("tidegate_limit_capacity", "limit" => name.clone()).set(capacity);
+    }
+    metrics::gauge!("tidegate_limit_waiting", "limit" => name.clone()).set(limit.waiting as f64);
+    metrics::gauge!("tidegate_limit_in_flight", "limit" => name.clone()).set(f64::from(limit.in_flight));
+    let closed = if limit.frozen_until.is_some() { 1.0 } else { 0.0 };
+    metrics::gauge!("tidegate_limit_closed", "limit" => name).set(closed);
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName};
-use axum::response::IntoResponse;
 use axum::response::sse::{Event as Message, KeepAlive, Sse};
+use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;
@@ -19,7 +19,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use super::Answer;
-use crate::app::Shared;
+use crate::app::{House, Shared};
 use crate::edge::query::{Query, bad};
 use crate::wire::time::At;
 
@@ -37,9 +37,14 @@ pub(super) async fn stream(State(app): State<Shared>, headers: HeaderMap, mut qu
         .filter(|id| !id.is_empty())
         .map(|id| id.parse::<u64>().map_err(|_| bad("last_event_id", "must be the id of an event")))
         .transpose()?;
-    let messages = messages(app.engine.events(after), app.stopping.clone());
+    Ok(respond(app.engine.events(after), &app.house))
+}
+
+/// Events as they come, until the server stops.
+pub(crate) fn respond(from: Subscription, house: &House) -> Response {
+    let messages = messages(from, house.stopping.clone());
     let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
-    Ok((UNBUFFERED, stream).into_response())
+    (UNBUFFERED, stream).into_response()
 }
 
 struct Listener {

@@ -35,7 +35,8 @@ pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer 
         Some(word @ ("held" | "paused")) => only(&app, word, after, limit).await?,
         Some(_) => return Err(bad("state", "must be one of held, paused, stopped").into()),
     };
-    let groups = page.groups.iter().map(|(view, why)| GroupOut::new(view, why.as_ref())).collect();
+    let partition = app.engine.partition();
+    let groups = page.groups.iter().map(|(view, why)| GroupOut::new(partition, view, why.as_ref())).collect();
     Ok(Json(GroupsOut { groups, next: page.next.as_deref() }).into_response())
 }
 
@@ -63,7 +64,7 @@ async fn only(app: &App, word: &str, mut after: Option<Arc<str>>, limit: usize) 
 pub(super) async fn show(State(app): State<Shared>, Path(name): Path<String>, query: Query) -> Answer {
     query.finish()?;
     let (view, why, line) = app.engine.group(&name).await?;
-    Ok(Json(GroupOut::new(&view, why.as_ref()).with_line(&line)).into_response())
+    Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref()).with_line(&line)).into_response())
 }
 
 pub(super) async fn pause(
@@ -72,13 +73,13 @@ pub(super) async fn pause(
     Path(name): Path<String>,
     body: Body,
 ) -> Answer {
-    let body = content::read(body, content::SMALL_MAX, app.read_timeout).await?;
+    let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
     let [by, reason] = if body.is_empty() { [None, None] } else { read(&body, &["by", "reason"])? };
     let by = note("by", Field { name: "by", raw: by })?.unwrap_or_else(|| caller.to_string());
     let reason = note("reason", Field { name: "reason", raw: reason })?.unwrap_or_default();
     let view = app.engine.pause(&name, &by, &reason).await?;
     tracing::info!(group = name, by, reason, caller = &*caller, "group paused");
-    Ok(Json(GroupOut::new(&view, None)).into_response())
+    Ok(Json(GroupOut::new(app.engine.partition(), &view, None)).into_response())
 }
 
 fn note(name: &str, field: Field<'_>) -> Result<Option<String>> {
@@ -98,7 +99,9 @@ pub(super) async fn resume(
     app.engine.resume(&name).await?;
     tracing::info!(group = name, caller = &*caller, "group resumed");
     match app.engine.group(&name).await {
-        Ok((view, why, _)) => Ok(Json(GroupOut::new(&view, why.as_ref())).into_response()),
+        Ok((view, why, _)) => {
+            Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref())).into_response())
+        }
         // Nothing was in it, so nothing is known of it any more.
         Err(error) if error.code == Code::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
         Err(error) => Err(error.into()),

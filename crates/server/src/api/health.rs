@@ -21,7 +21,7 @@ pub(super) async fn live() -> Json<impl Serialize> {
 }
 
 pub(super) async fn ready(State(app): State<Shared>) -> Answer {
-    if app.stopping.is_cancelled() {
+    if app.house.stopping.is_cancelled() {
         return Err(Error::new(Code::Stopping, "The server is about to stop.").into());
     }
     app.engine.health().await?;
@@ -29,7 +29,7 @@ pub(super) async fn ready(State(app): State<Shared>) -> Answer {
 }
 
 pub(super) async fn metrics(State(app): State<Shared>) -> Answer {
-    telemetry::refresh(&app).await;
-    let text = app.metrics.render();
+    telemetry::refresh(&app.house, std::slice::from_ref(&app.engine)).await;
+    let text = app.house.metrics.render();
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

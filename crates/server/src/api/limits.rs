@@ -27,7 +27,7 @@ pub(super) async fn change(
     Path(name): Path<String>,
     body: Body,
 ) -> Answer {
-    let body = content::read(body, content::SMALL_MAX, app.read_timeout).await?;
+    let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
     let wish = wish(&body)?;
     let view = match wish {
         Wish::Set(shape) => app.engine.set_limit(&name, shape).await?,

@@ -24,7 +24,7 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::routes;
+    use crate::api::{open_calls, routes, store_calls};
 
     /// Every call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
@@ -39,15 +39,23 @@ mod tests {
         calls
     }
 
-    fn served() -> BTreeSet<String> {
-        let call = |route: crate::api::route::Route| {
-            let methods =
-                [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
-            let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
-            let scope = route.scope.map_or("", |scope| scope.as_str());
-            format!("{method} {} {scope}", route.path.replace("{*", "{"))
+    fn call<S>(route: &crate::api::route::Route<S>) -> String {
+        let methods = [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
+        let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
+        let scope = route.scope.map_or("", |scope| scope.as_str());
+        let path = route.path.replace("{*", "{");
+        // What follows the name stands in the name's place in the table.
+        let path = if method == "POST" {
+            path.replace("/v1/limits/{name}", "/v1/limits/{name}/reserve")
+        } else {
+            path
         };
-        routes().into_iter().map(call).collect()
+        format!("{method} {path} {scope}")
+    }
+
+    fn served() -> BTreeSet<String> {
+        let calls = routes().into_iter().chain(open_calls()).map(|route| call(&route));
+        calls.chain(store_calls().iter().map(call)).collect()
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mu
         None | Some(0) => app.engine.get(id).await?,
         Some(wait) => tokio::select! {
             view = app.engine.wait(id, Duration::from_millis(wait)) => view?,
-            () = app.stopping.cancelled() => app.engine.get(id).await?,
+            () = app.house.stopping.cancelled() => app.engine.get(id).await?,
         },
     };
     Ok(Json(OperationOut::whole(&view)).into_response())

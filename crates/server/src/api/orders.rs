@@ -44,7 +44,7 @@ pub(super) async fn resolve(
     body: Body,
 ) -> Answer {
     let id = id(&text)?;
-    let body = content::read(body, content::SMALL_MAX, app.read_timeout).await?;
+    let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
     let [raw] = read(&body, &["as"])?;
     let resolution = Field { name: "as", raw }.word(&RESOLUTIONS)?.ok_or_else(|| missing("as"))?;
     let view = app.engine.resolve(id, resolution).await?;

@@ -8,41 +8,38 @@ use crate::app::Shared;
 use crate::config::Scope;
 
 /// One call that is served.
-pub(crate) struct Route {
+pub(crate) struct Route<S = Shared> {
     pub path: &'static str,
     /// What a caller's token must allow; without one anybody may call.
     pub scope: Option<Scope>,
-    pub call: MethodRouter<Shared>,
-    #[cfg(test)]
+    pub call: MethodRouter<S>,
     pub method: MethodFilter,
 }
 
-impl Route {
-    fn new<H: Handler<T, Shared>, T: 'static>(
+impl<S: Clone + Send + Sync + 'static> Route<S> {
+    fn new<H: Handler<T, S>, T: 'static>(
         method: MethodFilter,
         scope: Option<Scope>,
         path: &'static str,
         handler: H,
     ) -> Self {
-        Self {
-            path,
-            scope,
-            call: on(method, handler),
-            #[cfg(test)]
-            method,
-        }
+        Self { path, scope, call: on(method, handler), method }
     }
 }
 
-pub(crate) fn get<H: Handler<T, Shared>, T: 'static>(
+pub(crate) fn get<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
     scope: impl Into<Option<Scope>>,
     path: &'static str,
     handler: H,
-) -> Route {
+) -> Route<S> {
     Route::new(MethodFilter::GET, scope.into(), path, handler)
 }
 
-pub(crate) fn post<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
+pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+    scope: Scope,
+    path: &'static str,
+    handler: H,
+) -> Route<S> {
     Route::new(MethodFilter::POST, Some(scope), path, handler)
 }
 

@@ -24,7 +24,7 @@ pub(super) async fn one(
     body: Body,
 ) -> Answer {
     let started = Instant::now();
-    let body = content::read(body, content::ONE_MAX, app.read_timeout).await?;
+    let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
     let submission = submission::one(&body, &request_id).inspect_err(telemetry::refused)?;
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
@@ -41,7 +41,7 @@ pub(super) async fn batch(
     body: Body,
 ) -> Answer {
     let started = Instant::now();
-    let body = content::read(body, content::BATCH_MAX, app.read_timeout).await?;
+    let body = content::read(body, content::BATCH_MAX, app.house.read_timeout).await?;
     let read = submission::many(&body, BATCH_ACCEPT_MAX, &request_id)?;
     drop(body);
     let mut places = Vec::with_capacity(read.len());

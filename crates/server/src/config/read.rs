@@ -1,12 +1,13 @@
 //! The file as a whole, section by section.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
-use super::{Config, Overrides, Reading, exposed, token, upstream};
+use super::{Config, Overrides, Reading, cluster, exposed, token, upstream};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
 
@@ -24,7 +25,16 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let url = store.text("url", problems);
     let retention = store.integer("retention_s", 1..=10 * YEAR_S, problems);
     let dedupe_window = store.integer("dedupe_window_s", 1..=YEAR_S, problems);
+    if let (Some(retention), Some(window)) = (retention, dedupe_window)
+        && retention < window
+    {
+        let message =
+            format!("It must be at least dedupe_window_s, which is {window}: a key must find its operation.");
+        problems.push(store.problem_at("retention_s", message));
+    }
     store.finish(problems);
+    let cluster = cluster::read(root, reading);
+    let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
     let open_to_all = tokens.is_empty();
@@ -32,7 +42,9 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let store_url = url.and_then(|found| read_store(found, over, problems));
     refuse_twins(&upstreams, problems);
     refuse_twins(&tokens, problems);
-    let upstreams = upstreams.into_iter().filter_map(|section| upstream::read(section, reading)).collect();
+    let mut spread = BTreeSet::new();
+    let upstreams =
+        upstreams.into_iter().filter_map(|section| upstream::read(section, &mut spread, reading)).collect();
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
         listen: listen?,
@@ -45,7 +57,9 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         retention: Duration::from_secs(retention?),
         dedupe_window: Duration::from_secs(dedupe_window?),
         upstreams,
+        spread,
         tokens,
+        cluster: cluster?,
     })
 }
 
@@ -91,10 +105,8 @@ fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem
     let message = match scheme {
         "file" if found.value.len() > "file:".len() => return Some(found.value),
         "memory" if found.value == "memory:" => return Some(found.value),
-        "redis" | "rediss" | "postgres" | "postgresql" => {
-            format!("A {scheme} store is not in this version; there are file:DIR and memory:.")
-        }
-        _ => "It must be file:DIR or memory:.".to_owned(),
+        "redis" | "rediss" | "redis+cluster" | "postgres" | "postgresql" => return Some(found.value),
+        _ => "It must be file:DIR, memory:, redis://… or postgres://….",
     };
     problems.push(found.problem(message));
     None

@@ -52,13 +52,13 @@ fn the_environment_goes_before_the_file_and_flags_before_both() {
     let env = |name: &str| match name {
         "TIDEGATE_SERVER_LISTEN" => Some("127.0.0.1:2".to_owned()),
         "TIDEGATE_STORE_URL" => Some("memory:".to_owned()),
-        "TIDEGATE_STORE_RETENTION_S" => Some("60".to_owned()),
+        "TIDEGATE_STORE_RETENTION_S" => Some("90000".to_owned()),
         _ => None,
     };
     let over = Overrides { listen: Some("127.0.0.1:3".parse().unwrap()), ..Overrides::default() };
     let config = Config::parse("f", text, &env, &over, &[]).unwrap();
     assert_eq!((config.listen.port(), config.workers, config.store_url.as_str()), (3, 3, "memory:"));
-    assert_eq!(config.retention, Duration::from_secs(60));
+    assert_eq!(config.retention, Duration::from_secs(90_000));
     let env = |name: &str| (name == "TIDEGATE_SERVER_WORKERS").then(|| "many".to_owned());
     let problems = Config::parse("f", text, &env, &Overrides::default(), &[]).unwrap_err();
     assert_snapshot!(problems, @"TIDEGATE_SERVER_WORKERS: server.workers: It must be 1 to 100000, not many.");
@@ -85,16 +85,15 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; here may stand server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, server, store, token, upstream.
     ");
 }
 
 #[test]
 fn what_later_versions_know_is_told_apart() {
-    assert_snapshot!(wrong("[cluster]\nadvertise = \"a:1\"\n[store]\narchive = \"postgres://x\"\nurl = \"redis://x\""), @r"
-    tidegate.toml:1:2: cluster: This is not in this version.
-    tidegate.toml:4:1: store.archive: This is not in this version.
-    tidegate.toml:5:7: store.url: A redis store is not in this version; there are file:DIR and memory:.
+    assert_snapshot!(wrong("[store]\narchive = \"postgres://x\"\nurl = \"mysql://x\""), @r"
+    tidegate.toml:2:1: store.archive: This is not in this version.
+    tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://….
     ");
 }
 
@@ -204,7 +203,7 @@ fn a_misspelled_variable_is_refused() {
     let echo = "[[upstream]]\nname = \"e\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"TIDEGATE_ECHO\"";
     let problems = Config::parse("f", echo, &env, &Overrides::default(), &set).unwrap_err();
     assert_snapshot!(problems, @r"
-    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_ECHO, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
+    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
     TIDEGATE_SERVER_WORKER: There is no such variable; did you mean TIDEGATE_SERVER_WORKERS?
     TIDEGATE_STORE_ULR: There is no such variable; did you mean TIDEGATE_STORE_URL?
     ");
@@ -256,4 +255,39 @@ fn what_is_not_toml_is_told_where_it_breaks() {
     assert_snapshot!(wrong("[server]\nlisten = \n"), @"tidegate.toml:2:10: This is not TOML: string values must be quoted, expected literal string.");
     assert_snapshot!(wrong("[server]\n[server]\n"), @"tidegate.toml:2:2: This is not TOML: duplicate key.");
     assert_snapshot!(wrong("é = 1\nserver = 7"), @"tidegate.toml:1:1: This is not TOML: invalid unquoted key, expected letters, numbers, `-`, `_`.");
+}
+
+/// A key must find its operation for as long as it is remembered.
+#[test]
+fn what_is_kept_outlasts_the_keys() {
+    assert_snapshot!(wrong("[store]\nretention_s = 1\ndedupe_window_s = 2"), @"tidegate.toml:2:15: store.retention_s: It must be at least dedupe_window_s, which is 2: a key must find its operation.");
+}
+
+/// A node's part in a cluster: what is wrong with it is told at its place, and what is spread cannot have limits.
+#[test]
+fn a_cluster_is_checked_too() {
+    let text = r#"[cluster]
+advertise = "http://node-1"
+partitions = 0
+token_env = "TIDEGATE_ECHO"
+[[upstream]]
+name = "echo"
+base_url = "http://127.0.0.1:1"
+spread = "group"
+[[upstream.limit]]
+name = "requests"
+capacity = 1
+refill_per_s = 1
+[[upstream]]
+name = "other"
+base_url = "http://127.0.0.1:1"
+spread = "all"
+"#;
+    assert_snapshot!(wrong(text), @r#"
+    tidegate.toml:2:13: cluster.advertise: It must be a host and a port, as in node-1:7400.
+    tidegate.toml:3:14: cluster.partitions: It must be 1 to 1024, not 0.
+    tidegate.toml:4:13: cluster.token_env: The variable TIDEGATE_ECHO is not set.
+    tidegate.toml:8:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
+    tidegate.toml:16:10: upstream[1].spread: It must be "group", or left out.
+    "#);
 }

@@ -1,5 +1,6 @@
 //! The APIs that are called: `[[upstream]]` and its `[[upstream.limit]]`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tidegate_core::bounds::{RESULT_LEN_MAX, TOKENS_MAX};
@@ -14,7 +15,11 @@ use super::section::Section;
 /// Longest time-out, in milliseconds: an hour.
 const TIMEOUT_MAX_MS: u64 = 3_600_000;
 
-pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<UpstreamConfig> {
+pub(super) fn read(
+    mut section: Section<'_>,
+    spread: &mut BTreeSet<String>,
+    reading: &mut Reading<'_>,
+) -> Option<UpstreamConfig> {
     let problems = &mut reading.problems;
     let name = section.text("name", problems);
     let dialect = section.text("dialect", problems);
@@ -24,6 +29,7 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Optio
     let timeout = section.integer("timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let connect = section.integer("connect_timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
+    let spread_by = section.text("spread", problems);
     let limits = section.sections("limit", problems);
     refuse_twins(&limits, problems);
     let limits: Vec<_> = limits.into_iter().map(|limit| read_limit(limit, reading)).collect();
@@ -50,6 +56,16 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Optio
     config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
     config.response_max_bytes =
         most.and_then(|most| usize::try_from(most).ok()).unwrap_or(config.response_max_bytes);
+    if let Some(by) = spread_by {
+        if by.value != "group" {
+            reading.problems.push(by.problem("It must be \"group\", or left out."));
+        } else if !limits.is_empty() {
+            reading.problems.push(
+                by.problem("What is spread over partitions cannot have limits: they are kept in one place."),
+            );
+        }
+        spread.insert(config.name.clone());
+    }
     check(&config, limits.len(), &section, &mut reading.problems);
     section.finish(&mut reading.problems);
     config.limits = limits.into_iter().collect::<Option<_>>()?;

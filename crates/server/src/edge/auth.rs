@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tidegate::{Code, Error, Result};
 
-use crate::app::{App, Shared};
+use crate::app::House;
 use crate::config::{Scope, Token};
 use crate::wire::failure::Failure;
 
@@ -33,13 +33,13 @@ pub(crate) struct Caller(pub Arc<str>);
 /// What a layer needs: the scope that its routes ask for.
 #[derive(Clone)]
 pub(crate) struct Needs {
-    pub app: Shared,
+    pub house: Arc<House>,
     pub scope: Scope,
 }
 
 pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    match admit(&needs.app, needs.scope, peer, request.headers()) {
+    match admit(&needs.house, needs.scope, peer, request.headers()) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             next.run(request).await
@@ -48,8 +48,8 @@ pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next
     }
 }
 
-fn admit(app: &App, scope: Scope, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller> {
-    if app.tokens.is_empty() {
+fn admit(house: &House, scope: Scope, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller> {
+    if house.tokens.is_empty() {
         let local = peer.is_some_and(|peer| peer.0.ip().to_canonical().is_loopback());
         let refuse =
             || Error::new(Code::Forbidden, "Without a token only calls from this machine are served.");
@@ -57,7 +57,7 @@ fn admit(app: &App, scope: Scope, peer: Option<Peer>, headers: &HeaderMap) -> Re
     }
     let credential = credential(headers)
         .ok_or_else(|| Error::new(Code::Unauthorized, "Send a token: Authorization: Bearer …"))?;
-    let token = find(&app.tokens, &credential)
+    let token = find(&house.tokens, &credential)
         .ok_or_else(|| Error::new(Code::Unauthorized, "This token is not known here."))?;
     if token.scopes.contains(&scope) {
         return Ok(Caller(Arc::from(token.name.as_str())));

@@ -1,6 +1,8 @@
 //! Keeps other web sites out: a browser on this machine can reach the API, and whatever page it shows may try. A
 //! change that a browser sends for another site is refused, and without tokens so is a name that is not this machine.
 
+use std::sync::Arc;
+
 use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::{HeaderMap, Method, Uri};
@@ -8,12 +10,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
 
-use crate::app::Shared;
+use crate::app::House;
 use crate::wire::failure::Failure;
 
-pub(crate) async fn layer(State(app): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
     let host = host(request.headers(), request.uri());
-    if app.tokens.is_empty() && !host.as_deref().is_some_and(is_this_machine) {
+    if house.tokens.is_empty() && !host.as_deref().is_some_and(is_this_machine) {
         let message = "Without a token this server answers only to 127.0.0.1, [::1] and localhost.";
         return Failure(Error::new(Code::Forbidden, message)).into_response();
     }

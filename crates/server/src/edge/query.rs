@@ -14,7 +14,7 @@ use crate::wire::object::shown;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    fn parse(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));

@@ -11,7 +11,7 @@ use axum::response::Response;
 use tidegate_core::Time;
 use tidegate_core::bounds::TRACE_LEN_MAX;
 
-use crate::app::Shared;
+use crate::app::House;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -36,10 +36,10 @@ impl RequestIds {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(pub Arc<str>);
 
-pub(crate) async fn layer(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let fit = given.filter(|id| !id.is_empty() && id.len() <= TRACE_LEN_MAX);
-    let id: Arc<str> = fit.map_or_else(|| app.request_ids.make().into(), Arc::from);
+    let id: Arc<str> = fit.map_or_else(|| house.request_ids.make().into(), Arc::from);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let mut response = next.run(request).await;
     if let Ok(value) = HeaderValue::from_str(&id) {

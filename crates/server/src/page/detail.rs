@@ -18,7 +18,7 @@ use crate::wire::time::At;
 pub(super) async fn operation(State(app): State<Shared>, Path(text): Path<String>) -> Response {
     match read_operation(&app, &text).await {
         Ok((view, why)) => {
-            document(&view.id.to_string(), false, &show_operation(&view, &why, app.clock.now()))
+            document(&view.id.to_string(), false, &show_operation(&view, &why, app.house.clock.now()))
                 .into_response()
         }
         Err(error) => sorry(&error),
@@ -55,7 +55,7 @@ fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
 pub(super) async fn group(State(app): State<Shared>, Path(name): Path<String>) -> Response {
     match app.engine.group(&name).await {
         Ok((view, why, line)) => {
-            let content = show_group(&view, why.as_ref(), &line, app.clock.now());
+            let content = show_group(&view, why.as_ref(), &line, app.house.clock.now());
             document(&view.name, false, &content).into_response()
         }
         Err(error) => sorry(&error),

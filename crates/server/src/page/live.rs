@@ -21,7 +21,7 @@ const AT_MOST_EVERY: Duration = Duration::from_millis(500);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) async fn ticks(State(app): State<Shared>) -> Response {
-    let listener = Listener { live: app.engine.events(None).live, stopping: app.stopping.clone() };
+    let listener = Listener { live: app.engine.events(None).live, stopping: app.house.stopping.clone() };
     let ticks = unfold(listener, |mut listener| async move {
         listener.change().await?;
         Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))

@@ -54,7 +54,7 @@ async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
         app.engine.limits(),
         app.engine.list(filter),
     )?;
-    Ok(Snapshot { now: app.clock.now(), counts, stopped, groups, limits, operations, only })
+    Ok(Snapshot { now: app.house.clock.now(), counts, stopped, groups, limits, operations, only })
 }
 
 fn content(snapshot: &Snapshot) -> Markup {

@@ -83,6 +83,8 @@ impl IntoResponse for Failure {
         if status(code) == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
         }
+        // For whoever passes the answer on within this process.
+        response.extensions_mut().insert(code);
         if code == Code::Unauthorized {
             for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
                 response.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(way));

@@ -14,6 +14,7 @@ mod look;
 mod openapi;
 mod orders;
 mod page;
+mod shared;
 mod stop;
 mod submit;
 mod support;

@@ -128,7 +128,7 @@ async fn what_is_answered_is_what_is_described() {
         }
         api.get("/healthz", "/healthz").await;
         api.get("/readyz", "/readyz").await;
-        world.server.engine.drain().await;
+        world.server.drain().await;
         api.post("/v1/operations", "/v1/operations", operation("g")).await;
         api.get("/readyz", "/readyz").await;
     })

@@ -90,7 +90,7 @@ async fn a_directory_has_one_server() {
 async fn what_stops_accepts_nothing_and_says_when_to_come_back() {
     within(async {
         let world = World::new().await;
-        world.server.engine.drain().await;
+        world.server.drain().await;
         let request = world.request(Method::POST, "/v1/operations").body(operation("g").to_string());
         let response = request.send().await.unwrap();
         assert_eq!(response.headers()["retry-after"], "1");

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use tidegate::{Reason, View};
+use tidegate_core::OperationId;
 use tidegate_core::fact::Held;
+use tidegate_core::id::Partition;
 use tidegate_core::model::{Active, GroupView};
-use tidegate_core::{OperationId, Seq, Time};
 
 use super::{FaultOut, OperationOut, WhyOut};
 use crate::wire::time::At;
@@ -23,13 +24,13 @@ pub(crate) struct GroupOut<'a> {
 }
 
 impl<'a> GroupOut<'a> {
-    pub(crate) fn new(view: &'a GroupView, why: Option<&'a Reason>) -> Self {
+    pub(crate) fn new(partition: Partition, view: &'a GroupView, why: Option<&'a Reason>) -> Self {
         let paused = view.paused.as_ref();
         Self {
             group: &view.name,
             state: group_state(view),
             depth: view.depth,
-            head: view.head.as_ref().map(HeadOut::new),
+            head: view.head.as_ref().map(|head| HeadOut::new(partition, head)),
             why: why.map(WhyOut::new),
             paused: paused.map(|(by, since, reason)| PauseOut { by, since: At(*since), reason }),
             held: view.held.as_ref().map(HeldOut::new),
@@ -71,9 +72,9 @@ struct HeadOut<'a> {
 }
 
 impl<'a> HeadOut<'a> {
-    fn new(head: &'a Active) -> Self {
+    fn new(partition: Partition, head: &'a Active) -> Self {
         Self {
-            id: id_of(head.at, head.seq).to_string(),
+            id: OperationId::new(head.at, partition, head.seq).to_string(),
             state: head.state.as_str(),
             kind: &head.kind,
             attempt: head.attempt,
@@ -81,11 +82,6 @@ impl<'a> HeadOut<'a> {
             fault: head.fault.as_ref().map(FaultOut::new),
         }
     }
-}
-
-/// One server owns one partition, the first.
-pub(crate) const fn id_of(at: Time, seq: Seq) -> OperationId {
-    OperationId::new(at, 0, seq)
 }
 
 #[derive(Serialize)]

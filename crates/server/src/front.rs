@@ -1,0 +1,137 @@
+//! The front of a node that shares its store with others. Every node answers every call: the front finds the partition
+//! that a call is about, serves it from the room it has here or passes it on to the node that owns it, once. What a call
+//! means is decided behind it, in the partition's own router; the front reads no more than it needs to find the way.
+
+mod batch;
+mod courier;
+mod cursor;
+mod everywhere;
+mod hop;
+mod operations;
+mod own;
+mod reach;
+mod relay;
+mod rooms;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::middleware::{from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, on};
+use tidegate_cluster::Cluster;
+
+pub(crate) use courier::Courier;
+pub(crate) use own::show as show_view;
+pub(crate) use rooms::{Keys, Plan, Rooms};
+
+use crate::api;
+use crate::api::route::{self, Route};
+use crate::app::House;
+use crate::config::Scope;
+use crate::edge::auth::Caller;
+use crate::edge::request_id::RequestId;
+use crate::edge::{content, origin, request_id};
+use crate::page;
+use crate::wire::failure::Failure;
+use reach::Reach;
+
+/// What the front works with.
+pub(crate) struct Front {
+    pub cluster: Cluster,
+    pub rooms: Arc<Rooms>,
+    pub courier: Courier,
+    pub house: Arc<House>,
+    /// Upstreams whose operations are spread by group; all others have one place each.
+    pub spread: BTreeSet<String>,
+}
+
+/// A call on its way: what is left of it once its caller was admitted and its body read.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub method: axum::http::Method,
+    /// Path and query.
+    pub target: String,
+    pub content_type: Option<axum::http::HeaderValue>,
+    pub body: Bytes,
+    pub caller: Arc<str>,
+    pub request_id: Arc<str>,
+}
+
+impl Call {
+    /// The same call to another target.
+    fn to(&self, target: String) -> Self {
+        Self { target, ..self.clone() }
+    }
+}
+
+/// Everything that is served.
+pub(crate) fn router(front: &Arc<Front>) -> Router {
+    let relayed = api::routes().into_iter().filter_map(|route| {
+        let way = reach::of(route.method, route.path)?;
+        let handler = move |State(front): State<Arc<Front>>, request: Request| pass(front, way, request);
+        Some(Route {
+            path: route.path,
+            scope: route.scope,
+            call: on(route.method, handler),
+            method: route.method,
+        })
+    });
+    let own = [
+        route::get(Scope::Read, "/v1/events", own::events),
+        route::get(Scope::Read, "/metrics", own::metrics),
+        route::get(Scope::Read, "/v1/cluster", own::cluster),
+        route::get(Scope::Read, "/", own::page),
+        route::get(None, "/readyz", own::ready),
+    ];
+    api::admitted(&front.house, relayed.chain(own).collect())
+        .merge(api::store_routes(&front.house))
+        .merge(api::open_routes())
+        .fallback(api::no_route)
+        .method_not_allowed_fallback(api::no_method)
+        .layer(from_fn_with_state(Arc::clone(&front.house), origin::layer))
+        .route("/internal/{partition}/{*rest}", any(hop::take))
+        .layer(from_fn_with_state(Arc::clone(&front.house), request_id::layer))
+        .layer(from_fn(page::headers))
+        .with_state(Arc::clone(front))
+}
+
+async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
+    match read(&front, way, request).await {
+        Ok(call) => match way {
+            Reach::Operation => relay::by_id(&front, call).await,
+            Reach::Submission => relay::by_place(&front, call).await,
+            Reach::Batch => batch::pass(&front, call).await,
+            Reach::Operations => operations::list(&front, call).await,
+            Reach::Groups => everywhere::groups(&front, call).await,
+            Reach::Group => everywhere::group(&front, call).await,
+            Reach::Limits => everywhere::limits(&front, call).await,
+            Reach::Limit => relay::by_limit(&front, call).await,
+        },
+        Err(failure) => failure.into_response(),
+    }
+}
+
+async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failure> {
+    let most = match way {
+        Reach::Submission => content::ONE_MAX,
+        Reach::Batch => content::BATCH_MAX,
+        _ => content::SMALL_MAX,
+    };
+    let (parts, body) = request.into_parts();
+    let body = content::read(body, most, front.house.read_timeout).await?;
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let caller =
+        parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
+    let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
+    let content_type = content_type(&parts.headers);
+    Ok(Call { method: parts.method, target, content_type, body, caller, request_id })
+}
+
+fn content_type(headers: &HeaderMap) -> Option<axum::http::HeaderValue> {
+    headers.get(axum::http::header::CONTENT_TYPE).cloned()
+}

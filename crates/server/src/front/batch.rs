@@ -1,0 +1,113 @@
+//! A batch over several partitions: each member goes to its own, all at the same time, and the answers come back in the
+//! order of the members. As everywhere, exactly the good ones are accepted.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tidegate_core::bounds::BATCH_ACCEPT_MAX;
+use tidegate_core::id::Partition;
+
+use super::reach::Head;
+use super::relay::{self, Again};
+use super::{Call, Front};
+
+/// Largest answer to a part of a batch.
+const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Members<'a> {
+    #[serde(borrow)]
+    operations: Vec<&'a RawValue>,
+}
+
+/// The members that go to one partition, with their places in the batch.
+#[derive(Default)]
+struct Part {
+    places: Vec<usize>,
+    body: Vec<u8>,
+    may_be_repeated: bool,
+}
+
+pub(super) async fn pass(front: &Front, call: Call) -> Response {
+    let body = call.body.clone();
+    let members = match serde_json::from_slice::<Members<'_>>(&body) {
+        Ok(read) if !read.operations.is_empty() && read.operations.len() <= BATCH_ACCEPT_MAX => {
+            read.operations
+        }
+        // Where it is told what is wrong with it.
+        _ => return relay::to(front, 0, &call, Again::Yes).await,
+    };
+    let mut parts: BTreeMap<Partition, Part> = BTreeMap::new();
+    for (place, member) in members.iter().enumerate() {
+        let head = Head::read(member.get().as_bytes());
+        let part = parts
+            .entry(head.place(front))
+            .or_insert_with(|| Part { may_be_repeated: true, ..Part::default() });
+        part.body.extend_from_slice(if part.places.is_empty() { br#"{"operations":["# } else { b"," });
+        part.body.extend_from_slice(member.get().as_bytes());
+        part.places.push(place);
+        part.may_be_repeated &= head.may_be_repeated();
+    }
+    if parts.len() == 1
+        && let Some((partition, part)) = parts.iter().next()
+    {
+        return relay::to(front, *partition, &call, part.again()).await;
+    }
+    let count = members.len();
+    let answers = parts.into_iter().map(|(partition, part)| {
+        let call = Call { body: part.whole(), ..call.clone() };
+        async move {
+            let again = part.again();
+            let Part { places, .. } = part;
+            (places, relay::to(front, partition, &call, again).await)
+        }
+    });
+    merge(count, join_all(answers).await).await
+}
+
+impl Part {
+    fn whole(&self) -> Bytes {
+        let mut body = self.body.clone();
+        body.extend_from_slice(b"]}");
+        body.into()
+    }
+
+    const fn again(&self) -> Again {
+        if self.may_be_repeated { Again::Yes } else { Again::No }
+    }
+}
+
+/// Puts the answers in the members' places. A part that failed as a whole failed for each of its members; when all did,
+/// so did the batch.
+async fn merge(count: usize, answers: Vec<(Vec<usize>, Response)>) -> Response {
+    let mut merged = vec![Value::Null; count];
+    let (mut failed, mut parts) = (None, 0);
+    for (places, response) in answers {
+        let is_good = response.status() == StatusCode::ACCEPTED;
+        let (head, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+        let mut answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let members = answer.get_mut("operations").and_then(Value::as_array_mut).map(std::mem::take);
+        let mut members = members.unwrap_or_default().into_iter();
+        for place in places {
+            merged[place] = if is_good { members.next().unwrap_or_default() } else { answer.clone() };
+        }
+        if !is_good {
+            failed = Some(Response::from_parts(head, body.into()));
+        } else {
+            parts += 1;
+        }
+    }
+    match failed {
+        Some(response) if parts == 0 => response,
+        _ => (StatusCode::ACCEPTED, Json(json!({ "operations": merged }))).into_response(),
+    }
+}

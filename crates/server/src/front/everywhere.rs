@@ -1,0 +1,125 @@
+//! Calls about all partitions: each is asked, at the same time, and the answers are put together by name. A group that
+//! has operations for several upstreams is in several partitions; it is shown once, as it stands where it is longest.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tidegate_core::id::Partition;
+
+use super::relay::{self, Again};
+use super::{Call, Front};
+use crate::edge::query::Query;
+
+/// Largest answer of a partition.
+const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
+const PAGE_MAX: u64 = 200;
+const PAGE_DEFAULT: u64 = 50;
+
+/// What one partition answered.
+pub(super) struct Part {
+    pub partition: Partition,
+    pub value: Value,
+}
+
+/// Asks partitions, each at its own target. The first refusal is the answer to all.
+pub(super) async fn ask(
+    front: &Front,
+    call: &Call,
+    targets: Vec<(Partition, String)>,
+) -> Result<Vec<Part>, Response> {
+    let asked = targets.into_iter().map(|(partition, target)| async move {
+        let response = relay::to(front, partition, &call.to(target), Again::Yes).await;
+        if response.status() != StatusCode::OK {
+            return Err(response);
+        }
+        let body = axum::body::to_bytes(response.into_body(), ANSWER_LEN_MAX).await.unwrap_or_default();
+        let value = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(Part { partition, value })
+    });
+    join_all(asked).await.into_iter().collect()
+}
+
+fn to_all(front: &Front, target: &str) -> Vec<(Partition, String)> {
+    (0..front.cluster.partitions()).map(|partition| (partition, target.to_owned())).collect()
+}
+
+pub(super) async fn groups(front: &Front, call: Call) -> Response {
+    let parts = match ask(front, &call, to_all(front, &call.target)).await {
+        Ok(parts) => parts,
+        Err(refused) => return refused,
+    };
+    let limit = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))
+        .and_then(|mut query| query.integer("limit", 1..=PAGE_MAX));
+    let limit = usize::try_from(limit.ok().flatten().unwrap_or(PAGE_DEFAULT)).unwrap_or(usize::MAX);
+    // What lies beyond the end of any page is not known of all of them yet.
+    let end = parts.iter().filter_map(|part| part.value["next"].as_str()).min().map(str::to_owned);
+    let mut merged: BTreeMap<String, Value> = BTreeMap::new();
+    for mut part in parts {
+        for group in part.value["groups"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            let Some(name) = group["group"].as_str().map(str::to_owned) else { continue };
+            if end.as_ref().is_none_or(|end| name <= *end) {
+                keep_longest(merged.entry(name).or_default(), group);
+            }
+        }
+    }
+    let more = end.is_some() || merged.len() > limit;
+    let groups: Vec<(String, Value)> = merged.into_iter().take(limit).collect();
+    let next = groups.last().filter(|_| more).map(|(name, _)| name.clone());
+    let groups: Vec<Value> = groups.into_iter().map(|(_, group)| group).collect();
+    Json(json!({ "groups": groups, "next": next })).into_response()
+}
+
+/// One group: looked at where it is longest; stopped and started wherever it may have operations.
+pub(super) async fn group(front: &Front, call: Call) -> Response {
+    let changes = call.method != Method::GET;
+    let asked =
+        (0..front.cluster.partitions()).map(|partition| relay::to(front, partition, &call, Again::Yes));
+    let (mut best, mut refused) = (None::<(u64, Response)>, None);
+    for response in join_all(asked).await {
+        if response.status() != StatusCode::OK {
+            refused = Some(response);
+            continue;
+        }
+        let (head, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+        let depth = serde_json::from_slice::<Value>(&body)
+            .ok()
+            .and_then(|group| group["depth"].as_u64())
+            .unwrap_or(0);
+        if best.as_ref().is_none_or(|(most, _)| depth > *most) {
+            best = Some((depth, Response::from_parts(head, body.into())));
+        }
+    }
+    match (best, refused) {
+        (_, Some(refused)) if changes => refused,
+        (Some((_, best)), _) => best,
+        (None, Some(refused)) => refused,
+        (None, None) => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+pub(super) async fn limits(front: &Front, call: Call) -> Response {
+    let parts = match ask(front, &call, to_all(front, &call.target)).await {
+        Ok(parts) => parts,
+        Err(refused) => return refused,
+    };
+    let mut merged: BTreeMap<String, Value> = BTreeMap::new();
+    for mut part in parts {
+        for limit in part.value["limits"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            if let Some(name) = limit["name"].as_str().map(str::to_owned) {
+                merged.entry(name).or_insert(limit);
+            }
+        }
+    }
+    Json(json!({ "limits": merged.into_values().collect::<Vec<_>>() })).into_response()
+}
+
+fn keep_longest(kept: &mut Value, group: Value) {
+    if kept.is_null() || group["depth"].as_u64() > kept["depth"].as_u64() {
+        *kept = group;
+    }
+}

@@ -1,0 +1,64 @@
+//! A call that another node passed on: into the room, or back with the word that it is not here. It is never passed on
+//! again.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::AUTHORIZATION;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use tidegate::{Code, Error};
+use tidegate_core::id::Partition;
+
+use super::courier::{CALLER, Passed};
+use super::{Call, Front, content_type, relay};
+use crate::edge::auth::Peer;
+use crate::edge::content;
+use crate::edge::request_id::RequestId;
+use crate::wire::failure::Failure;
+
+pub(super) async fn take(
+    State(front): State<Arc<Front>>,
+    Path((partition, _)): Path<(Partition, String)>,
+    request: Request,
+) -> Response {
+    if !is_a_node(&front, &request) {
+        return Failure(Error::new(Code::Forbidden, "Only nodes of this cluster call here.")).into_response();
+    }
+    let (parts, body) = request.into_parts();
+    let body = match content::read(body, content::BATCH_MAX, front.house.read_timeout).await {
+        Ok(body) => body,
+        Err(error) => return Failure(error).into_response(),
+    };
+    let prefix = format!("/internal/{partition}");
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let target = target.strip_prefix(&prefix).unwrap_or(target).to_owned();
+    let caller = parts.headers.get(&CALLER).and_then(|caller| caller.to_str().ok()).unwrap_or("node").into();
+    let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
+    let content_type = content_type(&parts.headers);
+    let call = Call { method: parts.method, target, content_type, body, caller, request_id };
+    match relay::here(&front, partition, &call).await {
+        Passed::Answered(response) if !relay::has_moved(&response) => response,
+        _ => StatusCode::MISDIRECTED_REQUEST.into_response(),
+    }
+}
+
+/// Whether the caller knows the nodes' secret; without one, whether it is on this machine.
+fn is_a_node(front: &Front, request: &Request) -> bool {
+    match front.courier.token() {
+        Some(token) => {
+            let given = request
+                .headers()
+                .get(AUTHORIZATION)
+                .map(axum::http::HeaderValue::as_bytes)
+                .unwrap_or_default();
+            let hash = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
+            hash(given).ct_eq(&hash(token.as_bytes())).into()
+        }
+        None => {
+            request.extensions().get::<Peer>().is_some_and(|peer| peer.0.ip().to_canonical().is_loopback())
+        }
+    }
+}

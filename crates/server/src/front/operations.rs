@@ -1,0 +1,174 @@
+//! A list of operations over all partitions: a page of each, merged by id, newest first. A partition whose operations
+//! did not all fit goes on below the last of them that did.
+
+use axum::Json;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+use tidegate::{Filter, Result};
+use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, Seq, State, Time};
+
+use super::cursor::{self, Place};
+use super::everywhere::{self, Part};
+use super::relay::{self, Again};
+use super::{Call, Front};
+use crate::edge::query::Query;
+use crate::wire::cursor as cursor_of_one;
+use crate::wire::failure::Failure;
+
+const PAGE_MAX: u64 = 200;
+const PAGE_DEFAULT: u64 = 50;
+
+pub(super) async fn list(front: &Front, call: Call) -> Response {
+    match page(front, &call).await {
+        Ok(response) => response,
+        Err(error) => Failure(error).into_response(),
+    }
+}
+
+async fn page(front: &Front, call: &Call) -> Result<Response> {
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))?;
+    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let given = query.take("cursor");
+    let word = query.take("state");
+    let state = word.as_deref().and_then(State::parse);
+    if word.is_some() && state.is_none() {
+        // Where it is told which states there are.
+        return Ok(relay::to(front, 0, call, Again::Yes).await);
+    }
+    let [group, kind] = ["group", "kind"].map(|name| query.take(name).map(Into::into));
+    query.finish()?;
+    let filter = Filter { group, kind, state, before: None, limit };
+    let words = words(&filter);
+    let count = front.cluster.partitions();
+    let mut places = match given {
+        Some(text) => cursor::read(&text, &words, count)?,
+        None => vec![Place::Start; usize::from(count)],
+    };
+    let targets = (0..count).zip(&places).filter_map(|(partition, place)| {
+        let cursor = match place {
+            Place::End => return None,
+            Place::Start => String::new(),
+            Place::Below(seq) => {
+                let id = OperationId::new(Time::ZERO, partition, *seq);
+                format!("&cursor={}", cursor_of_one::write(id, &filter))
+            }
+        };
+        Some((partition, format!("/v1/operations?limit={limit}{words}{cursor}")))
+    });
+    let parts = match everywhere::ask(front, call, targets.collect()).await {
+        Ok(parts) => parts,
+        Err(refused) => return Ok(refused),
+    };
+    let pages = parts.into_iter().map(|part| Page::read(part, &filter)).collect();
+    let (shown, more) = merge(pages, &mut places, limit);
+    let operations: Vec<Value> = shown.into_iter().map(|(_, value)| value).collect();
+    let next = more.then(|| cursor::write(&places, &words));
+    Ok(Json(json!({ "operations": operations, "next_cursor": next })).into_response())
+}
+
+/// The filter as it is asked of each partition.
+fn words(filter: &Filter) -> String {
+    let encode = |text: &str| {
+        percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC).to_string()
+    };
+    let pair = |name: &str, value: Option<&str>| {
+        value.map_or_else(String::new, |value| format!("&{name}={}", encode(value)))
+    };
+    pair("group", filter.group.as_deref())
+        + &pair("kind", filter.kind.as_deref())
+        + &pair("state", filter.state.map(State::as_str))
+}
+
+/// A page of one partition.
+struct Page<T> {
+    partition: Partition,
+    items: Vec<(OperationId, T)>,
+    /// Where its list goes on.
+    next: Option<Seq>,
+}
+
+impl Page<Value> {
+    fn read(mut part: Part, filter: &Filter) -> Self {
+        let next = part.value["next_cursor"].as_str().and_then(|text| cursor_of_one::read(text, filter).ok());
+        let items = part.value["operations"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let items = items.into_iter().filter_map(|item| Some((item["id"].as_str()?.parse().ok()?, item)));
+        Self { partition: part.partition, items: items.collect(), next: next.map(OperationId::seq) }
+    }
+}
+
+/// The newest of all pages; moves each partition's place along, and says whether there is more.
+fn merge<T>(pages: Vec<Page<T>>, places: &mut [Place], limit: usize) -> (Vec<(OperationId, T)>, bool) {
+    let mut items = Vec::new();
+    let mut ends = Vec::new();
+    for page in pages {
+        ends.push((page.partition, page.items.len(), page.next));
+        items.extend(page.items);
+    }
+    items.sort_by_key(|(id, _)| std::cmp::Reverse(*id));
+    items.truncate(limit);
+    for (partition, count, next) in ends {
+        let place = &mut places[usize::from(partition)];
+        let shown = items.iter().filter(|(id, _)| id.partition() == partition);
+        let (shown, last) = shown.fold((0, None), |(shown, _), (id, _)| (shown + 1, Some(id.seq())));
+        *place = match (shown == count, next, last) {
+            (true, Some(next), _) => Place::Below(next),
+            (true, None, _) => Place::End,
+            (false, _, Some(last)) => Place::Below(last),
+            (false, _, None) => *place,
+        };
+    }
+    let more = places.iter().any(|place| *place != Place::End);
+    (items, more)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Page after page gives every operation once, newest first, whatever the pages' lengths.
+        #[test]
+        fn pages_cover_everything_once(
+            times in prop::collection::vec(prop::collection::vec(0_u64..1_000, 0..30), 1..5),
+            limit in 1_usize..12,
+            bound in 1_usize..12,
+        ) {
+            let all: Vec<Vec<OperationId>> = (0..).zip(&times).map(|(partition, times)| {
+                let mut times = times.clone();
+                times.sort_unstable();
+                (1..).zip(times).map(|(seq, at)| OperationId::new(Time::from_millis(at), partition, Seq(seq))).collect()
+            }).collect();
+            let mut places = vec![Place::Start; all.len()];
+            let mut seen = Vec::new();
+            loop {
+                let pages = (0..).zip(&all).filter_map(|(partition, ids)| {
+                    let below = match places[usize::from(partition)] {
+                        Place::Start => Seq(u64::MAX),
+                        Place::Below(seq) => seq,
+                        Place::End => return None,
+                    };
+                    let mut left = ids.iter().rev().filter(|id| id.seq() < below).copied();
+                    let items: Vec<_> = left.by_ref().take(limit.min(bound)).map(|id| (id, ())).collect();
+                    let next = left.next().and_then(|_| items.last().map(|(id, ())| id.seq()));
+                    Some(Page { partition, items, next })
+                }).collect();
+                let (shown, more) = merge(pages, &mut places, limit);
+                prop_assert!(shown.len() <= limit);
+                prop_assert!(shown.iter().is_sorted_by_key(|(id, ())| std::cmp::Reverse(*id)));
+                prop_assert!(!shown.is_empty() || !more);
+                seen.extend(shown.into_iter().map(|(id, ())| id));
+                if !more {
+                    break;
+                }
+            }
+            let mut expected: Vec<_> = all.into_iter().flatten().collect();
+            expected.sort_unstable();
+            seen.sort_unstable();
+            prop_assert_eq!(seen, expected);
+        }
+    }
+}

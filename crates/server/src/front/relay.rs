@@ -1,0 +1,129 @@
+//! A call to one partition: into the room here, or to the node that owns it. While nobody does, and while it changes
+//! hands, it is held for a moment and tried again, as far as that is safe.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tidegate::{Code, Error};
+use tidegate_cluster::Route;
+use tidegate_core::id::Partition;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::courier::{Passed, leads_to};
+use super::reach::{self, Head};
+use super::{Call, Front};
+use crate::edge::auth::Caller;
+use crate::edge::request_id::RequestId;
+use crate::wire::failure::Failure;
+
+/// How long a call is held while its partition changes hands. A take-over after a crash is shorter.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// How long one look at who owns it is waited for.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Whether a call may be made again when it is not known whether it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    Yes,
+    No,
+}
+
+pub(super) async fn by_id(front: &Front, call: Call) -> Response {
+    match reach::id_in(&call.target) {
+        Some(id) if id.partition() < front.cluster.partitions() => {
+            let again = if call.method == axum::http::Method::GET { Again::Yes } else { Again::No };
+            to(front, id.partition(), &call, again).await
+        }
+        // Where it is told that there is no such operation.
+        _ => to(front, 0, &call, Again::Yes).await,
+    }
+}
+
+pub(super) async fn by_place(front: &Front, call: Call) -> Response {
+    let head = Head::read(&call.body);
+    let again = if head.may_be_repeated() { Again::Yes } else { Again::No };
+    let partition = head.place(front);
+    to(front, partition, &call, again).await
+}
+
+pub(super) async fn by_limit(front: &Front, call: Call) -> Response {
+    let upstream = reach::upstream_in(&call.target);
+    if front.spread.contains(&upstream) {
+        let message =
+            format!("The upstream {upstream} is spread by group; its limits are not kept in one place.");
+        return Failure(Error::new(Code::NotNow, message)).into_response();
+    }
+    let partition = reach::upstream_place(&upstream, front.cluster.partitions());
+    to(front, partition, &call, Again::Yes).await
+}
+
+/// Makes a call to the partition, wherever it is.
+pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: Again) -> Response {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        let route = front.cluster.route(partition);
+        let passed = match &route {
+            Route::Here => here(front, partition, call).await,
+            Route::At(node) => tokio::select! {
+                passed = front.courier.send(node, partition, call) => passed,
+                () = moved_from(front, partition, node) => Passed::Lost,
+            },
+            Route::Nobody => Passed::NotSent,
+        };
+        match passed {
+            Passed::Answered(response) if !has_moved(&response) => return response,
+            Passed::Lost if again == Again::No => return lost(partition),
+            Passed::Answered(_) | Passed::NotSent | Passed::Lost => {}
+        }
+        if Instant::now() >= end {
+            return nobody(partition);
+        }
+        front.cluster.route_after(partition, &route, LOOK).await;
+    }
+}
+
+/// Into the room, if it is here.
+pub(super) async fn here(front: &Front, partition: Partition, call: &Call) -> Passed {
+    let Some(router) = front.rooms.router(partition) else { return Passed::NotSent };
+    let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
+    if let Some(kind) = &call.content_type {
+        request = request.header(axum::http::header::CONTENT_TYPE, kind.clone());
+    }
+    let Ok(mut request) = request.body(Body::from(call.body.clone())) else { return Passed::NotSent };
+    request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
+    request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
+    match router.oneshot(request).await {
+        Ok(response) => Passed::Answered(response),
+        Err(never) => match never {},
+    }
+}
+
+/// Resolves when the partition is known to be somewhere else.
+async fn moved_from(front: &Front, partition: Partition, node: &tidegate_store::nodes::Node) {
+    let mut cluster = front.cluster.clone();
+    while leads_to(&cluster.route(partition), node) {
+        cluster.changed().await;
+    }
+}
+
+/// Whether nothing was done because the partition is not there any more.
+pub(super) fn has_moved(response: &Response) -> bool {
+    response.status() == StatusCode::MISDIRECTED_REQUEST
+        || response.extensions().get::<Code>() == Some(&Code::Stopping)
+}
+
+fn lost(partition: Partition) -> Response {
+    let message = format!(
+        "The node that owns partition {partition} did not answer; it is not known whether this was accepted. Repeat it with the same dedupe_key."
+    );
+    Failure(Error::new(Code::StoreUnavailable, message)).into_response()
+}
+
+fn nobody(partition: Partition) -> Response {
+    let message = format!("Nobody owns partition {partition} now; try again in a moment.");
+    Failure(Error::new(Code::StoreUnavailable, message)).into_response()
+}

@@ -1,0 +1,146 @@
+//! The partitions that this node serves: each a room with an engine and a router of its own. The cluster says when a
+//! room is opened and when it is given to another node.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use axum::Router;
+use tidegate::{Engine, Event, Executors, Options};
+use tidegate_cluster::{Host, Later, Tenant};
+use tidegate_core::fact::Shape;
+use tidegate_core::id::Partition;
+use tidegate_core::model::Counts;
+use tokio::sync::broadcast;
+
+use super::reach::upstream_place;
+use crate::api;
+use crate::app::{App, House};
+
+/// Events that a slow listener may be behind.
+const EVENTS_KEPT: usize = 4_096;
+
+/// What every room is furnished with.
+pub(crate) struct Plan {
+    pub house: Arc<House>,
+    pub options: Options,
+    pub executors: Executors,
+    /// Limits by the upstream they belong to.
+    pub limits: Vec<(Arc<str>, Shape)>,
+    pub spread: std::collections::BTreeSet<String>,
+    pub partitions: Partition,
+}
+
+struct Room {
+    engine: Engine,
+    router: Router,
+}
+
+/// The rooms that are open.
+pub(crate) struct Rooms {
+    plan: Plan,
+    open: RwLock<BTreeMap<Partition, Room>>,
+    events: broadcast::Sender<Arc<Event>>,
+}
+
+impl Rooms {
+    pub(crate) fn new(plan: Plan) -> Self {
+        Self { plan, open: RwLock::default(), events: broadcast::channel(EVENTS_KEPT).0 }
+    }
+
+    /// The way into a room, if it is here.
+    pub(super) fn router(&self, partition: Partition) -> Option<Router> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.get(&partition).map(|room| room.router.clone())
+    }
+
+    pub(crate) fn engines(&self) -> Vec<Engine> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values().map(|room| room.engine.clone()).collect()
+    }
+
+    /// What happens in all rooms.
+    pub(super) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+
+    /// Operations in all rooms, by state.
+    pub(crate) async fn counts(&self) -> tidegate::Result<Counts> {
+        let mut counts = Counts::default();
+        for engine in self.engines() {
+            counts += engine.counts().await?;
+        }
+        Ok(counts)
+    }
+
+    fn close(&self, partition: Partition) {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+    }
+
+    /// The limits that have their place in a partition.
+    fn limits_in(&self, partition: Partition) -> Vec<(Arc<str>, Shape)> {
+        let here = |name: &str| {
+            let upstream = name.split('/').next().unwrap_or_default();
+            self.plan.spread.contains(upstream) || upstream_place(upstream, self.plan.partitions) == partition
+        };
+        self.plan.limits.iter().filter(|(name, _)| here(name)).cloned().collect()
+    }
+
+    /// Lets those who listen hear what happens in a room.
+    fn tell_of(&self, engine: &Engine) {
+        let (mut live, events) = (engine.events(None).live, self.events.clone());
+        tokio::spawn(async move {
+            loop {
+                match live.recv().await {
+                    // Nobody has to listen.
+                    Ok(event) => drop(events.send(event)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        });
+    }
+}
+
+/// The host that the cluster talks to.
+pub(crate) struct Keys(pub Arc<Rooms>);
+
+impl Host for Keys {
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>> {
+        let rooms = Arc::clone(&self.0);
+        Box::pin(async move {
+            let Plan { house, options, executors, .. } = &rooms.plan;
+            let options = Options { partition, ..options.clone() };
+            let limits = rooms.limits_in(partition);
+            let engine = Engine::open(Arc::clone(&house.store), options, executors.clone(), limits).await;
+            let engine = engine.map_err(|error| error.message)?;
+            rooms.tell_of(&engine);
+            let app = Arc::new(App { engine: engine.clone(), house: Arc::clone(house) });
+            let room = Room { engine: engine.clone(), router: api::room(app) };
+            rooms.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
+            Ok(Arc::new(Lodger { rooms: Arc::clone(&rooms), engine, partition }) as Arc<dyn Tenant>)
+        })
+    }
+}
+
+struct Lodger {
+    rooms: Arc<Rooms>,
+    engine: Engine,
+    partition: Partition,
+}
+
+impl Tenant for Lodger {
+    fn hand_over(&self) -> Later<'_, ()> {
+        Box::pin(async move {
+            self.engine.hand_over().await;
+            self.rooms.close(self.partition);
+        })
+    }
+
+    fn ended(&self) -> Later<'_, String> {
+        Box::pin(async move {
+            let why = self.engine.stopped().await;
+            self.rooms.close(self.partition);
+            why.message
+        })
+    }
+}

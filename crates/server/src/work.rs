@@ -1,0 +1,116 @@
+//! What works behind the door: one engine, when the store is this process's own, or this node's share of the
+//! partitions of a store that many nodes use.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use tidegate::{Code, Engine, Error, Executors, Options, Result};
+use tidegate_cluster::{Cluster, Settings};
+use tidegate_core::model::Counts;
+use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
+
+use crate::api;
+use crate::app::{App, House};
+use crate::config::Config;
+use crate::front::{self, Courier, Front, Keys, Plan, Rooms};
+
+pub(crate) enum Work {
+    /// All of it, in one engine.
+    Alone(Arc<App>),
+    /// A share of it.
+    Shared(Arc<Front>),
+}
+
+impl Work {
+    pub(crate) async fn start(config: &Config, addr: SocketAddr, house: Arc<House>) -> Result<Self> {
+        let upstreams = HttpUpstreams::new(config.upstreams.clone())
+            .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?;
+        let limits = upstreams.limits();
+        let mut executors = Executors::new();
+        executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
+        let options = options(config);
+        if !house.store.is_shared() {
+            let engine = Engine::open(Arc::clone(&house.store), options, executors, limits).await?;
+            return Ok(Self::Alone(Arc::new(App { engine, house })));
+        }
+        let address = address(config, addr)?;
+        house.store.migrate().await?;
+        let partitions = house.store.partitions(config.cluster.partitions).await?;
+        let node = format!("{}@{address}", config.node);
+        let plan = Plan {
+            house: Arc::clone(&house),
+            options: Options { node: node.clone(), ..options },
+            executors,
+            limits,
+            spread: config.spread.clone(),
+            partitions,
+        };
+        let rooms = Arc::new(Rooms::new(plan));
+        let settings = Settings { partitions, ..Settings::new(node, address) };
+        let keys = Arc::new(Keys(Arc::clone(&rooms)));
+        let cluster = Cluster::join(Arc::clone(&house.store), settings, keys).await?;
+        let courier = Courier::new(config.cluster.token.as_ref().map(Secret::reveal));
+        Ok(Self::Shared(Arc::new(Front { cluster, rooms, courier, house, spread: config.spread.clone() })))
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        match self {
+            Self::Alone(app) => api::router(Arc::clone(app)),
+            Self::Shared(front) => front::router(front),
+        }
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Counts> {
+        match self {
+            Self::Alone(app) => app.engine.counts().await,
+            Self::Shared(front) => front.rooms.counts().await,
+        }
+    }
+
+    pub(crate) async fn failed(&self) -> Error {
+        match self {
+            Self::Alone(app) => app.engine.stopped().await,
+            // A share that was lost is taken on again, here or elsewhere.
+            Self::Shared(_) => std::future::pending().await,
+        }
+    }
+
+    pub(crate) async fn drain(&self) {
+        match self {
+            Self::Alone(app) => app.engine.drain().await,
+            Self::Shared(front) => front.cluster.leave().await,
+        }
+    }
+}
+
+/// Where the other nodes reach this one.
+fn address(config: &Config, addr: SocketAddr) -> Result<String> {
+    let wrong = |message: String| Err(Error::new(Code::BadConfig, message));
+    let address = match &config.cluster.advertise {
+        Some(address) => address.clone(),
+        None if addr.ip().is_unspecified() => {
+            return wrong(format!(
+                "It listens on {addr}, where no other node can reach it by that name: set advertise in [cluster]."
+            ));
+        }
+        None => addr.to_string(),
+    };
+    if config.cluster.token.is_none() && !addr.ip().is_loopback() {
+        return wrong(
+            "Nodes that can be reached from other machines need a secret: set token_env in [cluster].".into(),
+        );
+    }
+    Ok(address)
+}
+
+fn options(config: &Config) -> Options {
+    Options {
+        node: config.node.clone(),
+        workers: config.workers,
+        dedupe_window: config.dedupe_window,
+        retention: config.retention,
+        drain: config.drain,
+        ..Options::default()
+    }
+}

@@ -1,0 +1,102 @@
+//! Buckets and leases for any process, over HTTP.
+
+use serde_json::json;
+
+use crate::support::{World, within};
+
+/// LIM-5: take or say when, in one step; the figures travel with the call, or are those of the last one.
+#[tokio::test]
+async fn lim_5_a_bucket_is_taken_from_or_says_when() {
+    within(async {
+        let world = World::new().await;
+        let reserve = "/v1/limits/mail/out/reserve";
+        world.post(reserve, "").await.refused(404, "TG0012", Some("capacity"));
+        let first =
+            world.post(reserve, &json!({ "cost": 3, "capacity": 4, "refill_per_s": 0.5 }).to_string()).await;
+        assert_eq!(first.status, 200, "{first:?}");
+        assert_eq!(first.json, json!({ "allowed": true, "delay_ms": 0, "tokens_remaining": 1.0 }));
+        let second = world.post(reserve, r#"{"cost":2}"#).await.json;
+        assert_eq!(second["allowed"], false);
+        let delay = second["delay_ms"].as_u64().unwrap();
+        assert!((1_000..=2_000).contains(&delay), "a token comes back in two seconds: {second}");
+        assert_eq!(world.post(reserve, "").await.json["allowed"], true, "one was left");
+        world.post(reserve, r#"{"cost":5}"#).await.refused(422, "TG0006", Some("cost"));
+    })
+    .await;
+}
+
+/// LIM-7: several buckets in one step, all or nothing; the delay is the longest of them.
+#[tokio::test]
+async fn lim_7_several_buckets_are_taken_together_or_not_at_all() {
+    within(async {
+        let world = World::new().await;
+        let both = json!({
+            "cost": 1, "capacity": 10, "refill_per_s": 1,
+            "with": [{ "name": "global", "cost": 2, "capacity": 3, "refill_per_s": 0.1 }],
+        });
+        let first = world.post("/v1/limits/route/reserve", &both.to_string()).await.json;
+        assert_eq!((&first["allowed"], &first["with"]), (&json!(true), &json!([1.0])), "{first}");
+        let second = world.post("/v1/limits/route/reserve", &both.to_string()).await.json;
+        assert_eq!(second["allowed"], false, "{second}");
+        assert!(second["delay_ms"].as_u64().unwrap() > 8_000, "{second}");
+        let alone = world.post("/v1/limits/route/reserve", r#"{"cost":9}"#).await.json;
+        assert_eq!(alone["allowed"], true, "a refusal took nothing: {alone}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_bad_reservation_is_refused_by_field() {
+    within(async {
+        let world = World::new().await;
+        let table = [
+            (json!({ "cost": -1 }), 400, "TG0002", "cost"),
+            (json!({ "capacity": 5 }), 400, "TG0001", "refill_per_s"),
+            (json!({ "refill_per_s": 5 }), 400, "TG0001", "capacity"),
+            (json!({ "capacity": 0, "refill_per_s": 1 }), 400, "TG0002", "capacity"),
+            (json!({ "capacity": 1, "refill_per_s": 1, "with": {} }), 400, "TG0001", "with"),
+            (
+                json!({ "capacity": 1, "refill_per_s": 1, "with": [{ "cost": 1 }] }),
+                400,
+                "TG0001",
+                "with.name",
+            ),
+            (json!({ "what": 1 }), 400, "TG0001", "what"),
+        ];
+        for (body, status, code, field) in table {
+            world.post("/v1/limits/b/reserve", &body.to_string()).await.refused(status, code, Some(field));
+        }
+        world.post("/v1/limits/b", "{}").await.refused(404, "TG0021", None);
+        let long = format!("/v1/limits/{}/reserve", "n".repeat(256));
+        world.post(&long, "{}").await.refused(400, "TG0002", Some("name"));
+    })
+    .await;
+}
+
+/// LIM-15: taken only if free, kept and given back only by the holder, with a fence that grows.
+#[tokio::test]
+async fn lim_15_a_lease_has_one_holder() {
+    within(async {
+        let world = World::new().await;
+        let call = async |verb: &str, body: &str| {
+            world.post(&format!("/v1/leases/bulk-lock:acme/{verb}"), body).await
+        };
+        let first = call("acquire", r#"{"ttl_ms":60000}"#).await.json;
+        assert_eq!((&first["held"], &first["fence"]), (&json!(true), &json!(1)), "{first}");
+        let busy = call("acquire", "").await.json;
+        assert_eq!((&busy["held"], &busy["token"]), (&json!(false), &json!(null)));
+        assert_eq!(busy["expires_at"], first["expires_at"]);
+        let token = json!({ "token": first["token"] }).to_string();
+        let renewed = call("renew", &token).await.json;
+        assert_eq!((&renewed["held"], &renewed["token"]), (&json!(true), &first["token"]));
+        assert_eq!(call("release", r#"{"token":"lease_7"}"#).await.json, json!({ "released": false }));
+        assert_eq!(call("release", &token).await.json, json!({ "released": true }));
+        let next = call("acquire", "").await.json;
+        assert_eq!((&next["held"], &next["fence"]), (&json!(true), &json!(2)));
+        assert_eq!(call("renew", &token).await.json["held"], false, "the old holder has lost it");
+        call("renew", "{}").await.refused(400, "TG0001", Some("token"));
+        call("renew", r#"{"token":"x"}"#).await.refused(400, "TG0002", Some("token"));
+        call("acquire", r#"{"ttl_ms":0}"#).await.refused(400, "TG0002", Some("ttl_ms"));
+    })
+    .await;
+}

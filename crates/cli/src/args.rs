@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::remote::{group, limit, op};
+use crate::remote::{cluster, group, limit, op};
 
 const BEGIN: &str = "\
 To begin:
@@ -96,6 +96,8 @@ pub(crate) enum Command {
     Group(group::GroupArgs),
     /// Look at limits and set them.
     Limit(limit::LimitArgs),
+    /// Look at the nodes that share a store.
+    Cluster(cluster::ClusterArgs),
     /// Measure, beside the ceiling or the peer it is compared with; prints JSON.
     #[command(subcommand)]
     Bench(tidegate_bench::Bench),

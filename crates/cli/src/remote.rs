@@ -1,5 +1,6 @@
 //! Commands that ask a running server over HTTP.
 
+pub(crate) mod cluster;
 pub(crate) mod group;
 pub(crate) mod limit;
 pub(crate) mod op;

@@ -67,3 +67,13 @@ async fn limits_are_listed_and_set() {
     let none = world.run(&["limit", "set", "nobody", "--open"]).await;
     assert!(none.exit == Some(1) && none.err.starts_with("error[TG0012]: "), "{none:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_alone_owns_its_one_partition() {
+    let world = World::new().await;
+    let status = world.run(&["cluster", "status"]).await;
+    assert!(status.good().starts_with("0\ttidegate\t"), "{status:?}");
+    assert!(status.err.contains("a store of its own"), "{status:?}");
+    let json = world.run(&["cluster", "status", "--json"]).await.json();
+    assert_eq!(json["partitions"].as_array().unwrap().len(), 1, "{json}");
+}

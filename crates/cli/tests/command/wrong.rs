@@ -83,12 +83,12 @@ fn a_bad_configuration_is_told_line_by_line() {
 
 #[test]
 fn serve_tells_what_is_wrong_with_its_configuration() {
-    let ran = told(&["serve", "--listen", "0.0.0.0:0", "--store", "postgres://x", "--log-level", "error"]);
+    let ran = told(&["serve", "--listen", "0.0.0.0:0", "--store", "mysql://x", "--log-level", "error"]);
     assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""));
     assert_snapshot!(ran.err, @r"
     error[TG0020]: the configuration cannot be used
       hint: --listen: 0.0.0.0:0 can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1.
-      hint: --store: A postgres store is not in this version; there are file:DIR and memory:.
+      hint: --store: It must be file:DIR, memory:, redis://… or postgres://….
     ");
 }
 

@@ -1,0 +1,53 @@
+//! `cluster`: who is there, and who owns which partition.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use crate::client::{Client, RemoteArgs};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+#[derive(Args, Debug)]
+pub(crate) struct ClusterArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: ClusterCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum ClusterCommand {
+    /// Nodes, who owns which partition, epochs and leases, as the asked node last saw them.
+    Status,
+}
+
+pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), Trouble> {
+    let client = Client::new(&args.remote)?;
+    let ClusterCommand::Status = args.command;
+    let value = client.get("/v1/cluster", "partitions").await?;
+    if output.json {
+        output.value(&value);
+        return Ok(());
+    }
+    let list = |name: &str| value[name].as_array().map(Vec::as_slice).unwrap_or_default();
+    let node = |node: &Value| {
+        let owned = node["partitions"].as_array().map_or(0, Vec::len).to_string();
+        vec![text(node, "name"), text(node, "address"), owned, text(node, "until")]
+    };
+    let nodes: Vec<_> = list("nodes").iter().map(node).collect();
+    if nodes.is_empty() {
+        output.say("one server with a store of its own");
+    } else {
+        output.table(&["NODE", "ADDRESS", "PARTITIONS", "UNTIL"], &nodes);
+        output.say("");
+    }
+    let partition =
+        |one: &Value| vec![text(one, "partition"), text(one, "node"), text(one, "epoch"), text(one, "until")];
+    let partitions: Vec<_> = list("partitions").iter().map(partition).collect();
+    output.table(&["PARTITION", "OWNER", "EPOCH", "UNTIL"], &partitions);
+    let unowned = list("partitions").iter().filter(|one| one["node"].is_null()).count();
+    if unowned > 0 {
+        output.say(&format!("{unowned} of {} partitions have no owner now", partitions.len()));
+    }
+    Ok(())
+}

@@ -11,7 +11,7 @@ mod tenure;
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_core::{Fence, Model, Seq};
 use tidegate_store::Store;
@@ -108,6 +108,8 @@ pub(crate) struct Owner {
     pub(crate) gave_back: bool,
     /// Claims in batches that are being written.
     pub(crate) leaving: usize,
+    /// Claims of batches that may or may not stand, whose calls have not left.
+    pub(crate) never_left: FxHashSet<(Seq, Fence)>,
     pub(crate) facts_since_snapshot: u64,
     pub(crate) snapshot_under_way: Arc<std::sync::atomic::AtomicBool>,
     pub(crate) stopped: watch::Sender<Option<Error>>,

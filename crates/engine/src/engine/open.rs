@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Store, WallClock};
@@ -116,6 +116,7 @@ impl Engine {
             last_sent: parts.last,
             gave_back: false,
             leaving: 0,
+            never_left: FxHashSet::default(),
             facts_since_snapshot: parts.facts_read,
             snapshot_under_way: Arc::new(AtomicBool::new(false)),
             stopped: parts.stop,

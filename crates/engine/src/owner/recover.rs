@@ -63,20 +63,19 @@ impl Owner {
             if self.running.get(&seq).is_some_and(|running| running.fence == fence) {
                 continue;
             }
-            // Whoever claimed it may be alive and its call under way: then the claim has to run out.
-            if self.store.is_shared() {
+            let verdict = if self.never_left.contains(&(seq, fence)) {
+                Verdict::GivenBack
+            } else if self.store.is_shared() {
+                // Whoever claimed it may be alive and its call under way: then the claim has to run out.
                 continue;
-            }
-            let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
-            let body = bytes::Bytes::new();
-            self.settle(crate::carry::Report {
-                seq,
-                fence,
-                verdict: Verdict::Unknown(fault),
-                hints: Vec::new(),
-                body,
-            });
+            } else {
+                let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
+                Verdict::Unknown(fault)
+            };
+            let (hints, body) = (Vec::new(), bytes::Bytes::new());
+            self.settle(crate::carry::Report { seq, fence, verdict, hints, body });
         }
+        self.never_left.clear();
         for report in std::mem::take(&mut self.unsettled) {
             self.settle(report);
         }

@@ -208,6 +208,7 @@ impl Owner {
                 self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
             }
             self.unsettled.extend(sealed.reports);
+            self.never_left.extend(sealed.claims.iter().map(|claim| (claim.seq, claim.fence)));
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
         self.unsettled.append(&mut self.building.reports);

@@ -204,6 +204,36 @@ async fn a_lost_reply_begins_a_new_epoch() {
     assert_eq!(last.epoch.0 - first.epoch.0, 3, "opened, began again, and now this one");
 }
 
+/// OPS-23: a claim whose append lost its reply stands, but its call has not left: it is made, and nobody has to be
+/// asked what became of it.
+#[tokio::test(start_paused = true)]
+async fn ops_23_a_call_that_never_left_is_not_unknown() {
+    for shared in [false, true] {
+        for lost in 2..5 {
+            let plan = Plan::none().at(Verb::Append, lost, Injury::LoseReply);
+            let faulty = Faulty::new(memory(), plan);
+            let faulty = Arc::new(if shared { faulty.shared() } else { faulty });
+            let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
+            let upstream = all_done(1);
+            let engine = open(&store, &upstream).await;
+            let ask = |key: &'static str| Submission {
+                dedupe_key: Some(key.into()),
+                on_unknown: Some(OnUnknown::Ask),
+                ..operation("g", key)
+            };
+            for key in ["|1", "|2", "|3"] {
+                while engine.submit(ask(key)).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            assert_eq!(engine.counts().await.unwrap().succeeded, 3, "append {lost} lost its reply");
+            assert_eq!(upstream.payloads(), ["|1", "|2", "|3"]);
+            assert_eq!(faulty.injected().lost, 1);
+        }
+    }
+}
+
 /// OPS-23: an executor that panics is an unknown outcome, and the engine goes on.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_panic_is_an_unknown_outcome() {

@@ -192,6 +192,6 @@ fn why(value: &Value, id: &str, output: &Output) {
     output.data(&text(value, "because"));
     output.facts(&[("until", text(value, "until")), ("behind", text(value, "behind"))]);
     if value["waiting_for"] == "person" {
-        output.say(&format!("to act: tidegate op resolve {id} --as …, or tidegate group resume …"));
+        output.say(&format!("to act: tidegate op resolve {id} --as … when its outcome is unknown, else tidegate group resume …"));
     }
 }

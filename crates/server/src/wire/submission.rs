@@ -63,7 +63,7 @@ fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submissio
         cost: cost(field(5))?,
         dedupe_key: field(4).text()?.map(Arc::from),
         max_attempts: field(6).integer(1..=u64::from(ATTEMPTS_MAX))?.and_then(|n| u16::try_from(n).ok()),
-        deadline: deadline(field(7), horizon.clone())?,
+        deadline: deadline(field(7), &horizon)?,
         delay: field(8).integer(horizon)?.map(Duration::from_millis),
         priority: field(9).integer(0..=u64::from(PRIORITY_MAX))?.map_or(0, |n| n as u8),
         on_unknown: field(10).word(&ON_UNKNOWN)?,
@@ -75,13 +75,12 @@ fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submissio
 }
 
 /// None is said by leaving it out: nothing can start within no time at all.
-fn deadline(field: Field<'_>, horizon: RangeInclusive<u64>) -> Result<Option<Duration>> {
-    let deadline = field.integer(horizon)?.map(Duration::from_millis);
-    if deadline.is_some_and(|within| within.is_zero()) {
+fn deadline(field: Field<'_>, horizon: &RangeInclusive<u64>) -> Result<Option<Duration>> {
+    if matches!(field.integer(0..=0), Ok(Some(0))) {
         let message = "The field \"deadline_ms\" must be at least 1: within 0 ms nothing can start. Leave it out for no deadline.";
         return Err(Error::new(Code::Invalid, message).field(field.name));
     }
-    Ok(deadline)
+    Ok(field.integer(1..=*horizon.end())?.map(Duration::from_millis))
 }
 
 /// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.

@@ -114,7 +114,8 @@ pub(crate) struct ServeArgs {
     /// The configuration. Usually tidegate.toml of this folder, and without that the defaults.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where operations are kept: file:DIR, or memory: which forgets them. Usually file:tidegate-data.
+    /// Where operations are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many nodes
+    /// share. Usually file:tidegate-data.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// Where to serve; port 0 lets the system choose. Usually 127.0.0.1:7400.

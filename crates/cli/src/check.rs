@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tidegate_server::Config;
+use tidegate_server::backend::shown;
 use tidegate_server::config::{Overrides, Problem, Problems};
 
 use crate::output::Output;
@@ -23,7 +24,7 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
     if output.json {
         output.value(&json!({
             "file": file, "upstreams": upstreams, "limits": limits, "tokens": tokens,
-            "listen": config.listen.to_string(), "store": config.store_url,
+            "listen": config.listen.to_string(), "store": shown(&config.store_url),
         }));
         return Ok(());
     }
@@ -33,7 +34,7 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
         counted(limits, "limit", "limits"),
         counted(tokens, "token", "tokens"),
         config.listen,
-        config.store_url,
+        shown(&config.store_url),
     ));
     Ok(())
 }

@@ -64,13 +64,6 @@ impl Cluster {
     /// When the store cannot be reached or read.
     pub async fn join(store: Arc<dyn Store>, settings: Settings, host: Arc<dyn Host>) -> Result<Self> {
         let partitions = store.partitions(settings.partitions).await?;
-        if partitions != settings.partitions {
-            tracing::warn!(
-                partitions,
-                asked_for = settings.partitions,
-                "the store has its number of partitions"
-            );
-        }
         store.register(&settings.node, &settings.address, settings.ttl).await?;
         let first = View { me: settings.node.clone(), partitions, ..View::default() };
         let (tell, view) = watch::channel(first);

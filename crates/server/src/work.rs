@@ -37,6 +37,14 @@ impl Work {
         let address = address(config, addr)?;
         house.store.migrate().await?;
         let partitions = house.store.partitions(config.cluster.partitions).await?;
+        if partitions != config.cluster.partitions {
+            let asked_for = config.cluster.partitions;
+            tracing::warn!(
+                partitions,
+                asked_for,
+                "the store keeps the number of partitions it was first used with"
+            );
+        }
         let node = format!("{}@{address}", config.node);
         let plan = Plan {
             house: Arc::clone(&house),

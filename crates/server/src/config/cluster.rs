@@ -1,7 +1,10 @@
 //! How a node takes part in a cluster: `[cluster]`.
 
+use std::net::SocketAddr;
+
 use tidegate_upstream::Secret;
 
+use super::problem::Problem;
 use super::section::Section;
 use super::{ClusterConfig, Reading};
 
@@ -33,6 +36,24 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<
     });
     let partitions = u16::try_from(partitions?).ok()?;
     Some(ClusterConfig { advertise: advertise.map(|found| found.value), partitions, token })
+}
+
+/// What a node needs to be reached, and to be safe, where it listens.
+pub(super) fn check(
+    root: &mut Section<'_>,
+    cluster: &ClusterConfig,
+    listen: SocketAddr,
+    problems: &mut Vec<Problem>,
+) {
+    let section = root.section("cluster", problems);
+    if cluster.advertise.is_none() && listen.ip().is_unspecified() {
+        let message = format!("advertise is missing: other nodes cannot reach {listen} by that name.");
+        problems.push(section.problem_at("advertise", message));
+    }
+    if cluster.token.is_none() && !listen.ip().is_loopback() {
+        let message = "token_env is missing: nodes that can be reached from other machines need a secret.";
+        problems.push(section.problem_at("token_env", message));
+    }
 }
 
 fn is_address(text: &str) -> bool {

@@ -8,6 +8,7 @@ use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
 use super::{Config, Overrides, Reading, cluster, exposed, token, upstream};
+use crate::backend::is_shared;
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
 
@@ -40,6 +41,11 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
     let store_url = url.and_then(|found| read_store(found, over, problems));
+    if let (Some(listen), Some(store_url), Some(cluster)) = (listen, &store_url, &cluster)
+        && is_shared(store_url)
+    {
+        cluster::check(root, cluster, listen, problems);
+    }
     refuse_twins(&upstreams, problems);
     refuse_twins(&tokens, problems);
     let mut spread = BTreeSet::new();
@@ -105,7 +111,9 @@ fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem
     let message = match scheme {
         "file" if found.value.len() > "file:".len() => return Some(found.value),
         "memory" if found.value == "memory:" => return Some(found.value),
-        "redis" | "rediss" | "redis+cluster" | "postgres" | "postgresql" => return Some(found.value),
+        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "postgres" | "postgresql" => {
+            return Some(found.value);
+        }
         _ => "It must be file:DIR, memory:, redis://… or postgres://….",
     };
     problems.push(found.problem(message));

@@ -263,6 +263,19 @@ fn what_is_kept_outlasts_the_keys() {
     assert_snapshot!(wrong("[store]\nretention_s = 1\ndedupe_window_s = 2"), @"tidegate.toml:2:15: store.retention_s: It must be at least dedupe_window_s, which is 2: a key must find its operation.");
 }
 
+/// A node that others share a store with must be reached, and must know who is a node.
+#[test]
+fn a_node_that_can_be_reached_needs_a_name_and_a_secret() {
+    let shared = "[server]\nlisten = \"0.0.0.0:7400\"\n[store]\nurl = \"redis://x\"\n[[token]]\nname = \"a\"\nvalue_env = \"OPERATOR_TOKEN\"\nscopes = [\"read\"]\n";
+    assert_snapshot!(wrong(shared), @r"
+    tidegate.toml:1:1: cluster: advertise is missing: other nodes cannot reach 0.0.0.0:7400 by that name.
+    tidegate.toml:1:1: cluster: token_env is missing: nodes that can be reached from other machines need a secret.
+    ");
+    let good = format!("{shared}[cluster]\nadvertise = \"node-1:7400\"\ntoken_env = \"ECHO_TOKEN\"");
+    assert!(parse(&good).is_ok());
+    assert!(parse(&shared.replace("redis://x", "memory:")).is_ok(), "alone it needs neither");
+}
+
 /// A node's part in a cluster: what is wrong with it is told at its place, and what is spread cannot have limits.
 #[test]
 fn a_cluster_is_checked_too() {

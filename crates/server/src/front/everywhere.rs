@@ -78,11 +78,19 @@ pub(super) async fn group(front: &Front, call: Call) -> Response {
     let changes = call.method != Method::GET;
     let asked =
         (0..front.cluster.partitions()).map(|partition| relay::to(front, partition, &call, Again::Yes));
-    let (mut best, mut refused) = (None::<(u64, Response)>, None);
+    let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
     for response in join_all(asked).await {
-        if response.status() != StatusCode::OK {
-            refused = Some(response);
-            continue;
+        // Where nothing is known of it there is nothing to do; any other refusal counts.
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND => {
+                unknown = Some(response);
+                continue;
+            }
+            _ => {
+                refused = Some(response);
+                continue;
+            }
         }
         let (head, body) = response.into_parts();
         let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
@@ -98,7 +106,7 @@ pub(super) async fn group(front: &Front, call: Call) -> Response {
         (_, Some(refused)) if changes => refused,
         (Some((_, best)), _) => best,
         (None, Some(refused)) => refused,
-        (None, None) => StatusCode::NOT_FOUND.into_response(),
+        (None, None) => unknown.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response()),
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
         };
         match passed {
             Passed::Answered(response) if !has_moved(&response) => return response,
-            Passed::Lost if again == Again::No => return lost(partition),
+            Passed::Lost if again == Again::No => return lost(partition, call),
             Passed::Answered(_) | Passed::NotSent | Passed::Lost => {}
         }
         if Instant::now() >= end {
@@ -116,14 +116,21 @@ pub(super) fn has_moved(response: &Response) -> bool {
         || response.extensions().get::<Code>() == Some(&Code::Stopping)
 }
 
-fn lost(partition: Partition) -> Response {
-    let message = format!(
-        "The node that owns partition {partition} did not answer; it is not known whether this was accepted. Repeat it with the same dedupe_key."
-    );
+fn lost(partition: Partition, call: &Call) -> Response {
+    let hands_in = matches!(call.target.as_str(), "/v1/operations" | "/v1/operations/batch");
+    let advice = if hands_in {
+        "whether this was accepted. Repeated without a dedupe_key it may be accepted twice"
+    } else {
+        "whether this was done. Look before it is repeated"
+    };
+    let message =
+        format!("The node that owns partition {partition} did not answer; it is not known {advice}.");
     Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }
 
 fn nobody(partition: Partition) -> Response {
-    let message = format!("Nobody owns partition {partition} now; try again in a moment.");
+    let message = format!(
+        "Partition {partition} cannot be reached now: its owner is gone or changes; try again in a moment."
+    );
     Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }

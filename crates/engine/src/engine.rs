@@ -101,7 +101,14 @@ impl Engine {
         match accepted {
             Accepted::New(receipt) => Ok(receipt),
             Accepted::Earlier(seq) => {
-                let view = self.view(seq).await?;
+                let view = self.view(seq).await.map_err(|error| match error.code {
+                    // What was accepted is kept for longer than its key is remembered.
+                    Code::NoOperation => Error::new(
+                        Code::StoreUnavailable,
+                        "the store does not have what it had accepted; try again",
+                    ),
+                    _ => error,
+                })?;
                 Ok(Receipt { id: view.id, state: view.state, deduplicated: true })
             }
             Accepted::Conflict(seq) => {

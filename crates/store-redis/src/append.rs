@@ -20,12 +20,11 @@ const STAGINGS_MAX: usize = 3;
 const WAIT_MS: u64 = 2_000;
 
 /// A batch ready to be sent.
-struct Sealed<'a> {
+struct Sealed {
     owner: Ownership,
     first: Option<Seq>,
     /// Everything: the staging, then the call.
     pipeline: Pipeline,
-    call: Call<'a>,
 }
 
 impl Redis {
@@ -51,7 +50,7 @@ impl Redis {
         Ok(lsn)
     }
 
-    fn seal(&self, owner: Ownership, batch: &Batch, tail: &Tail, slot: u8) -> Result<Sealed<'static>> {
+    fn seal(&self, owner: Ownership, batch: &Batch, tail: &Tail, slot: u8) -> Result<Sealed> {
         let (partition, epoch) = (owner.partition, owner.epoch.0);
         let batches = self.keys.batches(partition);
         let (staged, token) = (format!("{batches}{epoch}.{slot}"), tail.token());
@@ -77,20 +76,19 @@ impl Redis {
         for result in &batch.results {
             call.tell(result.seq.0).tell(entry::note(result));
         }
-        pipeline.add_command(call.by_hash());
-        Ok(Sealed { owner, first, pipeline, call })
+        // In full each time: several appends are under way, and one that had to be sent again because the server forgot
+        // its script would come after the next one.
+        pipeline.add_command(call.in_full());
+        Ok(Sealed { owner, first, pipeline })
     }
 
-    /// Stages and calls in one pipeline. A server that forgot the script is given it; what was gone is staged again.
-    async fn submit(&self, sealed: &Sealed<'_>) -> std::result::Result<Value, Failed> {
+    /// Stages and calls in one pipeline. What was gone is staged again.
+    async fn submit(&self, sealed: &Sealed) -> std::result::Result<Value, Failed> {
         let mut answer = Value::Nil;
         for _ in 0..STAGINGS_MAX {
             let mut answers = self.link.send_all(&sealed.pipeline).await?;
             answer = answers.pop().unwrap_or_default();
             let refused = answers.into_iter().find(|answer| matches!(answer, Value::ServerError(_)));
-            if scripts::says_unknown(&answer) {
-                answer = self.link.send(&sealed.call.in_full()).await?;
-            }
             answer = answer.extract_error().map_err(|cause| Failed { reach: Reach::None, cause })?;
             if !is_unstaged(&answer) {
                 return Ok(answer);
@@ -158,7 +156,7 @@ fn is_unstaged(answer: &Value) -> bool {
     matches!(parts.first(), Some(Value::BulkString(word)) if word == b"unstaged")
 }
 
-fn outcome(sealed: &Sealed<'_>, batch: &Batch, tail: &Tail, answer: Value) -> Result<Lsn> {
+fn outcome(sealed: &Sealed, batch: &Batch, tail: &Tail, answer: Value) -> Result<Lsn> {
     let (word, mut parts) = reply::said(answer)?;
     let what: String = reply::at(&mut parts, 0)?;
     match word.as_str() {

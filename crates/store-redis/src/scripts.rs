@@ -123,8 +123,3 @@ impl<'a> Call<'a> {
 fn is_unknown(failed: &Failed) -> bool {
     failed.cause.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }
-
-/// The same of one answer in a pipeline.
-pub(crate) fn says_unknown(answer: &Value) -> bool {
-    matches!(answer, Value::ServerError(error) if error.kind() == Some(ServerErrorKind::NoScript))
-}

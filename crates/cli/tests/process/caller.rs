@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use hyper::{Method, Request};
+use hyper::{HeaderMap, Method, Request};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
@@ -47,6 +47,18 @@ impl Caller {
         headers: &[(&str, &str)],
         body: Option<&Value>,
     ) -> Option<Answer> {
+        let (status, _, text) = self.whole(method, path, headers, body).await?;
+        Some((status, text))
+    }
+
+    /// The same with the headers of the answer.
+    pub(crate) async fn whole(
+        &self,
+        method: Method,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Option<&Value>,
+    ) -> Option<(u16, HeaderMap, String)> {
         let uri = format!("{}{path}", *self.server.borrow());
         let mut request =
             Request::builder().method(method).uri(uri).header("content-type", "application/json");
@@ -57,9 +69,9 @@ impl Caller {
         let request = request.body(Full::new(Bytes::from(body))).unwrap();
         let answered = async {
             let answer = self.http.request(request).await.ok()?;
-            let status = answer.status().as_u16();
+            let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
             let body = answer.into_body().collect().await.ok()?.to_bytes();
-            Some((status, String::from_utf8(body.to_vec()).unwrap()))
+            Some((status, headers, String::from_utf8(body.to_vec()).unwrap()))
         };
         timeout(PATIENCE, answered).await.ok().flatten()
     }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -56,8 +56,13 @@ impl Started {
     pub(crate) fn new(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
         let mut command = tidegate();
         command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).current_dir(dir);
-        command.args(["--log-level", level]).stdout(Stdio::null()).envs(secret);
-        Self(command.spawn().unwrap())
+        command.args(["--log-level", level]).envs(secret);
+        Self::of(command)
+    }
+
+    /// By a command that serves.
+    pub(crate) fn of(mut command: Command) -> Self {
+        Self(command.stdout(Stdio::null()).spawn().unwrap())
     }
 
     /// SIGKILL.
@@ -76,7 +81,11 @@ impl Drop for Started {
 impl Running {
     /// Starts one and waits until it serves.
     pub(crate) fn start(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
-        let mut started = Started::new(dir, level, secret);
+        Self::of(Started::new(dir, level, secret))
+    }
+
+    /// Waits until one that was started serves.
+    pub(crate) fn of(mut started: Started) -> Self {
         let (tell, told) = mpsc::channel();
         let lines = BufReader::new(started.0.stderr.take().unwrap()).lines();
         // Read to the end, or a full pipe would hold the server up.
@@ -97,6 +106,17 @@ impl Running {
             Err(_) => panic!("it does not serve: {}", running.kill()),
         }
         running
+    }
+
+    /// Sends it a signal, named as `kill` names it.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.started.0.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// How it ended, if it has.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.started.0.try_wait().unwrap()
     }
 
     /// SIGKILL, and what it had said on stderr until then.

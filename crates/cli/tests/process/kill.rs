@@ -1,6 +1,6 @@
 //! A server that is killed again and again under load, and started again on what it left behind.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::ALONE;
+use crate::books::arrivals;
 use crate::caller::Caller;
 use crate::child::{Running, Started, configure, upstream};
 
@@ -87,26 +88,6 @@ async fn kill_and_start(dir: &std::path::Path, seed: u64, at: &watch::Sender<Str
     }
     at.send_replace(server.address.clone());
     (server, kills)
-}
-
-/// The ids that reached the simulator, in order, for each path.
-async fn arrivals(sim: &HttpSim) -> BTreeMap<String, Vec<usize>> {
-    let upstream = Caller::of(&format!("http://{}", sim.addr()));
-    let mut arrived: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut after = 0;
-    loop {
-        let page: Value =
-            serde_json::from_str(&upstream.get(&format!("/_sim/log?after={after}")).await).unwrap();
-        let writes = page["writes"].as_array().unwrap();
-        if writes.is_empty() {
-            return arrived;
-        }
-        for write in writes {
-            let path = write["path"].as_str().unwrap().to_owned();
-            arrived.entry(path).or_default().push(write["id"].as_str().unwrap().parse().unwrap());
-        }
-        after = page["next"].as_u64().unwrap();
-    }
 }
 
 /// OPS-8, OPS-4, LIM-24: killed at any moment, the server loses nothing it acknowledged, keeps the order inside each

@@ -8,8 +8,10 @@
     reason = "what goes wrong in a test ends it"
 )]
 
+mod books;
 mod caller;
 mod child;
+mod cluster;
 mod kill;
 mod logs;
 mod pace;

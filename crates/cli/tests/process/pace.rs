@@ -16,7 +16,7 @@ fn operation(upstream: &str, group: &str, n: usize) -> Value {
 }
 
 /// Hands in `count` operations over `groups` groups in one batch; their ids.
-async fn batch(caller: &Caller, upstream: &str, groups: usize, count: usize) -> Vec<String> {
+pub(crate) async fn batch(caller: &Caller, upstream: &str, groups: usize, count: usize) -> Vec<String> {
     let operations: Vec<_> =
         (0..count).map(|n| operation(upstream, &format!("{upstream}:{}", n % groups), n)).collect();
     let answer = caller.post("/v1/operations/batch", &[], &json!({ "operations": operations })).await;
@@ -25,7 +25,7 @@ async fn batch(caller: &Caller, upstream: &str, groups: usize, count: usize) -> 
 }
 
 /// From the first of `count` calls to the last, and the longest time between two of them; to a millisecond or two.
-async fn span_of(sim: &HttpSim, count: u64) -> (Duration, Duration) {
+pub(crate) async fn span_of(sim: &HttpSim, count: u64) -> (Duration, Duration) {
     let (mut first, mut last, mut gap, mut calls) = (None, Instant::now(), Duration::ZERO, 0);
     while calls < count {
         sleep(Duration::from_millis(1)).await;
@@ -64,9 +64,9 @@ async fn lim_14_lim_6_nearly_all_of_a_limit_is_used_and_none_of_it_overstepped()
 }
 
 /// How often it is tried to find the machine quiet.
-const RUNS: usize = 5;
+pub(crate) const RUNS: usize = 5;
 /// No call for this long, though one every 10 ms is allowed: the machine stood still.
-const STILL: Duration = Duration::from_millis(90);
+pub(crate) const STILL: Duration = Duration::from_millis(90);
 
 /// Has `calls` carried under a limit; answers the share of it that was used, what the upstream counted, and the longest
 /// time without a call.
@@ -93,7 +93,7 @@ async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, tidegate
 }
 
 /// How long anything here is waited for.
-const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
 /// LIM-13: what waits for the limit of one upstream takes no worker, so calls to another one pass by.
 #[tokio::test(flavor = "multi_thread")]

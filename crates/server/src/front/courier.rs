@@ -11,7 +11,6 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use tidegate_cluster::Route;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 
@@ -66,7 +65,7 @@ impl Courier {
         self.token.as_ref()
     }
 
-    /// Passes a call on, as long as its partition is thought to be there.
+    /// Passes a call on.
     pub(super) async fn send(&self, node: &Node, partition: Partition, call: &Call) -> Passed {
         let uri = format!("http://{}/internal/{partition}{}", node.address, call.target);
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
@@ -88,9 +87,4 @@ impl Courier {
             Err(_) => Passed::Lost,
         }
     }
-}
-
-/// Whether a route still leads to this node.
-pub(super) fn leads_to(route: &Route, node: &Node) -> bool {
-    matches!(route, Route::At(there) if there.name == node.name)
 }

@@ -13,7 +13,7 @@ use tidegate_core::id::Partition;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
-use super::courier::{Passed, leads_to};
+use super::courier::Passed;
 use super::reach::{self, Head};
 use super::{Call, Front};
 use crate::edge::auth::Caller;
@@ -24,6 +24,9 @@ use crate::wire::failure::Failure;
 const PATIENCE: Duration = Duration::from_secs(12);
 /// How long one look at who owns it is waited for.
 const LOOK: Duration = Duration::from_millis(250);
+
+/// How long the answer of a node that has gone may be on its way.
+const LAST_WORD: Duration = Duration::from_secs(1);
 
 /// Whether a call may be made again when it is not known whether it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +73,7 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
             Route::Here => here(front, partition, call).await,
             Route::At(node) => tokio::select! {
                 passed = front.courier.send(node, partition, call) => passed,
-                () = moved_from(front, partition, node) => Passed::Lost,
+                () = gone(front, node) => Passed::Lost,
             },
             Route::Nobody => Passed::NotSent,
         };
@@ -102,12 +105,14 @@ pub(super) async fn here(front: &Front, partition: Partition, call: &Call) -> Pa
     }
 }
 
-/// Resolves when the partition is known to be somewhere else.
-async fn moved_from(front: &Front, partition: Partition, node: &tidegate_store::nodes::Node) {
+/// Resolves when a node is gone and has not answered for a moment after that. One that has only handed the partition
+/// over is still there, and answers.
+async fn gone(front: &Front, node: &tidegate_store::nodes::Node) {
     let mut cluster = front.cluster.clone();
-    while leads_to(&cluster.route(partition), node) {
+    while cluster.view().nodes.iter().any(|there| there.name == node.name) {
         cluster.changed().await;
     }
+    tokio::time::sleep(LAST_WORD).await;
 }
 
 /// Whether nothing was done because the partition is not there any more.

@@ -37,8 +37,10 @@ pub(crate) struct Building {
     pub bytes: usize,
 }
 
-/// Bytes after which a batch takes no more: a large answer must not hold up everybody who waits behind it.
-const BYTES_MAX: usize = 4 * 1024 * 1024;
+/// Bytes after which a batch takes no further answer: large ones must not hold up everybody who waits behind them.
+const ANSWERS_LEN_MAX: usize = 4 * 1024 * 1024;
+/// Bytes after which it takes nothing more.
+const LEN_MAX: usize = 16 * 1024 * 1024;
 
 /// A batch that is being written.
 pub(crate) struct Sealed {
@@ -65,9 +67,14 @@ impl Building {
         self.commands == 0 && self.facts.is_empty()
     }
 
-    /// Whether more may go into it.
+    /// Whether another command may go into it.
     pub(crate) const fn has_room(&self, commands_max: usize) -> bool {
-        self.commands < commands_max && self.bytes < BYTES_MAX
+        self.commands < commands_max && self.bytes < LEN_MAX
+    }
+
+    /// Whether another answer may.
+    pub(crate) const fn has_room_for_answers(&self, commands_max: usize) -> bool {
+        self.commands < commands_max && self.bytes < ANSWERS_LEN_MAX
     }
 
     /// Splits it into what is written and what waits for that.

@@ -84,6 +84,7 @@ impl Owner {
             }
             let wake_at = self.wake_at(renew_at);
             let room = self.building.has_room(self.options.batch_max);
+            let room_for_answers = self.building.has_room_for_answers(self.options.batch_max);
             tokio::select! {
                 biased;
                 Some(appended) = writing.appends.next() => match appended {
@@ -94,7 +95,7 @@ impl Owner {
                     }
                     Err(error) => return self.fail(writing.sealed, error),
                 },
-                Some(report) = self.reports.recv(), if room => {
+                Some(report) = self.reports.recv(), if room_for_answers => {
                     self.apply(super::Command::Settle(report));
                     self.gather();
                 }
@@ -123,15 +124,21 @@ impl Owner {
         }
     }
 
-    /// Takes along what is waiting already.
+    /// Takes along what is waiting already: answers and commands in turn, so that neither waits for all of the others.
     fn gather(&mut self) {
-        while self.building.has_room(self.options.batch_max) {
-            if let Ok(report) = self.reports.try_recv() {
+        let most = self.options.batch_max;
+        loop {
+            let answers = self.building.has_room_for_answers(most);
+            let report = if answers { self.reports.try_recv().ok() } else { None };
+            let none = report.is_none();
+            if let Some(report) = report {
                 self.apply(super::Command::Settle(report));
-            } else if let Ok(command) = self.commands.try_recv() {
-                self.apply(command);
-            } else {
-                break;
+            }
+            let command = if self.building.has_room(most) { self.commands.try_recv().ok() } else { None };
+            match command {
+                Some(command) => self.apply(command),
+                None if none => break,
+                None => {}
             }
         }
     }

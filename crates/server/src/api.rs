@@ -8,7 +8,7 @@ mod health;
 mod leases;
 mod limits;
 pub(crate) mod openapi;
-mod operations;
+pub(crate) mod operations;
 mod orders;
 pub(crate) mod route;
 mod submit;

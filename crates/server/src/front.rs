@@ -27,7 +27,7 @@ use tidegate_cluster::Cluster;
 
 pub(crate) use courier::Courier;
 pub(crate) use own::show as show_view;
-pub(crate) use rooms::{Keys, Plan, Rooms};
+pub(crate) use rooms::{Landlord, Plan, Rooms};
 
 use crate::api;
 use crate::api::route::{self, Route};

@@ -13,7 +13,7 @@ use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 use crate::api;
 use crate::app::{App, House};
 use crate::config::Config;
-use crate::front::{self, Courier, Front, Keys, Plan, Rooms};
+use crate::front::{self, Courier, Front, Landlord, Plan, Rooms};
 
 pub(crate) enum Work {
     /// All of it, in one engine.
@@ -56,8 +56,8 @@ impl Work {
         };
         let rooms = Arc::new(Rooms::new(plan));
         let settings = Settings { partitions, ..Settings::new(node, address) };
-        let keys = Arc::new(Keys(Arc::clone(&rooms)));
-        let cluster = Cluster::join(Arc::clone(&house.store), settings, keys).await?;
+        let landlord = Arc::new(Landlord(Arc::clone(&rooms)));
+        let cluster = Cluster::join(Arc::clone(&house.store), settings, landlord).await?;
         let courier = Courier::new(config.cluster.token.as_ref().map(Secret::reveal));
         Ok(Self::Shared(Arc::new(Front { cluster, rooms, courier, house, spread: config.spread.clone() })))
     }

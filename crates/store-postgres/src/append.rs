@@ -86,7 +86,9 @@ impl Appender {
         let number: i64 = self.sessions.column(&row, 1)?;
         match row.try_get::<&str, _>(0).unwrap_or_default() {
             "ok" => Ok(Lsn(number.cast_unsigned())),
-            "follows" => Err(checks::does_not_follow(batch.follows, number)),
+            "follows" => {
+                Err(checks::does_not_follow(batch.follows.unwrap_or_default(), Lsn(number.cast_unsigned())))
+            }
             other => Err(checks::refusal(owner, other, number)),
         }
     }

@@ -4,9 +4,9 @@ use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
 
-use crate::Postgres;
 use crate::session::Twice;
 use crate::trouble::unreadable;
+use crate::{Postgres, checks};
 
 /// Up to here operations are counted; above, the server's own estimate is good enough.
 const COUNTED_MAX: i64 = 100_000;
@@ -40,9 +40,7 @@ impl Postgres {
     }
 
     async fn fixed_partitions(&self, wanted: Partition) -> Result<Partition> {
-        if wanted == 0 {
-            return Err(Error::new(Kind::Invalid, "a store has at least one partition"));
-        }
+        checks::some_partitions(wanted)?;
         let row = self.sessions.row(Twice::Harmless, PARTITIONS, |q| q.bind(i64::from(wanted))).await?;
         let number: i64 = self.sessions.column(&row, 0)?;
         let strange = |_| unreadable(&self.sessions.place, "holds an impossible number of partitions");

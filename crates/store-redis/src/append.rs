@@ -165,11 +165,8 @@ fn outcome(sealed: &Sealed, batch: &Batch, tail: &Tail, answer: Value) -> Result
         "lost" => Err(log::lost(sealed.owner, tail.last(), &what)),
         "taken" => Err(checks::seq_taken(sealed.first.unwrap_or_default(), &what)),
         "follows" => {
-            let follows = batch.follows.unwrap_or_default().0;
-            let message = format!(
-                "append {follows} does not stand, so the one after it was not written; the last append is {what}"
-            );
-            Err(Error::new(Kind::Unavailable, message))
+            let last = what.parse().map_err(|_| reply::odd("the number of an append"))?;
+            Err(checks::does_not_follow(batch.follows.unwrap_or_default(), Lsn(last)))
         }
         _ => {
             let message = format!("the batch for partition {} could not be staged", sealed.owner.partition);

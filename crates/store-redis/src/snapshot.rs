@@ -46,8 +46,8 @@ impl Redis {
         let (word, mut parts) = reply::said(answer)?;
         match word.as_str() {
             "ok" => Ok(()),
-            "ahead" => Err(checks::snapshot_ahead(upto, &reply::at::<String>(&mut parts, 0)?)),
-            "older" => Err(checks::snapshot_older(upto, &reply::at::<String>(&mut parts, 0)?)),
+            "ahead" => Err(checks::snapshot_ahead(upto, Lsn(reply::at(&mut parts, 0)?))),
+            "older" => Err(checks::snapshot_older(upto, Lsn(reply::at(&mut parts, 0)?))),
             _ => Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?)),
         }
     }

@@ -2,6 +2,7 @@
 //! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`). The traits say what is promised; how, is the
 //! backend's own business. Nothing here decides anything about an operation.
 
+pub mod checks;
 pub mod clock;
 pub mod codec;
 mod error;

@@ -10,6 +10,7 @@ use tidegate::{Code, Error, GroupPage, Result};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::Answer;
+use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::app::{App, Shared};
 use crate::edge::auth::Caller;
 use crate::edge::content;
@@ -18,8 +19,6 @@ use crate::wire::answer::{GroupOut, GroupsOut, group_state};
 use crate::wire::field::Field;
 use crate::wire::object::read;
 
-const PAGE_MAX: u64 = 200;
-const PAGE_DEFAULT: u64 = 50;
 /// Pages of stopped groups that are looked through for one answer.
 const LOOKED_THROUGH_MAX: usize = 50;
 

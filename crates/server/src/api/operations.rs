@@ -16,8 +16,9 @@ use crate::wire::cursor;
 
 /// Longest time an answer is waited for, in milliseconds.
 const WAIT_MAX_MS: u64 = 60_000;
-const PAGE_MAX: u64 = 200;
-const PAGE_DEFAULT: u64 = 50;
+/// Most items of a page, here and in every other list.
+pub(crate) const PAGE_MAX: u64 = 200;
+pub(crate) const PAGE_DEFAULT: u64 = 50;
 
 pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mut query: Query) -> Answer {
     let id = id(&text)?;

@@ -15,11 +15,8 @@ use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tidegate_core::id::Partition;
 
 use super::reach::Head;
-use super::relay::{self, Again};
+use super::relay::{self, ANSWER_LEN_MAX, Again};
 use super::{Call, Front};
-
-/// Largest answer to a part of a batch.
-const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -10,14 +10,10 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tidegate_core::id::Partition;
 
-use super::relay::{self, Again};
+use super::relay::{self, ANSWER_LEN_MAX, Again};
 use super::{Call, Front};
+use crate::api::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::edge::query::Query;
-
-/// Largest answer of a partition.
-const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
-const PAGE_MAX: u64 = 200;
-const PAGE_DEFAULT: u64 = 50;
 
 /// What one partition answered.
 pub(super) struct Part {

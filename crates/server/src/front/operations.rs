@@ -12,12 +12,10 @@ use super::cursor::{self, Place};
 use super::everywhere::{self, Part};
 use super::relay::{self, Again};
 use super::{Call, Front};
+use crate::api::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::edge::query::Query;
 use crate::wire::cursor as cursor_of_one;
 use crate::wire::failure::Failure;
-
-const PAGE_MAX: u64 = 200;
-const PAGE_DEFAULT: u64 = 50;
 
 pub(super) async fn list(front: &Front, call: Call) -> Response {
     match page(front, &call).await {

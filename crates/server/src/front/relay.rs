@@ -22,6 +22,8 @@ use crate::wire::failure::Failure;
 
 /// How long a call is held while its partition changes hands. A take-over after a crash is shorter.
 const PATIENCE: Duration = Duration::from_secs(12);
+/// Largest answer of a partition that is put together with others.
+pub(super) const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
 /// How long one look at who owns it is waited for.
 const LOOK: Duration = Duration::from_millis(250);
 

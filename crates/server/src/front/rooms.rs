@@ -102,9 +102,9 @@ impl Rooms {
 }
 
 /// The host that the cluster talks to.
-pub(crate) struct Keys(pub Arc<Rooms>);
+pub(crate) struct Landlord(pub Arc<Rooms>);
 
-impl Host for Keys {
+impl Host for Landlord {
     fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>> {
         let rooms = Arc::clone(&self.0);
         Box::pin(async move {

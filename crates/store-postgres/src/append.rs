@@ -73,15 +73,18 @@ impl Appender {
     async fn append(&mut self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
         checks::batch(batch)?;
         let facts = codec::encode(&batch.facts);
-        let row = match self.sent(owner, batch, &facts).await? {
-            Ok(row) => row,
-            // There is no table for some of these seqs yet, and nothing was written.
-            Err(cause) if code_of(&cause).as_deref() == Some("23514") => {
-                self.make_room(owner.partition, places(batch)).await?;
-                let again = self.sent(owner, batch, &facts).await?;
-                again.map_err(|cause| refused(&self.sessions.place, batch, cause))?
+        let (mut has_room, mut earlier) = (false, Earlier::Absent);
+        let row = loop {
+            match self.sent(owner, batch, &facts, earlier).await? {
+                Ok(row) => break row,
+                // There is no table for some of these seqs yet, and nothing was written.
+                Err(cause) if !has_room && code_of(&cause).as_deref() == Some("23514") => {
+                    self.make_room(owner.partition, places(batch)).await?;
+                    has_room = true;
+                }
+                Err(cause) if earlier == Earlier::Absent && is_ended_already(&cause) => earlier = Earlier::Replaced,
+                Err(cause) => return Err(refused(&self.sessions.place, batch, cause)),
             }
-            Err(cause) => return Err(refused(&self.sessions.place, batch, cause)),
         };
         let number: i64 = self.sessions.column(&row, 1)?;
         match row.try_get::<&str, _>(0).unwrap_or_default() {
@@ -99,9 +102,10 @@ impl Appender {
         owner: Ownership,
         batch: &Batch,
         facts: &[u8],
+        earlier: Earlier,
     ) -> Result<std::result::Result<PgRow, sqlx::Error>> {
         let mut connection = self.connected().await?;
-        let answer = self.sessions.answer(bound(owner, batch, facts).fetch_one(&mut connection)).await;
+        let answer = self.sessions.answer(bound(owner, batch, facts, earlier).fetch_one(&mut connection)).await;
         let answer = match answer {
             Ok(row) => Ok(row),
             Err(Failure::Undone(cause)) => Err(cause),
@@ -145,6 +149,20 @@ impl Appender {
     }
 }
 
+/// What becomes of results that the ended operations of a batch have already. An owner has none such, so they are looked
+/// for only when the server says that there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Earlier {
+    Absent,
+    Replaced,
+}
+
+/// Whether the server found a result where a new one was to go.
+fn is_ended_already(cause: &sqlx::Error) -> bool {
+    let table = cause.as_database_error().and_then(sqlx::error::DatabaseError::table);
+    code_of(cause).as_deref() == Some("23505") && table.is_some_and(|table| table.starts_with("results"))
+}
+
 /// The ranges in which the seqs of a batch lie.
 fn places(batch: &Batch) -> BTreeSet<u64> {
     let ended = batch.results.iter().map(|result| result.seq);
@@ -167,12 +185,14 @@ fn refused(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
     checks::invalid(format!("one of the operations {first} to {last} is there already: a seq is used once"))
 }
 
-fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8]) -> Statement<'q> {
+fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8], earlier: Earlier) -> Statement<'q> {
     let operations = &batch.operations;
     // The last one counts when there are several; and in order, as clean-up goes.
     let results: BTreeMap<_, _> = batch.results.iter().map(|result| (result.seq, result)).collect();
     let results: Vec<&StoredResult> = results.into_values().collect();
     let class = |fault: &Fault| fault.class.as_str();
+    let given = results.iter().map(|result| result.seq).filter(|_| earlier == Earlier::Replaced);
+    let gone: Vec<i64> = batch.reopened.iter().copied().chain(given).map(|seq| seq.0.cast_signed()).collect();
     sqlx::query(APPEND)
         .bind(i32::from(owner.partition))
         .bind(owner.epoch.0.cast_signed())
@@ -192,7 +212,7 @@ fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8]) -> Statement<'
         .bind(all(&results, |result| result.fault.as_ref().map(class)))
         .bind(all(&results, |result| result.fault.as_ref().map(sentence)))
         .bind(all(&results, |result| &*result.body))
-        .bind(all(&batch.reopened, |seq| seq.0.cast_signed()))
+        .bind(gone)
 }
 
 fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {

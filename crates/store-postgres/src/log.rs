@@ -141,6 +141,10 @@ impl Log for Postgres {
         })
     }
 
+    fn appends_at_once(&self) -> usize {
+        1
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(self.kept(partition, seqs))
     }

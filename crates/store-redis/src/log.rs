@@ -148,6 +148,10 @@ impl Log for Redis {
         Box::pin(async move { self.append_batch(owner, &batch).await })
     }
 
+    fn appends_at_once(&self) -> usize {
+        2
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move { self.read_all(partition, &seqs).await })
     }

@@ -163,6 +163,10 @@ pub trait Log: Send + Sync {
     /// written, `Unsure` when that is not known.
     fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn>;
 
+    /// How many appends an owner may usefully have under way at once. Where the log takes them one after the other anyway,
+    /// one: whoever comes meanwhile is better off in the next batch than in the one after it.
+    fn appends_at_once(&self) -> usize;
+
     /// The operations asked for, in that order, with payloads and results; `None` for those that are not kept.
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>>;
 

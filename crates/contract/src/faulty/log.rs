@@ -36,6 +36,10 @@ impl Log for Faulty {
         self.pass(Verb::Append, move || self.inner.append(owner, batch))
     }
 
+    fn appends_at_once(&self) -> usize {
+        self.inner.appends_at_once()
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         self.pass(Verb::Read, move || self.inner.read(partition, seqs))
     }

@@ -1,4 +1,4 @@
-//! The loop. A batch is sent as soon as fewer than two are being written and collected while they are; never by a
+//! The loop. A batch is sent as soon as the log has a hand free for it and collected while it has none; never by a
 //! timer. Each says which append it follows, so that none stands when the one before it does not.
 
 use std::collections::VecDeque;
@@ -26,9 +26,6 @@ struct Writing {
     appends: FuturesOrdered<Appending>,
     sealed: VecDeque<Sealed>,
 }
-
-/// While one batch is made durable, the next one is on its way.
-const WRITING_MAX: usize = 2;
 
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
@@ -72,11 +69,12 @@ impl Owner {
 
     async fn run(&mut self) -> Ending {
         let mut writing = Writing::default();
+        let writing_max = self.store.appends_at_once().max(1);
         let mut tenure = Renewal::starting(self);
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
-            if writing.sealed.len() < WRITING_MAX {
+            if writing.sealed.len() < writing_max {
                 self.start_batch(&mut writing);
                 if self.is_drained() && writing.sealed.is_empty() {
                     return Ending::Drained;
@@ -110,7 +108,7 @@ impl Owner {
                     }
                     self.gather();
                 }
-                () = tokio::time::sleep_until(wake_at), if writing.sealed.len() < WRITING_MAX => {
+                () = tokio::time::sleep_until(wake_at), if writing.sealed.len() < writing_max => {
                     if Instant::now() >= renew_at {
                         renew_at = Instant::now() + every;
                         self.renew_claims();

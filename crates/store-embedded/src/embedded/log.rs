@@ -91,6 +91,10 @@ impl Log for Embedded {
         })
     }
 
+    fn appends_at_once(&self) -> usize {
+        2
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };

@@ -159,6 +159,10 @@ impl Log for Memory {
         at_once(move || self.partitions().entry(owner.partition).or_default().append(owner, batch))
     }
 
+    fn appends_at_once(&self) -> usize {
+        2
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         at_once(move || {
             let partitions = self.partitions();

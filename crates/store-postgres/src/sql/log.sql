@@ -81,11 +81,8 @@ BEGIN
         SELECT _partition, new.* FROM unnest(_seqs, _ats, _groups, _kinds, _keys, _envelopes, _payloads) AS new;
     END IF;
     IF cardinality(_ended) > 0 THEN
-        INSERT INTO results AS r
-        SELECT _partition, new.* FROM unnest(_ended, _ended_ats, _states, _attempts, _classes, _faults, _bodies) AS new
-        ON CONFLICT (partition, seq) DO UPDATE SET at = excluded.at, state = excluded.state,
-            attempt = excluded.attempt, fault_class = excluded.fault_class, fault = excluded.fault,
-            body = excluded.body;
+        INSERT INTO results
+        SELECT _partition, new.* FROM unnest(_ended, _ended_ats, _states, _attempts, _classes, _faults, _bodies) AS new;
     END IF;
     RETURN QUERY SELECT 'ok', last + 1;
 END $$;

@@ -86,6 +86,10 @@ impl Log for Broken {
         })
     }
 
+    fn appends_at_once(&self) -> usize {
+        self.inner.appends_at_once()
+    }
+
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         let partition = if self.is(Quirk::ReadMixesPartitions) { 0 } else { partition };
         let mut seqs = seqs;

@@ -1,7 +1,6 @@
 //! Acceptance over HTTP: a real server with a store, and keep-alive connections on loopback that wait for each answer.
 //! Every operation is delayed by an hour, so nothing but acceptance is measured.
 
-mod client;
 mod requests;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,10 +13,10 @@ use tidegate_server::{Config, Server};
 use tidegate_upstream::http::UpstreamConfig;
 use tokio::time::Instant;
 
+use crate::client::Client;
 use crate::machine::{Machine, peak_kib};
 use crate::report::{Latency, Recorder};
 use crate::scratch::Scratch;
-use client::Client;
 use requests::Requests;
 
 /// How `bench http` is run.

@@ -3,14 +3,19 @@
 
 mod backlog;
 mod ceiling;
+mod client;
+mod cluster;
 mod groups;
+mod handover;
 mod http;
 mod instant;
 mod machine;
+mod nodes;
 mod operations;
 mod peer;
 mod report;
 mod scratch;
+mod takeover;
 
 use clap::Subcommand;
 use serde::Serialize;
@@ -36,6 +41,17 @@ pub enum Bench {
     ///
     /// A child process fills the store and is killed while it still writes; then what it left is opened.
     Backlog(backlog::Args),
+    /// Nodes on one store: every request sent to a random one of them, beside a single node under the same load.
+    ///
+    /// Each node is a process of its own; so is what they share. The upstream answers at once, and everything is spread
+    /// over the partitions by group.
+    Cluster(cluster::Args),
+    /// How much of a limit nodes use together, while its partition is handed over and while its owner is killed.
+    ///
+    /// One upstream that counts what it permits, refuses the rest, and has more work waiting than it can take.
+    Handover(handover::Args),
+    /// How long it takes until a partition with a long queue is served again when its owner is killed.
+    Takeover(takeover::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -48,6 +64,9 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Groups(args) => print(&groups::run(args).await?),
         Bench::Http(args) => print(&http::run(args).await?),
         Bench::Backlog(args) => print(&backlog::run(args).await?),
+        Bench::Cluster(args) => print(&cluster::run(args).await?),
+        Bench::Handover(args) => print(&handover::run(args).await?),
+        Bench::Takeover(args) => print(&takeover::run(args).await?),
     }
 }
 

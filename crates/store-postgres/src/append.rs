@@ -82,7 +82,9 @@ impl Appender {
                     self.make_room(owner.partition, places(batch)).await?;
                     has_room = true;
                 }
-                Err(cause) if earlier == Earlier::Absent && is_ended_already(&cause) => earlier = Earlier::Replaced,
+                Err(cause) if earlier == Earlier::Absent && is_ended_already(&cause) => {
+                    earlier = Earlier::Replaced;
+                }
                 Err(cause) => return Err(refused(&self.sessions.place, batch, cause)),
             }
         };
@@ -105,7 +107,8 @@ impl Appender {
         earlier: Earlier,
     ) -> Result<std::result::Result<PgRow, sqlx::Error>> {
         let mut connection = self.connected().await?;
-        let answer = self.sessions.answer(bound(owner, batch, facts, earlier).fetch_one(&mut connection)).await;
+        let answer =
+            self.sessions.answer(bound(owner, batch, facts, earlier).fetch_one(&mut connection)).await;
         let answer = match answer {
             Ok(row) => Ok(row),
             Err(Failure::Undone(cause)) => Err(cause),

@@ -4,6 +4,8 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use crate::client::request;
+
 /// What the upstream is called.
 pub(super) const UPSTREAM: &str = "sink";
 /// Longer than any run: nothing is carried.
@@ -26,7 +28,7 @@ impl Requests {
                     json!({ "operations": (0..batch).map(of).collect::<Vec<_>>() })
                 }
             };
-            request(addr, path, &body.to_string())
+            request(addr, "POST", path, &body.to_string())
         });
         Self(requests.collect())
     }
@@ -52,14 +54,6 @@ fn operation(group: usize, payload: usize) -> Value {
         "delay_ms": DELAY_MS,
         "request": { "method": "POST", "path": "/x", "headers": {}, "body": body },
     })
-}
-
-fn request(addr: SocketAddr, path: &str, body: &str) -> Vec<u8> {
-    let len = body.len();
-    format!(
-        "POST {path} HTTP/1.1\r\nhost: {addr}\r\ncontent-type: application/json\r\ncontent-length: {len}\r\n\r\n{body}"
-    )
-    .into_bytes()
 }
 
 #[cfg(test)]

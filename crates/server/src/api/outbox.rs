@@ -38,9 +38,10 @@ pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> A
     let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
     let below = query.integer("below", 1..=u64::MAX)?.map(OutboxId);
     query.finish()?;
-    let outbox = house.store.outbox().ok_or_else(|| {
-        Error::new(Code::NoRoute, "This store has no outbox: only one on PostgreSQL has.")
-    })?;
+    let outbox = house
+        .store
+        .outbox()
+        .ok_or_else(|| Error::new(Code::NoRoute, "This store has no outbox: only one on PostgreSQL has."))?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let seen = outbox.look(below, limit).await.map_err(Error::from)?;
     let next = seen.refused.last().filter(|_| seen.refused.len() == limit).map(|last| last.id.0);

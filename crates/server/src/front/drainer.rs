@@ -146,31 +146,4 @@ pub(crate) async fn hear(rooms: Arc<Rooms>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn row(more: &str, waited: Duration) -> Waiting {
-        let operation = format!(r#"{{"upstream":"e","group":"g","request":{{}}{more}}}"#);
-        Waiting { id: OutboxId(7), waited, operation: operation.into() }
-    }
-
-    /// OPS-7: what has no key gets one that no other row has.
-    #[test]
-    fn ops_7_every_row_has_a_key() {
-        let read = |more| read(&row(more, Duration::ZERO)).unwrap().dedupe_key;
-        assert_eq!(read("").as_deref(), Some("outbox-7"));
-        assert_eq!(read(r#","dedupe_key":null"#).as_deref(), Some("outbox-7"));
-        assert_eq!(read(r#","dedupe_key":"mine""#).as_deref(), Some("mine"));
-    }
-
-    #[test]
-    fn times_count_from_when_it_was_handed_in() {
-        let after = |ms| read(&row(r#","deadline_ms":500,"delay_ms":300"#, Duration::from_millis(ms)));
-        let times = |ms| after(ms).map(|read| (read.deadline.unwrap(), read.delay.unwrap())).unwrap();
-        let ms = Duration::from_millis;
-        assert_eq!(times(0), (ms(500), ms(300)));
-        assert_eq!(times(200), (ms(300), ms(100)));
-        assert_eq!(times(400), (ms(100), ms(0)));
-        assert_eq!(after(500).unwrap_err().code, Code::TooLate);
-    }
-}
+mod tests;

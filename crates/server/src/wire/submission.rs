@@ -143,8 +143,10 @@ mod tests {
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
         let sql = include_str!("../../../store-postgres/src/sql/outbox.sql");
-        let names = sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
-        let names: Vec<&str> = names.unwrap().0.split(',').map(|name| name.trim().trim_matches('\'')).collect();
+        let names =
+            sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
+        let names: Vec<&str> =
+            names.unwrap().0.split(',').map(|name| name.trim().trim_matches('\'')).collect();
         assert_eq!(names, NAMES);
         for bound in [
             format!("len_max CONSTANT int := {};", crate::edge::content::ONE_MAX),

@@ -32,10 +32,10 @@ async fn emptied(world: &World) -> Value {
     }
 }
 
-/// OPS-4, OPS-5: operations of a transaction reach the upstream in its order, group by group; what is bad is moved aside,
+/// OPS-4: operations of a transaction reach the upstream in its order, group by group; what is bad is moved aside,
 /// is shown without what was handed in, and stops nothing.
 #[tokio::test(flavor = "multi_thread")]
-async fn ops_4_ops_5_a_transaction_is_carried_in_its_order() {
+async fn ops_4_a_transaction_is_carried_in_its_order() {
     within(async {
         let (world, mut sql, _database) = world().await;
         let mut transaction = sql.begin().await.unwrap();

@@ -9,7 +9,7 @@ use crate::sample::{behind, execute, run};
 
 async fn refused(sql: &mut PgConnection, what: &'static str) {
     let error = sqlx::raw_sql(what).execute(sql).await.expect_err(what);
-    let code = error.as_database_error().and_then(|said| said.code()).expect("a code").into_owned();
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).expect("a code").into_owned();
     assert_eq!(code, "42501", "{what}: {error}");
 }
 

@@ -10,8 +10,8 @@ mod sweep;
 
 pub use append::{
     an_append_is_all_or_nothing, an_append_is_durable_when_answered,
-    an_append_stands_only_on_the_one_it_follows, appends_are_numbered_one_by_one,
-    half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
+    an_append_stands_only_on_the_one_it_follows, an_append_takes_out_of_the_outbox_only_what_is_there,
+    appends_are_numbered_one_by_one, half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
 };
 pub use fence::{
     an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,

@@ -9,6 +9,7 @@ macro_rules! every_suite {
             log:
                 appends_are_numbered_one_by_one,
                 an_append_stands_only_on_the_one_it_follows,
+                an_append_takes_out_of_the_outbox_only_what_is_there,
                 an_append_is_durable_when_answered,
                 an_append_is_all_or_nothing,
                 half_a_refused_batch_is_not_kept,

@@ -2,6 +2,7 @@
 
 mod open;
 mod orders;
+mod outbox;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq};
+use tidegate_store::log::Ownership;
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -37,6 +39,7 @@ pub struct Engine {
     commands: mpsc::Sender<Command>,
     events: Arc<Events>,
     stopped: watch::Receiver<Option<Error>>,
+    tenure: watch::Receiver<Ownership>,
     give_up: CancellationToken,
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::operation::Dedupe;
 use tidegate_core::{Draft, OnUnknown, Time, bounds};
+use tidegate_store::outbox::OutboxId;
 
 use crate::engine::Executors;
 use crate::envelope::Envelope;
@@ -19,6 +20,8 @@ pub(crate) struct Prepared {
     pub key: Option<std::sync::Arc<str>>,
     pub envelope: Bytes,
     pub payload: Bytes,
+    /// The row of the outbox that it came from.
+    pub from: Option<OutboxId>,
 }
 
 pub(crate) fn prepare(
@@ -74,7 +77,7 @@ pub(crate) fn prepare(
         ..Draft::new(std::sync::Arc::clone(group), std::sync::Arc::clone(kind))
     };
     let (key, payload) = (submission.dedupe_key, submission.payload);
-    Ok(Prepared { draft, key, envelope: envelope.encode(), payload })
+    Ok(Prepared { draft, key, envelope: envelope.encode(), payload, from: None })
 }
 
 /// The hash of everything that makes two requests the same.

@@ -10,6 +10,7 @@ mod limits;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod orders;
+mod outbox;
 pub(crate) mod route;
 mod submit;
 
@@ -66,6 +67,7 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
         post(Write, "/v1/leases/{name}/acquire", leases::acquire),
         post(Write, "/v1/leases/{name}/renew", leases::renew),
         post(Write, "/v1/leases/{name}/release", leases::release),
+        get(Read, "/v1/outbox", outbox::show),
     ]
 }
 

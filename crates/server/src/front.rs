@@ -5,6 +5,7 @@
 mod batch;
 mod courier;
 mod cursor;
+mod drainer;
 mod everywhere;
 mod hop;
 mod operations;
@@ -26,6 +27,7 @@ use axum::routing::{any, on};
 use tidegate_cluster::Cluster;
 
 pub(crate) use courier::Courier;
+pub(crate) use drainer::hear;
 pub(crate) use own::show as show_view;
 pub(crate) use rooms::{Landlord, Plan, Rooms};
 

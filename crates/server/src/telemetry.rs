@@ -48,6 +48,9 @@ fn describe() {
     );
     describe_counter!("tidegate_operations_refused_total", "Submissions that were not accepted, by code.");
     describe_counter!("tidegate_requests_refused_total", "Requests answered with an error, by code.");
+    describe_counter!("tidegate_outbox_accepted_total", "Rows of the outbox that were accepted.");
+    describe_counter!("tidegate_outbox_refused_total", "Rows of the outbox that were moved aside, by code.");
+    describe_gauge!("tidegate_outbox_waiting", "Rows that wait in the outbox, of all partitions.");
     describe_gauge!("tidegate_operations", "Operations that have not ended, by state.");
     describe_gauge!("tidegate_groups", "Groups with something in them.");
     describe_gauge!("tidegate_groups_stopped", "Groups that wait for a person.");
@@ -69,6 +72,14 @@ pub(crate) fn accepted(started: Instant, deduplicated: bool) {
 
 pub(crate) fn refused(error: &Error) {
     metrics::counter!("tidegate_operations_refused_total", "code" => error.code.to_string()).increment(1);
+}
+
+pub(crate) fn drained(accepted: usize) {
+    metrics::counter!("tidegate_outbox_accepted_total").increment(accepted as u64);
+}
+
+pub(crate) fn refused_in_outbox(error: &Error) {
+    metrics::counter!("tidegate_outbox_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
 /// Reads what is only read when somebody looks, of every engine here. What cannot be read keeps its last figure.
@@ -100,6 +111,11 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
     if let Ok(stats) = house.store.stats().await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
+    }
+    if let Some(outbox) = house.store.outbox()
+        && let Ok(seen) = outbox.look(None, 0).await
+    {
+        metrics::gauge!("tidegate_outbox_waiting").set(seen.waiting as f64);
     }
 }
 

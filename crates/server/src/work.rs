@@ -8,6 +8,7 @@ use axum::Router;
 use tidegate::{Code, Engine, Error, Executors, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
+use tidegate_store::outbox::Published;
 use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 
 use crate::api;
@@ -45,6 +46,7 @@ impl Work {
                 "the store keeps the number of partitions it was first used with"
             );
         }
+        publish(config, &house).await?;
         let node = format!("{}@{address}", config.node);
         let plan = Plan {
             house: Arc::clone(&house),
@@ -55,6 +57,9 @@ impl Work {
             partitions,
         };
         let rooms = Arc::new(Rooms::new(plan));
+        if house.store.outbox().is_some() {
+            tokio::spawn(front::hear(Arc::clone(&rooms)));
+        }
         let settings = Settings { partitions, ..Settings::new(node, address) };
         let landlord = Arc::new(Landlord(Arc::clone(&rooms)));
         let cluster = Cluster::join(Arc::clone(&house.store), settings, landlord).await?;
@@ -90,6 +95,16 @@ impl Work {
             Self::Shared(front) => front.cluster.leave().await,
         }
     }
+}
+
+/// Has the store's outbox know where what is handed in has its place.
+async fn publish(config: &Config, house: &House) -> Result<()> {
+    let Some(outbox) = house.store.outbox() else { return Ok(()) };
+    let published = config.upstreams.iter().map(|upstream| Published {
+        name: upstream.name.clone(),
+        is_spread: config.spread.contains(&upstream.name),
+    });
+    Ok(outbox.publish(published.collect()).await?)
 }
 
 /// Where the other nodes reach this one.

@@ -11,8 +11,9 @@ pub(crate) use tidegate_store::checks::{named_once, parts_are_readable, some_par
 /// The largest number SQLite keeps; a seq above it would not sort.
 const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 
-/// The seqs of new operations grow, and fit.
-pub(crate) fn seqs_grow(batch: &Batch) -> Result<()> {
+/// The seqs of new operations grow, and fit; and nothing comes out of an outbox that is not there.
+pub(crate) fn batch(batch: &Batch) -> Result<()> {
+    tidegate_store::checks::no_outbox(batch)?;
     tidegate_store::checks::seqs_grow(batch, SEQ_MAX)
 }
 

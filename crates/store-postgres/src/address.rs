@@ -60,7 +60,7 @@ impl Address {
     }
 }
 
-fn is_plain(name: &str) -> bool {
+pub(crate) fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
     let starts_well = name.bytes().next().is_some_and(|first| !first.is_ascii_digit());
     starts_well && name.len() <= SCHEMA_LEN_MAX && name.bytes().all(plain) && !name.starts_with("pg_")

@@ -19,7 +19,7 @@ use crate::trouble::code_of;
 use crate::{checks, rows};
 
 const APPEND: &str = "SELECT verdict, number
-    FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)";
+    FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
 
 const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
 /// Seqs in one range, as the layout has them.
@@ -94,6 +94,7 @@ impl Appender {
             "follows" => {
                 Err(checks::does_not_follow(batch.follows.unwrap_or_default(), Lsn(number.cast_unsigned())))
             }
+            "drained" => Err(checks::not_waiting(number, batch.drained.len())),
             other => Err(checks::refusal(owner, other, number)),
         }
     }
@@ -216,6 +217,7 @@ fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8], earlier: Earli
         .bind(all(&results, |result| result.fault.as_ref().map(sentence)))
         .bind(all(&results, |result| &*result.body))
         .bind(gone)
+        .bind(all(&batch.drained, |id| id.0.cast_signed()))
 }
 
 fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {

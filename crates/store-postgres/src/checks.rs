@@ -31,6 +31,12 @@ pub(crate) fn batch(batch: &Batch) -> Result<()> {
     Ok(())
 }
 
+/// Somebody else took rows out of the outbox: whoever drains it reads it again.
+pub(crate) fn not_waiting(missing: i64, drained: usize) -> Error {
+    let message = format!("{missing} of {drained} rows of the outbox are not there: nothing was written");
+    Error::new(Kind::Unavailable, message)
+}
+
 /// What the server's steps answer instead of doing something.
 pub(crate) fn refusal(owner: Ownership, verdict: &str, number: i64) -> Error {
     let (partition, epoch, number) = (owner.partition, owner.epoch.0, number.cast_unsigned());

@@ -10,6 +10,7 @@ mod history;
 mod listing;
 mod log;
 mod nodes;
+pub mod outbox;
 mod rows;
 mod schema;
 mod session;

@@ -18,7 +18,8 @@ const STEPS: [&str; FORMAT as usize] = [concat!(
     include_str!("sql/ranges.sql"),
     include_str!("sql/log.sql"),
     include_str!("sql/shared.sql"),
-    include_str!("sql/buckets.sql")
+    include_str!("sql/buckets.sql"),
+    include_str!("sql/outbox.sql")
 )];
 
 /// Whoever holds it changes the layout of this schema.

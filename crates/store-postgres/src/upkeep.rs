@@ -2,7 +2,7 @@
 
 use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
-use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
+use tidegate_store::{Answer, Error, Kind, Outbox, Result, Upkeep};
 
 use crate::session::Twice;
 use crate::trouble::unreadable;
@@ -76,6 +76,10 @@ impl Upkeep for Postgres {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
     }
 
     fn describe(&self) -> String {

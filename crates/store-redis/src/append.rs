@@ -29,7 +29,7 @@ struct Sealed {
 
 impl Redis {
     pub(crate) async fn append_batch(&self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
-        checks::seqs_grow(batch)?;
+        checks::batch(batch)?;
         let tail = self.tails.of(owner);
         if tail.is_unsure() {
             return Err(still_unsure(owner.partition));

@@ -53,6 +53,17 @@ pub fn seqs_grow(batch: &Batch, largest: Seq) -> Result<()> {
     }
 }
 
+/// What comes out of an outbox comes out of one that is there.
+///
+/// # Errors
+/// `Invalid`, with the number of rows.
+pub fn no_outbox(batch: &Batch) -> Result<()> {
+    match batch.drained.len() {
+        0 => Ok(()),
+        rows => Err(invalid(format!("this store has no outbox to take {rows} rows out of"))),
+    }
+}
+
 /// A snapshot replaces the log, so what could not be read back is not taken.
 ///
 /// # Errors

@@ -1,6 +1,7 @@
 //! The storage ports. A backend keeps the log of a partition (`Log`), small records that any process may need at
-//! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`). The traits say what is promised; how, is the
-//! backend's own business. Nothing here decides anything about an operation.
+//! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`); some take operations from other people's transactions
+//! (`Outbox`). The traits say what is promised; how, is the backend's own business. Nothing here decides anything about
+//! an operation.
 
 pub mod checks;
 pub mod clock;
@@ -8,6 +9,7 @@ pub mod codec;
 mod error;
 pub mod log;
 pub mod nodes;
+pub mod outbox;
 pub mod shared;
 pub mod upkeep;
 
@@ -18,6 +20,7 @@ pub use clock::{Clock, WallClock};
 pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use nodes::Nodes;
+pub use outbox::Outbox;
 pub use shared::Shared;
 pub use upkeep::Upkeep;
 

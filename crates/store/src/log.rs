@@ -11,6 +11,7 @@ use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Fault, Seq, Time};
 
 use crate::Answer;
+use crate::outbox::OutboxId;
 
 /// Grows with every owner of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -56,6 +57,9 @@ pub struct Batch {
     /// Operations whose result no longer stands, because they run again. An operation that is also in `results`
     /// has that one.
     pub reopened: Vec<Seq>,
+    /// Rows of the outbox that this append takes out of it. When one of them is not there, nothing is written
+    /// (`Unavailable`); a store without an outbox refuses them (`Invalid`).
+    pub drained: Vec<OutboxId>,
     /// The append that this one follows. When that is not the last one, an earlier append did not stand, and this one
     /// is refused (`Unavailable`); so several may be under way at once.
     pub follows: Option<Lsn>,

@@ -2,7 +2,7 @@
 
 use tidegate_core::id::Partition;
 
-use crate::Answer;
+use crate::{Answer, Outbox};
 
 /// What a store says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,6 +33,11 @@ pub trait Upkeep: Send + Sync {
     /// Whether other processes may have it open too. Then whoever owned a partition before may still be alive, and a
     /// call of theirs under way.
     fn is_shared(&self) -> bool;
+
+    /// The outbox that applications fill inside their own transactions, where there is one.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
 
     /// A word for people: `file:/var/lib/tidegate`, `memory:`. Never a password.
     fn describe(&self) -> String;

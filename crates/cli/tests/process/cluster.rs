@@ -9,6 +9,7 @@ mod killed;
 mod load;
 mod nodes;
 mod outage;
+mod outbox;
 mod paced;
 mod rolling;
 mod store;

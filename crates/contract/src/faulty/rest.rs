@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 use tidegate_store::upkeep::Stats;
-use tidegate_store::{Answer, Nodes, Upkeep};
+use tidegate_store::{Answer, Nodes, Outbox, Upkeep};
 use tokio::sync::mpsc;
 
 use super::{Faulty, Verb};
@@ -55,6 +55,11 @@ impl Upkeep for Faulty {
 
     fn is_shared(&self) -> bool {
         self.is_shared
+    }
+
+    /// Passed on as it is: what is taken out of it goes through an append.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        self.inner.outbox()
     }
 
     fn describe(&self) -> String {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tidegate_store::log::{Batch, Lsn};
+use tidegate_store::outbox::OutboxId;
 use tidegate_store::{Clock, Kind};
 
 use super::mirror::{Found, Mirror, same};
@@ -39,6 +40,17 @@ pub async fn an_append_stands_only_on_the_one_it_follows(backend: &dyn Backend) 
     }
     assert_eq!(Found::load(&*office.store, PARTITION).await.last, Lsn(2), "nothing of them is there");
     assert_eq!(office.append(after(2)).await, Lsn(3));
+}
+
+/// OPS-8: an append that takes out of an outbox what is not in it is refused as a whole; so is one to a store that has
+/// no outbox.
+pub async fn an_append_takes_out_of_the_outbox_only_what_is_there(backend: &dyn Backend) {
+    let office = Office::enter(backend, PARTITION).await;
+    let missing = Batch { drained: vec![OutboxId(1_000_007)], ..Batch::default() };
+    let refused = office.store.append(office.owner, missing).await.map_err(|error| error.kind());
+    let wanted = if office.store.outbox().is_some() { Kind::Unavailable } else { Kind::Invalid };
+    assert_eq!(refused, Err(wanted));
+    assert_eq!(Found::load(&*office.store, PARTITION).await.last, Lsn(0), "nothing of it is there");
 }
 
 /// OPS-8: what an append has answered is found after everything stopped right then.

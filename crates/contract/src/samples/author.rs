@@ -31,7 +31,7 @@ impl Author {
         let accepted = self.dice.below(4);
         let operations: Vec<_> = (0..accepted).map(|_| self.operation(at)).collect();
         let results = self.results(at, &reopened);
-        Batch { facts, operations, results, reopened, follows: None }
+        Batch { facts, operations, results, reopened, ..Batch::default() }
     }
 
     /// A batch with at least one fact and exactly this many operations, of which every third has ended.

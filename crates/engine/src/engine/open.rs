@@ -52,6 +52,7 @@ impl Engine {
         let clock = SteadyClock::starting_at(wall.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
+        let (tenure, tenures) = watch::channel(ownership);
         let engine = Self {
             store: Arc::clone(&store),
             clock,
@@ -61,9 +62,9 @@ impl Engine {
             // Ids of events must not start again where a listener has been before.
             events: Arc::new(Events::new(wall.as_micros())),
             stopped,
+            tenure: tenures.clone(),
             give_up: CancellationToken::new(),
         };
-        let (tenure, tenures) = watch::channel(ownership);
         let parts = Parts { model, facts_read, last, tenure, limits, inbox, stop };
         let mut owner = engine.owner(parts);
         owner.settle_in();

@@ -40,9 +40,13 @@ impl Owner {
     }
 
     fn accept(&mut self, now: Time, prepared: Prepared) -> Result<Accepted> {
-        let Prepared { draft, key, envelope, payload } = prepared;
+        let Prepared { draft, key, envelope, payload, from } = prepared;
         let (group, kind) = (draft.group.clone(), draft.kind.clone());
-        match self.model.accept(now, draft, &mut self.building.facts) {
+        let accept = self.model.accept(now, draft, &mut self.building.facts);
+        if matches!(accept, Accept::New(_) | Accept::Duplicate(_)) {
+            self.building.drained.extend(from);
+        }
+        match accept {
             Accept::New(seq) => {
                 let at = self.model.clock();
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };

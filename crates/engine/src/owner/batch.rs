@@ -4,6 +4,7 @@
 use tidegate_core::Fact;
 use tidegate_core::model::{Claim, Ended};
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
+use tidegate_store::outbox::OutboxId;
 
 use super::{AcceptReply, Accepted};
 use crate::carry::Report;
@@ -27,6 +28,8 @@ pub(crate) struct Building {
     pub operations: Vec<StoredOperation>,
     pub results: Vec<StoredResult>,
     pub reopened: Vec<tidegate_core::Seq>,
+    /// Rows of the outbox that it settles: accepted, or found to be accepted already.
+    pub drained: Vec<OutboxId>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<Ended>,
@@ -85,6 +88,7 @@ impl Building {
             operations: self.operations,
             results: self.results,
             reopened: self.reopened,
+            drained: self.drained,
             follows: Some(follows),
         };
         let sealed = Sealed {

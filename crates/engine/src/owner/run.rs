@@ -158,8 +158,8 @@ impl Owner {
         next.map_or(renew_at, |next| next.min(renew_at))
     }
 
-    /// Closes the batch that has gathered and starts writing it; one that decided nothing is answered with the one
-    /// before it, or at once.
+    /// Closes the batch that has gathered and starts writing it; one that decided nothing and takes nothing out of the
+    /// outbox is answered with the one before it, or at once.
     fn start_batch(&mut self, writing: &mut Writing) {
         if self.building.is_empty() {
             return;
@@ -168,7 +168,7 @@ impl Owner {
         let changes = self.changes();
         let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
         sealed.changes = changes;
-        if batch.facts.is_empty() {
+        if batch.facts.is_empty() && batch.drained.is_empty() {
             match writing.sealed.back_mut() {
                 Some(before) => before.join(sealed),
                 None => self.answer(sealed),

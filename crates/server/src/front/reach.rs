@@ -1,6 +1,7 @@
 //! Which partition a call is about, as far as its path and body say.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use axum::routing::MethodFilter;
 use serde::Deserialize;
@@ -77,12 +78,15 @@ impl<'a> Head<'a> {
     }
 
     pub(super) fn place(&self, front: &Front) -> Partition {
+        self.place_among(&front.spread, front.cluster.partitions())
+    }
+
+    /// The rule. A store with an outbox knows it too, and a test holds the two together.
+    fn place_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
         let group = self.group.as_deref().unwrap_or_default();
         match self.upstream.as_deref() {
-            Some(upstream) if !front.spread.contains(upstream) => {
-                upstream_place(upstream, front.cluster.partitions())
-            }
-            _ => place(&format!("group {group}"), front.cluster.partitions()),
+            Some(upstream) if !spread.contains(upstream) => upstream_place(upstream, partitions),
+            _ => place(&format!("group {group}"), partitions),
         }
     }
 }
@@ -108,7 +112,53 @@ pub(super) fn upstream_in(target: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use sqlx::Connection;
+    use tidegate_sim::chance::Chance;
+    use tidegate_store::Upkeep;
+    use tidegate_store::outbox::{Outbox, Published};
+    use tidegate_store_postgres::{Postgres, outbox};
+
     use super::*;
+
+    /// A name of letters from everywhere, and of what JSON has to escape.
+    fn name(chance: &mut Chance) -> String {
+        const LETTERS: [char; 16] =
+            ['a', 'Z', '0', ':', '/', '-', ' ', '"', '\\', 'é', 'ß', 'Ω', 'ж', '日', '🌊', '\u{301}'];
+        let len = 1 + chance.next() % 12;
+        (0..len).map(|_| LETTERS[(chance.next() % LETTERS.len() as u64) as usize]).collect()
+    }
+
+    /// OPS-4: what is handed in with SQL has the place that it has when it is handed in over HTTP, so that a group is in
+    /// one line whichever way its operations come.
+    #[tokio::test]
+    async fn ops_4_sql_and_http_agree_on_every_place() {
+        const PARTITIONS: Partition = 23;
+        let server = tidegate_fixture::postgres::Postgres::start();
+        let store = Postgres::connect(&server.url()).await.unwrap();
+        store.migrate().await.unwrap();
+        store.partitions(PARTITIONS).await.unwrap();
+        let mut chance = Chance::new(7);
+        let names: BTreeSet<String> = (0..60).map(|_| name(&mut chance)).collect();
+        let spread: BTreeSet<String> = names.iter().filter(|_| chance.happens(0.5)).cloned().collect();
+        let published =
+            names.iter().map(|name| Published { name: name.clone(), is_spread: spread.contains(name) });
+        store.publish(published.collect()).await.unwrap();
+        let mut sql = sqlx::PgConnection::connect(&server.url()).await.unwrap();
+        let mut wanted = BTreeSet::new();
+        for upstream in names.iter().cycle().take(400) {
+            let body = serde_json::json!({ "upstream": upstream, "group": name(&mut chance), "request": {} });
+            let body = body.to_string();
+            let place = Head::read(body.as_bytes()).place_among(&spread, PARTITIONS);
+            let id = outbox::enqueue(&mut sql, "tidegate", &body).await.unwrap();
+            wanted.insert((id, place));
+        }
+        let mut found = BTreeSet::new();
+        for partition in 0..PARTITIONS {
+            let rows = store.waiting(partition, 1_000).await.unwrap();
+            found.extend(rows.into_iter().map(|row| (row.id, partition)));
+        }
+        assert_eq!(found, wanted);
+    }
 
     #[test]
     fn paths_say_what_they_are_about() {

@@ -10,8 +10,9 @@ use tidegate_cluster::{Host, Later, Tenant};
 use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Counts;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 
+use super::drainer::Drainer;
 use super::reach::upstream_place;
 use crate::api;
 use crate::app::{App, House};
@@ -33,6 +34,8 @@ pub(crate) struct Plan {
 struct Room {
     engine: Engine,
     router: Router,
+    /// Tells its drainer to look.
+    wake: Arc<Notify>,
 }
 
 /// The rooms that are open.
@@ -56,6 +59,18 @@ impl Rooms {
     pub(crate) fn engines(&self) -> Vec<Engine> {
         let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
         open.values().map(|room| room.engine.clone()).collect()
+    }
+
+    pub(super) fn house(&self) -> &Arc<House> {
+        &self.plan.house
+    }
+
+    /// Has the drainer of a partition look, if it is here.
+    pub(super) fn wake(&self, partition: Partition) {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = open.get(&partition) {
+            room.wake.notify_one();
+        }
     }
 
     /// What happens in all rooms.
@@ -115,7 +130,12 @@ impl Host for Landlord {
             let engine = engine.map_err(|error| error.message)?;
             rooms.tell_of(&engine);
             let app = Arc::new(App { engine: engine.clone(), house: Arc::clone(house) });
-            let room = Room { engine: engine.clone(), router: api::room(app) };
+            let wake = Arc::new(Notify::new());
+            if house.store.outbox().is_some() {
+                let drainer = Drainer { engine: engine.clone(), wake: Arc::clone(&wake) };
+                tokio::spawn(drainer.work());
+            }
+            let room = Room { engine: engine.clone(), router: api::room(app), wake };
             rooms.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
             Ok(Arc::new(Lodger { rooms: Arc::clone(&rooms), engine, partition }) as Arc<dyn Tenant>)
         })

@@ -138,6 +138,25 @@ mod tests {
         assert_eq!(&*submission.kind, "http");
     }
 
+    /// What the outbox checks by itself is what is checked here: the same names, the same bounds.
+    #[test]
+    fn the_outbox_knows_the_same_names_and_bounds() {
+        use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
+        let sql = include_str!("../../../store-postgres/src/sql/outbox.sql");
+        let names =
+            sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
+        let names: Vec<&str> =
+            names.unwrap().0.split(',').map(|name| name.trim().trim_matches('\'')).collect();
+        assert_eq!(names, NAMES);
+        for bound in [
+            format!("len_max CONSTANT int := {};", crate::edge::content::ONE_MAX),
+            format!("'group', 'UTF8')) NOT BETWEEN 1 AND {GROUP_LEN_MAX} "),
+            format!("'dedupe_key', 'UTF8')) NOT BETWEEN 1 AND {DEDUPE_KEY_LEN_MAX} "),
+        ] {
+            assert!(sql.contains(&bound), "{bound}");
+        }
+    }
+
     #[test]
     fn mistakes_are_told_by_field() {
         let with = |more: &str| format!(r#"{{"upstream":"e","group":"g","request":{{}}{more}}}"#);

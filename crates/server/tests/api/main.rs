@@ -13,6 +13,7 @@ mod events;
 mod look;
 mod openapi;
 mod orders;
+mod outbox;
 mod page;
 mod shared;
 mod stop;

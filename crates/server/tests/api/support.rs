@@ -93,8 +93,13 @@ impl Answer {
 }
 
 pub(crate) fn config(sim: &HttpSim, more: &str) -> Config {
+    config_on("memory:", sim, more)
+}
+
+/// The same on this store.
+pub(crate) fn config_on(store: &str, sim: &HttpSim, more: &str) -> Config {
     let text = format!(
-        "[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\nread_timeout_s = 2\n[store]\nurl = \"memory:\"\n\
+        "[server]\nlisten = \"127.0.0.1:0\"\ndrain_s = 1\nread_timeout_s = 2\n[store]\nurl = \"{store}\"\n\
          [[upstream]]\nname = \"echo\"\nbase_url = \"http://{}\"\n{more}",
         sim.addr()
     );

@@ -38,7 +38,7 @@ pub(super) struct Kept {
 impl Kept {
     fn append(&mut self, owner: Ownership, batch: Batch) -> Result<Lsn> {
         self.tenure.check(owner)?;
-        checks::seqs_grow(&batch)?;
+        checks::batch(&batch)?;
         checks::follows(&batch, self.last)?;
         if let Some(taken) = batch.operations.iter().find(|new| self.operations.contains_key(&new.seq)) {
             return Err(checks::seq_taken(taken.seq));

@@ -57,11 +57,12 @@ CREATE FUNCTION append(
     _partition int, _epoch bigint, _follows bigint, _facts bytea,
     _seqs bigint[], _ats bigint[], _groups text[], _kinds text[], _keys text[], _envelopes bytea[], _payloads bytea[],
     _ended bigint[], _ended_ats bigint[], _states text[], _attempts int[], _classes text[], _faults text[],
-    _bodies bytea[], _reopened bigint[]
+    _bodies bytea[], _reopened bigint[], _drained bigint[]
 ) RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint := hold(_partition);
     last bigint;
+    waiting bigint;
 BEGIN
     IF newest <> _epoch OR _epoch = 0 THEN
         RETURN QUERY SELECT 'fenced', newest;
@@ -71,6 +72,16 @@ BEGIN
     IF _follows <> last THEN
         RETURN QUERY SELECT 'follows', last;
         RETURN;
+    END IF;
+    IF cardinality(_drained) > 0 THEN
+        SELECT count(*) INTO waiting FROM (
+            SELECT FROM outbox AS o WHERE o.partition = _partition AND o.id = ANY (_drained) ORDER BY o.id FOR UPDATE
+        ) AS locked;
+        IF waiting <> cardinality(_drained) THEN
+            RETURN QUERY SELECT 'drained', cardinality(_drained) - waiting;
+            RETURN;
+        END IF;
+        DELETE FROM outbox AS o WHERE o.partition = _partition AND o.id = ANY (_drained);
     END IF;
     INSERT INTO log VALUES (_partition, last + 1, _facts);
     IF cardinality(_reopened) > 0 THEN

@@ -9,6 +9,8 @@ mod lost;
 #[cfg(test)]
 mod opening;
 #[cfg(test)]
+mod outbox;
+#[cfg(test)]
 mod owners;
 #[cfg(test)]
 mod pages;

@@ -73,6 +73,9 @@ impl Log for Broken {
         if self.is(Quirk::AppendForgetsReopened) {
             batch.reopened.clear();
         }
+        if self.is(Quirk::AppendForgetsDrained) {
+            batch.drained.clear();
+        }
         if self.is(Quirk::AppendIgnoresFollows) {
             batch.follows = None;
         }

@@ -15,6 +15,7 @@ pub(crate) enum Quirk {
     AppendKeepsHalfOfRefused,
     AppendForgetsReopened,
     AppendIgnoresFollows,
+    AppendForgetsDrained,
     OwnWhileHeld,
     OwnSameEpoch,
     RenewDoesNothing,
@@ -58,6 +59,7 @@ use Quirk as Q;
 /// Which suite must find what.
 pub(crate) const CASES: &[(&str, Quirk)] = &[
     ("appends_are_numbered_one_by_one", Q::AppendNumbersSkip),
+    ("an_append_takes_out_of_the_outbox_only_what_is_there", Q::AppendForgetsDrained),
     ("appends_are_numbered_one_by_one", Q::LoadForgetsNumber),
     ("owners_are_listed_while_they_own", Q::OwnersStay),
     ("the_number_of_partitions_never_changes", Q::PartitionsFollow),

@@ -92,7 +92,7 @@ fn take_batch(body: &mut Bytes) -> Option<Batch> {
     let reopened = (0..body.try_get_u32_le().ok()?)
         .map(|_| body.try_get_u64_le().ok().map(Seq))
         .collect::<Option<_>>()?;
-    Some(Batch { facts: Vec::new(), operations, results, reopened, follows: None })
+    Some(Batch { operations, results, reopened, ..Batch::default() })
 }
 
 fn take_operation(body: &mut Bytes) -> Option<StoredOperation> {
@@ -167,7 +167,6 @@ mod tests {
     fn batch() -> Batch {
         let fault = Fault::new(FaultClass::Transient, "502");
         Batch {
-            facts: Vec::new(),
             operations: vec![StoredOperation {
                 seq: Seq(7),
                 at: Time::from_millis(9),
@@ -186,7 +185,7 @@ mod tests {
                 body: Bytes::from_static(b"{}"),
             }],
             reopened: vec![Seq(1)],
-            follows: None,
+            ..Batch::default()
         }
     }
 

@@ -8,15 +8,26 @@ const STRIDE = 7_919;
 
 /** Adds jobs until the time is over and waits for the last one; gives what was done, and what each add took in ms. */
 export async function produce(load, producer, worker) {
-  const state = { added: 0, adds: [], start: performance.now() };
-  const producers = Array.from({ length: load.producers }, (_, number) => one(load, producer, worker, state, number));
-  // All of them end before anything is cleared away, also when one fails.
-  const ends = await Promise.allSettled(producers);
-  const failure = ends.find((end) => end.status === 'rejected');
-  if (failure) throw failure.reason;
+  const before = await warmUp(load, producer, worker);
+  const state = { added: before, adds: [], start: performance.now() };
+  await all(load, (number) => one(load, producer, worker, state, number));
   await worker.reached(state.added);
   await producer.settled?.(state.added);
-  return { jobs: state.added, tookMs: performance.now() - state.start, adds: state.adds };
+  return { jobs: state.added - before, tookMs: performance.now() - state.start, adds: state.adds };
+}
+
+/** One job of each producer that does not count, so that connections are not made while the time runs. */
+async function warmUp(load, producer, worker) {
+  await all(load, (number) => producer.add(`group-${number % load.groups}`, 'x'.repeat(load.payload)));
+  await worker.reached(load.producers);
+  return load.producers;
+}
+
+/** Runs all producers to their ends, also when one fails: only then may anything be cleared away. */
+async function all(load, run) {
+  const ends = await Promise.allSettled(Array.from({ length: load.producers }, async (_, number) => run(number)));
+  const failure = ends.find((end) => end.status === 'rejected');
+  if (failure) throw failure.reason;
 }
 
 async function one(load, producer, worker, state, number) {

@@ -1,6 +1,7 @@
 //! Whole lifecycles: producers that wait for durable acceptance, many groups, workers with an instant upstream. In
-//! the same run, the ceiling, and a peer if one is asked for.
+//! the same run, the ceiling, and the peers that are asked for.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ use tokio::time::Instant;
 use crate::ceiling;
 use crate::instant::Instant as InstantUpstream;
 use crate::machine::{Machine, dir_bytes, peak_kib};
-use crate::peer::{Peer, PeerReport};
+use crate::peer::{self, Peer, PeerReport};
 use crate::report::{Latency, Recorder};
 use crate::scratch;
 
@@ -48,9 +49,11 @@ pub struct Args {
     /// Leave the ceiling out.
     #[arg(long)]
     pub no_ceiling: bool,
-    /// Another queue to put under the same load in the same run; built with cargo from a checkout of the repository.
+    /// Another queue to put under the same load in the same run, on the same server. May be given several times.
+    ///
+    /// Built or installed from a checkout of the repository, with cargo or with npm.
     #[arg(long, value_enum)]
-    pub peer: Option<Peer>,
+    pub peer: Vec<Peer>,
 }
 
 /// What was measured.
@@ -59,6 +62,8 @@ pub(crate) struct Report {
     bench: &'static str,
     store: String,
     machine: Machine,
+    /// What a server says of its version and its durability, by its own names.
+    server: Option<BTreeMap<String, String>>,
     lifecycles: u64,
     lifecycles_per_s: f64,
     acceptance: Latency,
@@ -68,7 +73,7 @@ pub(crate) struct Report {
     disk_bytes_per_operation: Option<f64>,
     peak_memory_mib: Option<u64>,
     prefilled: u64,
-    peer: Option<PeerReport>,
+    peers: Vec<PeerReport>,
 }
 
 /// One in so many operations is followed to its end.
@@ -81,10 +86,12 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     let time = Duration::from_secs(args.seconds);
     // Built before anything is measured, run when nothing else is.
-    let peer = args.peer.map(Peer::build).transpose()?;
+    let peers = peer::prepare(&args.peer, &args.store)?;
     let before = measure_ceiling(&args, dir.as_deref(), time).await?;
     let store = scratch::open(&args.store).await?;
     let described = store.describe();
+    let server = store.server().await.map_err(|error| error.to_string())?;
+    let server = (!server.is_empty()).then(|| server.into_iter().collect());
     let upstream = Arc::new(InstantUpstream::default());
     let executors = Executors::from([("bench".into(), Arc::clone(&upstream) as Arc<dyn Upstream>)]);
     let options = Options { workers: args.workers, ..Options::default() };
@@ -97,14 +104,16 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let after = measure_ceiling(&args, dir.as_deref(), time / 2).await?;
     let disk = dir.as_deref().map(dir_bytes);
     engine.drain().await;
+    drop(engine);
     let ceiling = before.zip(after).map(|(a, b)| f64::midpoint(a, b));
     let per_s = run.lifecycles as f64 / run.took.as_secs_f64();
-    let peer = peer.map(|peer| peer.run(&args, per_s)).transpose()?;
+    let peers = peers.iter().map(|peer| peer.run(&args, per_s)).collect::<Result<_, _>>()?;
     let grown = disk.zip(disk_before).map(|(now, then)| now.saturating_sub(then) as f64);
     Ok(Report {
         bench: "operations",
         store: described,
         machine: Machine::here(),
+        server,
         lifecycles: run.lifecycles,
         lifecycles_per_s: per_s.round(),
         acceptance: run.acceptance.latency(),
@@ -114,7 +123,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         disk_bytes_per_operation: grown.map(|grown| (grown / run.lifecycles as f64).round()),
         peak_memory_mib: peak_kib().map(|kib| kib / 1_024),
         prefilled: args.prefill,
-        peer,
+        peers,
     })
 }
 

@@ -1,25 +1,39 @@
-//! A peer under the same load in the same run. It is a program of its own, built from the sources beside this crate,
-//! because two versions of SQLite cannot be linked into one.
+//! Peers under the same load in the same run: other queues, each a program of its own, put together before anything is
+//! measured and run one after the other when nothing else is. None of them is linked into this one.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+mod cargo;
+mod lock;
+mod npm;
+mod program;
+mod site;
 
 use serde::{Deserialize, Serialize};
 
 use crate::operations::Args;
-use crate::scratch;
+use program::Program;
+use site::Site;
 
 /// Who can be run beside us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Peer {
-    /// An embedded job queue on SQLite.
+    /// An embedded job queue on SQLite, built with cargo: beside a store on the disk.
     Effectum,
+    /// A job queue for Node without groups: beside a Redis or a PostgreSQL.
+    Bullmq,
+    /// A queue for Node with ordered groups: beside a Redis.
+    Groupmq,
+    /// A job queue for Node, with its policy that keeps the order of each key: beside a PostgreSQL.
+    PgBoss,
 }
 
-/// What the peer did.
+/// What a peer did.
 #[derive(Debug, Serialize)]
 pub(crate) struct PeerReport {
-    name: String,
+    name: &'static str,
+    version: Option<String>,
+    /// What carries it out, where that is no part of it.
+    runs_on: Option<String>,
+    jobs: u64,
     jobs_per_s: f64,
     add_p50_ms: f64,
     add_p99_ms: f64,
@@ -30,6 +44,7 @@ pub(crate) struct PeerReport {
 /// What its program prints.
 #[derive(Debug, Deserialize)]
 struct Printed {
+    jobs: u64,
     jobs_per_s: f64,
     p50_ms: f64,
     p99_ms: f64,
@@ -37,79 +52,74 @@ struct Printed {
 
 /// A peer that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Built {
-    name: String,
-    program: PathBuf,
+pub(crate) struct Ready {
+    name: &'static str,
+    version: Option<String>,
+    program: Program,
+}
+
+/// Builds or installs what is asked for, which takes a while the first time. One that does not fit the store is
+/// refused before.
+pub(crate) fn prepare(peers: &[Peer], store: &str) -> Result<Vec<Ready>, String> {
+    let site = Site::of(store);
+    peers.iter().try_for_each(|peer| peer.check(site))?;
+    peers.iter().map(|peer| peer.prepare(store)).collect()
 }
 
 impl Peer {
-    const fn package(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Self::Effectum => "effectum",
+            Self::Bullmq => "bullmq",
+            Self::Groupmq => "groupmq",
+            Self::PgBoss => "pg-boss",
         }
     }
 
-    /// Builds it, which takes a while the first time.
-    pub(crate) fn build(self) -> Result<Built, String> {
-        let package = self.package();
-        let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(package);
-        let manifest = sources.join("Cargo.toml");
-        if !manifest.is_file() {
-            let place = sources.display();
-            return Err(format!(
-                "the sources of the peer {package} are not at {place}: run this from a checkout of the repository"
-            ));
+    const fn sites(self) -> &'static [Site] {
+        match self {
+            Self::Effectum => &[Site::Disk],
+            Self::Bullmq => &[Site::Redis, Site::Postgres],
+            Self::Groupmq => &[Site::Redis],
+            Self::PgBoss => &[Site::Postgres],
         }
-        eprintln!("building the peer {package}");
-        let target = sources.join("target");
-        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let status = Command::new(cargo)
-            .args(["build", "--release", "--locked", "--manifest-path"])
-            .arg(&manifest)
-            .arg("--target-dir")
-            .arg(&target)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .status()
-            .map_err(|error| format!("cargo, which builds the peer {package}, cannot be started: {error}"))?;
-        if !status.success() {
-            return Err(format!("the peer {package} could not be built: cargo ended with {status}"));
+    }
+
+    fn check(self, site: Site) -> Result<(), String> {
+        if self.sites().contains(&site) {
+            return Ok(());
         }
-        let program = target.join("release").join(format!("tidegate-peer-{package}"));
-        let lock = std::fs::read_to_string(sources.join("Cargo.lock")).unwrap_or_default();
-        let name = locked(&lock, package).map_or_else(|| package.into(), |at| format!("{package} {at}"));
-        Ok(Built { name, program })
+        let wanted: Vec<_> = self.sites().iter().map(|site| format!("{site} ({})", site.url())).collect();
+        let (name, wanted) = (self.name(), wanted.join(" or "));
+        Err(format!("the peer {name} does not run on {site}: give it {wanted} with --store, or leave it out"))
+    }
+
+    fn prepare(self, store: &str) -> Result<Ready, String> {
+        let name = self.name();
+        let (version, program) = match self {
+            Self::Effectum => cargo::build(name)?,
+            Self::Bullmq | Self::Groupmq | Self::PgBoss => npm::install(name, store)?,
+        };
+        Ok(Ready { name, version, program })
     }
 }
 
-impl Built {
-    /// Runs it under the load of `args`, in a directory beside the store.
+impl Ready {
+    /// Runs it under the load of `args`.
     pub(crate) fn run(&self, args: &Args, ours_per_s: f64) -> Result<PeerReport, String> {
-        let beside = args.store.strip_prefix("file:").map_or_else(std::env::temp_dir, PathBuf::from);
-        let dir = scratch::dir_in(&beside)?;
-        eprintln!("running {} for {} s", self.name, args.seconds);
-        let numbers = [
-            ("--seconds", args.seconds),
-            ("--producers", args.producers as u64),
-            ("--workers", args.workers as u64),
-            ("--payload", args.payload as u64),
-            ("--outstanding", args.outstanding),
-        ];
-        let output = Command::new(&self.program)
-            .arg("--dir")
-            .arg(dir.path())
-            .args(numbers.iter().flat_map(|(flag, number)| [(*flag).to_owned(), number.to_string()]))
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .map_err(|error| format!("{}: {error}", self.program.display()))?;
-        if !output.status.success() {
-            return Err(format!("{} ended with {}", self.name, output.status));
+        let name = self.name;
+        eprintln!("running {name} for {} s", args.seconds);
+        let printed = self.program.run(name, args)?;
+        let printed: Printed = serde_json::from_slice(&printed)
+            .map_err(|error| format!("the peer {name} printed something else than its figures: {error}"))?;
+        if printed.jobs == 0 {
+            return Err(format!("the peer {name} did no job in {} s", args.seconds));
         }
-        let printed: Printed = serde_json::from_slice(&output.stdout)
-            .map_err(|error| format!("{} printed something else than its figures: {error}", self.name))?;
         Ok(PeerReport {
-            name: self.name.clone(),
+            name,
+            version: self.version.clone(),
+            runs_on: self.program.runs_on(),
+            jobs: printed.jobs,
             jobs_per_s: printed.jobs_per_s,
             add_p50_ms: printed.p50_ms,
             add_p99_ms: printed.p99_ms,
@@ -118,20 +128,5 @@ impl Built {
     }
 }
 
-/// The version of a package in a lock file.
-fn locked<'a>(lock: &'a str, package: &str) -> Option<&'a str> {
-    let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
-    rest.split('"').next()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_version_is_read_from_a_lock_file() {
-        let lock = "[[package]]\nname = \"effectum-x\"\nversion = \"9.9.9\"\n\n[[package]]\nname = \"effectum\"\nversion = \"0.7.0\"\n";
-        assert_eq!(locked(lock, "effectum"), Some("0.7.0"));
-        assert_eq!(locked(lock, "other"), None);
-    }
-}
+mod tests;

@@ -17,6 +17,11 @@ const HEALTH: &str = "SELECT pg_is_in_recovery(), current_setting('transaction_r
 /// The first who asks writes the number; the update that changes nothing gives it back to whoever comes later.
 const PARTITIONS: &str = "INSERT INTO meta VALUES ('partitions', $1)
     ON CONFLICT (name) DO UPDATE SET value = meta.value RETURNING value";
+/// What any connection starts with: our own insist on more than the server may.
+const SERVER: &str = "
+SELECT name, CASE unit WHEN '8kB' THEN pg_size_pretty(reset_val::bigint * 8192) ELSE reset_val END
+FROM pg_settings WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers')
+ORDER BY name";
 const STATS: &str = "
 SELECT
     (SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -47,6 +52,11 @@ impl Postgres {
         Partition::try_from(number).map_err(strange)
     }
 
+    async fn settings(&self) -> Result<Vec<(String, String)>> {
+        let rows = self.sessions.rows(Twice::Harmless, SERVER, |q| q).await?;
+        rows.iter().map(|row| Ok((self.sessions.column(row, 0)?, self.sessions.column(row, 1)?))).collect()
+    }
+
     async fn figures(&self) -> Result<Stats> {
         let schema = &*self.sessions.schema;
         let row = self.sessions.row(Twice::Harmless, STATS, |q| q.bind(schema).bind(COUNTED_MAX)).await?;
@@ -72,6 +82,10 @@ impl Upkeep for Postgres {
 
     fn stats(&self) -> Answer<'_, Stats> {
         Box::pin(self.figures())
+    }
+
+    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+        Box::pin(self.settings())
     }
 
     fn is_shared(&self) -> bool {

@@ -66,6 +66,22 @@ impl Redis {
         }
     }
 
+    /// Version and settings of the server, of a cluster those of one node. A host may forbid the question for settings.
+    async fn settings(&self) -> Result<Vec<(String, String)>> {
+        let mut ask = cmd("INFO");
+        ask.arg("server");
+        let answer = self.link.send_to(&self.keys.format(), ask).await;
+        let info: String = reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        let told = |name: &str| Some((name.to_owned(), field(&info, name)?.to_owned()));
+        let mut found: Vec<_> = ["redis_version", "valkey_version"].into_iter().filter_map(told).collect();
+        let mut ask = cmd("CONFIG");
+        ask.arg("GET").arg("appendonly").arg("appendfsync");
+        if let Ok(answer) = self.link.send_to(&self.keys.format(), ask).await {
+            found.extend(reply::parsed::<Vec<(String, String)>>(answer)?);
+        }
+        Ok(found)
+    }
+
     /// Every partition that was ever owned.
     pub(crate) async fn known_partitions(&self) -> Result<Vec<Partition>> {
         let answer = self.link.send(cmd("SMEMBERS").arg(self.keys.partitions())).await;
@@ -129,6 +145,10 @@ impl Upkeep for Redis {
             }
             Ok(stats)
         })
+    }
+
+    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+        Box::pin(self.settings())
     }
 
     fn is_shared(&self) -> bool {

@@ -30,6 +30,12 @@ pub trait Upkeep: Send + Sync {
     /// What it says about itself.
     fn stats(&self) -> Answer<'_, Stats>;
 
+    /// The server it is on, by the server's own names: its version, and the settings on which hangs what outlives a
+    /// loss of power. Nothing where there is no server, or where it does not tell.
+    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
     /// Whether other processes may have it open too. Then whoever owned a partition before may still be alive, and a
     /// call of theirs under way.
     fn is_shared(&self) -> bool;

@@ -53,6 +53,10 @@ impl Upkeep for Faulty {
         self.pass(Verb::Stats, move || self.inner.stats())
     }
 
+    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+        self.inner.server()
+    }
+
     fn is_shared(&self) -> bool {
         self.is_shared
     }

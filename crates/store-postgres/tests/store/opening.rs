@@ -50,6 +50,22 @@ fn what_is_newer_or_not_ours_is_not_touched() {
     });
 }
 
+/// What the server grants to anybody is told, not what our own connections insist on.
+#[test]
+fn a_server_tells_its_version_and_settings() {
+    run(async {
+        let server = Server::start();
+        let mut sql = behind(&server).await;
+        execute(&mut sql, "ALTER ROLE CURRENT_USER SET synchronous_commit = off").await;
+        let store = Postgres::connect(&server.url()).await.expect("connect");
+        let told = store.server().await.expect("settings");
+        let value = |name: &str| told.iter().find(|(found, _)| found == name).map(|(_, value)| &**value);
+        assert_eq!(value("synchronous_commit"), Some("off"), "{told:?}");
+        assert_eq!(value("shared_buffers"), Some("64 MB"), "{told:?}");
+        assert!(value("fsync").is_some() && value("server_version").is_some(), "{told:?}");
+    });
+}
+
 #[test]
 fn schemas_are_apart() {
     run(async {

@@ -69,3 +69,13 @@ async fn lim_7_buckets_of_one_family_are_taken_together() {
     assert_eq!(store.observe_bucket("page/calls").await.unwrap(), None);
     assert_eq!(kind(store.reserve(vec![want("a"), want("a")]).await), Kind::Invalid);
 }
+
+/// A node speaks for the others when the server is asked about itself.
+#[tokio::test]
+async fn a_cluster_tells_its_version_and_settings() {
+    let cluster = RedisCluster::start_with(&["--appendfsync", "always"]);
+    let store = Redis::open(&cluster.url()).await.unwrap();
+    let told = store.server().await.unwrap();
+    assert!(told.iter().any(|(name, value)| name == "appendfsync" && value == "always"), "{told:?}");
+    assert!(told.iter().any(|(name, _)| name.ends_with("_version")), "{told:?}");
+}

@@ -39,6 +39,21 @@ async fn a_password_is_never_told() {
     }
 }
 
+/// A server tells its version and how it keeps its data; where it may not be asked for settings, its version only.
+#[tokio::test]
+async fn a_server_tells_its_version_and_settings() {
+    let server = Server::start_with(&["--appendfsync", "always"]);
+    let store = Redis::open(&server.url()).await.unwrap();
+    let told = store.server().await.unwrap();
+    let value = |name: &str| told.iter().find(|(found, _)| found == name).map(|(_, value)| &**value);
+    assert_eq!((value("appendonly"), value("appendfsync")), (Some("yes"), Some("always")), "{told:?}");
+    let mut eye = Eye::at(&server.url()).await;
+    eye.ask::<String>(&["ACL", "SETUSER", "default", "-config"]).await;
+    let version: Vec<_> = told.iter().filter(|(name, _)| name.ends_with("_version")).cloned().collect();
+    assert!(!version.is_empty());
+    assert_eq!(store.server().await.unwrap(), version);
+}
+
 /// What a newer program wrote is not touched; prefixes are apart.
 #[tokio::test]
 async fn a_newer_format_is_refused_and_prefixes_are_apart() {

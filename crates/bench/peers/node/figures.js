@@ -1,0 +1,17 @@
+// What was measured, as the benchmark reads it.
+
+/** The figures of a run. */
+export function figures({ jobs, tookMs, adds }) {
+  const sorted = Float64Array.from(adds).sort();
+  return {
+    jobs,
+    jobs_per_s: Math.round((jobs / tookMs) * 1_000),
+    p50_ms: at(sorted, 0.5),
+    p99_ms: at(sorted, 0.99),
+  };
+}
+
+function at(sorted, quantile) {
+  const index = Math.round((sorted.length - 1) * quantile);
+  return Math.round((sorted[index] ?? 0) * 1_000) / 1_000;
+}

@@ -1,0 +1,17 @@
+// The flags, which are those of every peer: a name and whole numbers.
+
+const NUMBERS = ['seconds', 'producers', 'workers', 'groups', 'payload', 'outstanding'];
+
+/** The peer's name and the load. A flag that is missing or no number is an error, never a default. */
+export function readLoad([name, ...flags]) {
+  const given = new Map();
+  for (let at = 0; at < flags.length; at += 2) given.set(flags[at], flags[at + 1]);
+  const load = {};
+  for (const number of NUMBERS) {
+    const text = given.get(`--${number}`);
+    if (text === undefined) throw new Error(`--${number} is missing`);
+    if (!/^\d+$/.test(text)) throw new Error(`--${number} must be a whole number, not ${JSON.stringify(text)}`);
+    load[number] = Number(text);
+  }
+  return { name, load };
+}

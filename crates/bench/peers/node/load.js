@@ -1,0 +1,45 @@
+// The load: producers that each wait for their add, over many groups, with a bound on what is added and not yet done.
+// The same as the load on Tidegate itself.
+
+import { performance } from 'node:perf_hooks';
+
+/** A stride that is prime to the number of groups visits all of them. */
+const STRIDE = 7_919;
+
+/** Adds jobs until the time is over and waits for the last one; gives what was done, and what each add took in ms. */
+export async function produce(load, producer, worker) {
+  const before = await warmUp(load, producer, worker);
+  const state = { added: before, adds: [], start: performance.now() };
+  await all(load, (number) => one(load, producer, worker, state, number));
+  await worker.reached(state.added);
+  await producer.settled?.(state.added);
+  return { jobs: state.added - before, tookMs: performance.now() - state.start, adds: state.adds };
+}
+
+/** One job of each producer that does not count, so that connections are not made while the time runs. */
+async function warmUp(load, producer, worker) {
+  await all(load, (number) => producer.add(`group-${number % load.groups}`, 'x'.repeat(load.payload)));
+  await worker.reached(load.producers);
+  return load.producers;
+}
+
+/** Runs all producers to their ends, also when one fails: only then may anything be cleared away. */
+async function all(load, run) {
+  const ends = await Promise.allSettled(Array.from({ length: load.producers }, async (_, number) => run(number)));
+  const failure = ends.find((end) => end.status === 'rejected');
+  if (failure) throw failure.reason;
+}
+
+async function one(load, producer, worker, state, number) {
+  const payload = 'x'.repeat(load.payload);
+  let step = number;
+  while (performance.now() - state.start < load.seconds * 1_000) {
+    state.added += 1;
+    const added = state.added;
+    step += STRIDE;
+    const started = performance.now();
+    await producer.add(`group-${step % load.groups}`, payload);
+    state.adds.push(performance.now() - started);
+    await worker.reached(added - load.outstanding);
+  }
+}

@@ -1,0 +1,45 @@
+// The load of `bench operations` on one queue: `node main.js PEER --seconds 10 …`, with the store's URL in
+// TIDEGATE_PEER_STORE, because the arguments of a process are there for all to see. This process produces, a second one
+// works. It prints one JSON object on stdout and leaves nothing on the server.
+
+import { figures } from './figures.js';
+import { readLoad } from './flags.js';
+import { produce } from './load.js';
+import { openPeer } from './peers.js';
+import { startWorker } from './workers.js';
+
+async function measure(peer, load, stop) {
+  await peer.prepare();
+  const producer = await peer.producer();
+  const worker = await startWorker(process.argv.slice(2), peer.space, stop);
+  try {
+    return figures(await produce(load, producer, worker));
+  } finally {
+    await worker.stop();
+    await producer.close();
+  }
+}
+
+async function main() {
+  const { name, load } = readLoad(process.argv.slice(2));
+  // Names of its own, so that it meets neither ours nor what another run left.
+  const peer = await openPeer(name, load, `tidegate_peer_${process.pid}`);
+  const stop = new AbortController();
+  for (const signal of ['SIGINT', 'SIGTERM']) {
+    process.once(signal, () => stop.abort(new Error(`${name} was stopped by ${signal}`)));
+  }
+  try {
+    const measured = await measure(peer, load, stop.signal);
+    process.stdout.write(`${JSON.stringify(measured)}\n`);
+  } finally {
+    await peer.clear();
+  }
+}
+
+main().then(
+  () => process.exit(0),
+  (error) => {
+    console.error(error.message || String(error));
+    process.exit(1);
+  },
+);

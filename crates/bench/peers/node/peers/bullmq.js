@@ -1,0 +1,28 @@
+// BullMQ, whatever it runs on: one queue without groups, which only its paid version has. Finished jobs are removed at
+// once.
+
+import { Queue, Worker } from 'bullmq';
+
+const QUEUE = 'bench';
+const REMOVED = { removeOnComplete: true, removeOnFail: true };
+
+/** What adds jobs. */
+export async function producer(options, backend) {
+  const queue = new Queue(QUEUE, { ...options, defaultJobOptions: REMOVED }, backend);
+  queue.on('error', () => {});
+  await queue.waitUntilReady();
+  return {
+    add: (_group, body) => queue.add('job', { body }),
+    close: () => queue.close(),
+  };
+}
+
+/** What handles them. A job counts when its end is in the store. */
+export async function worker(options, concurrency, backend, finished, failed) {
+  const one = new Worker(QUEUE, async () => {}, { ...options, ...REMOVED, concurrency }, backend);
+  one.on('completed', () => finished(1));
+  one.on('failed', (_job, error) => failed(error));
+  one.on('error', failed);
+  await one.waitUntilReady();
+  return { close: () => one.close() };
+}

@@ -1,0 +1,44 @@
+// The second process: handles jobs with a handler that does nothing, and tells the first how many are done. Started by
+// workers.js, never by hand.
+
+import { readLoad } from './flags.js';
+import { openPeer } from './peers.js';
+
+const [space, ...rest] = process.argv.slice(2);
+const { name, load } = readLoad(rest);
+
+let done = 0;
+let told = true;
+
+/** Counts finished jobs; one message for all that finish in one turn of the event loop. */
+function finished(jobs) {
+  done += jobs;
+  if (!told) return;
+  told = false;
+  setImmediate(() => {
+    told = true;
+    if (process.connected) process.send({ done });
+  });
+}
+
+/** Nothing is measured once something went wrong. */
+function failed(error) {
+  console.error(`the worker of ${name}: ${error?.message || error}`);
+  process.exit(1);
+}
+
+// Whoever counts is gone: there is nobody left to work for.
+process.on('disconnect', () => process.exit(1));
+process.on('unhandledRejection', failed);
+
+try {
+  const peer = await openPeer(name, load, space);
+  const worker = await peer.worker(finished, failed);
+  process.on('message', async () => {
+    await worker.close();
+    process.exit(0);
+  });
+  process.send({ ready: true });
+} catch (error) {
+  failed(error);
+}

@@ -1,0 +1,53 @@
+//! Versions of peers, as the lock files have them.
+
+use serde_json::Value;
+
+/// The version of a package in a lock file of cargo.
+pub(super) fn of_cargo(lock: &str, package: &str) -> Option<String> {
+    let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
+    rest.split('"').next().map(ToOwned::to_owned)
+}
+
+/// The version of a package in a lock file of npm.
+pub(super) fn of_npm(lock: &str, package: &str) -> Option<String> {
+    let lock: Value = serde_json::from_str(lock).ok()?;
+    let version = lock.get("packages")?.get(format!("node_modules/{package}"))?.get("version")?;
+    version.as_str().map(ToOwned::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_read_from_a_lock_file_of_cargo() {
+        let lock = "[[package]]\nname = \"effectum-x\"\nversion = \"9.9.9\"\n\n[[package]]\nname = \"effectum\"\nversion = \"0.7.0\"\n";
+        assert_eq!(of_cargo(lock, "effectum").as_deref(), Some("0.7.0"));
+        assert_eq!(of_cargo(lock, "other"), None);
+    }
+
+    #[test]
+    fn a_version_is_read_from_a_lock_file_of_npm() {
+        let lock =
+            r#"{"packages": {"node_modules/a": {"version": "1.2.3"}, "node_modules/b/node_modules/c": {}}}"#;
+        assert_eq!(of_npm(lock, "a").as_deref(), Some("1.2.3"));
+        assert_eq!(of_npm(lock, "c"), None);
+        assert_eq!(of_npm("no json", "a"), None);
+    }
+
+    /// Our own lock file names exact versions and no place to load them from: that is the reader's to choose.
+    #[test]
+    fn the_lock_file_of_the_peers_names_versions_and_no_place() {
+        let (lock, manifest) = (
+            include_str!("../../peers/node/package-lock.json"),
+            include_str!("../../peers/node/package.json"),
+        );
+        assert!(!lock.contains("\"resolved\""), "the lock file has download addresses");
+        let manifest: Value = serde_json::from_str(manifest).unwrap();
+        let wanted = manifest["dependencies"].as_object().unwrap();
+        assert!(["bullmq", "groupmq", "pg-boss"].iter().all(|peer| wanted.contains_key(*peer)));
+        for (package, version) in wanted {
+            assert_eq!(of_npm(lock, package).as_deref(), version.as_str(), "{package}");
+        }
+    }
+}

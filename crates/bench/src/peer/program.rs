@@ -1,0 +1,86 @@
+//! A peer's program: how it is started, what it is told, and what it prints. What the figures mean is not known here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::operations::Args;
+use crate::scratch;
+
+/// Where a peer's store is told. A variable, because arguments show in the list of processes, and passwords with them.
+const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
+
+/// Something that can be run.
+#[derive(Debug)]
+pub(super) enum Program {
+    /// Keeps its jobs in a directory that it is given.
+    Binary(PathBuf),
+    /// Runs with node on the server that a URL names.
+    Script { main: PathBuf, node_version: String, store: String },
+}
+
+impl Program {
+    /// What carries it out, where that is no part of it.
+    pub(super) fn runs_on(&self) -> Option<String> {
+        match self {
+            Self::Binary(_) => None,
+            Self::Script { node_version, .. } => Some(format!("node {node_version}")),
+        }
+    }
+
+    /// Runs it to its end; gives what it printed.
+    pub(super) fn run(&self, name: &str, args: &Args) -> Result<Vec<u8>, String> {
+        match self {
+            Self::Binary(program) => {
+                let beside = args.store.strip_prefix("file:").map_or_else(std::env::temp_dir, PathBuf::from);
+                let dir = scratch::dir_in(&beside)?;
+                let mut command = Command::new(program);
+                command.arg("--dir").arg(dir.path());
+                finish(command, name, args)
+            }
+            Self::Script { main, store, .. } => {
+                let mut command = Command::new("node");
+                command.arg(main).arg(name).env(STORE_VAR, store).env("NODE_ENV", "production");
+                finish(command, name, args)
+            }
+        }
+    }
+}
+
+fn finish(mut command: Command, name: &str, args: &Args) -> Result<Vec<u8>, String> {
+    let numbers = [
+        ("--seconds", args.seconds),
+        ("--producers", args.producers as u64),
+        ("--workers", args.workers as u64),
+        ("--groups", args.groups),
+        ("--payload", args.payload as u64),
+        ("--outstanding", args.outstanding),
+    ];
+    let output = command
+        .args(numbers.iter().flat_map(|(flag, number)| [(*flag).to_owned(), number.to_string()]))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("the peer {name} cannot be started: {error}"))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(format!("the peer {name} ended with {}", output.status))
+    }
+}
+
+/// Where a peer's sources are. A program that was taken elsewhere has none.
+pub(super) fn sources(folder: &str) -> Result<PathBuf, String> {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers").join(folder);
+    if sources.is_dir() {
+        return Ok(sources);
+    }
+    let place = sources.display();
+    Err(format!("the sources of the peers are not at {place}: run this from a checkout of the repository"))
+}
+
+/// Where a peer is put together: below cargo's target folder, so that a checkout stays as it is.
+pub(super) fn build_folder(folder: &str) -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from);
+    target.join("peers").join(folder)
+}

@@ -6,6 +6,7 @@ mod ceiling;
 mod groups;
 mod http;
 mod instant;
+mod limits;
 mod machine;
 mod operations;
 mod peer;
@@ -36,6 +37,11 @@ pub enum Bench {
     ///
     /// A child process fills the store and is killed while it still writes; then what it left is opened.
     Backlog(backlog::Args),
+    /// Stand-alone limits: reservations from one bucket and from two in one step.
+    ///
+    /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
+    /// update of one row, over as many connections.
+    Limits(limits::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -48,6 +54,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Groups(args) => print(&groups::run(args).await?),
         Bench::Http(args) => print(&http::run(args).await?),
         Bench::Backlog(args) => print(&backlog::run(args).await?),
+        Bench::Limits(args) => print(&limits::run(args).await?),
     }
 }
 

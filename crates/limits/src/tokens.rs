@@ -78,7 +78,10 @@ mod tests {
         for odd in [f64::NAN, f64::INFINITY, -0.5, 1e30] {
             assert_eq!(micro(odd.into()), None, "{odd}");
         }
-        assert_eq!((micro((-1).into()), micro((TOKENS_MAX + 1).into()), micro(u64::MAX.into())), (None, None, None));
+        assert_eq!(
+            (micro((-1).into()), micro((TOKENS_MAX + 1).into()), micro(u64::MAX.into())),
+            (None, None, None)
+        );
         let refused = Tokens::from(0).checked("refill", "shop", LEAST).unwrap_err();
         let said = "The refill of the bucket \"shop\" is 0, and must be 0.000001 to 1000000000000.";
         assert_eq!(refused.to_string(), said);

@@ -147,12 +147,7 @@ struct Stand {
 }
 
 impl Stand {
-    fn join(
-        bucket: &Arc<Inner>,
-        wanted: Vec<Reserve>,
-        not_before: Instant,
-        until: Option<Instant>,
-    ) -> Self {
+    fn join(bucket: &Arc<Inner>, wanted: Vec<Reserve>, not_before: Instant, until: Option<Instant>) -> Self {
         let (send, answer) = oneshot::channel();
         let mut queue = bucket.line.queue();
         queue.numbers += 1;

@@ -39,10 +39,7 @@ pub async fn take_all(wanted: &[(&Bucket, Tokens)]) -> Result<Vec<Grant>> {
 ///
 /// # Errors
 /// As for [`try_take_all`].
-pub async fn take_all_within(
-    wanted: &[(&Bucket, Tokens)],
-    patience: Duration,
-) -> Result<Taken<Vec<Grant>>> {
+pub async fn take_all_within(wanted: &[(&Bucket, Tokens)], patience: Duration) -> Result<Taken<Vec<Grant>>> {
     let (first, wants) = together(wanted)?;
     let reserved = first.reserve(wants.clone(), Instant::now().checked_add(patience)).await?;
     granted(reserved, wanted, &wants)
@@ -69,11 +66,7 @@ fn together<'a>(wanted: &[(&'a Bucket, Tokens)]) -> Result<(&'a Bucket, Vec<Rese
     Ok((first, wants))
 }
 
-fn granted(
-    reserved: Reserved,
-    wanted: &[(&Bucket, Tokens)],
-    wants: &[Reserve],
-) -> Result<Taken<Vec<Grant>>> {
+fn granted(reserved: Reserved, wanted: &[(&Bucket, Tokens)], wants: &[Reserve]) -> Result<Taken<Vec<Grant>>> {
     match reserved {
         Reserved::Granted { remaining } => {
             let left = remaining.into_iter().chain(std::iter::repeat(0));

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_limits::{Bucket, take_all, take_all_within, try_take_all};
+use tidegate_limits::{Bucket, Grant, take_all, take_all_within, try_take_all};
 use tokio::time::Instant;
 
 use crate::world::{bucket, ms, store, told};
@@ -13,7 +13,7 @@ async fn lim_7_all_or_nothing() {
     let store = store();
     let (route, global) = (bucket(&store, "route", 2.0, 1.0), bucket(&store, "global", 10.0, 10.0));
     let grants = try_take_all(&[(&route, 2.into()), (&global, 4.5.into())]).await.unwrap().granted().unwrap();
-    assert_eq!(grants.iter().map(|grant| grant.remaining()).collect::<Vec<_>>(), [0.0, 5.5]);
+    assert_eq!(grants.iter().map(Grant::remaining).collect::<Vec<_>>(), [0.0, 5.5]);
     let wait = told(try_take_all(&[(&route, 2.into()), (&global, 6.into())]).await.unwrap());
     assert_eq!((wait.delay, wait.remaining), (ms(2_000), vec![0.0, 5.5]));
     for grant in grants {

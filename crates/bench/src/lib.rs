@@ -9,6 +9,7 @@ mod groups;
 mod handover;
 mod http;
 mod instant;
+mod limits;
 mod machine;
 mod nodes;
 mod operations;
@@ -52,6 +53,11 @@ pub enum Bench {
     Handover(handover::Args),
     /// How long it takes until a partition with a long queue is served again when its owner is killed.
     Takeover(takeover::Args),
+    /// Stand-alone limits: reservations from one bucket and from two in one step.
+    ///
+    /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
+    /// update of one row, over as many connections.
+    Limits(limits::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -67,6 +73,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Cluster(args) => print(&cluster::run(args).await?),
         Bench::Handover(args) => print(&handover::run(args).await?),
         Bench::Takeover(args) => print(&takeover::run(args).await?),
+        Bench::Limits(args) => print(&limits::run(args).await?),
     }
 }
 

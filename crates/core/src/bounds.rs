@@ -43,5 +43,11 @@ pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
 pub const PRIORITY_MAX: u8 = 4;
 /// Largest capacity or refill, in whole tokens: micro-tokens of it still fit in 64 bits.
 pub const TOKENS_MAX: u64 = 1_000_000_000_000;
+/// Longest name of a stand-alone bucket or a lease, in bytes.
+pub const NAME_LEN_MAX: usize = 255;
+/// Most stand-alone buckets taken from in one step.
+pub const BUCKETS_MAX: usize = 8;
+/// Longest time a named lease may be held without renewal: a day.
+pub const NAMED_LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How many operations ahead are counted when a deadline is checked at acceptance.
 pub const AHEAD_COUNTED_MAX: usize = 1_000;

@@ -52,7 +52,7 @@ scripts! {
     LEASE_KEEP = "clock", "lease_keep";
     WINDOW_OPEN = "clock", "window_open";
     WINDOW_PEEK = "clock", "window_peek";
-    BUCKET_RESERVE = "clock", "drip", "bucket_reserve";
+    BUCKET_RESERVE = "bucket_quick", "clock", "drip", "bucket_reserve";
     BUCKET_SETTLE = "clock", "drip", "bucket_settle";
     BUCKET_OBSERVE = "clock", "bucket_observe";
     NODE_REGISTER = "clock", "node_register";

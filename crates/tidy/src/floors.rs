@@ -7,7 +7,7 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
 /// Floors by folder. Crates that are planned have their rooms already.
-pub(crate) const FLOORS: [(&str, u8); 21] = [
+pub(crate) const FLOORS: [(&str, u8); 22] = [
     ("core", 0),
     ("store", 1),
     ("upstream", 1),
@@ -18,6 +18,7 @@ pub(crate) const FLOORS: [(&str, u8); 21] = [
     ("store-postgres", 2),
     ("engine", 3),
     ("cluster", 3),
+    ("limits", 3),
     ("idempotency", 3),
     ("dispatch", 3),
     ("hydration", 3),

@@ -10,7 +10,7 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tidegate::{Code, Error, Result};
-use tidegate_core::bounds::TOKENS_MAX;
+use tidegate_core::bounds::{BUCKETS_MAX, NAME_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
 use tidegate_core::shared::bucket::{Reserve, Reserved};
 use tidegate_core::time::millis_up;
@@ -23,10 +23,6 @@ use crate::wire::object::{missing, read, shown};
 
 const NAMES: [&str; 4] = ["cost", "capacity", "refill_per_s", "with"];
 const MORE_NAMES: [&str; 4] = ["name", "cost", "capacity", "refill_per_s"];
-/// Longest name of a bucket or a lease, in bytes.
-pub(super) const NAME_LEN_MAX: usize = 255;
-/// Most buckets in one step.
-const BUCKETS_MAX: usize = 8;
 
 #[derive(Serialize)]
 struct Out {

@@ -10,7 +10,9 @@ use axum::response::IntoResponse;
 use serde::Serialize;
 use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
+use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
 use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::time::millis_up;
 
 use super::Answer;
 use super::buckets::check_name;
@@ -21,8 +23,6 @@ use crate::wire::object::{missing, read};
 use crate::wire::time::At;
 
 const TTL_DEFAULT_MS: u64 = 30_000;
-/// Longest lease without a renewal: a day.
-const TTL_MAX_MS: u64 = 86_400_000;
 const PREFIX: &str = "lease_";
 
 #[derive(Serialize)]
@@ -80,7 +80,7 @@ pub(super) async fn release(State(house): State<Arc<House>>, Path(name): Path<St
 }
 
 fn ttl_of(raw: Option<&serde_json::value::RawValue>) -> Result<Duration> {
-    let ttl = Field { name: "ttl_ms", raw }.integer(1..=TTL_MAX_MS)?;
+    let ttl = Field { name: "ttl_ms", raw }.integer(1..=millis_up(NAMED_LEASE_TTL_MAX))?;
     Ok(Duration::from_millis(ttl.unwrap_or(TTL_DEFAULT_MS)))
 }
 

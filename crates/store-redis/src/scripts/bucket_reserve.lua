@@ -4,8 +4,8 @@ local now = clock(ARGV[1])
 local granted, buckets, answer = true, {}, {digits(now), '1'}
 for i, key in ipairs(KEYS) do
   local cost, capacity, rate = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
-  local before = kept(key)
-  local b = before[1] and bucket(before) or {tokens = capacity, carry = 0, at = now, capacity = capacity, rate = rate}
+  local before = redis.call('GET', key)
+  local b = before and bucket(before) or {tokens = capacity, carry = 0, at = now, capacity = capacity, rate = rate}
   refresh(b, now)
   if not less(b.tokens, capacity) then b.tokens, b.carry = capacity, 0 end
   b.capacity, b.rate = capacity, rate

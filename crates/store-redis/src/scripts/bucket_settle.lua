@@ -1,6 +1,6 @@
 -- KEYS bucket · ARGV now, amount, '1' to give it back or '-1' to take it. Answers the time and what it was before.
-local now, before = clock(ARGV[1]), kept(KEYS[1])
-if not before[1] then return {digits(now), before} end
+local now, before = clock(ARGV[1]), redis.call('GET', KEYS[1])
+if not before then return {digits(now), before} end
 local b = bucket(before)
 refresh(b, now)
 if ARGV[3] == '-1' then

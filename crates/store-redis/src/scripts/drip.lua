@@ -43,7 +43,8 @@ local function product(a, b)
   return carried(n)
 end
 local function bucket(kept)
-  return {tokens = kept[1], carry = num(kept[2]), at = num(kept[3]), capacity = kept[4], rate = kept[5]}
+  local tokens, carry, at, capacity, rate = string.match(kept, '(%d+) (%d+) (%d+) (%d+) (%d+)')
+  return {tokens = tokens, carry = num(carry), at = num(at), capacity = capacity, rate = rate}
 end
 local function refresh(b, now)
   if now <= b.at then return end
@@ -64,10 +65,5 @@ local function refresh(b, now)
   if not less(b.tokens, b.capacity) then b.tokens, b.carry = b.capacity, 0 end
 end
 local function keep(key, b)
-  redis.call('HSET', key, 'tokens', b.tokens, 'carry', digits(b.carry), 'at', digits(b.at),
-    'capacity', b.capacity, 'rate', b.rate)
-end
-local function kept(key)
-  local found = redis.call('HMGET', key, 'tokens', 'carry', 'at', 'capacity', 'rate')
-  return found[1] and found or {}
+  redis.call('SET', key, table.concat({b.tokens, digits(b.carry), digits(b.at), b.capacity, b.rate}, ' '))
 end

@@ -1,4 +1,4 @@
-//! Stand-alone buckets: a hash each. The script takes and says what was there before; what that means for the caller
+//! Stand-alone buckets: a line of text each, because one short value costs the server less than a hash of five. The script takes and says what was there before; what that means for the caller
 //! is worked out here by the pure function, so that a delay is never restated in another language.
 
 use redis::Value;
@@ -57,17 +57,15 @@ fn then(answer: Value) -> Result<Option<(Level, Time)>> {
     Ok(level(kept)?.map(|level| (level, now)))
 }
 
-/// What is kept of a bucket; `None` when nobody has used it.
+/// What is kept of a bucket: tokens, carry, time, capacity and rate. `None` when nobody has used it.
 fn level(kept: Value) -> Result<Option<Level>> {
-    let mut parts = reply::list(kept)?;
-    if parts.first().is_none_or(|first| *first == Value::Nil) {
-        return Ok(None);
+    let Some(kept) = reply::bytes(kept)? else { return Ok(None) };
+    let mut figures = [0_u64; 5];
+    let mut said = std::str::from_utf8(&kept).unwrap_or_default().split(' ');
+    for figure in &mut figures {
+        let next = said.next().and_then(|digits| digits.parse().ok());
+        *figure = next.ok_or_else(|| reply::odd("the figures of a bucket"))?;
     }
-    Ok(Some(Level {
-        tokens: reply::at(&mut parts, 0)?,
-        carry: reply::at(&mut parts, 1)?,
-        at: reply::time_at(&mut parts, 2)?,
-        capacity: reply::at(&mut parts, 3)?,
-        refill_per_s: reply::at(&mut parts, 4)?,
-    }))
+    let [tokens, carry, at, capacity, refill_per_s] = figures;
+    Ok(Some(Level { tokens, carry, at: Time::from_micros(at), capacity, refill_per_s }))
 }

@@ -1,0 +1,129 @@
+//! Stand-alone limits: reservations each second from one bucket, and from two in one step. Beside the server's own
+//! benchmark with the smallest step that keeps anything, over as many connections with as much on its way on each.
+
+mod peer;
+mod take;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use crate::report::Latency;
+use peer::Peer;
+
+/// How `bench limits` is run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The store: `redis://…`, `postgres://…`, `memory:` or `file:DIR`; one that nothing else uses.
+    #[arg(long, default_value = "memory:")]
+    pub store: String,
+    /// Seconds to measure each figure.
+    #[arg(long, default_value_t = 3)]
+    pub seconds: u64,
+    /// Connections, each with one question on its way; then one connection with as many.
+    #[arg(long, default_value_t = 50)]
+    pub connections: usize,
+    /// Leave the server's own benchmark out.
+    #[arg(long)]
+    pub no_peer: bool,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    bench: &'static str,
+    store: String,
+    machine: Machine,
+    /// What the peer does in a step.
+    peer: Option<String>,
+    cases: Vec<Case>,
+}
+
+/// One way to be connected.
+#[derive(Debug, Serialize)]
+struct Case {
+    connections: usize,
+    on_their_way_on_each: usize,
+    one_bucket: Figure,
+    two_buckets: Figure,
+}
+
+/// Reservations, with the peer's steps measured before and after.
+#[derive(Debug, Serialize)]
+struct Figure {
+    reservations_per_s: f64,
+    latency: Latency,
+    peer_before_per_s: Option<f64>,
+    peer_after_per_s: Option<f64>,
+    ratio: Option<f64>,
+}
+
+pub(crate) async fn run(args: Args) -> Result<Report, String> {
+    if args.connections == 0 || args.seconds == 0 {
+        return Err("--connections and --seconds must be at least 1".into());
+    }
+    let peer = if args.no_peer { None } else { Peer::of(&args.store)? };
+    let is_server = args.store.contains("://");
+    // PostgreSQL answers one question at a time on each connection.
+    let is_multiplexed = !args.store.starts_with("postgres");
+    let mut shapes = Vec::new();
+    if is_server {
+        shapes.push((args.connections, 1));
+    }
+    if is_multiplexed {
+        shapes.push((1, args.connections));
+    }
+    let mut cases = Vec::new();
+    for (connections, deep) in shapes {
+        let shape = Shape { connections, deep, time: Duration::from_secs(args.seconds) };
+        let stores = take::stores(&args.store, connections).await?;
+        // A first turn that does not count: connections, scripts and caches.
+        take::measure(&stores, shape.warm_up(), 2).await?;
+        let one_bucket = figure(peer.as_ref(), &stores, shape, 1).await?;
+        let two_buckets = figure(peer.as_ref(), &stores, shape, 2).await?;
+        cases.push(Case { connections, on_their_way_on_each: deep, one_bucket, two_buckets });
+    }
+    Ok(Report {
+        bench: "limits",
+        store: tidegate_server::backend::shown(&args.store),
+        machine: Machine::here(),
+        peer: peer.map(|peer| peer.name()),
+        cases,
+    })
+}
+
+/// How it is connected, and for how long it is measured.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    connections: usize,
+    deep: usize,
+    time: Duration,
+}
+
+impl Shape {
+    const fn warm_up(self) -> Self {
+        Self { time: Duration::from_millis(500), ..self }
+    }
+}
+
+async fn figure(
+    peer: Option<&Peer>,
+    stores: &take::Stores,
+    shape: Shape,
+    buckets: usize,
+) -> Result<Figure, String> {
+    let Shape { connections, deep, .. } = shape;
+    eprintln!("{buckets} of the buckets, {connections} connections, {deep} on their way on each");
+    let before = peer.map(|peer| peer.measure(shape)).transpose()?;
+    let (per_s, latency) = take::measure(stores, shape, buckets).await?;
+    let after = peer.map(|peer| peer.measure(shape)).transpose()?;
+    let ratio = before.zip(after).map(|(before, after)| per_s / f64::midpoint(before, after));
+    Ok(Figure {
+        reservations_per_s: per_s.round(),
+        latency,
+        peer_before_per_s: before.map(f64::round),
+        peer_after_per_s: after.map(f64::round),
+        ratio: ratio.map(|ratio| (ratio * 1_000.0).round() / 1_000.0),
+    })
+}

@@ -1,0 +1,55 @@
+//! Several workers, in as many processes as you like, within one limit: start it twice and watch both share it.
+//!
+//! `cargo run -p tidegate-limits --example paced -- redis://127.0.0.1:6379` (or `postgres://…`; nothing for memory).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_limits::{Acquired, Bucket, Lease};
+use tidegate_store::{Store, WallClock};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".to_owned());
+    let store = open(&url).await?;
+
+    // Whoever has the lease is the one that talks.
+    let talker = Lease::new(Arc::clone(&store) as _, "example/talker", Duration::from_secs(3))?;
+    let talks = match talker.try_acquire().await? {
+        Acquired::Held(guard) => Some(guard),
+        Acquired::Busy { .. } => None,
+    };
+
+    // Five at once, and two come back each second, in all processes together.
+    let requests = Bucket::new(store, "example/requests", 5, 2)?;
+    let workers = (0..3).map(|worker| {
+        let requests = requests.clone();
+        tokio::spawn(async move {
+            for call in 0..5 {
+                let grant = requests.take(1).await?;
+                println!("worker {worker}, call {call}: {:.1} left", grant.remaining());
+            }
+            Ok::<(), tidegate_limits::Error>(())
+        })
+    });
+    for worker in workers.collect::<Vec<_>>() {
+        worker.await??;
+    }
+    if let Some(guard) = talks {
+        println!("held the lease with fence {} all the time: {}", guard.fence(), guard.is_held());
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+async fn open(url: &str) -> tidegate_store::Result<Arc<dyn Store>> {
+    if url.starts_with("redis") {
+        return tidegate_store_redis::open(url).await;
+    }
+    if url.starts_with("postgres") {
+        let store = Arc::new(tidegate_store_postgres::Postgres::connect(url).await?);
+        tidegate_store::Upkeep::migrate(&*store).await?;
+        return Ok(store);
+    }
+    tidegate_store_embedded::open(url, Arc::new(WallClock))
+}

@@ -1,0 +1,53 @@
+//! What was taken of one bucket. Dropped, it stays taken as it was asked: so it is when nobody knows what a call cost.
+
+use tidegate_core::shared::bucket::Settlement;
+
+use crate::tokens::{NOTHING, shown};
+use crate::{Bucket, Result, Tokens};
+
+/// Tokens of one bucket that were taken.
+#[derive(Debug)]
+#[must_use = "a grant says that the call may be made now"]
+pub struct Grant {
+    bucket: Bucket,
+    reserved: u64,
+    remaining: u64,
+}
+
+impl Grant {
+    pub(crate) const fn new(bucket: Bucket, reserved: u64, remaining: u64) -> Self {
+        Self { bucket, reserved, remaining }
+    }
+
+    /// What was left in the bucket, in tokens.
+    #[must_use]
+    pub fn remaining(&self) -> f64 {
+        shown(self.remaining)
+    }
+
+    /// What was taken, in tokens.
+    #[must_use]
+    pub fn reserved(&self) -> f64 {
+        shown(self.reserved)
+    }
+
+    /// The bucket's name.
+    #[must_use]
+    pub fn bucket(&self) -> &str {
+        self.bucket.name()
+    }
+
+    /// Says what it really cost: what was not used is given back, and what was used beyond is taken as far as there is
+    /// any. Once for each grant.
+    ///
+    /// # Errors
+    /// `Invalid` for a cost that makes no sense; the store's, and then what was asked stays taken, or it is unsure.
+    pub async fn settle(self, actual: impl Into<Tokens>) -> Result<()> {
+        let actual = actual.into().checked("cost", self.bucket.name(), NOTHING)?;
+        let settlement = Settlement { reserved: self.reserved, actual };
+        if actual != self.reserved {
+            self.bucket.store().settle_bucket(self.bucket.name(), settlement).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! A named lease: one holder at a time among all processes. Who waits for it looks again; a dead holder's lease runs out.
+
+pub(crate) mod guard;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::Time;
+use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
+use tidegate_core::shared::lease::Acquired as Answer;
+use tidegate_store::Shared;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{Error, Result, named};
+use guard::Guard;
+
+/// Shortest time to live: a holder must be able to renew it three times over a network in it.
+const TTL_MIN: Duration = Duration::from_millis(100);
+/// Who waits looks again at least this often, and at most so often.
+const LOOK_MAX: Duration = Duration::from_secs(1);
+const LOOK_MIN: Duration = Duration::from_millis(20);
+
+/// A lease, by name. Clones are the same handle.
+#[derive(Clone)]
+pub struct Lease {
+    inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    store: Arc<dyn Shared>,
+    name: String,
+    ttl: Duration,
+    /// Those who wait here look one after the other.
+    line: Mutex<()>,
+    /// It was released here.
+    freed: Notify,
+}
+
+/// Whether it was acquired. That somebody else holds it is no error.
+#[derive(Debug)]
+#[must_use = "a guard that is dropped gives the lease back"]
+pub enum Acquired {
+    /// It is held until the guard is released or dropped, or it is lost.
+    Held(Guard),
+    /// Somebody else holds it.
+    Busy {
+        /// When it runs out unless it is renewed, by the store's clock.
+        until: Time,
+    },
+}
+
+impl Acquired {
+    /// The guard, if it was acquired.
+    #[must_use]
+    pub fn held(self) -> Option<Guard> {
+        match self {
+            Self::Held(guard) => Some(guard),
+            Self::Busy { .. } => None,
+        }
+    }
+}
+
+impl Lease {
+    /// A handle on the lease `name`, which runs out `ttl` after its holder has last renewed it.
+    ///
+    /// # Errors
+    /// `Invalid` when the name is not 1 to 255 bytes on one line, or the time is not 100 ms to a day.
+    pub fn new(store: Arc<dyn Shared>, name: impl Into<String>, ttl: Duration) -> Result<Self> {
+        let name = named("lease", name)?;
+        if !(TTL_MIN..=NAMED_LEASE_TTL_MAX).contains(&ttl) {
+            let message = format!(
+                "The time to live of the lease {name:?} is {ttl:?}, and must be {TTL_MIN:?} to {NAMED_LEASE_TTL_MAX:?}."
+            );
+            return Err(Error::Invalid(message));
+        }
+        let (line, freed) = (Mutex::default(), Notify::new());
+        Ok(Self { inner: Arc::new(Inner { store, name, ttl, line, freed }) })
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Acquires it if it is free. Asks once.
+    ///
+    /// # Errors
+    /// The store's: it is not held then. When that [is unsure](Error::is_unsure) it may stay taken until it runs out.
+    pub async fn try_acquire(&self) -> Result<Acquired> {
+        let asked = Instant::now();
+        match self.inner.store.acquire_lease(self.name(), self.inner.ttl).await? {
+            Answer::Held(lease) => Ok(Acquired::Held(Guard::renewing(Arc::clone(&self.inner), lease, asked))),
+            Answer::Busy { until } => Ok(Acquired::Busy { until }),
+        }
+    }
+
+    /// Acquires it, and waits for it at most for `patience`, behind those who wait at this handle already. It is noticed at
+    /// once when the lease is released through this handle; else it is looked at every tenth of its time to live, which is
+    /// at least every second and at most every 20 ms.
+    ///
+    /// # Errors
+    /// As for [`Lease::try_acquire`].
+    pub async fn acquire_within(&self, patience: Duration) -> Result<Acquired> {
+        let end = Instant::now().checked_add(patience);
+        let turn = match end {
+            None => Some(self.inner.line.lock().await),
+            Some(end) => timeout_at(end, self.inner.line.lock()).await.ok(),
+        };
+        if turn.is_none() {
+            return self.try_acquire().await;
+        }
+        let pause = (self.inner.ttl / 10).clamp(LOOK_MIN, LOOK_MAX);
+        loop {
+            let freed = self.inner.freed.notified();
+            let looked = self.try_acquire().await?;
+            let now = Instant::now();
+            if matches!(looked, Acquired::Held(_)) || end.is_some_and(|end| end <= now) {
+                return Ok(looked);
+            }
+            let next = end.map_or(now + pause, |end| end.min(now + pause));
+            // Either way it is time to look again.
+            let _ = timeout_at(next, freed).await;
+        }
+    }
+}
+
+impl fmt::Debug for Lease {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Lease({:?}, {:?})", self.inner.name, self.inner.ttl)
+    }
+}

@@ -1,0 +1,134 @@
+//! Leases in time that a test moves.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_contract::Faulty;
+use tidegate_core::shared::lease;
+use tidegate_limits::{Acquired, Error, Guard, Lease};
+use tidegate_store::Shared;
+use tokio::time::{Instant, sleep};
+
+use crate::world::{ms, store};
+
+const TTL: Duration = ms(3_000);
+
+fn on(store: &Arc<Faulty>) -> Lease {
+    Lease::new(Arc::clone(store) as _, "bulk-lock:7", TTL).unwrap()
+}
+
+async fn held(lease: &Lease) -> Guard {
+    lease.try_acquire().await.unwrap().held().expect("it is free")
+}
+
+/// LIM-15: a long job renews it by itself at a third of its time; released, it is free at once, with a larger fence.
+#[tokio::test(start_paused = true)]
+async fn lim_15_it_is_renewed_beside_the_work() {
+    let store = store();
+    let (mine, yours) = (on(&store), on(&store));
+    let guard = held(&mine).await;
+    let before = store.injected().calls;
+    sleep(10 * TTL + ms(10)).await;
+    assert_eq!(store.injected().calls - before, 30, "three renewals in each time to live");
+    assert!(guard.is_held() && guard.name() == "bulk-lock:7");
+    assert!(matches!(yours.try_acquire().await.unwrap(), Acquired::Busy { .. }));
+    let fence = guard.fence();
+    assert!(guard.release().await.unwrap());
+    assert!(held(&yours).await.fence() > fence);
+}
+
+/// LIM-15: who waits at the same handle gets it in the moment it is released; elsewhere it is looked at now and then.
+#[tokio::test(start_paused = true)]
+async fn lim_15_who_waits_gets_it() {
+    let store = store();
+    let (mine, yours) = (on(&store), on(&store));
+    let guard = held(&mine).await;
+    let start = Instant::now();
+    let Acquired::Busy { until } = mine.acquire_within(ms(700)).await.unwrap() else { panic!("it is held") };
+    assert_eq!((start.elapsed(), until.as_millis()), (ms(700), 1_000_003_000));
+    let waits = |lease: &Lease| {
+        let lease = lease.clone();
+        tokio::spawn(async move { (lease.acquire_within(ms(60_000)).await.unwrap().held(), Instant::now()) })
+    };
+    let here = waits(&mine);
+    sleep(ms(5_050)).await;
+    guard.release().await.unwrap();
+    let (next, at) = here.await.unwrap();
+    assert_eq!(at - start, ms(5_750), "the moment it was released");
+    let there = waits(&yours);
+    sleep(ms(10)).await;
+    drop(next);
+    let (next, at) = there.await.unwrap();
+    assert!(next.is_some() && at - start <= ms(5_760) + TTL / 10, "{:?}", at - start);
+}
+
+/// LIM-15: a dead holder's lease runs out. Its guard is told before anybody else can have it.
+#[tokio::test(start_paused = true)]
+async fn lim_15_a_holder_that_cannot_renew_is_told_in_time() {
+    let store = store();
+    let other = store_beside(&store);
+    let guard = held(&on(&store)).await;
+    sleep(ms(1_500)).await;
+    store.set_down(true);
+    let start = Instant::now();
+    guard.lost().await;
+    assert!(!guard.is_held());
+    // Renewed last at one second, so lost at four.
+    assert!(start.elapsed() <= ms(2_502), "{:?}", start.elapsed());
+    store.set_down(false);
+    sleep(ms(5)).await;
+    assert!(other.try_acquire().await.unwrap().held().is_some());
+    assert!(!guard.release().await.unwrap());
+}
+
+fn store_beside(store: &Arc<Faulty>) -> Lease {
+    on(store)
+}
+
+/// LIM-15: a process that stood still is told, and knows it even before it is told.
+#[tokio::test(start_paused = true)]
+async fn lim_15_a_holder_that_stood_still_knows_it() {
+    let store = store();
+    let guard = held(&on(&store)).await;
+    sleep(ms(100)).await;
+    // As when the process is stopped: nothing runs, and then much time is over.
+    tokio::time::advance(2 * TTL).await;
+    assert!(!guard.is_held());
+    guard.lost().await;
+    let next = held(&on(&store)).await;
+    assert!(next.fence() > guard.fence());
+    drop(guard);
+    sleep(ms(100)).await;
+    assert!(next.is_held(), "what the old one gives back is not the new one's");
+}
+
+/// LIM-15: what was taken away is noticed at the next renewal.
+#[tokio::test(start_paused = true)]
+async fn lim_15_what_was_taken_away_is_noticed() {
+    let store = store();
+    let guard = held(&on(&store)).await;
+    let stolen = lease::Lease { fence: guard.fence(), until: tidegate_core::Time::ZERO };
+    assert!(store.release_lease("bulk-lock:7", stolen).await.unwrap());
+    let start = Instant::now();
+    guard.lost().await;
+    assert!(start.elapsed() <= TTL / 3 + ms(2));
+}
+
+/// Dropped, it is given back in the background.
+#[tokio::test(start_paused = true)]
+async fn a_dropped_guard_gives_it_back() {
+    let store = store();
+    let lease = on(&store);
+    drop(held(&lease).await);
+    tokio::task::yield_now().await;
+    let _guard = held(&lease).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn times_out_of_bounds_are_refused_in_words() {
+    let store = store();
+    let refused = Lease::new(Arc::clone(&store) as _, "bulk", ms(99)).unwrap_err();
+    let said = "The time to live of the lease \"bulk\" is 99ms, and must be 100ms to 86400s.";
+    assert_eq!(refused.to_string(), said);
+    assert!(matches!(Lease::new(store as _, "", TTL), Err(Error::Invalid(_))));
+}

@@ -1,0 +1,18 @@
+//! Buckets and leases as a program uses them: in time that a test moves, and on real servers.
+
+#[cfg(test)]
+mod guards;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod servers;
+#[cfg(test)]
+mod several;
+#[cfg(test)]
+mod stalled;
+#[cfg(test)]
+mod taking;
+#[cfg(test)]
+mod waiting;
+#[cfg(test)]
+mod world;

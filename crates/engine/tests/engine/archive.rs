@@ -271,10 +271,10 @@ async fn ops_8_a_lost_answer_of_the_archive_costs_nothing() {
     engine.drain().await;
 }
 
-/// OPS-8: retention takes nothing from the store that is not archived; what it took is still answered for by its id, and
+/// OPS-9: retention takes nothing from the store that is not archived; what it took is still answered for by its id, and
 /// cannot be ordered about.
 #[tokio::test(flavor = "multi_thread")]
-async fn ops_8_after_the_sweep_the_archive_answers() {
+async fn ops_9_after_the_sweep_the_archive_answers() {
     let mut place = Place::new();
     place.database.stop();
     let (store, upstream) = (place.store().await, sometimes_wrong());

@@ -113,7 +113,12 @@ fn ops_22_an_archive_stands_beside_a_redis() {
         wrong(&beside("postgres://me:hunter2@db/main", archive)),
     ];
     assert!(told.iter().all(|told| !told.contains("hunter2")));
-    assert_snapshot!(told.join("\n"), @"");
+    assert_snapshot!(told.join("\n"), @r"
+    tidegate.toml:3:11: store.archive: It must be postgres://….
+    tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
+    tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
+    tidegate.toml:3:11: store.archive: The store is PostgreSQL: what ended is in its tables already, for retention_s.
+    ");
     let env = |name: &str| (name == "TIDEGATE_STORE_ARCHIVE").then(|| archive.to_owned());
     let over = Overrides { store_url: Some("redis://x".into()), ..Overrides::default() };
     assert_eq!(Config::parse("f", "", &env, &over, &[]).unwrap().archive_url.as_deref(), Some(archive));

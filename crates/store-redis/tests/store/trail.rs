@@ -104,9 +104,9 @@ async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
     );
 }
 
-/// OPS-8: a sweep leaves what is not archived yet, whatever its age, and takes it afterwards.
+/// OPS-9: a sweep leaves what is not archived yet, whatever its age, and takes it afterwards.
 #[tokio::test]
-async fn ops_8_a_sweep_leaves_what_is_not_archived() {
+async fn ops_9_a_sweep_leaves_what_is_not_archived() {
     let place = Place::new();
     let (store, owner) = trailing(&place).await;
     for (first, time) in [(1, 10), (11, 20), (21, 30)] {

@@ -21,20 +21,22 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
     let file = file.display().to_string();
     let (upstreams, tokens) = (config.upstreams.len(), config.tokens.len());
     let limits = config.upstreams.iter().map(|upstream| upstream.limits.len()).sum();
+    let archive = config.archive_url.as_deref().map(shown);
     if output.json {
         output.value(&json!({
             "file": file, "upstreams": upstreams, "limits": limits, "tokens": tokens,
-            "listen": config.listen.to_string(), "store": shown(&config.store_url),
+            "listen": config.listen.to_string(), "store": shown(&config.store_url), "archive": archive,
         }));
         return Ok(());
     }
     output.data(&format!(
-        "{file}: good: {}, {}, {}; listens on {}, keeps {}",
+        "{file}: good: {}, {}, {}; listens on {}, keeps {}{}",
         counted(upstreams, "upstream", "upstreams"),
         counted(limits, "limit", "limits"),
         counted(tokens, "token", "tokens"),
         config.listen,
         shown(&config.store_url),
+        archive.map(|archive| format!(", archives to {archive}")).unwrap_or_default(),
     ));
     Ok(())
 }

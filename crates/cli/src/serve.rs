@@ -55,6 +55,9 @@ fn greet(server: &Server, file: Option<&Path>, upstreams: &[UpstreamConfig], out
     output.say(&format!("  page       http://{}/", server.addr));
     output.say(&format!("  config     {file}"));
     output.say(&format!("  store      {}", server.store));
+    if let Some(archive) = &server.archive {
+        output.say(&format!("  archive    {archive}"));
+    }
     if upstreams.is_empty() {
         output.say("  upstreams  none: add an [[upstream]] to the configuration to carry anything");
     }

@@ -12,11 +12,12 @@ use std::time::Duration;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq};
 use tidegate_store::log::Ownership;
-use tidegate_store::{Clock, Store};
+use tidegate_store::{Archive, Clock, Store};
 use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
+use crate::archiver::Backlog;
 use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::{Events, Subscription};
@@ -41,6 +42,15 @@ pub struct Engine {
     stopped: watch::Receiver<Option<Error>>,
     tenure: watch::Receiver<Ownership>,
     give_up: CancellationToken,
+    pub(crate) archived: Option<Archived>,
+}
+
+/// Where what ended is copied to.
+#[derive(Clone)]
+pub(crate) struct Archived {
+    pub archive: Arc<dyn Archive>,
+    /// What is still to be copied.
+    pub backlog: watch::Receiver<Backlog>,
 }
 
 impl fmt::Debug for Engine {
@@ -122,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// An operation as it stands.
+    /// An operation as it stands; one that the store has forgotten comes from the archive.
     ///
     /// # Errors
     /// When there is none of that id.
@@ -133,9 +143,8 @@ impl Engine {
         }
         match self.view(id.seq()).await {
             Ok(view) if view.id == id => Ok(view),
-            Ok(_) => Err(missing()),
-            Err(error) if error.code == Code::NoOperation => Err(missing()),
-            Err(error) => Err(error),
+            Err(error) if error.code != Code::NoOperation => Err(error),
+            _ => self.archived_view(id).await?.ok_or_else(missing),
         }
     }
 
@@ -167,6 +176,12 @@ impl Engine {
     #[must_use]
     pub fn partition(&self) -> Partition {
         self.options.partition
+    }
+
+    /// What ended and is not archived yet, as it was last seen; `None` where nothing is archived.
+    #[must_use]
+    pub fn backlog(&self) -> Option<Backlog> {
+        self.archived.as_ref().map(|archived| *archived.backlog.borrow())
     }
 
     /// Changes from now on, or after the event of this id.

@@ -2,6 +2,7 @@
 //! answers; what was claimed is carried and settled. It knows neither which backend keeps the log nor which API is
 //! called.
 
+mod archiver;
 mod carry;
 mod chance;
 mod clock;
@@ -18,6 +19,7 @@ mod reason;
 mod submission;
 mod view;
 
+pub use archiver::Backlog;
 pub use engine::{Engine, Executors};
 pub use error::{Code, Error, Result};
 pub use events::{Change, Event, Subscription};

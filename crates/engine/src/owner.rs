@@ -16,7 +16,7 @@ use tidegate_core::fact::Shape;
 use tidegate_core::{Fence, Model, Seq};
 use tidegate_store::Store;
 use tidegate_store::log::{Lsn, Ownership};
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use apply::{refused, tokens};
@@ -85,6 +85,8 @@ pub(crate) struct Owner {
     pub(crate) clock: SteadyClock,
     pub(crate) events: Arc<Events>,
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
+    /// Tells the archiver that something ended.
+    pub(crate) ended: Arc<Notify>,
     pub(crate) running: FxHashMap<Seq, Running>,
     pub(crate) store: Arc<dyn Store>,
     /// The right to append, as it stands; a recovery begins a new one.

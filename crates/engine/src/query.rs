@@ -2,6 +2,7 @@
 //! counts, reasons.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tidegate_core::model::{Active, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, OperationId, Seq, State, bounds};
@@ -20,6 +21,8 @@ use crate::view::{Filter, GroupPage, Page, Reason, View};
 const LINE_MAX: usize = 50;
 /// Entries that one question may look through in the owner, so that nobody else waits long.
 const SCAN_MAX: usize = 5_000;
+/// How long the archive may take to answer.
+const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
@@ -28,7 +31,21 @@ impl Engine {
         Ok(self.merge(stored, active))
     }
 
-    /// A page of operations.
+    /// An operation that the store no longer has.
+    pub(crate) async fn archived_view(&self, id: OperationId) -> Result<Option<View>> {
+        let Some(archived) = &self.archived else { return Ok(None) };
+        let away = |why: String| {
+            let message = format!("the store does not have {id}, and the archive cannot be asked now: {why}");
+            Error::new(Code::StoreUnavailable, message).operation(id)
+        };
+        match tokio::time::timeout(ARCHIVE_MAX, archived.archive.read(vec![id])).await {
+            Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
+            Ok(Err(error)) => Err(away(error.to_string())),
+            Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),
+        }
+    }
+
+    /// A page of operations. What is only in the archive is in none.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -105,8 +122,8 @@ impl Engine {
     /// When there is none of that id.
     pub async fn why(&self, id: OperationId) -> Result<Reason> {
         let view = self.get(id).await?;
-        let seq = id.seq();
-        let found = self.look(move |owner| reason_of(owner, seq)).await?;
+        let (seq, is_ended) = (id.seq(), view.state.is_ended());
+        let found = self.look(move |owner| reason_of(owner, seq)).await?.filter(|_| !is_ended);
         Ok(found.unwrap_or_else(|| Reason {
             waiting_for: "nothing",
             name: None,

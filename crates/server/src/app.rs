@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidegate::Engine;
-use tidegate_store::{Clock, Store};
+use tidegate_store::{Archive, Clock, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Token;
@@ -14,6 +14,8 @@ use crate::edge::request_id::RequestIds;
 /// What a process has once, however many partitions it serves.
 pub(crate) struct House {
     pub store: Arc<dyn Store>,
+    /// Where what ended is kept for good.
+    pub archive: Option<Arc<dyn Archive>>,
     pub clock: Arc<dyn Clock>,
     pub tokens: Vec<Token>,
     pub metrics: PrometheusHandle,

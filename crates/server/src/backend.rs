@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate::{Code, Error, Result};
-use tidegate_store::{Clock, Store};
+use tidegate_store::{Archive, Clock, Store};
 
 /// A URL as it may be shown: without a user, a password or what follows a question mark.
 #[must_use]
@@ -21,6 +21,35 @@ pub fn shown(url: &str) -> String {
 /// Whether many processes may use the store that a URL names.
 pub(crate) fn is_shared(url: &str) -> bool {
     !(url.starts_with("file:") || url.starts_with("memory:"))
+}
+
+/// Whether what ends in the store that a URL names can be copied to an archive.
+pub(crate) fn has_trail(url: &str) -> bool {
+    matches!(url.split(':').next(), Some("redis" | "rediss" | "redis+cluster" | "rediss+cluster"))
+}
+
+/// Whether a URL names an archive.
+pub(crate) fn is_archive(url: &str) -> bool {
+    matches!(url.split(':').next(), Some("postgres" | "postgresql"))
+}
+
+/// Opens the store that a URL names, and the archive beside it when there is one. The archive need not be there yet.
+///
+/// # Errors
+/// Whatever keeps the store from being opened, in its own words; an archive whose URL makes no sense.
+pub(crate) async fn open_archived(
+    url: &str,
+    archive: Option<&str>,
+    clock: Arc<dyn Clock>,
+) -> Result<(Arc<dyn Store>, Option<Arc<dyn Archive>>)> {
+    let Some(archive) = archive else { return Ok((open(url, clock).await?, None)) };
+    if !has_trail(url) {
+        let message = format!("There is no archive beside {}: only Redis notes what ended.", shown(url));
+        return Err(Error::new(Code::BadConfig, message));
+    }
+    let archive = tidegate_store_postgres::PostgresArchive::at(archive)?;
+    let store = tidegate_store_redis::Redis::open(url).await?.noting_ends();
+    Ok((Arc::new(store), Some(Arc::new(archive))))
 }
 
 /// Opens the store that a URL names.

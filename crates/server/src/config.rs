@@ -52,6 +52,8 @@ pub struct Config {
     pub read_timeout: Duration,
     /// Where operations are kept.
     pub store_url: String,
+    /// Where what ended is copied to, beside a Redis.
+    pub archive_url: Option<String>,
     /// How long an operation that ended is kept.
     pub retention: Duration,
     /// How long a dedupe key is remembered.

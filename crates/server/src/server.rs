@@ -31,6 +31,8 @@ pub struct Server {
     pub addr: SocketAddr,
     /// What its store says of itself.
     pub store: String,
+    /// And its archive, where it has one.
+    pub archive: Option<String>,
     work: Work,
     stopping: CancellationToken,
     /// The door is closed last: while calls under way are waited for, whoever asks is answered.
@@ -52,12 +54,15 @@ impl Server {
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
         let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, &error))?;
-        let store = backend::open(&config.store_url, Arc::clone(&clock)).await?;
-        let described = store.describe();
+        let (store, archive) =
+            backend::open_archived(&config.store_url, config.archive_url.as_deref(), Arc::clone(&clock))
+                .await?;
+        let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let house = Arc::new(House {
             store,
+            archive,
             request_ids: RequestIds::new(clock.now()),
             clock,
             tokens: config.tokens.clone(),
@@ -75,7 +80,8 @@ impl Server {
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
-        Ok(Self { addr, store: described, work, stopping, closing, tasks, aborts: vec![taking, tidying] })
+        let (store, archive) = described;
+        Ok(Self { addr, store, archive, work, stopping, closing, tasks, aborts: vec![taking, tidying] })
     }
 
     /// Resolves when nothing can be served any more because the store failed; the reason is in it.

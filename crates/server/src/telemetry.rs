@@ -61,6 +61,9 @@ fn describe() {
     describe_gauge!("tidegate_limit_closed", "1 while an upstream has closed a limit.");
     describe_gauge!("tidegate_store_bytes", "Bytes the store takes.");
     describe_gauge!("tidegate_store_operations", "Operations the store keeps.");
+    describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
+    describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
+    describe_gauge!("tidegate_archive_oldest_seconds", "How long ago the first of them ended.");
 }
 
 pub(crate) fn accepted(started: Instant, deduplicated: bool) {
@@ -108,6 +111,9 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
         metrics::gauge!("tidegate_groups").set(counts.groups as f64);
         metrics::gauge!("tidegate_groups_stopped").set(counts.stopped as f64);
     }
+    if house.archive.is_some() {
+        tell_backlog(house, engines);
+    }
     if let Ok(stats) = house.store.stats().await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
@@ -117,6 +123,17 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
     {
         metrics::gauge!("tidegate_outbox_waiting").set(seen.waiting as f64);
     }
+}
+
+fn tell_backlog(house: &House, engines: &[Engine]) {
+    let (mut waiting, mut oldest) = (0, None);
+    for backlog in engines.iter().filter_map(Engine::backlog) {
+        waiting += backlog.waiting;
+        oldest = oldest.into_iter().chain(backlog.oldest).min();
+    }
+    let age = oldest.map_or(0.0, |oldest| house.clock.now().since(oldest).as_secs_f64());
+    metrics::gauge!("tidegate_archive_waiting").set(waiting as f64);
+    metrics::gauge!("tidegate_archive_oldest_seconds").set(age);
 }
 
 fn tell_limit(limit: &LimitView) {

@@ -32,7 +32,8 @@ impl Work {
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
         let options = options(config);
         if !house.store.is_shared() {
-            let engine = Engine::open(Arc::clone(&house.store), options, executors, limits).await?;
+            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
+            let engine = Engine::open_archived(store, archive, options, executors, limits).await?;
             return Ok(Self::Alone(Arc::new(App { engine, house })));
         }
         let address = address(config, addr)?;

@@ -1,4 +1,4 @@
-//! The URL of a store: what of it is ours (the schema) and what is the driver's. It is taken apart here and never
+//! The URL of a store or an archive: what of it is ours (the schema) and what is the driver's. It is taken apart here and never
 //! printed: it may hold a password.
 
 use std::str::FromStr;
@@ -7,8 +7,6 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use tidegate_store::{Error, Kind, Result};
 
-/// Where everything lives when the URL names no schema.
-const SCHEMA_DEFAULT: &str = "tidegate";
 /// Longest name that PostgreSQL keeps whole.
 const SCHEMA_LEN_MAX: usize = 63;
 
@@ -20,13 +18,13 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Takes a URL apart.
-    pub(crate) fn parse(url: &str) -> Result<Self> {
+    /// Takes a URL apart; `usual` is the schema when it names none.
+    pub(crate) fn parse(url: &str, usual: &str) -> Result<Self> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(invalid("a store on PostgreSQL is named postgres://user@host:port/database"));
+            return Err(invalid("a PostgreSQL is named postgres://user@host:port/database"));
         }
         let (place, params) = url.split_once('?').unwrap_or((url, ""));
-        let mut schema = SCHEMA_DEFAULT;
+        let mut schema = usual;
         let mut others = Vec::new();
         for param in params.split('&').filter(|param| !param.is_empty()) {
             match param.split_once('=') {
@@ -36,15 +34,14 @@ impl Address {
         }
         if !is_plain(schema) {
             let message = format!(
-                "the schema of the store's URL must be of small letters, digits and _, at most {SCHEMA_LEN_MAX}"
+                "the schema in a PostgreSQL URL must be of small letters, digits and _, at most {SCHEMA_LEN_MAX}"
             );
             return Err(invalid(message));
         }
         let rest = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
         // What the driver says about a URL may repeat a part of it, so it is not passed on.
-        let options = PgConnectOptions::from_str(&rest).map_err(|_| {
-            invalid("the URL of the store cannot be read: check its host, port and parameters")
-        })?;
+        let options = PgConnectOptions::from_str(&rest)
+            .map_err(|_| invalid("a PostgreSQL URL cannot be read: check its host, port and parameters"))?;
         Ok(Self { options: options.disable_statement_logging(), schema: schema.to_owned() })
     }
 
@@ -77,10 +74,10 @@ mod tests {
     #[test]
     fn the_schema_is_ours_and_the_rest_is_the_drivers() {
         let address =
-            Address::parse("postgres://ann:pa%3Fss@db:6543/main?schema=gate_2&sslmode=disable").unwrap();
+            Address::parse("postgres://ann:pa%3Fss@db:6543/main?schema=gate_2&sslmode=disable", "x").unwrap();
         assert_eq!(address.schema, "gate_2");
         assert_eq!(address.describe(), "postgres://db:6543/main?schema=gate_2");
-        assert_eq!(Address::parse("postgresql://ann@db/main").unwrap().schema, "tidegate");
+        assert_eq!(Address::parse("postgresql://ann@db/main", "tidegate").unwrap().schema, "tidegate");
     }
 
     #[test]
@@ -94,7 +91,7 @@ mod tests {
             "postgres://ann:hunter2@db/main?schema=",
             "postgres://ann:hunter2@db/main?schema=pg_catalog",
         ] {
-            let Err(error) = Address::parse(url) else { panic!("{url} was taken") };
+            let Err(error) = Address::parse(url, "x") else { panic!("{url} was taken") };
             assert_eq!(error.kind(), Kind::Invalid);
             assert!(!error.to_string().to_lowercase().contains(secret), "{error}");
         }

@@ -4,6 +4,7 @@
 
 mod address;
 mod append;
+mod archive;
 mod checks;
 mod hints;
 mod history;
@@ -28,10 +29,14 @@ use tidegate_core::id::Partition;
 use tidegate_store::{Clock, Result};
 use tokio::sync::Semaphore;
 
+pub use archive::PostgresArchive;
+
 use append::Appenders;
 use hints::Ears;
 use session::Sessions;
 
+/// Where everything lives when the URL names no schema.
+const SCHEMA_DEFAULT: &str = "tidegate";
 /// Replays at once.
 const LOADS_MAX: usize = 4;
 
@@ -69,7 +74,7 @@ impl Postgres {
     /// # Errors
     /// As for `connect`.
     pub async fn connect_with(url: &str, options: Options) -> Result<Self> {
-        let sessions = Sessions::open(url).await?;
+        let sessions = Sessions::open(url, SCHEMA_DEFAULT).await?;
         Ok(Self {
             appenders: Appenders::new(sessions.clone()),
             ears: Ears::new(sessions.clone()),

@@ -54,8 +54,15 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     /// Sees whether the server is there and new enough.
-    pub(crate) async fn open(url: &str) -> Result<Self> {
-        let address = Address::parse(url)?;
+    pub(crate) async fn open(url: &str, schema: &str) -> Result<Self> {
+        let sessions = Self::lazy(url, schema)?;
+        sessions.check_version().await?;
+        Ok(sessions)
+    }
+
+    /// Connects when it is first used.
+    pub(crate) fn lazy(url: &str, schema: &str) -> Result<Self> {
+        let address = Address::parse(url, schema)?;
         let place: Arc<str> = address.describe().into();
         let options = set_up(address.options, &address.schema);
         let pool = PgPoolOptions::new()
@@ -67,15 +74,19 @@ impl Sessions {
             })
             .after_connect(|connection, _| Box::pin(insist_on_durability(connection)))
             .connect_lazy_with(options.clone());
-        let sessions = Self { pool, options, schema: address.schema.into(), place };
+        Ok(Self { pool, options, schema: address.schema.into(), place })
+    }
+
+    /// A server that is too old is refused.
+    pub(crate) async fn check_version(&self) -> Result<()> {
         let version = "SELECT current_setting('server_version_num')::int";
-        let version: i32 = sessions.column(&sessions.row(Twice::Harmless, version, |q| q).await?, 0)?;
+        let version: i32 = self.column(&self.row(Twice::Harmless, version, |q| q).await?, 0)?;
         if version < SERVER_VERSION_MIN {
             let (is, least) = (version / 10_000, SERVER_VERSION_MIN / 10_000);
-            let message = format!("{} is PostgreSQL {is}; at least {least} is needed", sessions.place);
+            let message = format!("{} is PostgreSQL {is}; at least {least} is needed", self.place);
             return Err(Error::new(Kind::Invalid, message));
         }
-        Ok(sessions)
+        Ok(())
     }
 
     /// Runs one statement on a connection of the pool; answers its rows.

@@ -4,10 +4,24 @@ use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Error, Kind, Outbox, Result, Upkeep};
 
+use crate::schema::Layout;
 use crate::session::Twice;
 use crate::trouble::unreadable;
 use crate::{Postgres, checks};
 
+/// The layout of a store; what each format adds to the one before it.
+const LAYOUT: Layout = Layout {
+    name: "format",
+    what: "Tidegate's",
+    steps: &[concat!(
+        include_str!("sql/tables.sql"),
+        include_str!("sql/ranges.sql"),
+        include_str!("sql/log.sql"),
+        include_str!("sql/shared.sql"),
+        include_str!("sql/buckets.sql"),
+        include_str!("sql/outbox.sql")
+    )],
+};
 /// Up to here operations are counted; above, the server's own estimate is good enough.
 const COUNTED_MAX: i64 = 100_000;
 
@@ -69,7 +83,7 @@ impl Postgres {
 
 impl Upkeep for Postgres {
     fn migrate(&self) -> Answer<'_, ()> {
-        Box::pin(self.lay_out())
+        Box::pin(LAYOUT.bring_up_to_date(&self.sessions))
     }
 
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {

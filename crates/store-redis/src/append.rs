@@ -76,6 +76,10 @@ impl Redis {
         for result in &batch.results {
             call.tell(result.seq.0).tell(entry::note(result));
         }
+        if self.notes_ends && !batch.results.is_empty() {
+            call.on(self.keys.trail(partition));
+            call.tell(entry::steps(&batch.results));
+        }
         // In full each time: several appends are under way, and one that had to be sent again because the server forgot
         // its script would come after the next one.
         pipeline.add_command(call.in_full());

@@ -70,6 +70,17 @@ pub(crate) fn note(result: &StoredResult) -> String {
     format!(" {} {}", result.at.as_micros(), State::from(result.state).as_str())
 }
 
+/// What is noted for an archive beside the append: when the first of these ended, and which they are.
+pub(crate) fn steps(results: &[StoredResult]) -> String {
+    let oldest = results.iter().map(|result| result.at).min().unwrap_or_default();
+    let mut steps = format!(" {}", oldest.as_micros());
+    for result in results {
+        steps.push(' ');
+        steps.push_str(&result.seq.0.to_string());
+    }
+    steps
+}
+
 /// A note, with the number of the append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Note {

@@ -61,6 +61,11 @@ impl Keys {
         self.of(partition, "res")
     }
 
+    /// What ended and is not archived yet.
+    pub(crate) fn trail(&self, partition: Partition) -> String {
+        self.of(partition, "trail")
+    }
+
     /// What the names of batches begin with; the number of the append follows.
     pub(crate) fn batches(&self, partition: Partition) -> String {
         self.of(partition, "b:")

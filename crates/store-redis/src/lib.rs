@@ -20,6 +20,7 @@ mod shared;
 mod snapshot;
 mod sweep;
 mod tail;
+mod trail;
 mod trouble;
 mod upkeep;
 
@@ -40,6 +41,8 @@ pub struct Redis {
     keys: Keys,
     link: Link,
     tails: Tails,
+    /// Whether appends note what ended, for an archive.
+    notes_ends: bool,
     /// Only for tests: otherwise the server tells the time.
     clock: Option<Arc<dyn Clock>>,
 }
@@ -70,11 +73,18 @@ impl Redis {
         Self::start(url, Some(clock)).await
     }
 
+    /// The same store with a trail: from now on every append notes what ended, for whoever archives it.
+    #[must_use]
+    pub const fn noting_ends(mut self) -> Self {
+        self.notes_ends = true;
+        self
+    }
+
     async fn start(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
         let address = Address::parse(url)?;
         let link = Link::new(&address)?;
         let keys = Keys::new(&address.prefix);
-        let store = Self { address, keys, link, tails: Tails::default(), clock };
+        let store = Self { address, keys, link, tails: Tails::default(), notes_ends: false, clock };
         store.check_server().await?;
         store.check_format().await?;
         Ok(store)

@@ -8,7 +8,7 @@ use redis::cmd;
 use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
 use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Error, Kind, Log, Result};
+use tidegate_store::{Answer, Error, Kind, Log, Result, Trail};
 
 use crate::scripts::{self, Call};
 use crate::tail::SLOTS;
@@ -44,6 +44,7 @@ impl Redis {
         let (epoch, until) = (Epoch(reply::at(&mut parts, 0)?), reply::time_at(&mut parts, 1)?);
         let owner = Ownership { partition, epoch, until };
         self.tails.begin(owner, Lsn(reply::at(&mut parts, 2)?));
+        self.look_for_trail(partition).await;
         Ok(owner)
     }
 
@@ -166,5 +167,9 @@ impl Log for Redis {
 
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
         Box::pin(self.sweep_results(owner, retention))
+    }
+
+    fn trail(&self) -> Option<&dyn Trail> {
+        self.notes_ends.then_some(self as _)
     }
 }

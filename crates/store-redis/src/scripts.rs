@@ -41,6 +41,7 @@ scripts! {
     OUTLINE = "outline";
     SWEEP = "clock", "sweep";
     SWEPT = "swept";
+    TRODDEN = "clock", "trodden";
     SNAPSHOT_BEGIN = "snapshot_begin";
     SNAPSHOT_END = "snapshot_end";
     RECORD_CLAIM = "clock", "record_claim";

@@ -1,5 +1,5 @@
 //! Retention: results that are too old go, with their operations. A walk goes round the batches from where the last
-//! one stopped, looks at notes only, and removes by a script that looks again.
+//! one stopped, looks at notes only, and removes by a script that looks again. What an archive waits for stays.
 
 use redis::cmd;
 use tidegate_core::Seq;
@@ -95,7 +95,7 @@ impl Redis {
         let mut removed = 0;
         for chunk in old.chunks(REMOVED_AT_ONCE) {
             let partition = owner.partition;
-            let keys = [self.keys.head(partition), self.keys.ops(partition), self.keys.res(partition)];
+            let keys = [self.keys.head(partition), self.keys.res(partition), self.keys.trail(partition)];
             let mut call = Call::new(&scripts::SWEEP, keys);
             call.tell(owner.epoch.0).tell(self.keys.batches(partition)).tell(lsn);
             for seen in chunk {

@@ -3,6 +3,7 @@
 //! (`Outbox`). The traits say what is promised; how, is the backend's own business. Nothing here decides anything about
 //! an operation.
 
+pub mod archive;
 pub mod checks;
 pub mod clock;
 pub mod codec;
@@ -11,17 +12,20 @@ pub mod log;
 pub mod nodes;
 pub mod outbox;
 pub mod shared;
+pub mod trail;
 pub mod upkeep;
 
 use std::future::Future;
 use std::pin::Pin;
 
+pub use archive::Archive;
 pub use clock::{Clock, WallClock};
 pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use nodes::Nodes;
 pub use outbox::Outbox;
 pub use shared::Shared;
+pub use trail::Trail;
 pub use upkeep::Upkeep;
 
 /// What every verb of a port returns, so that a port can be a trait object.

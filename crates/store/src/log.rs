@@ -10,8 +10,8 @@ use bytes::Bytes;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Fault, Seq, Time};
 
-use crate::Answer;
 use crate::outbox::OutboxId;
+use crate::{Answer, Trail};
 
 /// Grows with every owner of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -182,6 +182,11 @@ pub trait Log: Send + Sync {
     /// old one.
     fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()>;
 
-    /// Removes what retention no longer keeps; answers how many operations went.
+    /// Removes what retention no longer keeps; answers how many operations went. What is on the trail stays.
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize>;
+
+    /// What ended and is not archived yet, where appends note it.
+    fn trail(&self) -> Option<&dyn Trail> {
+        None
+    }
 }

@@ -36,6 +36,21 @@ fn a_good_configuration_is_said_to_be_good() {
     assert_snapshot!(told, @"tidegate.toml: good: 1 upstream, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps file:tidegate-data");
 }
 
+/// OPS-22: an archive is told beside the store, without its password.
+#[test]
+fn ops_22_an_archive_is_told_without_its_password() {
+    let text = "[store]\nurl = \"redis://:hunter2@127.0.0.1:1\"\n";
+    let env = [("TIDEGATE_STORE_ARCHIVE", "postgres://me:hunter2@db/main?password=hunter2")];
+    let ran = with_file(text, &["check-config", "tidegate.toml"], &env);
+    assert_snapshot!(format!("{}{}", ran.out, ran.err), @"tidegate.toml: good: 0 upstreams, 0 limits, 0 tokens; listens on 127.0.0.1:7400, keeps redis://127.0.0.1:1, archives to postgres://db/main");
+    let ran = with_file(text, &["check-config", "tidegate.toml", "--json"], &env);
+    let told: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told["archive"], "postgres://db/main");
+    let ran = with_file("", &["check-config", "tidegate.toml"], &env);
+    assert_eq!(ran.exit, Some(1), "beside a folder there is none");
+    assert!(!ran.err.contains("hunter2"), "{}", ran.err);
+}
+
 /// What `serve` would refuse in this environment, `check-config` refuses too, and says where.
 #[test]
 fn variables_that_are_not_set_or_misspelled_are_told_before_the_start() {

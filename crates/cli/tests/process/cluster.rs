@@ -1,6 +1,7 @@
 //! Nodes on one store, each a process of its own, on their bad days: restarted, killed, frozen, and without their store.
 //! What reached the upstreams is what counts.
 
+mod archived;
 mod batch;
 mod doors;
 mod flush;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Log};
+use tidegate_store::{Answer, Log, Trail};
 
 use super::{Faulty, Verb};
 
@@ -54,5 +54,9 @@ impl Log for Faulty {
 
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
         self.pass(Verb::Sweep, move || self.inner.sweep(owner, retention))
+    }
+
+    fn trail(&self) -> Option<&dyn Trail> {
+        self.inner.trail()
     }
 }

@@ -1,4 +1,5 @@
-//! Opening an engine: own the partition, replay its log, set the configured limits, start the owner and the janitor.
+//! Opening an engine: own the partition, replay its log, set the configured limits, start the owner, the janitor and the
+//! archiver.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,11 +8,12 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
-use tidegate_store::{Clock, Store, WallClock};
+use tidegate_store::{Archive, Clock, Store, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::{Engine, Executors};
+use super::{Archived, Engine, Executors};
+use crate::archiver::{Archiver, Backlog};
 use crate::carry::Carrier;
 use crate::chance::Chance;
 use crate::clock::SteadyClock;
@@ -39,7 +41,25 @@ impl Engine {
         executors: Executors,
         limits: Vec<(Arc<str>, Shape)>,
     ) -> Result<Self> {
+        Self::open_archived(store, None, options, executors, limits).await
+    }
+
+    /// The same with an archive, to which what ended is copied. The store must have a trail.
+    ///
+    /// # Errors
+    /// As for `open`. That the archive cannot be reached is no error.
+    pub async fn open_archived(
+        store: Arc<dyn Store>,
+        archive: Option<Arc<dyn Archive>>,
+        options: Options,
+        executors: Executors,
+        limits: Vec<(Arc<str>, Shape)>,
+    ) -> Result<Self> {
         check(&options)?;
+        if archive.is_some() && store.trail().is_none() {
+            let message = format!("{} notes nothing for an archive", store.describe());
+            return Err(Error::new(Code::BadConfig, message));
+        }
         let started = tokio::time::Instant::now();
         store.migrate().await?;
         let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
@@ -53,6 +73,7 @@ impl Engine {
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
+        let (backlog, seen) = watch::channel(Backlog::default());
         let engine = Self {
             store: Arc::clone(&store),
             clock,
@@ -64,6 +85,7 @@ impl Engine {
             stopped,
             tenure: tenures.clone(),
             give_up: CancellationToken::new(),
+            archived: archive.map(|archive| Archived { archive, backlog: seen }),
         };
         let parts = Parts { model, facts_read, last, tenure, limits, inbox, stop };
         let mut owner = engine.owner(parts);
@@ -72,6 +94,7 @@ impl Engine {
         let pending = counts.queued + counts.waiting + counts.unknown;
         let took = started.elapsed();
         tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
+        engine.begin_archiving(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
         tokio::spawn(sweep(
             Arc::clone(&store),
@@ -81,6 +104,25 @@ impl Engine {
             engine.stopped.clone(),
         ));
         Ok(engine)
+    }
+
+    fn begin_archiving(
+        &self,
+        owner: &Owner,
+        tenure: watch::Receiver<Ownership>,
+        backlog: watch::Sender<Backlog>,
+    ) {
+        let Some(archived) = &self.archived else { return };
+        let archiver = Archiver {
+            store: Arc::clone(&self.store),
+            archive: Arc::clone(&archived.archive),
+            partition: self.options.partition,
+            tenure,
+            stopped: self.stopped.clone(),
+            ended: Arc::clone(&owner.ended),
+            backlog,
+        };
+        tokio::spawn(archiver.work());
     }
 
     fn owner(&self, parts: Parts) -> Owner {
@@ -100,6 +142,7 @@ impl Engine {
             clock: self.clock,
             events: Arc::clone(&self.events),
             waiters: FxHashMap::default(),
+            ended: Arc::default(),
             running: FxHashMap::default(),
             store: Arc::clone(&self.store),
             tenure: parts.tenure,

@@ -47,7 +47,13 @@ impl Engine {
     /// When there is none of that id, or it has not failed.
     pub async fn rerun(&self, id: OperationId) -> Result<View> {
         let view = self.get(id).await?;
-        let stored = self.stored(id.seq()).await?;
+        let stored = self.stored(id.seq()).await.map_err(|error| match error.code {
+            Code::NoOperation => only_archived(id),
+            _ => error,
+        })?;
+        if OperationId::new(stored.operation.at, id.partition(), id.seq()) != id {
+            return Err(only_archived(id));
+        }
         if stored.result.as_ref().is_none_or(|result| result.state == EndState::Succeeded)
             || !view.state.is_ended()
         {
@@ -99,6 +105,9 @@ impl Engine {
     /// When its outcome is not unknown.
     pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<View> {
         let view = self.get(id).await?;
+        if view.state.is_ended() {
+            return Err(not_now(&view, "resolve"));
+        }
         let seq = id.seq();
         let resolved = self
             .ask(move |owner| {
@@ -207,6 +216,12 @@ fn not_now(view: &View, verb: &str) -> Error {
         _ => "only an unknown outcome can be resolved",
     };
     Error::new(Code::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
+}
+
+/// What the store has forgotten, and its place may belong to another by now.
+fn only_archived(id: OperationId) -> Error {
+    let message = format!("{id} is only in the archive: it can be looked at and cannot run again");
+    Error::new(Code::NotNow, message).operation(id)
 }
 
 fn limit_refused(refusal: LimitRefusal, name: &str) -> Error {

@@ -40,6 +40,9 @@ impl Owner {
 
     /// Answers a batch that stands.
     pub(super) fn answer(&mut self, sealed: Sealed) {
+        if !sealed.ended.is_empty() {
+            self.ended.notify_one();
+        }
         for ended in &sealed.ended {
             self.payloads.forget(ended.seq);
             for waiter in self.waiters.remove(&ended.seq).into_iter().flatten() {

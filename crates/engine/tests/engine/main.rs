@@ -1,6 +1,7 @@
 //! The engine from the outside: real owner, real memory log, virtual time, a scripted upstream.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod archive;
 mod bad_days;
 mod people;
 mod seen;

@@ -8,7 +8,7 @@ use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
 use super::{Config, Overrides, Reading, cluster, exposed, token, upstream};
-use crate::backend::is_shared;
+use crate::backend::{has_trail, is_archive, is_shared};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
 
@@ -24,6 +24,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     server.finish(problems);
     let mut store = root.section("store", problems);
     let url = store.text("url", problems);
+    let archive = store.text("archive", problems);
     let retention = store.integer("retention_s", 1..=10 * YEAR_S, problems);
     let dedupe_window = store.integer("dedupe_window_s", 1..=YEAR_S, problems);
     if let (Some(retention), Some(window)) = (retention, dedupe_window)
@@ -41,6 +42,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
     let store_url = url.and_then(|found| read_store(found, over, problems));
+    let archive_url = archive.and_then(|found| read_archive(found, store_url.as_deref(), problems));
     if let (Some(listen), Some(store_url), Some(cluster)) = (listen, &store_url, &cluster)
         && is_shared(store_url)
     {
@@ -60,6 +62,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         connections_max: usize::try_from(connections_max?).ok()?,
         read_timeout: Duration::from_secs(read_timeout?),
         store_url: store_url?,
+        archive_url,
         retention: Duration::from_secs(retention?),
         dedupe_window: Duration::from_secs(dedupe_window?),
         upstreams,
@@ -118,4 +121,27 @@ fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem
     };
     problems.push(found.problem(message));
     None
+}
+
+/// Nothing, unless one is named. Only where what ended is noted can it be copied.
+fn read_archive(found: Found<String>, store: Option<&str>, problems: &mut Vec<Problem>) -> Option<String> {
+    if found.value.is_empty() {
+        return None;
+    }
+    if !is_archive(&found.value) {
+        problems.push(found.problem("It must be postgres://…."));
+        return None;
+    }
+    match store {
+        Some(store) if is_archive(store) => {
+            let message = "The store is PostgreSQL: what ended is in its tables already, for retention_s.";
+            problems.push(found.problem(message));
+            None
+        }
+        Some(store) if !has_trail(store) => {
+            problems.push(found.problem("An archive needs a store on Redis: url must be redis://…."));
+            None
+        }
+        _ => Some(found.value),
+    }
 }

@@ -13,7 +13,7 @@ use super::value::{Found, Raw, keep, out_of, wanted};
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Keys of later versions: told apart from keys that are wrong.
-const LATER: [&str; 3] = ["archive", "model", "provider"];
+const LATER: [&str; 2] = ["model", "provider"];
 /// Keys that would hold a secret.
 const SECRET: [&str; 7] = ["token", "value", "secret", "password", "key", "api_key", "authorization"];
 

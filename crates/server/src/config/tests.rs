@@ -20,7 +20,7 @@ fn wrong(text: &str) -> String {
 fn the_defaults_are_the_documented_ones() {
     let config = Config::defaults(&|_| None, &Overrides::default()).unwrap();
     assert_eq!(config.listen.to_string(), "127.0.0.1:7400");
-    assert_eq!(config.store_url, "file:tidegate-data");
+    assert_eq!((config.store_url.as_str(), config.archive_url), ("file:tidegate-data", None));
     let options = tidegate::Options::default();
     assert_eq!((config.workers, config.drain), (options.workers, options.drain));
     assert_eq!((config.retention, config.dedupe_window), (options.retention, options.dedupe_window));
@@ -91,10 +91,38 @@ base_url = "http://127.0.0.1:1"
 
 #[test]
 fn what_later_versions_know_is_told_apart() {
-    assert_snapshot!(wrong("[store]\narchive = \"postgres://x\"\nurl = \"mysql://x\""), @r"
-    tidegate.toml:2:1: store.archive: This is not in this version.
+    assert_snapshot!(wrong("[[model]]\n[store]\nurl = \"mysql://x\""), @r"
+    tidegate.toml:1:3: model: This is not in this version.
     tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://….
     ");
+}
+
+/// OPS-22: an archive stands beside a Redis and nothing else; what is said of one that cannot be has no password in it.
+#[test]
+fn ops_22_an_archive_stands_beside_a_redis() {
+    let beside = |store: &str, archive: &str| format!("[store]\nurl = \"{store}\"\narchive = \"{archive}\"");
+    let archive = "postgres://me:hunter2@db/main";
+    for store in ["redis://x", "rediss://x", "redis+cluster://x"] {
+        assert_eq!(parse(&beside(store, archive)).unwrap().archive_url.as_deref(), Some(archive));
+    }
+    assert_eq!(parse(&beside("memory:", "")).unwrap().archive_url, None);
+    let told = [
+        wrong(&beside("redis://x", "mysql://me:hunter2@db/main")),
+        wrong(&beside("file:data", archive)),
+        wrong(&beside("memory:", archive)),
+        wrong(&beside("postgres://me:hunter2@db/main", archive)),
+    ];
+    assert!(told.iter().all(|told| !told.contains("hunter2")));
+    assert_snapshot!(told.join("\n"), @r"
+    tidegate.toml:3:11: store.archive: It must be postgres://….
+    tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
+    tidegate.toml:3:11: store.archive: An archive needs a store on Redis: url must be redis://….
+    tidegate.toml:3:11: store.archive: The store is PostgreSQL: what ended is in its tables already, for retention_s.
+    ");
+    let env = |name: &str| (name == "TIDEGATE_STORE_ARCHIVE").then(|| archive.to_owned());
+    let over = Overrides { store_url: Some("redis://x".into()), ..Overrides::default() };
+    assert_eq!(Config::parse("f", "", &env, &over, &[]).unwrap().archive_url.as_deref(), Some(archive));
+    assert!(Config::parse("f", "", &env, &Overrides::default(), &[]).is_err(), "the usual store is a folder");
 }
 
 #[test]
@@ -203,7 +231,7 @@ fn a_misspelled_variable_is_refused() {
     let echo = "[[upstream]]\nname = \"e\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"TIDEGATE_ECHO\"";
     let problems = Config::parse("f", echo, &env, &Overrides::default(), &set).unwrap_err();
     assert_snapshot!(problems, @r"
-    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
+    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_ARCHIVE, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
     TIDEGATE_SERVER_WORKER: There is no such variable; did you mean TIDEGATE_SERVER_WORKERS?
     TIDEGATE_STORE_ULR: There is no such variable; did you mean TIDEGATE_STORE_URL?
     ");

@@ -126,7 +126,8 @@ impl Host for Landlord {
             let Plan { house, options, executors, .. } = &rooms.plan;
             let options = Options { partition, ..options.clone() };
             let limits = rooms.limits_in(partition);
-            let engine = Engine::open(Arc::clone(&house.store), options, executors.clone(), limits).await;
+            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
+            let engine = Engine::open_archived(store, archive, options, executors.clone(), limits).await;
             let engine = engine.map_err(|error| error.message)?;
             rooms.tell_of(&engine);
             let app = Arc::new(App { engine: engine.clone(), house: Arc::clone(house) });

@@ -1,6 +1,8 @@
 //! The promises of the storage ports, kept by a real PostgreSQL, also on its bad days.
 
 #[cfg(test)]
+mod archive;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod limits;

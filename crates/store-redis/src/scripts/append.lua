@@ -1,6 +1,7 @@
--- KEYS head, staged batch, ops, res · ARGV 1 epoch, 2 follows or '', 3 the append that must be there, 4 token,
+-- KEYS head, staged batch, ops, res, and the trail where ends are noted · ARGV 1 epoch, 2 follows or '', 3 the append that must be there, 4 token,
 -- 5 fields staged, 6 first seq or '', 7 last seq, 8 operations, 9 batch prefix, 10 how many reopened, those, then
--- pairs of seq and what is noted of a result. The first write is one that a full server refuses.
+-- pairs of seq and what is noted of a result, and last, for the trail, what follows the append in its note. The first
+-- write is one that a full server refuses.
 local unpack = table.unpack or unpack
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'last', 'seq')
 local function refuse(why, what)
@@ -32,9 +33,15 @@ for i = 11, results - 1 do
     redis.call('HDEL', KEYS[4], ARGV[i])
   end
 end
-for from = results, #ARGV, 512 do
+local stop = #ARGV
+if KEYS[5] then
+  redis.call('RPUSH', KEYS[5], lsn .. ARGV[stop])
+  redis.call('HINCRBY', KEYS[1], 'trail', digits((stop - results) / 2))
+  stop = stop - 1
+end
+for from = results, stop, 512 do
   local notes = {}
-  for i = from, math.min(from + 511, #ARGV), 2 do
+  for i = from, math.min(from + 511, stop), 2 do
     notes[#notes + 1] = ARGV[i]
     notes[#notes + 1] = lsn .. ARGV[i + 1]
   end

@@ -19,4 +19,6 @@ mod sample;
 #[cfg(test)]
 mod server_clock;
 #[cfg(test)]
+mod trail;
+#[cfg(test)]
 mod zombie;

@@ -60,6 +60,11 @@ fn start(dir: &Path, listen: &str) -> Running {
 impl Nodes {
     /// Starts them, and waits until each has its share.
     pub(super) async fn start(count: usize, store: Store) -> Self {
+        Self::start_with(count, store, "").await
+    }
+
+    /// The same with more to say about the store.
+    pub(super) async fn start_with(count: usize, store: Store, more: &str) -> Self {
         let limit = HttpSimOptions { capacity: CAPACITY, refill_per_s: Some(REFILL_PER_S), ..simulated() };
         let limited = HttpSim::start(limit).await.unwrap();
         let wide = HttpSim::start(simulated()).await.unwrap();
@@ -67,7 +72,7 @@ impl Nodes {
         let upstreams = upstream("limited", &limited, Some((CAPACITY, REFILL_PER_S)));
         let spread = upstream("wide", &wide, None);
         let text = format!(
-            "[server]\nworkers = {WORKERS}\ndrain_s = 10\n[store]\nurl = \"{}\"\n{upstreams}{spread}spread = \"group\"\n",
+            "[server]\nworkers = {WORKERS}\ndrain_s = 10\n[store]\nurl = \"{}\"\n{more}\n{upstreams}{spread}spread = \"group\"\n",
             store.url()
         );
         std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();

@@ -1,0 +1,198 @@
+//! The archive on PostgreSQL: one table of what has ended, in a schema of its own, for those who ask in SQL. Connects
+//! when it is first needed, because nobody waits for it. It is no store: nothing in it has an owner or runs again.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row;
+use sqlx::postgres::PgRow;
+use tidegate_core::id::Partition;
+use tidegate_core::{OperationId, State};
+use tidegate_store::log::{Stored, StoredOperation, StoredResult};
+use tidegate_store::{Answer, Archive, Error, Kind, Result};
+
+use crate::rows;
+use crate::schema::Layout;
+use crate::session::{Sessions, Twice};
+use crate::trouble::nothing_changed;
+
+/// Where it is when the URL names no schema.
+const SCHEMA_DEFAULT: &str = "tidegate_archive";
+/// The layout; what each format adds to the one before it.
+const LAYOUT: Layout =
+    Layout { name: "archive", what: "Tidegate's archive", steps: &[include_str!("sql/archive.sql")] };
+
+/// The latest end counts. One that is there already is not written again.
+const KEEP: &str = "
+INSERT INTO operations (id, accepted_at, ended_at, state, grp, kind, key, attempts, fault_class, fault, partition, seq,
+    envelope, payload, body)
+SELECT id, 'epoch'::timestamptz + accepted * interval '1 microsecond',
+    'epoch'::timestamptz + ended * interval '1 microsecond', state, grp, kind, key, attempts, fault_class, fault, $15, seq,
+    envelope, payload, body
+FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::int[],
+    $9::text[], $10::text[], $11::bigint[], $12::bytea[], $13::bytea[], $14::bytea[])
+    AS e (id, accepted, ended, state, grp, kind, key, attempts, fault_class, fault, seq, envelope, payload, body)
+ON CONFLICT (id) DO UPDATE SET ended_at = excluded.ended_at, state = excluded.state, attempts = excluded.attempts,
+    fault_class = excluded.fault_class, fault = excluded.fault, body = excluded.body
+WHERE operations.ended_at < excluded.ended_at";
+
+const READ: &str = "
+SELECT place, seq, (extract(epoch FROM accepted_at) * 1000000)::bigint AS at, grp, kind, key, envelope, payload, state,
+    (extract(epoch FROM ended_at) * 1000000)::bigint AS ended_at, attempts AS attempt, fault_class, fault, body
+FROM unnest($1::text[]) WITH ORDINALITY AS asked (id, place) JOIN operations USING (id)";
+
+const HEALTH: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
+    (SELECT value FROM meta WHERE name = 'archive')";
+
+/// An archive on PostgreSQL.
+pub struct PostgresArchive {
+    sessions: Sessions,
+}
+
+impl PostgresArchive {
+    /// The archive that a URL names: `postgres://user:password@host:port/database?schema=tidegate_archive`. Nothing is
+    /// connected yet.
+    ///
+    /// # Errors
+    /// `Invalid` when the URL makes no sense.
+    pub fn at(url: &str) -> Result<Self> {
+        Ok(Self { sessions: Sessions::lazy(url, SCHEMA_DEFAULT)? })
+    }
+
+    async fn keep_all(&self, partition: Partition, ended: &[Stored]) -> Result<()> {
+        let columns = Columns::of(partition, ended);
+        if columns.ids.is_empty() {
+            return Ok(());
+        }
+        let kept = self.sessions.rows(Twice::Harmless, KEEP, |q| {
+            q.bind(&columns.ids)
+                .bind(&columns.accepted)
+                .bind(&columns.ended)
+                .bind(&columns.states)
+                .bind(&columns.groups)
+                .bind(&columns.kinds)
+                .bind(&columns.keys)
+                .bind(&columns.attempts)
+                .bind(&columns.classes)
+                .bind(&columns.faults)
+                .bind(&columns.seqs)
+                .bind(&columns.envelopes)
+                .bind(&columns.payloads)
+                .bind(&columns.bodies)
+                .bind(i32::from(partition))
+        });
+        kept.await.map(drop)
+    }
+
+    async fn read_all(&self, ids: &[OperationId]) -> Result<Vec<Option<Stored>>> {
+        let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
+        let mut found: Vec<Option<Stored>> = vec![None; ids.len()];
+        for row in self.sessions.rows(Twice::Harmless, READ, |q| q.bind(&names)).await? {
+            let (place, stored) =
+                placed(&row).map_err(|cause| nothing_changed(&self.sessions.place, &cause))?;
+            if let Some(slot) = found.get_mut(place) {
+                *slot = Some(stored);
+            }
+        }
+        Ok(found)
+    }
+
+    async fn is_well(&self) -> Result<()> {
+        let row = self.sessions.row(Twice::Harmless, HEALTH, |q| q).await?;
+        if self.sessions.column(&row, 0)? {
+            let message = format!("{} takes no writes", self.sessions.place);
+            return Err(Error::new(Kind::Unavailable, message));
+        }
+        Ok(())
+    }
+}
+
+fn placed(row: &PgRow) -> sqlx::Result<(usize, Stored)> {
+    let place = usize::try_from(row.try_get::<i64, _>("place")? - 1).unwrap_or(usize::MAX);
+    Ok((place, rows::stored(row)?))
+}
+
+/// Rows as they are bound: column by column.
+#[derive(Default)]
+struct Columns<'a> {
+    ids: Vec<String>,
+    accepted: Vec<i64>,
+    ended: Vec<i64>,
+    states: Vec<&'static str>,
+    groups: Vec<String>,
+    kinds: Vec<String>,
+    keys: Vec<Option<String>>,
+    attempts: Vec<i32>,
+    classes: Vec<Option<&'static str>>,
+    faults: Vec<Option<String>>,
+    seqs: Vec<i64>,
+    envelopes: Vec<&'a [u8]>,
+    payloads: Vec<&'a [u8]>,
+    bodies: Vec<&'a [u8]>,
+}
+
+impl<'a> Columns<'a> {
+    /// Of those that have ended, each once; in order, so that two who keep the same do not wait for each other.
+    fn of(partition: Partition, stored: &'a [Stored]) -> Self {
+        let mut latest: BTreeMap<OperationId, (&StoredOperation, &StoredResult)> = BTreeMap::new();
+        for Stored { operation, result } in stored {
+            let Some(result) = result else { continue };
+            let id = OperationId::new(operation.at, partition, operation.seq);
+            let known = latest.entry(id).or_insert((operation, result));
+            if known.1.at < result.at {
+                *known = (operation, result);
+            }
+        }
+        let mut columns = Self::default();
+        for (id, (operation, result)) in latest {
+            columns.push(id, operation, result);
+        }
+        columns
+    }
+
+    fn push(&mut self, id: OperationId, operation: &'a StoredOperation, result: &'a StoredResult) {
+        self.ids.push(id.to_string());
+        self.accepted.push(rows::micros(operation.at));
+        self.ended.push(rows::micros(result.at));
+        self.states.push(State::from(result.state).as_str());
+        self.groups.push(storable(&operation.group));
+        self.kinds.push(storable(&operation.kind));
+        self.keys.push(operation.key.as_deref().map(storable));
+        self.attempts.push(i32::from(result.attempt));
+        self.classes.push(result.fault.as_ref().map(|fault| fault.class.as_str()));
+        self.faults.push(result.fault.as_ref().map(|fault| storable(&fault.message)));
+        self.seqs.push(operation.seq.0.cast_signed());
+        self.envelopes.push(&operation.envelope);
+        self.payloads.push(&operation.payload);
+        self.bodies.push(&result.body);
+    }
+}
+
+/// A text that PostgreSQL takes. One that it does not must not keep all that ended later from being archived.
+fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
+impl Archive for PostgresArchive {
+    fn migrate(&self) -> Answer<'_, ()> {
+        Box::pin(async {
+            self.sessions.check_version().await?;
+            LAYOUT.bring_up_to_date(&self.sessions).await
+        })
+    }
+
+    fn keep(&self, partition: Partition, ended: Vec<Stored>) -> Answer<'_, ()> {
+        Box::pin(async move { self.keep_all(partition, &ended).await })
+    }
+
+    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
+        Box::pin(async move { self.read_all(&ids).await })
+    }
+
+    fn health(&self) -> Answer<'_, ()> {
+        Box::pin(self.is_well())
+    }
+
+    fn describe(&self) -> String {
+        self.sessions.place.to_string()
+    }
+}

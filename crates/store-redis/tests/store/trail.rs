@@ -1,0 +1,144 @@
+//! The trail: what ended is noted with the append that says so, in order, and stays until it was archived.
+
+use tidegate_core::{Seq, Time};
+use tidegate_fixture::redis::RedisCluster;
+use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
+use tidegate_store::trail::Noted;
+use tidegate_store::{Kind, Log, Trail};
+use tidegate_store_redis::Redis;
+
+use crate::sample::{PARTITION, Place, TTL, accepts, ended, kind};
+
+const MANY: usize = 1_000;
+
+/// Operations that end in the append that accepts them.
+fn ends(seqs: std::ops::Range<u64>, at: Time) -> Batch {
+    Batch { results: seqs.clone().map(|seq| ended(seq, at)).collect(), ..accepts(seqs, at) }
+}
+
+fn at(micros: u64) -> Time {
+    Time::from_micros(micros)
+}
+
+async fn trailing(place: &Place) -> (Redis, Ownership) {
+    let (store, owner) = place.enter().await;
+    (store.noting_ends(), owner)
+}
+
+async fn noted(store: &Redis, most: usize) -> Option<Noted> {
+    store.trail().expect("it has a trail").ended(PARTITION, most).await.expect("read the trail")
+}
+
+fn seqs(range: std::ops::Range<u64>) -> Vec<Seq> {
+    range.map(Seq).collect()
+}
+
+/// OPS-8: what ended is noted by the append itself, oldest first, in whole appends; what was archived leaves, and that may
+/// be said twice.
+#[tokio::test]
+async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
+    let place = Place::new();
+    let (store, owner) = trailing(&place).await;
+    assert_eq!(noted(&store, MANY).await, None);
+    store.append(owner, ends(1..4, at(10))).await.unwrap();
+    store.append(owner, accepts(4..6, at(11))).await.unwrap();
+    store.append(owner, ends(6..8, at(12))).await.unwrap();
+    let all = Noted {
+        seqs: vec![1, 2, 3, 6, 7].into_iter().map(Seq).collect(),
+        upto: Lsn(3),
+        oldest: at(10),
+        waiting: 5,
+    };
+    assert_eq!(noted(&store, MANY).await, Some(all));
+    let first = Noted { seqs: seqs(1..4), upto: Lsn(1), oldest: at(10), waiting: 5 };
+    for few in [0, 1, 3] {
+        assert_eq!(noted(&store, few).await.as_ref(), Some(&first), "whole appends");
+    }
+    for _ in 0..2 {
+        store.trodden(owner, Lsn(1)).await.unwrap();
+        let rest = Noted { seqs: seqs(6..8), upto: Lsn(3), oldest: at(12), waiting: 2 };
+        assert_eq!(noted(&store, MANY).await, Some(rest), "told twice is told once");
+    }
+    // It runs again, and ends in a batch of which it is all.
+    store.append(owner, Batch { reopened: vec![Seq(2)], ..Batch::default() }).await.unwrap();
+    store.append(owner, Batch { results: vec![ended(2, at(20))], ..Batch::default() }).await.unwrap();
+    let noted_again = noted(&store, MANY).await.unwrap();
+    assert_eq!((noted_again.seqs, noted_again.waiting), (vec![Seq(6), Seq(7), Seq(2)], 3));
+    store.trodden(owner, noted_again.upto).await.unwrap();
+    assert_eq!(noted(&store, MANY).await, None);
+    assert!(place.eye().await.keys("tg:*trail*").await.is_empty(), "an empty trail takes no room");
+}
+
+/// Where nothing is archived nothing is noted.
+#[tokio::test]
+async fn without_an_archive_nothing_is_noted() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    assert!(store.trail().is_none());
+    store.append(owner, ends(1..600, at(10))).await.unwrap();
+    assert!(place.eye().await.keys("tg:*trail*").await.is_empty());
+    let head: Option<String> = place.eye().await.ask(&["HGET", "tg:{0}:head", "trail"]).await;
+    assert_eq!(head, None);
+}
+
+/// OPS-8: an append that is sent again notes its ends once, one that is refused notes none, and an owner of before takes
+/// nothing off the trail.
+#[tokio::test]
+async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
+    let place = Place::new();
+    let (store, old) = trailing(&place).await;
+    store.append(old, ends(1..600, at(10))).await.unwrap();
+    place.clock.advance(TTL * 2);
+    let other = place.open().await.noting_ends();
+    let owner = other.own(PARTITION, "other", TTL).await.unwrap();
+    assert_eq!(kind(store.append(old, ends(600..700, at(11))).await), Kind::Fenced);
+    assert_eq!(kind(store.trodden(old, Lsn(1)).await), Kind::Fenced);
+    let wrong = Batch { follows: Some(Lsn(7)), ..ends(600..700, at(11)) };
+    assert_eq!(kind(other.append(owner, wrong).await), Kind::Unavailable);
+    let found = noted(&other, MANY).await.unwrap();
+    assert_eq!((found.seqs, found.waiting), (seqs(1..600), 599));
+    let results = other.read(PARTITION, seqs(598..600)).await.unwrap();
+    assert!(
+        results.iter().flatten().all(|stored| stored.result.is_some()),
+        "the last pair is a result, not the note"
+    );
+}
+
+/// OPS-9: a sweep leaves what is not archived yet, whatever its age, and takes it afterwards.
+#[tokio::test]
+async fn ops_9_a_sweep_leaves_what_is_not_archived() {
+    let place = Place::new();
+    let (store, owner) = trailing(&place).await;
+    for (first, time) in [(1, 10), (11, 20), (21, 30)] {
+        store.append(owner, ends(first..first + 10, at(time))).await.unwrap();
+    }
+    let all = Retention { ended_before: Time::MAX, most: MANY };
+    assert_eq!(store.sweep(owner, all).await.unwrap(), 0);
+    store.trodden(owner, Lsn(1)).await.unwrap();
+    assert_eq!(store.sweep(owner, all).await.unwrap(), 10);
+    let left = store.read(PARTITION, seqs(1..31)).await.unwrap();
+    assert_eq!(left.iter().flatten().count(), 20);
+    // A node that was told of no archive sweeps too, and does no harm.
+    let plain = place.open().await;
+    assert_eq!(plain.sweep(owner, all).await.unwrap(), 0);
+    store.trodden(owner, Lsn(3)).await.unwrap();
+    assert_eq!(store.sweep(owner, all).await.unwrap(), 20);
+}
+
+/// On a cluster the trail lies with its partition.
+#[tokio::test]
+async fn a_cluster_keeps_a_trail_too() {
+    let cluster = RedisCluster::start();
+    let store = Redis::open(&cluster.url()).await.unwrap().noting_ends();
+    for partition in 0..6 {
+        let owner = store.own(partition, "test", TTL).await.unwrap();
+        store.append(owner, ends(1..4, at(10))).await.unwrap();
+        let found = store.ended(partition, MANY).await.unwrap().unwrap();
+        assert_eq!(found.seqs, seqs(1..4));
+        let all = Retention { ended_before: Time::MAX, most: MANY };
+        assert_eq!(store.sweep(owner, all).await.unwrap(), 0);
+        store.trodden(owner, found.upto).await.unwrap();
+        assert_eq!(store.ended(partition, MANY).await.unwrap(), None);
+        assert_eq!(store.sweep(owner, all).await.unwrap(), 3);
+    }
+}

@@ -1,0 +1,28 @@
+//! The archive: operations that have ended, kept for analysis when the store may have forgotten them. Nothing that runs
+//! waits for it, and nothing in it is ever taken up again.
+
+use tidegate_core::OperationId;
+use tidegate_core::id::Partition;
+
+use crate::Answer;
+use crate::log::Stored;
+
+/// Where ended operations are kept for good.
+pub trait Archive: Send + Sync {
+    /// Brings the layout up to date. `Unreadable` when it is newer than this program.
+    fn migrate(&self) -> Answer<'_, ()>;
+
+    /// Keeps operations that have ended, all or none of them; what has no result is passed over. The same operation
+    /// again changes nothing; when it ended again, its latest end counts, in whatever order they come.
+    fn keep(&self, partition: Partition, ended: Vec<Stored>) -> Answer<'_, ()>;
+
+    /// The operations asked for, in that order. By their ids: a store that lost its last appends gives places out
+    /// again, and the archive has what both times were there.
+    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>>;
+
+    /// Whether it would keep something now; the error says why not.
+    fn health(&self) -> Answer<'_, ()>;
+
+    /// A word for people. Never a password.
+    fn describe(&self) -> String;
+}

@@ -1,0 +1,32 @@
+//! The trail: which operations ended and are not in the archive yet, oldest first. It is written by `append` itself, in
+//! the same step, so nothing can end without being noted; a sweep leaves alone what is still on it. Who copies what is
+//! noted, and where to, is not known here.
+
+use tidegate_core::id::Partition;
+use tidegate_core::{Seq, Time};
+
+use crate::Answer;
+use crate::log::{Lsn, Ownership};
+
+/// The beginning of a partition's trail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Noted {
+    /// What ended, by the appends that said so. One that ran again may be there twice, or run now.
+    pub seqs: Vec<Seq>,
+    /// The last of these appends: what `trodden` is told once all of them are kept.
+    pub upto: Lsn,
+    /// When the first of all that are noted ended.
+    pub oldest: Time,
+    /// How many are noted in all.
+    pub waiting: u64,
+}
+
+/// What ended and waits to be archived.
+pub trait Trail: Send + Sync {
+    /// The oldest that are noted: whole appends, until there are at least `most`. `None` when nothing waits.
+    fn ended(&self, partition: Partition, most: usize) -> Answer<'_, Option<Noted>>;
+
+    /// Takes every note up to and including this append off the trail; twice is as good as once. `Fenced` when a newer
+    /// owner exists.
+    fn trodden(&self, owner: Ownership, upto: Lsn) -> Answer<'_, ()>;
+}

@@ -34,6 +34,16 @@ const LEVEL: &str = "warn,tidegate_cluster=info";
 struct Node {
     running: Option<Running>,
     listen: String,
+    environment: Vec<(String, String)>,
+}
+
+/// What is out of the ordinary about the nodes of a test.
+#[derive(Default)]
+pub(super) struct Setup {
+    /// Where they are told that the store is; else where it is.
+    pub url: Option<String>,
+    /// Variables that the first node alone has.
+    pub environment: Vec<(String, String)>,
 }
 
 /// The whole world of a test.
@@ -50,8 +60,9 @@ pub(super) struct Nodes {
     pub store: Store,
 }
 
-fn start(dir: &Path, listen: &str) -> Running {
+fn start(dir: &Path, listen: &str, environment: &[(String, String)]) -> Running {
     let mut command = tidegate();
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).current_dir(dir);
     command.args(["--listen", listen, "--log-level", LEVEL]);
     tokio::task::block_in_place(|| Running::of(Started::of(command)))
@@ -60,6 +71,11 @@ fn start(dir: &Path, listen: &str) -> Running {
 impl Nodes {
     /// Starts them, and waits until each has its share.
     pub(super) async fn start(count: usize, store: Store) -> Self {
+        Self::start_with(count, store, Setup::default()).await
+    }
+
+    /// The same with what is out of the ordinary.
+    pub(super) async fn start_with(count: usize, store: Store, setup: Setup) -> Self {
         let limit = HttpSimOptions { capacity: CAPACITY, refill_per_s: Some(REFILL_PER_S), ..simulated() };
         let limited = HttpSim::start(limit).await.unwrap();
         let wide = HttpSim::start(simulated()).await.unwrap();
@@ -68,14 +84,15 @@ impl Nodes {
         let spread = upstream("wide", &wide, None);
         let text = format!(
             "[server]\nworkers = {WORKERS}\ndrain_s = 10\n[store]\nurl = \"{}\"\n{upstreams}{spread}spread = \"group\"\n",
-            store.url()
+            setup.url.unwrap_or_else(|| store.url())
         );
         std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
         let mut nodes = Vec::new();
-        for _ in 0..count {
-            let running = start(dir.path(), "127.0.0.1:0");
+        for node in 0..count {
+            let environment = if node == 0 { setup.environment.clone() } else { Vec::new() };
+            let running = start(dir.path(), "127.0.0.1:0", &environment);
             let listen = running.address.trim_start_matches("http://").to_owned();
-            nodes.push(Node { running: Some(running), listen });
+            nodes.push(Node { running: Some(running), listen, environment });
         }
         let addresses: Vec<_> = nodes.iter().map(|node| format!("http://{}", node.listen)).collect();
         let doors = Arc::new(Doors::of(&addresses));
@@ -116,7 +133,8 @@ impl Nodes {
 
     /// Starts it again where it was, and takes it into rotation.
     pub(super) fn start_again(&mut self, node: usize) {
-        self.nodes[node].running = Some(start(self.dir.path(), &self.nodes[node].listen));
+        let Node { running, listen, environment } = &mut self.nodes[node];
+        *running = Some(start(self.dir.path(), listen, environment));
         self.doors.turn(node, true);
     }
 

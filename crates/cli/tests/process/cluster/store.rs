@@ -26,6 +26,22 @@ impl Store {
         }
     }
 
+    /// Its port.
+    pub(super) const fn port(&self) -> u16 {
+        match self {
+            Self::Redis(redis) => redis.port(),
+            Self::Postgres(postgres) => postgres.port(),
+        }
+    }
+
+    /// The PostgreSQL that it is.
+    pub(super) fn as_postgres(&mut self) -> &mut Postgres {
+        match self {
+            Self::Postgres(postgres) => postgres,
+            Self::Redis(_) => panic!("it is a Redis"),
+        }
+    }
+
     /// Ends it at once. Its data stays.
     pub(super) fn kill(&mut self) {
         match self {

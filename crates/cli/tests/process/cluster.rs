@@ -16,6 +16,7 @@ mod paced;
 mod recovery;
 mod relay;
 mod rolling;
+mod shards;
 mod store;
 
 use std::hash::{BuildHasher, Hasher};

@@ -2,6 +2,7 @@
 //! What reached the upstreams is what counts.
 
 mod batch;
+mod clock;
 mod cut;
 mod deadlock;
 mod doors;

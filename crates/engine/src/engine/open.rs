@@ -9,12 +9,13 @@ use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Store, WallClock};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Engine, Executors};
 use crate::carry::Carrier;
 use crate::chance::Chance;
-use crate::clock::SteadyClock;
+use crate::clock::{Granted, SteadyClock};
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
@@ -40,16 +41,19 @@ impl Engine {
         limits: Vec<(Arc<str>, Shape)>,
     ) -> Result<Self> {
         check(&options)?;
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         store.migrate().await?;
+        let asked = Instant::now();
         let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
+        let granted =
+            Granted { at: ownership.until.before(options.partition_lease), asked, owned: Instant::now() };
         let Replayed { model, facts_read, last } = replay(&store, options.partition).await?;
-        let wall = WallClock.now();
-        if model.clock() > wall.after(CLOCK_BEHIND) {
-            let behind = model.clock().since(wall);
+        let now = if store.is_shared() { granted.checked(WallClock.now()) } else { WallClock.now() };
+        if model.clock() > now.after(CLOCK_BEHIND) {
+            let behind = model.clock().since(now);
             tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
         }
-        let clock = SteadyClock::starting_at(wall.max(model.clock()));
+        let clock = SteadyClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
         let engine = Self {
@@ -59,7 +63,7 @@ impl Engine {
             options: Arc::new(options),
             commands,
             // Ids of events must not start again where a listener has been before.
-            events: Arc::new(Events::new(wall.as_micros())),
+            events: Arc::new(Events::new(now.as_micros())),
             stopped,
             give_up: CancellationToken::new(),
         };

@@ -42,8 +42,8 @@ struct Node {
 pub(super) struct Setup {
     /// Where they are told that the store is; else where it is.
     pub url: Option<String>,
-    /// Variables that the first node alone has.
-    pub environment: Vec<(String, String)>,
+    /// Variables of each node; of none when there are none.
+    pub environments: Vec<Vec<(String, String)>>,
 }
 
 /// The whole world of a test.
@@ -89,7 +89,7 @@ impl Nodes {
         std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
         let mut nodes = Vec::new();
         for node in 0..count {
-            let environment = if node == 0 { setup.environment.clone() } else { Vec::new() };
+            let environment = setup.environments.get(node).cloned().unwrap_or_default();
             let running = start(dir.path(), "127.0.0.1:0", &environment);
             let listen = running.address.trim_start_matches("http://").to_owned();
             nodes.push(Node { running: Some(running), listen, environment });
@@ -105,8 +105,8 @@ impl Nodes {
         self.nodes[node].running.as_mut().unwrap()
     }
 
-    /// SIGTERM, out of rotation at the same moment, and waits for its end.
-    pub(super) async fn stop(&mut self, node: usize) {
+    /// SIGTERM, out of rotation at the same moment, and waits for its end; answers what it had said.
+    pub(super) async fn stop(&mut self, node: usize) -> String {
         self.doors.turn(node, false);
         let running = self.running(node);
         running.signal("TERM");
@@ -120,15 +120,15 @@ impl Nodes {
         };
         let status = timeout(STOPPED, ended).await.expect("it stops in time");
         assert!(status.success(), "{status}");
-        self.kill(node);
+        self.kill(node)
     }
 
-    /// SIGKILL.
-    pub(super) fn kill(&mut self, node: usize) {
-        if let Some(running) = self.nodes[node].running.take() {
-            let said = tokio::task::block_in_place(|| running.kill());
-            println!("node {node} is gone and said:\n{said}");
-        }
+    /// SIGKILL; answers what it had said.
+    pub(super) fn kill(&mut self, node: usize) -> String {
+        let Some(running) = self.nodes[node].running.take() else { return String::new() };
+        let said = tokio::task::block_in_place(|| running.kill());
+        println!("node {node} is gone and said:\n{said}");
+        said
     }
 
     /// Starts it again where it was, and takes it into rotation.

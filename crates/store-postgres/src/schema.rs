@@ -7,6 +7,7 @@ use sqlx::{AssertSqlSafe, Connection};
 use tidegate_store::{Error, Kind, Result};
 
 use crate::Postgres;
+use crate::session::Twice;
 use crate::trouble::unreadable;
 
 /// The layout that this program writes, and the newest it reads.
@@ -31,8 +32,20 @@ const SET_FORMAT: &str = "INSERT INTO meta VALUES ('format', $1)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
 impl Postgres {
-    /// Brings the schema up to date.
+    /// Brings the schema up to date. One that is up to date is not locked.
     pub(crate) async fn lay_out(&self) -> Result<()> {
+        match self.sessions.rows(Twice::Harmless, FIND_FORMAT, |q| q).await {
+            Ok(found) => {
+                let format: i64 = found.first().map_or(Ok(0), |row| self.sessions.column(row, 0))?;
+                self.must_be_known(format)?;
+                if format == FORMAT {
+                    return Ok(());
+                }
+            }
+            // Nothing is laid out yet, so there is no table to ask.
+            Err(error) if error.kind() == Kind::Unreadable => {}
+            Err(error) => return Err(error),
+        }
         let mut connection = self.sessions.connect().await?;
         self.told(sqlx::raw_sql("BEGIN").execute(&mut connection)).await?;
         self.bring_up_to_date(&mut connection).await?;
@@ -57,11 +70,7 @@ impl Postgres {
         } else if self.is(sql, HAS_TABLES, Some(schema)).await? {
             return Err(unreadable(&self.sessions.place, "holds tables that are not Tidegate's"));
         }
-        if format > FORMAT {
-            let place = &self.sessions.place;
-            let message = format!("{place} has format {format}; this program reads format {FORMAT}");
-            return Err(Error::new(Kind::Unreadable, message));
-        }
+        self.must_be_known(format)?;
         if format == FORMAT {
             return Ok(());
         }
@@ -69,6 +78,16 @@ impl Postgres {
             self.told(sqlx::raw_sql(*step).execute(&mut *sql)).await?;
         }
         self.told(sqlx::query(SET_FORMAT).bind(FORMAT).execute(&mut *sql)).await.map(drop)
+    }
+
+    /// Refuses a layout that a newer program has made.
+    pub(crate) fn must_be_known(&self, format: i64) -> Result<()> {
+        if format <= FORMAT {
+            return Ok(());
+        }
+        let place = &self.sessions.place;
+        let message = format!("{place} has format {format}; this program reads format {FORMAT}");
+        Err(Error::new(Kind::Unreadable, message))
     }
 
     async fn is(&self, sql: &mut PgConnection, question: &'static str, about: Option<&str>) -> Result<bool> {

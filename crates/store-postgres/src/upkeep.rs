@@ -29,6 +29,7 @@ SELECT
 impl Postgres {
     async fn is_well(&self) -> Result<()> {
         let row = self.sessions.row(Twice::Harmless, HEALTH, |q| q).await?;
+        self.must_be_known(self.sessions.column::<Option<i64>>(&row, 2)?.unwrap_or_default())?;
         let why = if self.sessions.column(&row, 0)? {
             "is in recovery and takes no writes"
         } else if self.sessions.column(&row, 1)? {

@@ -19,6 +19,7 @@ mod relay;
 mod rolling;
 mod shards;
 mod store;
+mod versions;
 
 use std::hash::{BuildHasher, Hasher};
 

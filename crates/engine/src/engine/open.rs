@@ -7,7 +7,7 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
-use tidegate_store::{Clock, Store, WallClock};
+use tidegate_store::{Clock, Kind, Store, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -47,7 +47,10 @@ impl Engine {
         let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
         let granted =
             Granted { at: ownership.until.before(options.partition_lease), asked, owned: Instant::now() };
-        let Replayed { model, facts_read, last } = replay(&store, options.partition).await?;
+        let Replayed { model, facts_read, last } = match replay(&store, options.partition).await {
+            Ok(replayed) => replayed,
+            Err(error) => return Err(given_up(&store, ownership, error).await),
+        };
         let now = if store.is_shared() { granted.checked(WallClock.now()) } else { WallClock.now() };
         if model.clock() > now.after(CLOCK_BEHIND) {
             let behind = model.clock().since(now);
@@ -126,6 +129,16 @@ impl Engine {
             stopped: parts.stop,
         }
     }
+}
+
+/// A partition that cannot be read here is left to a node that can.
+async fn given_up(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
+    if error.kind() == Kind::Unreadable
+        && let Err(error) = store.release(owner).await
+    {
+        tracing::warn!(%error, "the partition could not be given up");
+    }
+    error.into()
 }
 
 /// What an owner starts with.

@@ -73,7 +73,7 @@ fn minutes_off(said: &str) -> Vec<i64> {
     let minute = |line: &str| {
         let line: Value = serde_json::from_str(line).ok()?;
         let time = line["timestamp"].as_str()?.split_once('T')?.1.to_owned();
-        let mut numbers = time.split(':').map(|digits| digits.parse::<i64>());
+        let mut numbers = time.split(':').map(str::parse::<i64>);
         Some(numbers.next()?.ok()? * 60 + numbers.next()?.ok()?)
     };
     let minutes: Vec<i64> = said.lines().filter_map(minute).collect();

@@ -11,8 +11,17 @@ pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Takes partitions on.
 pub trait Host: Send + Sync {
-    /// Becomes the owner of a partition and serves it, or says in a sentence why not; then it is asked again.
-    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>>;
+    /// Becomes the owner of a partition and serves it, or says why not; then it is asked again.
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>>;
+}
+
+/// Why a partition was not taken on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Declined {
+    /// A sentence.
+    pub why: String,
+    /// Whether what is there cannot be read here: then it is left to the others for a while.
+    pub unreadable: bool,
 }
 
 /// A partition that this node serves.

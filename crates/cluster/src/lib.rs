@@ -11,7 +11,7 @@ mod place;
 mod share;
 mod view;
 
-pub use host::{Host, Later, Tenant};
+pub use host::{Declined, Host, Later, Tenant};
 pub use join::{Cluster, Settings};
 pub use place::place;
 pub use view::{PartitionView, Route, View};

@@ -12,20 +12,22 @@ use tidegate_store::{Kind, Result, Store};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::host::{Host, Tenant};
+use crate::host::{Declined, Host, Tenant};
 use crate::join::{Order, Settings};
 use crate::notice;
-use crate::share::share;
+use crate::share::{Desk, share};
 use crate::view::View;
 
 /// What nodes tell each other about.
 const TOPIC: &str = "cluster";
 /// Looks are no closer together than this, however many ask for one.
 const LOOK_GAP: Duration = Duration::from_millis(20);
+/// After this a partition that could not be read is tried again, unless somebody else has it.
+const UNREADABLE_FOR: Duration = Duration::from_secs(60);
 
 /// Something that was begun has ended.
 enum Event {
-    TakenOn(Partition, std::result::Result<Arc<dyn Tenant>, String>),
+    TakenOn(Partition, std::result::Result<Arc<dyn Tenant>, Declined>),
     HandedOver(Partition),
     Ended(Partition, Arc<dyn Tenant>, String),
 }
@@ -43,7 +45,13 @@ pub(crate) struct Member {
     host: Arc<dyn Host>,
     held: BTreeMap<Partition, Held>,
     coming: BTreeSet<Partition>,
+    /// What cannot be read here, and when it is tried again.
+    unreadable: BTreeMap<Partition, Instant>,
     leaving: bool,
+    /// The notice that was put up last.
+    put_up: String,
+    /// Whether a newer version has changed the store.
+    outdated: bool,
     view: watch::Sender<View>,
     tell: mpsc::UnboundedSender<Event>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -57,8 +65,23 @@ impl Member {
         view: watch::Sender<View>,
     ) -> Self {
         let (tell, events) = mpsc::unbounded_channel();
-        let (held, coming) = (BTreeMap::new(), BTreeSet::new());
-        Self { store, settings, host, held, coming, leaving: false, view, tell, events }
+        let (held, coming, unreadable) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
+        let put_up = settings.address.clone();
+        let (leaving, outdated) = (false, false);
+        Self {
+            store,
+            settings,
+            host,
+            held,
+            coming,
+            unreadable,
+            leaving,
+            put_up,
+            outdated,
+            view,
+            tell,
+            events,
+        }
     }
 
     pub(crate) async fn work(mut self, mut orders: mpsc::Receiver<Order>) {
@@ -115,6 +138,9 @@ impl Member {
 
     /// Looks at the store and does what follows from it.
     async fn look(&mut self) {
+        if self.is_outdated().await {
+            return;
+        }
         match self.ask().await {
             Ok((nodes, owners)) => {
                 let (nodes, staying) = notice::read(nodes);
@@ -133,28 +159,58 @@ impl Member {
         }
     }
 
-    async fn ask(&self) -> Result<(Vec<Node>, BTreeMap<Partition, Tenancy>)> {
-        let Settings { node, address, ttl, .. } = &self.settings;
-        if self.leaving {
-            self.store.register(node, &notice::notice(address, true), *ttl).await?;
-        } else if let Err(error) = self.store.heartbeat(node, *ttl).await {
-            if error.kind() != Kind::Invalid {
-                return Err(error);
+    /// Whether a newer version has changed the store. Then this node gives no more signs of life and takes nothing on;
+    /// what it serves ends by itself with the next renewal.
+    async fn is_outdated(&mut self) -> bool {
+        // Whatever else is wrong is said by what comes next.
+        let newer = self.store.migrate().await.err().filter(|error| error.kind() == Kind::Unreadable);
+        let before = std::mem::replace(&mut self.outdated, newer.is_some());
+        match newer {
+            Some(error) if !before => {
+                tracing::error!(%error, "a newer version has changed the store: this node takes no more part");
             }
-            // Forgotten, because it gave no sign of life for too long.
-            self.store.register(node, address, *ttl).await?;
+            None if before => {
+                self.unreadable.clear();
+                tracing::info!("the store can be read again");
+            }
+            _ => {}
         }
+        if self.outdated {
+            let here: Vec<Partition> = self.held.keys().copied().collect();
+            self.view.send_modify(|view| {
+                view.nodes.clear();
+                view.owners.clear();
+                view.here = here;
+            });
+        }
+        self.outdated
+    }
+
+    async fn ask(&mut self) -> Result<(Vec<Node>, BTreeMap<Partition, Tenancy>)> {
+        self.unreadable.retain(|_, until| *until > Instant::now());
+        let without = self.unreadable.keys().copied().collect();
+        let Settings { node, address, ttl, .. } = &self.settings;
+        let notice = notice::notice(address, self.leaving, &without);
+        let is_new = notice != self.put_up;
+        let heard = if is_new { None } else { self.store.heartbeat(node, *ttl).await.err() };
+        // Forgotten, when it gave no sign of life for too long.
+        let is_forgotten = heard.as_ref().is_some_and(|error| error.kind() == Kind::Invalid);
+        if is_new || is_forgotten {
+            self.store.register(node, &notice, *ttl).await?;
+        } else if let Some(error) = heard {
+            return Err(error);
+        }
+        self.put_up = notice;
         let nodes = self.store.list_nodes().await?;
         let owners = self.store.owners().await?;
         Ok((nodes, owners.into_iter().map(|owner| (owner.partition, owner)).collect()))
     }
 
     /// Takes on what is missing from its share, hands over what is not in it.
-    fn act(&mut self, staying: &[String], owners: &BTreeMap<Partition, Tenancy>) {
+    fn act(&mut self, staying: &[Desk], owners: &BTreeMap<Partition, Tenancy>) {
         let me = self.settings.node.clone();
-        let nodes: Vec<&str> = staying.iter().map(String::as_str).collect();
         let owned = owners.iter().map(|(partition, owner)| (*partition, owner.node.as_str())).collect();
-        let shares = share(&nodes, &owned, self.view.borrow().partitions);
+        let shares = share(staying, &owned, self.view.borrow().partitions);
         for (partition, node) in &shares {
             let waits = owners.get(partition).is_some_and(|owner| owner.node != me);
             if *node == me && !waits {
@@ -170,7 +226,8 @@ impl Member {
     }
 
     fn take_on(&mut self, partition: Partition) {
-        if self.leaving || self.held.contains_key(&partition) || !self.coming.insert(partition) {
+        let has_reason = self.leaving || self.unreadable.contains_key(&partition);
+        if has_reason || self.held.contains_key(&partition) || !self.coming.insert(partition) {
             return;
         }
         let (host, tell) = (Arc::clone(&self.host), self.tell.clone());
@@ -204,7 +261,12 @@ impl Member {
                 });
                 self.held.insert(partition, Held { tenant, leaving: false });
             }
-            Event::TakenOn(partition, Err(why)) => {
+            Event::TakenOn(partition, Err(Declined { why, unreadable: true })) => {
+                tracing::error!(partition, why, "cannot be read here, and is left to the others for a while");
+                self.coming.remove(&partition);
+                self.unreadable.insert(partition, Instant::now() + UNREADABLE_FOR);
+            }
+            Event::TakenOn(partition, Err(Declined { why, .. })) => {
                 // Another one may have been quicker: looked at again in a moment.
                 tracing::info!(partition, why, "not taken on");
                 self.coming.remove(&partition);

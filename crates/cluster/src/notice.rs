@@ -1,24 +1,43 @@
-//! What a node puts up in the register: where it is reached, and whether it is about to leave. One that leaves is still
-//! reached, and is given nothing more to own.
+//! What a node puts up in the register: where it is reached, whether it is about to leave, and what it cannot read. One
+//! that leaves is still reached, and is given nothing more to own. Words that are not known are passed over, so that a
+//! later version may add some.
 
+use std::collections::BTreeSet;
+
+use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 
-const LEAVING: &str = " leaving";
+use crate::share::Desk;
+
+const LEAVING: &str = "leaving";
+const WITHOUT: &str = "without=";
 
 /// The text of a notice.
-pub(crate) fn notice(address: &str, leaving: bool) -> String {
-    if leaving { format!("{address}{LEAVING}") } else { address.to_owned() }
+pub(crate) fn notice(address: &str, leaving: bool, without: &BTreeSet<Partition>) -> String {
+    let mut notice = address.to_owned();
+    if leaving {
+        notice = format!("{notice} {LEAVING}");
+    }
+    if !without.is_empty() {
+        let list: Vec<_> = without.iter().map(ToString::to_string).collect();
+        notice = format!("{notice} {WITHOUT}{}", list.join(","));
+    }
+    notice
 }
 
-/// Reads notices: the nodes with plain addresses, and the names of those that stay.
-pub(crate) fn read(nodes: Vec<Node>) -> (Vec<Node>, Vec<String>) {
+/// Reads notices: the nodes with plain addresses, and what those that stay may be given.
+pub(crate) fn read(nodes: Vec<Node>) -> (Vec<Node>, Vec<Desk>) {
     let mut staying = Vec::new();
-    let plain = nodes.into_iter().map(|node| match node.address.strip_suffix(LEAVING) {
-        Some(address) => Node { address: address.to_owned(), ..node },
-        None => {
-            staying.push(node.name.clone());
-            node
+    let plain = nodes.into_iter().map(|node| {
+        let mut words = node.address.split(' ');
+        let address = words.next().unwrap_or_default().to_owned();
+        let words: Vec<&str> = words.collect();
+        if !words.contains(&LEAVING) {
+            let lists = words.iter().filter_map(|word| word.strip_prefix(WITHOUT));
+            let without = lists.flat_map(|list| list.split(',')).filter_map(|number| number.parse().ok());
+            staying.push(Desk { node: node.name.clone(), without: without.collect() });
         }
+        Node { address, ..node }
     });
     let plain = plain.collect();
     (plain, staying)
@@ -32,13 +51,18 @@ mod tests {
 
     #[test]
     fn a_node_that_leaves_is_still_reached() {
-        let node = |name: &str, leaving| Node {
-            name: name.into(),
-            address: notice("127.0.0.1:7400", leaving),
-            until: Time::ZERO,
-        };
-        let (nodes, staying) = read(vec![node("ann", false), node("ben", true)]);
+        let node = |name: &str, address: String| Node { name: name.into(), address, until: Time::ZERO };
+        let without = BTreeSet::from([3, 12]);
+        let put_up = [
+            node("ann", notice("127.0.0.1:7400", false, &BTreeSet::new())),
+            node("ben", notice("127.0.0.1:7400", true, &without)),
+            node("cleo", notice("127.0.0.1:7400", false, &without)),
+            node("dan", "127.0.0.1:7400 a=word of=later".into()),
+        ];
+        let (nodes, staying) = read(put_up.into());
         assert!(nodes.iter().all(|node| node.address == "127.0.0.1:7400"));
-        assert_eq!(staying, ["ann"]);
+        let desk = |node: &str, without: &BTreeSet<_>| Desk { node: node.into(), without: without.clone() };
+        let none = BTreeSet::new();
+        assert_eq!(staying, [desk("ann", &none), desk("cleo", &without), desk("dan", &none)]);
     }
 }

@@ -1,52 +1,76 @@
 //! Who should own which partition: as even as can be, and with as few changes as that allows. Every node works it out
 //! for itself from what the store says; when two come to different answers for a moment, the store's lease decides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::id::Partition;
 
-/// The node that each partition should be owned by. `nodes` are those that are there, each once; `owners` are those
-/// that own something now, whether they are there or not.
+/// A node that may own something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Desk {
+    pub node: String,
+    /// What it cannot read and is not given.
+    pub without: BTreeSet<Partition>,
+}
+
+/// A node and its share so far.
+struct Share<'a> {
+    desk: &'a Desk,
+    owns: BTreeSet<Partition>,
+}
+
+/// The node that each partition should be owned by; nobody, where nobody can read it. `desks` are those that are there,
+/// each once; `owners` are those that own something now, whether they are there or not. What is shared out like this
+/// stays: from here no step makes it more even.
 pub(crate) fn share<'a>(
-    nodes: &[&'a str],
+    desks: &'a [Desk],
     owners: &BTreeMap<Partition, &str>,
     partitions: Partition,
 ) -> BTreeMap<Partition, &'a str> {
-    let mut shares = BTreeMap::new();
-    if nodes.is_empty() {
-        return shares;
-    }
-    let mut desks: Vec<Desk<'a>> =
-        nodes.iter().map(|node| Desk { node, owns: Vec::new(), keeps: 0 }).collect();
-    desks.sort_by_key(|desk| desk.node);
-    for (partition, owner) in owners.iter().filter(|(partition, _)| **partition < partitions) {
-        if let Some(desk) = desks.iter_mut().find(|desk| desk.node == *owner) {
-            desk.owns.push(*partition);
+    let mut shares: Vec<Share<'a>> = desks.iter().map(|desk| Share { desk, owns: BTreeSet::new() }).collect();
+    shares.sort_by_key(|share| &share.desk.node);
+    for partition in 0..partitions {
+        let owner = owners.get(&partition);
+        let its = |share: &&mut Share<'a>| owner == Some(&share.desk.node.as_str()) && share.can(partition);
+        if let Some(share) = shares.iter_mut().find(its) {
+            share.owns.insert(partition);
         }
     }
-    // Those who own most keep one more, where it does not come out even.
-    desks.sort_by_key(|desk| (std::cmp::Reverse(desk.owns.len()), desk.node));
-    let (each, mut more) = (usize::from(partitions) / desks.len(), usize::from(partitions) % desks.len());
-    for desk in &mut desks {
-        let most = each + usize::from(more > 0);
-        more = more.saturating_sub(1);
-        desk.owns.truncate(most);
-        desk.keeps = most - desk.owns.len();
-        shares.extend(desk.owns.iter().map(|partition| (*partition, desk.node)));
+    let kept: BTreeSet<Partition> = shares.iter().flat_map(|share| &share.owns).copied().collect();
+    for partition in (0..partitions).filter(|partition| !kept.contains(partition)) {
+        let can = shares.iter_mut().filter(|share| share.can(partition));
+        if let Some(share) = can.min_by_key(|share| share.owns.len()) {
+            share.owns.insert(partition);
+        }
     }
-    let mut free =
-        (0..partitions).filter(|partition| !shares.contains_key(partition)).collect::<Vec<_>>().into_iter();
-    for desk in &desks {
-        shares.extend(free.by_ref().take(desk.keeps).map(|partition| (partition, desk.node)));
+    while let Some((partition, from, to)) = a_step(&shares) {
+        shares[from].owns.remove(&partition);
+        shares[to].owns.insert(partition);
     }
-    shares
+    let owned =
+        |share: Share<'a>| share.owns.into_iter().map(|partition| (partition, share.desk.node.as_str()));
+    shares.into_iter().flat_map(owned).collect()
 }
 
-struct Desk<'a> {
-    node: &'a str,
-    owns: Vec<Partition>,
-    /// How many more it should own.
-    keeps: usize,
+/// A step that makes it more even: from the one who owns most, as far as somebody with less can read it.
+fn a_step(shares: &[Share<'_>]) -> Option<(Partition, usize, usize)> {
+    let mut from: Vec<usize> = (0..shares.len()).collect();
+    from.sort_by_key(|place| std::cmp::Reverse((shares[*place].owns.len(), *place)));
+    from.into_iter().find_map(|from| {
+        let has = shares[from].owns.len();
+        let mut less: Vec<usize> = (0..shares.len()).filter(|to| shares[*to].owns.len() + 1 < has).collect();
+        less.sort_by_key(|to| shares[*to].owns.len());
+        less.into_iter().find_map(|to| {
+            let last = shares[from].owns.iter().rev().find(|partition| shares[to].can(**partition));
+            last.map(|partition| (*partition, from, to))
+        })
+    })
+}
+
+impl Share<'_> {
+    fn can(&self, partition: Partition) -> bool {
+        !self.desk.without.contains(&partition)
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +80,12 @@ mod tests {
     use super::*;
 
     const NAMES: [&str; 6] = ["ann", "ben", "cleo", "dan", "eve", "finn"];
+
+    fn desks(there: &[&'static str], without: &BTreeSet<(&str, Partition)>) -> Vec<Desk> {
+        let of =
+            |node: &str| without.iter().filter(|(name, _)| *name == node).map(|(_, place)| *place).collect();
+        there.iter().map(|node| Desk { node: (*node).to_owned(), without: of(node) }).collect()
+    }
 
     fn counts<'a>(shares: &BTreeMap<Partition, &'a str>) -> BTreeMap<&'a str, usize> {
         let mut counts = BTreeMap::new();
@@ -75,7 +105,8 @@ mod tests {
             partitions in 1_u16..40,
         ) {
             let owners: BTreeMap<Partition, &str> = owned.iter().map(|(place, node)| (*place, NAMES[*node])).collect();
-            let shares = share(&there, &owners, partitions);
+            let desks = desks(&there, &BTreeSet::new());
+            let shares = share(&desks, &owners, partitions);
             prop_assert_eq!(shares.len(), usize::from(partitions));
             prop_assert!(shares.values().all(|node| there.contains(node)));
             let counts = counts(&shares);
@@ -89,9 +120,31 @@ mod tests {
             }
             // Nobody has to talk to anybody: the order in which nodes are listed does not matter, and what is shared
             // out already stays.
-            let reversed: Vec<_> = there.iter().rev().copied().collect();
+            let reversed: Vec<_> = desks.iter().rev().cloned().collect();
             prop_assert_eq!(&share(&reversed, &owners, partitions), &shares);
-            prop_assert_eq!(&share(&there, &shares, partitions), &shares);
+            prop_assert_eq!(&share(&desks, &shares, partitions), &shares);
+        }
+
+        /// OPS-8: whoever cannot read a partition is not given it; whoever can has it, and keeps it.
+        #[test]
+        fn ops_8_what_a_node_cannot_read_is_left_to_the_others(
+            there in prop::sample::subsequence(NAMES.to_vec(), 1..=6),
+            owned in prop::collection::btree_map(0_u16..40, 0_usize..6, 0..40),
+            without in prop::collection::btree_set((0_usize..6, 0_u16..40), 0..60),
+            partitions in 1_u16..40,
+        ) {
+            let owners: BTreeMap<Partition, &str> = owned.iter().map(|(place, node)| (*place, NAMES[*node])).collect();
+            let without: BTreeSet<_> = without.iter().map(|(node, place)| (NAMES[*node], *place)).collect();
+            let desks = desks(&there, &without);
+            let shares = share(&desks, &owners, partitions);
+            for partition in 0..partitions {
+                let can: Vec<_> = there.iter().filter(|node| !without.contains(&(**node, partition))).collect();
+                match shares.get(&partition) {
+                    Some(node) => prop_assert!(can.contains(&node), "{partition} is given to {node}"),
+                    None => prop_assert!(can.is_empty(), "{partition} is given to nobody of {can:?}"),
+                }
+            }
+            prop_assert_eq!(&share(&desks, &shares, partitions), &shares);
         }
     }
 }

@@ -110,6 +110,8 @@ pub struct Error {
     pub operation: Option<OperationId>,
     /// When it could be done.
     pub earliest: Option<Time>,
+    /// Whether it is what is stored that cannot be read: another version may, and to try again does not help.
+    pub unreadable: bool,
 }
 
 /// An answer of the engine.
@@ -119,7 +121,14 @@ impl Error {
     /// A failure.
     #[must_use]
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into(), field: None, operation: None, earliest: None }
+        Self {
+            code,
+            message: message.into(),
+            field: None,
+            operation: None,
+            earliest: None,
+            unreadable: false,
+        }
     }
 
     /// About this field.
@@ -155,7 +164,7 @@ impl From<tidegate_store::Error> for Error {
             Kind::Held | Kind::Unreadable => Code::StoreRefused,
             Kind::Invalid => Code::Internal,
         };
-        Self::new(code, error.to_string())
+        Self { unreadable: error.kind() == Kind::Unreadable, ..Self::new(code, error.to_string()) }
     }
 }
 

@@ -15,7 +15,9 @@ use crate::{Postgres, checks, rows};
 
 const OWN: &str = "SELECT verdict, epoch, until, holder, time_left FROM own($1, $2, $3, $4)";
 const MAKE_ROOM: &str = "SELECT make_room($1, last_seq($1) + 1)";
-const RENEW: &str = "SELECT verdict, number FROM renew($1, $2, $3, $4)";
+/// Reads the layout too: an owner of an older version must not go on in a newer one.
+const RENEW: &str = "SELECT verdict, number, (SELECT value FROM meta WHERE name = 'format')
+    FROM renew($1, $2, $3, $4)";
 const RELEASE: &str = "UPDATE partitions SET node = NULL WHERE partition = $1 AND epoch = $2";
 const OWNERS: &str = "SELECT partition, node, epoch, until FROM partitions
     WHERE node IS NOT NULL AND unsigned(until) > moment($1) ORDER BY partition";
@@ -62,6 +64,7 @@ impl Postgres {
                 renew.bind(partition).bind(epoch).bind(rows::span(ttl)).bind(clock)
             })
             .await?;
+        self.must_be_known(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let number = self.sessions.column(&row, 1)?;
         match self.sessions.column(&row, 0)? {
             "ok" => Ok(Ownership { until: rows::time(number), ..owner }),

@@ -6,7 +6,7 @@ use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection};
 use tidegate_store::{Error, Kind, Result};
 
-use crate::session::Sessions;
+use crate::session::{Sessions, Twice};
 use crate::trouble::unreadable;
 
 /// Whoever holds it changes the layout of this schema.
@@ -29,8 +29,20 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Brings the schema up to date.
+    /// Brings the schema up to date. One that is up to date is not locked.
     pub(crate) async fn bring_up_to_date(&self, sessions: &Sessions) -> Result<()> {
+        match sessions.rows(Twice::Harmless, FIND_FORMAT, |q| q.bind(self.name)).await {
+            Ok(found) => {
+                let format: i64 = found.first().map_or(Ok(0), |row| sessions.column(row, 0))?;
+                self.must_be_known(sessions, format)?;
+                if format == self.newest() {
+                    return Ok(());
+                }
+            }
+            // Nothing is laid out yet, so there is no table to ask.
+            Err(error) if error.kind() == Kind::Unreadable => {}
+            Err(error) => return Err(error),
+        }
         let mut connection = sessions.connect().await?;
         told(sessions, sqlx::raw_sql("BEGIN").execute(&mut connection)).await?;
         self.change(sessions, &mut connection).await?;
@@ -49,22 +61,31 @@ impl Layout {
             told(sessions, sqlx::raw_sql(create).execute(&mut *sql)).await?;
         }
         let there = self.format(sessions, sql).await?;
-        let newest = self.steps.len();
-        if there > newest {
-            let message =
-                format!("{} has format {there}; this program reads format {newest}", sessions.place);
-            return Err(Error::new(Kind::Unreadable, message));
-        }
-        if there == newest {
+        self.must_be_known(sessions, i64::try_from(there).unwrap_or(i64::MAX))?;
+        if there == self.steps.len() {
             return Ok(());
         }
         for step in &self.steps[there..] {
             told(sessions, sqlx::raw_sql(*step).execute(&mut *sql)).await?;
         }
-        let format = i64::try_from(newest).unwrap_or_default();
-        told(sessions, sqlx::query(SET_FORMAT).bind(self.name).bind(format).execute(&mut *sql))
+        told(sessions, sqlx::query(SET_FORMAT).bind(self.name).bind(self.newest()).execute(&mut *sql))
             .await
             .map(drop)
+    }
+
+    /// The format that this program writes.
+    fn newest(&self) -> i64 {
+        i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
+    }
+
+    /// Refuses a layout that a newer program has made.
+    pub(crate) fn must_be_known(&self, sessions: &Sessions, format: i64) -> Result<()> {
+        let (place, newest) = (&sessions.place, self.newest());
+        if format <= newest {
+            return Ok(());
+        }
+        let message = format!("{place} has format {format}; this program reads format {newest}");
+        Err(Error::new(Kind::Unreadable, message))
     }
 
     /// The format that is there; none when the schema is empty.

@@ -46,8 +46,14 @@ SELECT
     (SELECT coalesce(sum(last_append(partition) - snapshot), 0)::bigint FROM partitions)";
 
 impl Postgres {
+    /// Refuses a layout that a newer program has made.
+    pub(crate) fn must_be_known(&self, format: Option<i64>) -> Result<()> {
+        LAYOUT.must_be_known(&self.sessions, format.unwrap_or_default())
+    }
+
     async fn is_well(&self) -> Result<()> {
         let row = self.sessions.row(Twice::Harmless, HEALTH, |q| q).await?;
+        self.must_be_known(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let why = if self.sessions.column(&row, 0)? {
             "is in recovery and takes no writes"
         } else if self.sessions.column(&row, 1)? {

@@ -49,6 +49,13 @@ impl Redis {
     }
 
     async fn renew_ownership(&self, owner: Ownership, ttl: Duration) -> Result<Ownership> {
+        // An owner of an older version must not go on in a newer layout. In a cluster it may be out of reach when the
+        // partition is not: then it is looked at the next time.
+        if let Err(error) = self.look_at_format().await
+            && error.kind() == Kind::Unreadable
+        {
+            return Err(error);
+        }
         let tail = self.tails.of(owner);
         let call = Call::new(&scripts::RENEW, [self.keys.head(owner.partition)])
             .with(self.now())

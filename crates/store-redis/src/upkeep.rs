@@ -43,7 +43,17 @@ impl Redis {
         let mut set = cmd("SET");
         set.arg(self.keys.format()).arg(FORMAT).arg("NX").arg("GET");
         let answer = self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        match reply::parsed::<Option<u64>>(answer)? {
+        self.must_be_known(answer)
+    }
+
+    /// Refuses a layout that a newer program has made; writes nothing.
+    pub(crate) async fn look_at_format(&self) -> Result<()> {
+        let answer = self.link.send(cmd("GET").arg(self.keys.format())).await;
+        self.must_be_known(answer.map_err(|failed| unusable(self.link.name(), failed))?)
+    }
+
+    fn must_be_known(&self, format: Value) -> Result<()> {
+        match reply::parsed::<Option<u64>>(format)? {
             Some(found) if found > FORMAT => Err(unreadable(format!(
                 "{} holds data of format {found}; this program reads up to format {FORMAT}",
                 self.link.name()
@@ -130,7 +140,7 @@ impl Upkeep for Redis {
             let mut set = cmd("SET");
             set.arg(self.keys.health()).arg(1).arg("PX").arg(TRIAL_MS);
             self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
-            Ok(())
+            self.look_at_format().await
         })
     }
 

@@ -64,7 +64,11 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Fact>> {
         return Err(Error::new(Kind::Unreadable, message));
     }
     let facts = list(&mut input).map_err(|problem| {
-        damaged(&format!("{problem} at byte {} of {}", input.position(bytes), bytes.len()))
+        let place = format!("at byte {} of {}", input.position(bytes), bytes.len());
+        match problem {
+            wire::Problem::Tag => newer(&place),
+            problem => damaged(&format!("{problem} {place}")),
+        }
     })?;
     if input.left() > 0 {
         return Err(damaged(&format!("{} bytes follow the last fact", input.left())));
@@ -87,6 +91,13 @@ fn seal(count: usize, body: &[u8]) -> Bytes {
     count.put(&mut sealed);
     sealed.extend_from_slice(body);
     sealed.into()
+}
+
+fn newer(place: &str) -> Error {
+    let message = format!(
+        "a fact is of a kind that this program does not know, {place}: a newer version wrote it, or it is damaged"
+    );
+    Error::new(Kind::Unreadable, message)
 }
 
 fn damaged(how: &str) -> Error {

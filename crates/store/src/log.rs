@@ -28,7 +28,7 @@ pub struct Ownership {
     pub partition: Partition,
     /// Carried by every append.
     pub epoch: Epoch,
-    /// Must be renewed before this.
+    /// Must be renewed before this: the store's time when it was granted, and as long as was asked for.
     pub until: Time,
 }
 

@@ -3,20 +3,40 @@
 
 mod archived;
 mod batch;
+mod clock;
+mod cut;
+mod deadlock;
 mod doors;
 mod flush;
 mod frozen;
+mod idle;
 mod killed;
 mod load;
 mod nodes;
 mod outage;
 mod outbox;
 mod paced;
+mod recovery;
+mod relay;
 mod rolling;
+mod shards;
 mod store;
+mod versions;
+
+use std::hash::{BuildHasher, Hasher};
+
+use tidegate_sim::chance::Chance;
 
 use crate::ALONE;
 use store::Store;
+
+/// Chance for a test: another one in each run, unless `TIDEGATE_SEED` says which.
+fn chance(what: &str) -> Chance {
+    let seed = std::env::var("TIDEGATE_SEED").ok().and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish());
+    println!("seed for {what}: TIDEGATE_SEED={seed}");
+    Chance::new(seed)
+}
 
 /// OPS-8, OPS-4, LIM-6, LIM-24: nodes that are killed and nodes that are frozen, see `killed` and `frozen`. What a dead
 /// node had under way is taken up half a minute later: so these days are lived through side by side.

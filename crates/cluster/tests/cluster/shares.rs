@@ -96,3 +96,20 @@ async fn the_store_knows_how_many_partitions_there_are() {
     assert_eq!(ann.cluster.partitions(), 4);
     until(&store, &[("ann", 4)]).await;
 }
+
+/// OPS-8: what a node cannot read, because a newer version wrote it, is taken on by one that can; its own work goes on.
+#[tokio::test(start_paused = true)]
+async fn ops_8_a_partition_that_a_node_cannot_read_is_left_to_the_others() {
+    const NEWER: u16 = 3;
+    let store = store();
+    let old = Member::join_without(&store, "ann", Plan::none(), Some(NEWER)).await;
+    until(&store, &[("ann", 15)]).await;
+    assert_eq!(old.cluster.route(NEWER), Route::Nobody);
+    let new = Member::join(&store, "ben", Plan::none()).await;
+    until(&store, &[("ann", 8), ("ben", 8)]).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!(new.cluster.route(NEWER), Route::Here);
+    assert!(matches!(old.cluster.route(NEWER), Route::At(node) if node.address == "ben:7400"));
+    new.cluster.leave().await;
+    until(&store, &[("ann", 15)]).await;
+}

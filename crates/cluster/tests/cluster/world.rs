@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_cluster::{Cluster, Host, Later, Settings, Tenant};
+use tidegate_cluster::{Cluster, Declined, Host, Later, Settings, Tenant};
 use tidegate_contract::{Faulty, Plan};
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
@@ -38,8 +38,18 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) async fn join(store: &Arc<dyn Store>, name: &str, plan: Plan) -> Self {
+        Self::join_without(store, name, plan, None).await
+    }
+
+    /// One that cannot read a partition.
+    pub(crate) async fn join_without(
+        store: &Arc<dyn Store>,
+        name: &str,
+        plan: Plan,
+        cannot_read: Option<Partition>,
+    ) -> Self {
         let way = Arc::new(Faulty::new(Arc::clone(store), plan));
-        let host = Arc::new(Keeper { store: Arc::clone(&way), node: name.to_owned() });
+        let host = Arc::new(Keeper { store: Arc::clone(&way), node: name.to_owned(), cannot_read });
         let settings = Settings { partitions: PARTITIONS, ..Settings::new(name, format!("{name}:7400")) };
         let cluster = Cluster::join(Arc::clone(&way) as _, settings, host).await.unwrap();
         Self { cluster, way }
@@ -54,6 +64,7 @@ impl Member {
 struct Keeper {
     store: Arc<Faulty>,
     node: String,
+    cannot_read: Option<Partition>,
 }
 
 struct Kept {
@@ -63,10 +74,14 @@ struct Kept {
 }
 
 impl Host for Keeper {
-    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>> {
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>> {
         Box::pin(async move {
-            let owner =
-                self.store.own(partition, &self.node, LEASE).await.map_err(|error| error.to_string())?;
+            if self.cannot_read == Some(partition) {
+                return Err(Declined { why: "a newer version wrote it".into(), unreadable: true });
+            }
+            let declined =
+                |error: tidegate_store::Error| Declined { why: error.to_string(), unreadable: false };
+            let owner = self.store.own(partition, &self.node, LEASE).await.map_err(declined)?;
             let kept = Kept {
                 store: Arc::clone(&self.store),
                 owner: Mutex::new(owner),

@@ -8,15 +8,16 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
-use tidegate_store::{Archive, Clock, Store, WallClock};
+use tidegate_store::{Archive, Clock, Kind, Store, WallClock};
 use tokio::sync::{mpsc, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Archived, Engine, Executors};
 use crate::archiver::{Archiver, Backlog};
 use crate::carry::Carrier;
 use crate::chance::Chance;
-use crate::clock::SteadyClock;
+use crate::clock::{Granted, SteadyClock};
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
@@ -60,16 +61,22 @@ impl Engine {
             let message = format!("{} notes nothing for an archive", store.describe());
             return Err(Error::new(Code::BadConfig, message));
         }
-        let started = tokio::time::Instant::now();
+        let started = Instant::now();
         store.migrate().await?;
+        let asked = Instant::now();
         let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
-        let Replayed { model, facts_read, last } = replay(&store, options.partition).await?;
-        let wall = WallClock.now();
-        if model.clock() > wall.after(CLOCK_BEHIND) {
-            let behind = model.clock().since(wall);
+        let granted =
+            Granted { at: ownership.until.before(options.partition_lease), asked, owned: Instant::now() };
+        let Replayed { model, facts_read, last } = match replay(&store, options.partition).await {
+            Ok(replayed) => replayed,
+            Err(error) => return Err(given_up(&store, ownership, error).await),
+        };
+        let now = if store.is_shared() { granted.checked(WallClock.now()) } else { WallClock.now() };
+        if model.clock() > now.after(CLOCK_BEHIND) {
+            let behind = model.clock().since(now);
             tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
         }
-        let clock = SteadyClock::starting_at(wall.max(model.clock()));
+        let clock = SteadyClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
@@ -81,7 +88,7 @@ impl Engine {
             options: Arc::new(options),
             commands,
             // Ids of events must not start again where a listener has been before.
-            events: Arc::new(Events::new(wall.as_micros())),
+            events: Arc::new(Events::new(now.as_micros())),
             stopped,
             tenure: tenures.clone(),
             give_up: CancellationToken::new(),
@@ -166,6 +173,16 @@ impl Engine {
             stopped: parts.stop,
         }
     }
+}
+
+/// A partition that cannot be read here is left to a node that can.
+async fn given_up(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
+    if error.kind() == Kind::Unreadable
+        && let Err(error) = store.release(owner).await
+    {
+        tracing::warn!(%error, "the partition could not be given up");
+    }
+    error.into()
 }
 
 /// What an owner starts with.

@@ -54,14 +54,15 @@ impl Owner {
         *self.tenure.borrow()
     }
 
-    /// Takes note of a renewal; an error means that another node owns the partition now.
+    /// Takes note of a renewal; an error means that another node owns the partition now, or that a newer version has
+    /// changed the store.
     pub(super) fn renewed(&self, renewed: Result<Ownership>) -> Result<()> {
         match renewed {
             Ok(ownership) => {
                 self.tenure.send_replace(ownership);
                 Ok(())
             }
-            Err(error) if error.kind() == Kind::Fenced => Err(error),
+            Err(error) if matches!(error.kind(), Kind::Fenced | Kind::Unreadable) => Err(error),
             Err(error) => {
                 // The next append says whether it still matters.
                 tracing::warn!(%error, "the partition's lease was not renewed");

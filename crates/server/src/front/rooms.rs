@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use tidegate::{Engine, Event, Executors, Options};
-use tidegate_cluster::{Host, Later, Tenant};
+use tidegate_cluster::{Declined, Host, Later, Tenant};
 use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Counts;
@@ -120,7 +120,7 @@ impl Rooms {
 pub(crate) struct Landlord(pub Arc<Rooms>);
 
 impl Host for Landlord {
-    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, String>> {
+    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>> {
         let rooms = Arc::clone(&self.0);
         Box::pin(async move {
             let Plan { house, options, executors, .. } = &rooms.plan;
@@ -128,7 +128,9 @@ impl Host for Landlord {
             let limits = rooms.limits_in(partition);
             let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
             let engine = Engine::open_archived(store, archive, options, executors.clone(), limits).await;
-            let engine = engine.map_err(|error| error.message)?;
+            let declined =
+                |error: tidegate::Error| Declined { why: error.message, unreadable: error.unreadable };
+            let engine = engine.map_err(declined)?;
             rooms.tell_of(&engine);
             let app = Arc::new(App { engine: engine.clone(), house: Arc::clone(house) });
             let wake = Arc::new(Notify::new());

@@ -48,7 +48,7 @@ struct Detail {
 
 impl From<Error> for Wrapped {
     fn from(error: Error) -> Self {
-        let Error { code, message, field, operation, earliest } = error;
+        let Error { code, message, field, operation, earliest, .. } = error;
         let some = field.is_some() || operation.is_some() || earliest.is_some();
         let detail = some.then(|| Detail {
             field,

@@ -9,7 +9,7 @@ use tidegate_store_postgres::PostgresArchive;
 use tokio::time::{sleep, timeout};
 
 use super::load;
-use super::nodes::Nodes;
+use super::nodes::{Nodes, Setup};
 use super::store::Store;
 use crate::ALONE;
 
@@ -51,7 +51,7 @@ async fn ops_8_a_killed_node_leaves_nothing_out_of_the_archive() {
     let mut database = Postgres::start();
     let archive = PostgresArchive::at(&database.url()).unwrap();
     let more = format!("archive = \"{}\"", database.url());
-    let mut nodes = Nodes::start_with(2, Store::redis(), &more).await;
+    let mut nodes = Nodes::start_with(2, Store::redis(), Setup { store: more, ..Setup::default() }).await;
     let first = nodes.doors.submit(&load::operation("wide", "first", 0)).await;
     nodes.doors.ended(&first).await;
     let mut ids: Vec<OperationId> = vec![first.parse().unwrap()];

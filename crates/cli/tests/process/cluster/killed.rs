@@ -1,7 +1,6 @@
 //! A node that dies without a word, under load.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher};
 use std::time::Duration;
 
 use tidegate_sim::chance::Chance;
@@ -33,10 +32,7 @@ fn draw(chance: &mut Chance) -> Duration {
 /// is lost, a group goes on in its order, at most what the dead node had under way is repeated, and no limit is
 /// overstepped.
 pub(super) async fn killed_and_back(store: Store) {
-    let seed = std::env::var("TIDEGATE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish());
-    println!("seed for {}: TIDEGATE_SEED={seed}", store.url());
-    let mut chance = Chance::new(seed);
+    let mut chance = super::chance(&store.url());
     let mut nodes = Nodes::start(ALL.len(), store).await;
     let load = Load::start(&nodes, Temper::Patient);
     sleep(draw(&mut chance)).await;

@@ -34,6 +34,18 @@ const LEVEL: &str = "warn,tidegate_cluster=info";
 struct Node {
     running: Option<Running>,
     listen: String,
+    environment: Vec<(String, String)>,
+}
+
+/// What is out of the ordinary about the nodes of a test.
+#[derive(Default)]
+pub(super) struct Setup {
+    /// Where they are told that the store is; else where it is.
+    pub url: Option<String>,
+    /// What more is said about the store.
+    pub store: String,
+    /// Variables of each node; of none when there are none.
+    pub environments: Vec<Vec<(String, String)>>,
 }
 
 /// The whole world of a test.
@@ -50,8 +62,9 @@ pub(super) struct Nodes {
     pub store: Store,
 }
 
-fn start(dir: &Path, listen: &str) -> Running {
+fn start(dir: &Path, listen: &str, environment: &[(String, String)]) -> Running {
     let mut command = tidegate();
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).current_dir(dir);
     command.args(["--listen", listen, "--log-level", LEVEL]);
     tokio::task::block_in_place(|| Running::of(Started::of(command)))
@@ -60,11 +73,11 @@ fn start(dir: &Path, listen: &str) -> Running {
 impl Nodes {
     /// Starts them, and waits until each has its share.
     pub(super) async fn start(count: usize, store: Store) -> Self {
-        Self::start_with(count, store, "").await
+        Self::start_with(count, store, Setup::default()).await
     }
 
-    /// The same with more to say about the store.
-    pub(super) async fn start_with(count: usize, store: Store, more: &str) -> Self {
+    /// The same with what is out of the ordinary.
+    pub(super) async fn start_with(count: usize, store: Store, setup: Setup) -> Self {
         let limit = HttpSimOptions { capacity: CAPACITY, refill_per_s: Some(REFILL_PER_S), ..simulated() };
         let limited = HttpSim::start(limit).await.unwrap();
         let wide = HttpSim::start(simulated()).await.unwrap();
@@ -72,15 +85,17 @@ impl Nodes {
         let upstreams = upstream("limited", &limited, Some((CAPACITY, REFILL_PER_S)));
         let spread = upstream("wide", &wide, None);
         let text = format!(
-            "[server]\nworkers = {WORKERS}\ndrain_s = 10\n[store]\nurl = \"{}\"\n{more}\n{upstreams}{spread}spread = \"group\"\n",
-            store.url()
+            "[server]\nworkers = {WORKERS}\ndrain_s = 10\n[store]\nurl = \"{}\"\n{}\n{upstreams}{spread}spread = \"group\"\n",
+            setup.url.unwrap_or_else(|| store.url()),
+            setup.store
         );
         std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
         let mut nodes = Vec::new();
-        for _ in 0..count {
-            let running = start(dir.path(), "127.0.0.1:0");
+        for node in 0..count {
+            let environment = setup.environments.get(node).cloned().unwrap_or_default();
+            let running = start(dir.path(), "127.0.0.1:0", &environment);
             let listen = running.address.trim_start_matches("http://").to_owned();
-            nodes.push(Node { running: Some(running), listen });
+            nodes.push(Node { running: Some(running), listen, environment });
         }
         let addresses: Vec<_> = nodes.iter().map(|node| format!("http://{}", node.listen)).collect();
         let doors = Arc::new(Doors::of(&addresses));
@@ -93,8 +108,8 @@ impl Nodes {
         self.nodes[node].running.as_mut().unwrap()
     }
 
-    /// SIGTERM, out of rotation at the same moment, and waits for its end.
-    pub(super) async fn stop(&mut self, node: usize) {
+    /// SIGTERM, out of rotation at the same moment, and waits for its end; answers what it had said.
+    pub(super) async fn stop(&mut self, node: usize) -> String {
         self.doors.turn(node, false);
         let running = self.running(node);
         running.signal("TERM");
@@ -108,20 +123,21 @@ impl Nodes {
         };
         let status = timeout(STOPPED, ended).await.expect("it stops in time");
         assert!(status.success(), "{status}");
-        self.kill(node);
+        self.kill(node)
     }
 
-    /// SIGKILL.
-    pub(super) fn kill(&mut self, node: usize) {
-        if let Some(running) = self.nodes[node].running.take() {
-            let said = tokio::task::block_in_place(|| running.kill());
-            println!("node {node} is gone and said:\n{said}");
-        }
+    /// SIGKILL; answers what it had said.
+    pub(super) fn kill(&mut self, node: usize) -> String {
+        let Some(running) = self.nodes[node].running.take() else { return String::new() };
+        let said = tokio::task::block_in_place(|| running.kill());
+        println!("node {node} is gone and said:\n{said}");
+        said
     }
 
     /// Starts it again where it was, and takes it into rotation.
     pub(super) fn start_again(&mut self, node: usize) {
-        self.nodes[node].running = Some(start(self.dir.path(), &self.nodes[node].listen));
+        let Node { running, listen, environment } = &mut self.nodes[node];
+        *running = Some(start(self.dir.path(), listen, environment));
         self.doors.turn(node, true);
     }
 

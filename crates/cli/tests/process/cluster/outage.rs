@@ -26,7 +26,7 @@ const NOTICED: Duration = Duration::from_secs(3);
 const ALL: [usize; 2] = [0, 1];
 
 /// Until it accepts again, whoever asks is told to come back later; this long it took.
-async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration {
+pub(super) async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration {
     let since = Instant::now();
     let accepted = async {
         loop {

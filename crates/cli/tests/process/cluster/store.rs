@@ -1,11 +1,15 @@
 //! The store that nodes share: a real server that ends with the test.
 
-use tidegate_fixture::postgres::Postgres;
-use tidegate_fixture::redis::Redis;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
 
-/// One of the two.
+use tidegate_fixture::postgres::Postgres;
+use tidegate_fixture::redis::{Redis, RedisCluster};
+
+/// One of the three.
 pub(super) enum Store {
     Redis(Redis),
+    Cluster(RedisCluster),
     Postgres(Postgres),
 }
 
@@ -15,6 +19,12 @@ impl Store {
         Self::Redis(Redis::start_with(&["--appendfsync", "always"]))
     }
 
+    /// A Redis Cluster of three without replicas, whose nodes lose nothing and go on without each other.
+    pub(super) fn cluster() -> Self {
+        let alone = ["--appendfsync", "always", "--cluster-require-full-coverage", "no"];
+        Self::Cluster(RedisCluster::start_with(&alone))
+    }
+
     pub(super) fn postgres() -> Self {
         Self::Postgres(Postgres::start())
     }
@@ -22,7 +32,33 @@ impl Store {
     pub(super) fn url(&self) -> String {
         match self {
             Self::Redis(redis) => redis.url(),
+            Self::Cluster(cluster) => cluster.url(),
             Self::Postgres(postgres) => postgres.url(),
+        }
+    }
+
+    /// Its port.
+    pub(super) fn port(&self) -> u16 {
+        match self {
+            Self::Redis(redis) => redis.port(),
+            Self::Cluster(cluster) => cluster.ports()[0],
+            Self::Postgres(postgres) => postgres.port(),
+        }
+    }
+
+    /// The PostgreSQL that it is.
+    pub(super) fn as_postgres(&mut self) -> &mut Postgres {
+        match self {
+            Self::Postgres(postgres) => postgres,
+            _ => panic!("it is no PostgreSQL"),
+        }
+    }
+
+    /// The Redis Cluster that it is.
+    pub(super) fn as_cluster(&mut self) -> &mut RedisCluster {
+        match self {
+            Self::Cluster(cluster) => cluster,
+            _ => panic!("it is no cluster"),
         }
     }
 
@@ -30,6 +66,7 @@ impl Store {
     pub(super) fn kill(&mut self) {
         match self {
             Self::Redis(redis) => redis.kill(),
+            Self::Cluster(cluster) => (0..cluster.ports().len()).for_each(|node| cluster.kill(node)),
             Self::Postgres(postgres) => postgres.kill(),
         }
     }
@@ -38,7 +75,18 @@ impl Store {
     pub(super) fn restart(&mut self) {
         match self {
             Self::Redis(redis) => redis.restart(),
+            Self::Cluster(cluster) => (0..cluster.ports().len()).for_each(|node| cluster.restart(node)),
             Self::Postgres(postgres) => postgres.restart(),
         }
     }
+}
+
+/// What the Redis on this port answers to a command of one line, without the sign of its kind.
+pub(super) async fn ask_redis(port: u16, command: &str) -> String {
+    let mut line = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await.unwrap());
+    line.write_all(format!("{command}\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    line.read_line(&mut answer).await.unwrap();
+    assert!(answer.starts_with(['+', ':']), "{command}: {answer}");
+    answer[1..].trim().to_owned()
 }

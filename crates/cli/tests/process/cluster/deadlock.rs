@@ -1,0 +1,61 @@
+//! Somebody else's transaction that locks Tidegate's rows in the wrong order, so that the server ends one of the two.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use super::doors::partition_of;
+use super::load::{self, Load, Temper};
+use super::nodes::Nodes;
+use super::store::Store;
+use crate::ALONE;
+
+/// How long the load goes on before, between and after.
+const BETWEEN: Duration = Duration::from_millis(500);
+const TIMES: usize = 4;
+const ALL: [usize; 4] = [0, 1, 2, 3];
+
+/// OPS-8, OPS-4, LIM-6: an append holds its partition and waits for a table; the stranger has the table and waits for
+/// the partition. The server ends the append: nothing is lost, carried twice or out of order, and it goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_8_ops_4_lim_6_a_deadlock_ends_an_append_and_nothing_else() {
+    let _alone = ALONE.lock().await;
+    let mut nodes = Nodes::start(ALL.len(), Store::postgres()).await;
+    let probe = nodes.doors.submit(&load::operation("limited", "probe", 0)).await;
+    let mut stranger = nodes.store.as_postgres().session();
+    let mut watcher = nodes.store.as_postgres().session();
+    // The first to wait finds the deadlock and is ended, and the stranger is never the first.
+    watcher.ask("ALTER SYSTEM SET deadlock_timeout = '400ms'");
+    watcher.ask("SELECT pg_reload_conf()");
+    stranger.ask("SET search_path = tidegate; SET deadlock_timeout = '1min'");
+    let load = Load::start(&nodes, Temper::Patient);
+    for _ in 0..TIMES {
+        sleep(BETWEEN).await;
+        tokio::task::block_in_place(|| {
+            stranger.ask("BEGIN; LOCK TABLE operations, results IN SHARE MODE");
+            wait_for_an_append(&mut watcher);
+            let row =
+                format!("SELECT epoch FROM partitions WHERE partition = {} FOR UPDATE", partition_of(&probe));
+            stranger.ask(&row);
+            stranger.ask("COMMIT");
+        });
+    }
+    sleep(BETWEEN).await;
+    let deadlocks: usize = tokio::task::block_in_place(|| {
+        watcher.ask("SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'")
+    })
+    .trim()
+    .parse()
+    .unwrap();
+    println!("{deadlocks} deadlocks");
+    let groups = load.end().await;
+    load::check(&nodes, &groups, |_| 0).await;
+    load::check_no_step_back(&nodes).await;
+    assert!(deadlocks > 0, "there was no deadlock");
+}
+
+/// Waits until one of the nodes waits for the stranger's table.
+fn wait_for_an_append(watcher: &mut tidegate_fixture::postgres::Session) {
+    const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'";
+    while watcher.ask(WAITING) == "0" {}
+}

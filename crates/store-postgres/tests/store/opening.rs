@@ -3,10 +3,10 @@
 
 use sqlx::AssertSqlSafe;
 use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::{Kind, Shared, Upkeep};
+use tidegate_store::{Kind, Log, Shared, Upkeep};
 use tidegate_store_postgres::Postgres;
 
-use crate::sample::{TTL, behind, execute, run, store};
+use crate::sample::{PARTITION, TTL, behind, execute, run, store};
 
 #[test]
 fn many_may_lay_out_at_once() {
@@ -36,11 +36,15 @@ fn what_is_newer_or_not_ours_is_not_touched() {
     run(async {
         let server = Server::start();
         let store = store(&server).await;
+        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), Kind::Unreadable);
         assert!(error.to_string().ends_with("has format 7; this program reads format 1"), "{error}");
+        // An owner that was there before notices too.
+        assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
+        assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
         execute(&mut sql, "CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id int)").await;
         let theirs = Postgres::connect(&format!("{}?schema=theirs", server.url())).await.expect("connect");
         assert_eq!(theirs.migrate().await.expect_err("it is not ours").kind(), Kind::Unreadable);

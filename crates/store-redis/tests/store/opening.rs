@@ -62,10 +62,13 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
     let other = Redis::open(&format!("{}?prefix=other", place.server.url())).await.unwrap();
     assert_eq!(other.stats().await.unwrap().operations, 0);
-    assert!(other.own(PARTITION, "other", TTL).await.is_ok());
+    let owner_there = other.own(PARTITION, "other", TTL).await.unwrap();
     let mut eye = place.eye().await;
     eye.ask::<String>(&["SET", "other:format", "2"]).await;
     assert_eq!(kind(other.migrate().await), Kind::Unreadable);
+    // An owner that was there before notices too.
+    assert_eq!(kind(other.renew(owner_there, TTL).await), Kind::Unreadable);
+    assert_eq!(kind(other.health().await), Kind::Unreadable);
     assert_eq!(kind(Redis::open(&format!("{}?prefix=other", place.server.url())).await), Kind::Unreadable);
     assert!(store.migrate().await.is_ok());
 }

@@ -14,7 +14,7 @@ const GROUPS: usize = 25;
 
 /// OPS-4: every member is accepted and answered in its place, and each group is carried once, in the batch's order.
 async fn over_all_partitions(store: Store) {
-    let nodes = Nodes::start(3, store).await;
+    let nodes = Nodes::start(4, store).await;
     let group = |n: usize| format!("batch{}", n % GROUPS);
     let operations: Vec<_> = (0..MEMBERS).map(|n| load::operation("wide", &group(n), n)).collect();
     let body = json!({ "operations": operations });

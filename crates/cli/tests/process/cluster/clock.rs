@@ -108,7 +108,7 @@ async fn an_hour_off(store: Store) {
     let clocks = Clocks::new();
     let environments = ALL.into_iter().map(|node| clocks.environment(node)).collect();
     let mut nodes = Nodes::start_with(ALL.len(), store, Setup { environments, ..Setup::default() }).await;
-    let load = Load::start(&nodes, Temper::Strict);
+    let load = Load::start(&nodes, Temper::Patient);
     sleep(BETWEEN).await;
     let probe = nodes.doors.submit(&load::operation("limited", "probe", 0)).await;
     for (round, seconds) in [HOUR_S, -HOUR_S].into_iter().enumerate() {

@@ -17,7 +17,7 @@ async fn scripts_may_be_flushed_at_any_time() {
     const FLUSHES: usize = 40;
     const BETWEEN: Duration = Duration::from_millis(50);
     let _alone = ALONE.lock().await;
-    let nodes = Nodes::start(2, Store::redis()).await;
+    let nodes = Nodes::start(4, Store::redis()).await;
     let load = Load::start(&nodes, Temper::Strict);
     let Store::Redis(redis) = &nodes.store else { panic!("it is a Redis") };
     let mut line = TcpStream::connect(("127.0.0.1", redis.port())).await.unwrap();

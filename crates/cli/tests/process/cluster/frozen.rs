@@ -15,7 +15,7 @@ const BETWEEN: Duration = Duration::from_millis(800);
 const TAKEN_OVER: Duration = Duration::from_secs(15);
 /// How many operations are looked at again after the node has woken.
 const LOOKED_AT: usize = 3;
-const ALL: [usize; 3] = [0, 1, 2];
+const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// OPS-4, LIM-6: the node that keeps the limit is stopped past its lease and wakes: the others have taken over by then,
 /// what it had under way is settled once, and it comes back to its share.

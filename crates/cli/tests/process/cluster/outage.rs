@@ -23,7 +23,7 @@ const BACK: Duration = Duration::from_secs(15);
 const REFUSED: Duration = Duration::from_secs(14);
 /// Longer than a node goes without looking at the others, and without renewing a lease.
 const NOTICED: Duration = Duration::from_secs(3);
-const ALL: [usize; 2] = [0, 1];
+const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// Until it accepts again, whoever asks is told to come back later; this long it took.
 pub(super) async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration {

@@ -9,7 +9,7 @@ use crate::pace::{RUNS, SOON, STILL, batch, span_of};
 
 /// Calls that are handed in at each node.
 const EACH: usize = 100;
-const NODES: usize = 3;
+const NODES: usize = 4;
 
 /// LIM-14, LIM-6: with more work than fits, handed in at every node at once, at least 98 % of what the upstream permits is
 /// used, and not one call is refused.
@@ -22,7 +22,7 @@ async fn lim_14_lim_6_nodes_use_nearly_all_of_a_limit_together() {
         let calls = EACH * NODES;
         let handed_in = async {
             let each = |node| batch(nodes.doors.at(node), "limited", 50, EACH);
-            tokio::join!(each(0), each(1), each(2))
+            tokio::join!(each(0), each(1), each(2), each(3))
         };
         let counted = timeout(SOON, span_of(&nodes.limited, calls as u64));
         let (_, span) = tokio::join!(handed_in, counted);

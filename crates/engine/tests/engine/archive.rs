@@ -64,7 +64,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
             tokio::time::sleep(LOOK).await;
         }
     };
-    tokio::time::timeout(BOUND, waited).await.unwrap_or_else(|_| panic!("it never happens: {what}"));
+    assert!(tokio::time::timeout(BOUND, waited).await.is_ok(), "it never happens: {what}");
 }
 
 async fn handed_in(engine: &Engine, first: usize, count: usize) -> Vec<OperationId> {

@@ -1,7 +1,7 @@
--- KEYS buckets · ARGV now, then cost, capacity and rate of each. Answers the time, whether it was granted, and what
--- each bucket was before.
+-- KEYS buckets · ARGV now, then cost, capacity and rate of each. Answers the time in seconds and microseconds, whether it
+-- was granted, and behind a semicolon each what the buckets were before.
 local now = clock(ARGV[1])
-local granted, buckets, answer = true, {}, {digits(now), '1'}
+local granted, buckets, kept = true, {}, ''
 for i, key in ipairs(KEYS) do
   local cost, capacity, rate = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]
   local before = redis.call('GET', key)
@@ -10,11 +10,10 @@ for i, key in ipairs(KEYS) do
   if not less(b.tokens, capacity) then b.tokens, b.carry = capacity, 0 end
   b.capacity, b.rate = capacity, rate
   if less(b.tokens, cost) or b.at > now then granted = false end
-  buckets[i], answer[i + 2] = b, before
+  buckets[i], kept = b, kept .. ';' .. (before or '')
 end
 for i, key in ipairs(KEYS) do
   if granted then buckets[i].tokens = sum(buckets[i].tokens, ARGV[3 * i - 1], -1) end
   keep(key, buckets[i])
 end
-if not granted then answer[2] = '0' end
-return answer
+return '0 ' .. digits(now) .. (granted and ' 1' or ' 0') .. kept

@@ -23,9 +23,8 @@ impl Redis {
             call.on(self.keys.bucket(&want.name));
             call.tell(want.cost).tell(want.capacity).tell(want.refill_per_s);
         }
-        let mut parts = reply::list(self.step("reserve", &call).await?)?;
-        let (now, granted) = (reply::time_at(&mut parts, 0)?, reply::at::<u8>(&mut parts, 1)? == 1);
-        let before = parts.drain(2..).map(level).collect::<Result<Vec<_>>>()?;
+        let answer = reply::bytes(self.step("reserve", &call).await?)?.unwrap_or_default();
+        let Told { now, granted, before } = told(&answer).ok_or_else(|| reply::odd("a reservation"))?;
         let (_, answer) = bucket::reserve(&before, wanted, now);
         if granted != matches!(answer, Reserved::Granted { .. }) {
             return Err(reply::odd("what the figures say"));
@@ -57,15 +56,35 @@ fn then(answer: Value) -> Result<Option<(Level, Time)>> {
     Ok(level(kept)?.map(|level| (level, now)))
 }
 
-/// What is kept of a bucket: tokens, carry, time, capacity and rate. `None` when nobody has used it.
+/// What is kept of a bucket; `None` when nobody has used it.
 fn level(kept: Value) -> Result<Option<Level>> {
     let Some(kept) = reply::bytes(kept)? else { return Ok(None) };
-    let mut figures = [0_u64; 5];
-    let mut said = std::str::from_utf8(&kept).unwrap_or_default().split(' ');
-    for figure in &mut figures {
-        let next = said.next().and_then(|digits| digits.parse().ok());
-        *figure = next.ok_or_else(|| reply::odd("the figures of a bucket"))?;
-    }
-    let [tokens, carry, at, capacity, refill_per_s] = figures;
-    Ok(Some(Level { tokens, carry, at: Time::from_micros(at), capacity, refill_per_s }))
+    let level = std::str::from_utf8(&kept).ok().and_then(figures);
+    level.map(Some).ok_or_else(|| reply::odd("the figures of a bucket"))
+}
+
+/// The figures of a bucket: tokens, carry, time, capacity and rate.
+fn figures(kept: &str) -> Option<Level> {
+    let mut said = kept.split(' ').map(|digits| digits.parse().ok());
+    let mut next = || said.next().flatten();
+    let (tokens, carry, at) = (next()?, next()?, Time::from_micros(next()?));
+    Some(Level { tokens, carry, at, capacity: next()?, refill_per_s: next()? })
+}
+
+/// What the script says of a reservation.
+struct Told {
+    now: Time,
+    granted: bool,
+    before: Vec<Option<Level>>,
+}
+
+/// Reads `seconds microseconds granted;bucket;bucket`, where a bucket that nobody has used is empty.
+fn told(answer: &[u8]) -> Option<Told> {
+    let mut parts = std::str::from_utf8(answer).ok()?.split(';');
+    let mut head = parts.next()?.split(' ');
+    let mut next = || head.next()?.parse::<u64>().ok();
+    let (seconds, micros, granted) = (next()?, next()?, next()? == 1);
+    let now = Time::from_micros(seconds.checked_mul(1_000_000)?.checked_add(micros)?);
+    let bucket = |kept: &str| if kept.is_empty() { Some(None) } else { figures(kept).map(Some) };
+    Some(Told { now, granted, before: parts.map(bucket).collect::<Option<_>>()? })
 }

@@ -21,7 +21,7 @@ pub struct Args {
     /// Seconds to measure each figure.
     #[arg(long, default_value_t = 3)]
     pub seconds: u64,
-    /// Connections, each with one question on its way; then one connection with as many.
+    /// Callers at once: sharing a connection, then with one each.
     #[arg(long, default_value_t = 50)]
     pub connections: usize,
     /// Leave the server's own benchmark out.
@@ -45,6 +45,8 @@ pub(crate) struct Report {
 struct Case {
     connections: usize,
     on_their_way_on_each: usize,
+    peer_connections: usize,
+    peer_on_their_way_on_each: usize,
     one_bucket: Figure,
     two_buckets: Figure,
 }
@@ -67,22 +69,29 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let is_server = args.store.contains("://");
     // PostgreSQL answers one question at a time on each connection.
     let is_multiplexed = !args.store.starts_with("postgres");
-    let mut shapes = Vec::new();
-    if is_server {
-        shapes.push((args.connections, 1));
-    }
-    if is_multiplexed {
-        shapes.push((1, args.connections));
-    }
+    let time = Duration::from_secs(args.seconds);
+    let shared = Shape { connections: 1, deep: args.connections, time };
+    let each = Shape { connections: args.connections, deep: 1, time };
+    let shapes: &[(Shape, Shape)] = match (is_server, is_multiplexed) {
+        (true, true) => &[(shared, each), (each, each), (shared, shared)],
+        (true, false) => &[(each, each)],
+        (false, _) => &[(shared, shared)],
+    };
     let mut cases = Vec::new();
-    for (connections, deep) in shapes {
-        let shape = Shape { connections, deep, time: Duration::from_secs(args.seconds) };
-        let stores = take::stores(&args.store, connections).await?;
+    for (ours, theirs) in shapes {
+        let stores = take::stores(&args.store, ours.connections).await?;
         // A first turn that does not count: connections, scripts and caches.
-        take::measure(&stores, shape.warm_up(), 2).await?;
-        let one_bucket = figure(peer.as_ref(), &stores, shape, 1).await?;
-        let two_buckets = figure(peer.as_ref(), &stores, shape, 2).await?;
-        cases.push(Case { connections, on_their_way_on_each: deep, one_bucket, two_buckets });
+        take::measure(&stores, ours.warm_up(), 2).await?;
+        let one_bucket = figure(peer.as_ref(), &stores, (*ours, *theirs), 1).await?;
+        let two_buckets = figure(peer.as_ref(), &stores, (*ours, *theirs), 2).await?;
+        cases.push(Case {
+            connections: ours.connections,
+            on_their_way_on_each: ours.deep,
+            peer_connections: theirs.connections,
+            peer_on_their_way_on_each: theirs.deep,
+            one_bucket,
+            two_buckets,
+        });
     }
     Ok(Report {
         bench: "limits",
@@ -110,14 +119,14 @@ impl Shape {
 async fn figure(
     peer: Option<&Peer>,
     stores: &take::Stores,
-    shape: Shape,
+    (ours, theirs): (Shape, Shape),
     buckets: usize,
 ) -> Result<Figure, String> {
-    let Shape { connections, deep, .. } = shape;
+    let Shape { connections, deep, .. } = ours;
     eprintln!("{buckets} of the buckets, {connections} connections, {deep} on their way on each");
-    let before = peer.map(|peer| peer.measure(shape)).transpose()?;
-    let (per_s, latency) = take::measure(stores, shape, buckets).await?;
-    let after = peer.map(|peer| peer.measure(shape)).transpose()?;
+    let before = peer.map(|peer| peer.measure(theirs)).transpose()?;
+    let (per_s, latency) = take::measure(stores, ours, buckets).await?;
+    let after = peer.map(|peer| peer.measure(theirs)).transpose()?;
     let ratio = before.zip(after).map(|(before, after)| per_s / f64::midpoint(before, after));
     Ok(Figure {
         reservations_per_s: per_s.round(),

@@ -15,6 +15,7 @@ mod nodes;
 mod operations;
 mod peer;
 mod report;
+mod rolling;
 mod scratch;
 mod takeover;
 
@@ -53,6 +54,8 @@ pub enum Bench {
     Handover(handover::Args),
     /// How long it takes until a partition with a long queue is served again when its owner is killed.
     Takeover(takeover::Args),
+    /// How long requests take, and whether any fails, while nodes are restarted one after the other.
+    Rolling(rolling::Args),
     /// Stand-alone limits: reservations from one bucket and from two in one step.
     ///
     /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
@@ -73,6 +76,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Cluster(args) => print(&cluster::run(args).await?),
         Bench::Handover(args) => print(&handover::run(args).await?),
         Bench::Takeover(args) => print(&takeover::run(args).await?),
+        Bench::Rolling(args) => print(&rolling::run(args).await?),
         Bench::Limits(args) => print(&limits::run(args).await?),
     }
 }

@@ -30,7 +30,8 @@ struct Node {
 /// Some nodes.
 pub(crate) struct Nodes {
     nodes: Vec<Node>,
-    _dir: TempDir,
+    /// Where their configuration is.
+    dir: TempDir,
 }
 
 /// A store on the same server that nobody used before: other keys, or another schema.
@@ -54,14 +55,31 @@ impl Nodes {
         let text = format!("[store]\nurl = {store:?}\n{upstreams}");
         let file = dir.path().join("tidegate.toml");
         std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
-        let mut nodes = Self { nodes: Vec::new(), _dir: dir };
+        let mut nodes = Self { nodes: Vec::new(), dir };
         for _ in 0..count {
-            let file = file.clone();
-            let started = tokio::task::spawn_blocking(move || start(&file)).await;
-            nodes.nodes.push(started.map_err(|error| error.to_string())??);
+            let node = nodes.begin(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+            nodes.nodes.push(node);
         }
         nodes.shared().await?;
         Ok(nodes)
+    }
+
+    async fn begin(&self, listen: SocketAddr) -> Result<Node, String> {
+        let file = self.dir.path().join("tidegate.toml");
+        let started = tokio::task::spawn_blocking(move || start(&file, listen)).await;
+        started.map_err(|error| error.to_string())?
+    }
+
+    /// Asks one to end in order, waits for that, starts it again where it was, and waits until it has its share.
+    pub(crate) async fn restart(&mut self, node: usize) -> Result<(), String> {
+        let mut child = self.ask_to_end(node)?;
+        let ended = tokio::task::spawn_blocking(move || child.wait()).await;
+        let ended = ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
+        if !ended.success() {
+            return Err(format!("a node that was asked to end ended with {ended}"));
+        }
+        self.nodes[node] = self.begin(self.nodes[node].addr).await?;
+        self.shared().await
     }
 
     /// Where those that are there serve.
@@ -134,11 +152,11 @@ impl Drop for Nodes {
     }
 }
 
-fn start(file: &std::path::Path) -> Result<Node, String> {
+fn start(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let mut child = Command::new(&program)
-        .args(["serve", "--listen", "127.0.0.1:0", "--log-level", "error", "--config"])
+        .args(["serve", "--listen", &listen.to_string(), "--log-level", "error", "--config"])
         .arg(file)
         .stdin(Stdio::null())
         .stdout(Stdio::null())

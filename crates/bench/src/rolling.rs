@@ -1,0 +1,161 @@
+//! A rolling restart: nodes are asked to end and started again, one after the other, while producers go on. A node is out
+//! of rotation from the moment it is asked to end until it serves again, as behind a load balancer. How long requests took,
+//! and how many failed.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::json;
+use tidegate_sim::{HttpSim, HttpSimOptions};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::client::{Client, request};
+use crate::machine::Machine;
+use crate::nodes::{self, Nodes};
+use crate::report::{Latency, Recorder};
+
+/// Time between two restarts, in which everything is calm.
+const BETWEEN: Duration = Duration::from_secs(1);
+const GROUPS: u64 = 1_000;
+
+/// How `bench rolling` is run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
+    #[arg(long)]
+    pub store: String,
+    /// Nodes.
+    #[arg(long, default_value_t = 3)]
+    pub nodes: usize,
+    /// Producers, each waiting for its acceptance.
+    #[arg(long, default_value_t = 16)]
+    pub producers: usize,
+    /// Milliseconds that a producer rests between two requests: a rolling restart is not a test of throughput.
+    #[arg(long, default_value_t = 10)]
+    pub rest_ms: u64,
+    /// How often each node is restarted.
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    bench: &'static str,
+    store: String,
+    machine: Machine,
+    nodes: usize,
+    restarts: usize,
+    requests: u64,
+    /// Requests that were not answered with an acceptance.
+    failed: u64,
+    acceptance: Latency,
+    seconds: f64,
+}
+
+/// The nodes that may be asked: where, and how often each was started.
+type Rotation = Arc<RwLock<Vec<(SocketAddr, usize, bool)>>>;
+
+pub(crate) async fn run(args: Args) -> Result<Report, String> {
+    if args.nodes < 2 || args.producers == 0 || args.rounds == 0 {
+        return Err("--nodes must be at least 2; --producers and --rounds at least 1".into());
+    }
+    let sim = HttpSim::start(HttpSimOptions::default()).await.map_err(|error| error.to_string())?;
+    let upstreams =
+        format!("[[upstream]]\nname = \"sink\"\nbase_url = \"http://{}\"\nspread = \"group\"\n", sim.addr());
+    let mut nodes = Nodes::start(args.nodes, &nodes::fresh(&args.store)?, &upstreams).await?;
+    let rotation = nodes.addrs().into_iter().map(|addr| (addr, 0, true)).collect();
+    let rotation: Rotation = Arc::new(RwLock::new(rotation));
+    let (end, ended) = watch::channel(false);
+    let start = Instant::now();
+    let produce = |number| tokio::spawn(produce(number, args.rest_ms, Arc::clone(&rotation), ended.clone()));
+    let producers: Vec<_> = (1..=args.producers as u64).map(produce).collect();
+    for round in 1..=args.rounds {
+        for node in 0..args.nodes {
+            tokio::time::sleep(BETWEEN).await;
+            turn(&rotation, node, false);
+            nodes.restart(node).await?;
+            turn(&rotation, node, true);
+            eprintln!("round {round}: node {node} is back");
+        }
+    }
+    tokio::time::sleep(BETWEEN).await;
+    end.send_replace(true);
+    let (mut acceptance, mut requests, mut failed) = (Recorder::new()?, 0, 0);
+    for producer in producers {
+        let (latency, sent, lost) = producer.await.map_err(|error| error.to_string())??;
+        acceptance.merge(&latency);
+        (requests, failed) = (requests + sent, failed + lost);
+    }
+    Ok(Report {
+        bench: "rolling",
+        store: tidegate_server::backend::shown(&args.store),
+        machine: Machine::here(),
+        nodes: args.nodes,
+        restarts: args.nodes * args.rounds,
+        requests,
+        failed,
+        acceptance: acceptance.latency(),
+        seconds: (start.elapsed().as_secs_f64() * 10.0).round() / 10.0,
+    })
+}
+
+/// Takes a node out of rotation, or back into it.
+fn turn(rotation: &Rotation, node: usize, is_in: bool) {
+    let mut rotation = rotation.write().unwrap_or_else(PoisonError::into_inner);
+    let (_, starts, was_in) = &mut rotation[node];
+    *starts += usize::from(is_in);
+    *was_in = is_in;
+}
+
+/// Hands operations in, each at a random node of those in rotation, until it is told to end.
+async fn produce(
+    number: u64,
+    rest_ms: u64,
+    rotation: Rotation,
+    ended: watch::Receiver<bool>,
+) -> Result<(Recorder, u64, u64), String> {
+    let (mut latency, mut sent, mut failed) = (Recorder::new()?, 0, 0);
+    let mut clients: Vec<Option<(usize, Client)>> = Vec::new();
+    let mut chance = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    while !*ended.borrow() {
+        // An xorshift: good enough to spread requests.
+        chance ^= chance << 13;
+        chance ^= chance >> 7;
+        chance ^= chance << 17;
+        let all = rotation.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let there: Vec<usize> = (0..all.len()).filter(|node| all[*node].2).collect();
+        let node = there[(chance % there.len() as u64) as usize];
+        let (addr, starts, _) = all[node];
+        clients.resize_with(all.len(), || None);
+        let asked = Instant::now();
+        let accepted = match &mut clients[node] {
+            Some((of, client)) if *of == starts => client.post(&operation(addr, chance >> 32)).await,
+            slot => {
+                let (_, client) = slot.insert((starts, Client::connect(addr).await?));
+                client.post(&operation(addr, chance >> 32)).await
+            }
+        };
+        latency.record(asked.elapsed());
+        sent += 1;
+        if let Err(error) = accepted {
+            eprintln!("{error}");
+            (failed, clients[node]) = (failed + 1, None);
+        }
+        tokio::time::sleep(Duration::from_millis(rest_ms)).await;
+    }
+    Ok((latency, sent, failed))
+}
+
+fn operation(addr: SocketAddr, chance: u64) -> Vec<u8> {
+    let operation = json!({
+        "kind": "http",
+        "upstream": "sink",
+        "group": format!("group-{}", chance % GROUPS),
+        "request": { "method": "POST", "path": "/x", "headers": {}, "body": "x" },
+    });
+    request(addr, "POST", "/v1/operations", &operation.to_string())
+}

@@ -2,24 +2,57 @@
 
 use std::io::IsTerminal;
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{LogArgs, LogFormat};
 use crate::trouble::Trouble;
 
 /// Starts it at the level that was asked for, else at `usual`.
 pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), Trouble> {
-    let level = args.log_level.as_deref().unwrap_or(usual);
-    let filter = EnvFilter::try_new(level)
-        .map_err(|error| Trouble::usage(format!("The log level {level:?} cannot be read: {error}.")))?;
+    let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
     let terminal = std::io::stderr().is_terminal();
     let format = args.log_format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let lines = fmt::layer().with_writer(std::io::stderr);
     let started = match format {
-        LogFormat::Text => builder.with_ansi(terminal).with_target(false).try_init(),
+        LogFormat::Text => log.with(lines.with_ansi(terminal).with_target(false)).try_init(),
         LogFormat::Json => {
-            builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init()
+            let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            log.with(lines).try_init()
         }
     };
     started.map_err(|error| Trouble::new(format!("The log cannot be started: {error}.")))
+}
+
+/// What is logged: a level, or a list of levels for some parts of the program.
+fn filter(level: &str) -> Result<Targets, Trouble> {
+    let wrong = |part: &str| {
+        Trouble::usage(format!(
+            "The log level {part:?} cannot be read: it is error, warn, info, debug, trace or off, or a list as in info,tidegate=debug."
+        ))
+    };
+    // A word that is no level would be taken for a part of the program, of which everything is logged and nothing else.
+    for part in level.split(',') {
+        if part.rsplit('=').next().is_none_or(|level| level.parse::<LevelFilter>().is_err()) {
+            return Err(wrong(part));
+        }
+    }
+    level.parse().map_err(|_| wrong(level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter;
+
+    #[test]
+    fn levels_are_read_and_anything_else_is_refused() {
+        for good in ["info", "WARN", "off", "warn,tidegate_cluster=info", "tidegate=debug"] {
+            assert!(filter(good).is_ok(), "{good}");
+        }
+        for bad in ["", "inf", "info,", "tidegate=loud", "tidegate"] {
+            assert!(filter(bad).is_err(), "{bad}");
+        }
+    }
 }

@@ -35,7 +35,8 @@ fn filter(level: &str) -> Result<Targets, Trouble> {
     };
     // A word that is no level would be taken for a part of the program, of which everything is logged and nothing else.
     for part in level.split(',') {
-        if part.rsplit('=').next().is_none_or(|level| level.parse::<LevelFilter>().is_err()) {
+        let level = part.rsplit('=').next().unwrap_or_default();
+        if level.is_empty() || level.parse::<LevelFilter>().is_err() {
             return Err(wrong(part));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tidegate::{Code, Error, Result};
-use tidegate_store::{Archive, Clock, Store};
+use tidegate_store::{Archive, Clock, Kind, Store};
 
 /// A URL as it may be shown: without a user, a password or what follows a question mark.
 #[must_use]
@@ -47,8 +47,8 @@ pub(crate) async fn open_archived(
         let message = format!("There is no archive beside {}: only Redis notes what ended.", shown(url));
         return Err(Error::new(Code::BadConfig, message));
     }
-    let archive = tidegate_store_postgres::PostgresArchive::at(archive)?;
-    let store = tidegate_store_redis::Redis::open(url).await?.noting_ends();
+    let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(unusable)?;
+    let store = tidegate_store_redis::Redis::open(url).await.map_err(unusable)?.noting_ends();
     Ok((Arc::new(store), Some(Arc::new(archive))))
 }
 
@@ -59,24 +59,48 @@ pub(crate) async fn open_archived(
 pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
     let scheme = url.split(':').next().unwrap_or_default();
     match scheme {
-        "postgres" | "postgresql" => Ok(Arc::new(tidegate_store_postgres::Postgres::connect(url).await?)),
-        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => Ok(tidegate_store_redis::open(url).await?),
+        "postgres" | "postgresql" => {
+            let store = tidegate_store_postgres::Postgres::connect(url).await.map_err(unusable)?;
+            Ok(Arc::new(store))
+        }
+        "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {
+            tidegate_store_redis::open(url).await.map_err(unusable)
+        }
         _ => {
             // Opening may read and repair files, which is no work for an async task.
             let url = url.to_owned();
             let opened =
                 tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
             match opened {
-                Ok(store) => Ok(store?),
+                Ok(store) => store.map_err(unusable),
                 Err(_) => Err(Error::new(Code::Internal, "Opening the store ended before its time.")),
             }
         }
     }
 }
 
+/// A store that makes no sense as it is named is a mistake in the configuration, and no fault of the program.
+fn unusable(error: tidegate_store::Error) -> Error {
+    match error.kind() {
+        Kind::Invalid => Error::new(Code::BadConfig, error.to_string()),
+        _ => error.into(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// OPS-22: a URL that makes no sense is told as a mistake of whoever wrote it.
+    #[tokio::test]
+    async fn ops_22_a_url_that_makes_no_sense_is_a_bad_configuration() {
+        for url in
+            ["redis://127.0.0.1:1?prefx=tg", "redis://127.0.0.1:1?prefix={x}", "postgres://h/db?schema=A-B"]
+        {
+            let error = open(url, Arc::new(tidegate_store::WallClock)).await.err().unwrap();
+            assert_eq!(error.code, Code::BadConfig, "{url}: {}", error.message);
+        }
+    }
 
     /// OPS-22: what is shown of a store never has a password in it.
     #[test]

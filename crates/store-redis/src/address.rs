@@ -22,12 +22,11 @@ pub(crate) struct Address {
     pub(crate) wait: u32,
 }
 
-/// What of a URL's query is ours; the rest is the driver's.
+/// What is said behind a URL's question mark.
 struct Query {
     is_cluster: bool,
     prefix: String,
     wait: u32,
-    others: Vec<String>,
 }
 
 impl Address {
@@ -47,11 +46,9 @@ impl Address {
         };
         let (hosts, path) = hosts.split_once('/').unwrap_or((hosts, ""));
         let is_cluster = named_cluster || query.is_cluster;
-        let others =
-            if query.others.is_empty() { String::new() } else { format!("?{}", query.others.join("&")) };
         let mut nodes = Vec::new();
         for host in hosts.split(',') {
-            let node = format!("{scheme}://{login}{host}/{path}{others}");
+            let node = format!("{scheme}://{login}{host}/{path}");
             nodes.push(node_of(&node)?);
         }
         if !is_cluster && nodes.len() > 1 {
@@ -70,8 +67,7 @@ impl Address {
 
 impl Query {
     fn parse(query: &str) -> Result<Self> {
-        let mut found =
-            Self { is_cluster: false, prefix: PREFIX_DEFAULT.into(), wait: 0, others: Vec::new() };
+        let mut found = Self { is_cluster: false, prefix: PREFIX_DEFAULT.into(), wait: 0 };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=').unwrap_or((pair, "")) {
                 ("cluster", "true") => found.is_cluster = true,
@@ -80,7 +76,12 @@ impl Query {
                 ("prefix", prefix) => found.prefix = prefix_of(prefix)?,
                 ("wait", wait) => found.wait = wait_of(wait)?,
                 ("protocol", _) => {}
-                _ => found.others.push(pair.to_owned()),
+                // A name that is misspelt must not lead into another store.
+                _ => {
+                    return Err(invalid(
+                        "a Redis URL takes prefix, wait and cluster behind its question mark, nothing else",
+                    ));
+                }
             }
         }
         Ok(found)
@@ -180,6 +181,7 @@ mod tests {
             "redis://a:1?prefix=",
             "redis+cluster://a:1/3",
             "redis://a?cluster=perhaps",
+            "redis://a?prefx=tg",
             "a:1",
         ] {
             assert!(Address::parse(bad).is_err(), "{bad}");

@@ -1,11 +1,13 @@
 //! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node, once. It says whether the
 //! call may have arrived.
 
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, Request};
+use axum::http::{HeaderName, HeaderValue, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::Full;
 use hyper_util::client::legacy::Client;
@@ -38,6 +40,8 @@ pub(super) enum Passed {
 pub(crate) struct Courier {
     client: Client<HttpConnector, Full<Bytes>>,
     token: Option<HeaderValue>,
+    /// Nodes that do not know the secret, each told of once.
+    strangers: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Courier {
@@ -57,7 +61,7 @@ impl Courier {
             value.set_sensitive(true);
             Some(value)
         });
-        Self { client, token }
+        Self { client, token, strangers: Arc::default() }
     }
 
     /// What a node says to be let in.
@@ -78,6 +82,11 @@ impl Courier {
         request = request.header(CALLER, &*call.caller).header(REQUEST_ID, &*call.request_id);
         let Ok(request) = request.body(Full::new(call.body.clone())) else { return Passed::NotSent };
         match tokio::time::timeout(ANSWER_TIMEOUT, self.client.request(request)).await {
+            // Callers are let in before a call is passed on: this is about the nodes' own secret.
+            Ok(Ok(response)) if response.status() == StatusCode::FORBIDDEN => {
+                self.tell_of_stranger(&node.name);
+                Passed::NotSent
+            }
             Ok(Ok(response)) => Passed::Answered(response.map(Body::new)),
             Ok(Err(error)) if error.is_connect() => Passed::NotSent,
             Ok(Err(error)) => {
@@ -85,6 +94,16 @@ impl Courier {
                 Passed::Lost
             }
             Err(_) => Passed::Lost,
+        }
+    }
+
+    fn tell_of_stranger(&self, node: &str) {
+        let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
+        if strangers.insert(node.to_owned()) {
+            tracing::error!(
+                node,
+                "it does not take calls from this node: token_env in [cluster] must give both the same secret"
+            );
         }
     }
 }

@@ -96,10 +96,11 @@ pub(crate) fn upstream_place(upstream: &str, partitions: Partition) -> Partition
     place(&format!("upstream {upstream}"), partitions)
 }
 
-/// The id in a path such as `/v1/operations/op_…/why`.
+/// The id in a path such as `/v1/operations/op_…/why`, however its caller has written it.
 pub(super) fn id_in(target: &str) -> Option<OperationId> {
     let path = target.split('?').next().unwrap_or_default();
-    path.split('/').find_map(|part| part.parse().ok())
+    path.split('/')
+        .find_map(|part| percent_encoding::percent_decode_str(part).decode_utf8().ok()?.parse().ok())
 }
 
 /// The upstream of the limit in a path such as `/v1/limits/echo/requests`.
@@ -126,6 +127,18 @@ mod tests {
             ['a', 'Z', '0', ':', '/', '-', ' ', '"', '\\', 'é', 'ß', 'Ω', 'ж', '日', '🌊', '\u{301}'];
         let len = 1 + chance.next() % 12;
         (0..len).map(|_| LETTERS[(chance.next() % LETTERS.len() as u64) as usize]).collect()
+    }
+
+    /// An id is found in a path as it is, and where its caller has escaped more of it than needed.
+    #[test]
+    fn an_id_is_found_however_it_is_written() {
+        let id =
+            OperationId::new(tidegate_core::Time::from_millis(1_794_737_805_458), 3, tidegate_core::Seq(7));
+        let escaped = id.to_string().replace('_', "%5F");
+        for target in [format!("/v1/operations/{id}/why?x=1"), format!("/v1/operations/{escaped}/why")] {
+            assert_eq!(id_in(&target), Some(id), "{target}");
+        }
+        assert_eq!(id_in("/v1/operations/op%ff"), None);
     }
 
     /// OPS-4: what is handed in with SQL has the place that it has when it is handed in over HTTP, so that a group is in

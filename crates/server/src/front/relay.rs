@@ -85,7 +85,7 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
             Passed::Answered(_) | Passed::NotSent | Passed::Lost => {}
         }
         if Instant::now() >= end {
-            return nobody(partition);
+            return nobody(partition, &route);
         }
         front.cluster.route_after(partition, &route, LOOK).await;
     }
@@ -135,9 +135,13 @@ fn lost(partition: Partition, call: &Call) -> Response {
     Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }
 
-fn nobody(partition: Partition) -> Response {
-    let message = format!(
-        "Partition {partition} cannot be reached now: its owner is gone or changes; try again in a moment."
-    );
+fn nobody(partition: Partition, route: &Route) -> Response {
+    let why = match route {
+        Route::At(node) => {
+            format!("its owner {} does not take calls from this node at {}", node.name, node.address)
+        }
+        Route::Here | Route::Nobody => "its owner is gone or changes".to_owned(),
+    };
+    let message = format!("Partition {partition} cannot be reached now: {why}; try again in a moment.");
     Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }

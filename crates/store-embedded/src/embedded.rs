@@ -15,6 +15,7 @@ mod log;
 mod nodes;
 mod partition;
 mod reader;
+mod record_rows;
 mod rows;
 mod schema;
 mod shared;

@@ -24,7 +24,7 @@ pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use nodes::Nodes;
 pub use outbox::Outbox;
-pub use shared::Shared;
+pub use shared::{RecordPage, Shared};
 pub use trail::Trail;
 pub use upkeep::Upkeep;
 

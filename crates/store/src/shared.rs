@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{Acquired, Lease};
-use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
 
 use crate::Answer;
@@ -18,13 +18,23 @@ pub trait Shared: Send + Sync {
     fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>>;
 
     /// Stores the answer under a key that is held; `false` when the holder has lost it.
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool>;
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool>;
 
     /// Gives a key back as if it had never been claimed; `false` when the holder has lost it.
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool>;
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool>;
 
     /// Keeps a key for another `ttl`; `false` when the holder has lost it.
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool>;
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool>;
+
+    /// What stands under a key now; `None` when nothing does or its time is up.
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>>;
+
+    /// A page of the records that stand now, in an order of the store's own; what is claimed or goes meanwhile may be
+    /// in it or not. `after` is the `next` of the page before. A page may be short, even empty, and not the last.
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage>;
+
+    /// Takes a claim or an answer away by a person's order, whoever holds it.
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot>;
 
     /// Removes at most `most` completed records that have expired; answers how many.
     fn sweep_records(&self, most: usize) -> Answer<'_, usize>;
@@ -52,4 +62,13 @@ pub trait Shared: Send + Sync {
 
     /// The window that is open now.
     fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>>;
+}
+
+/// Some of the records that stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordPage {
+    /// The key of each and where it stands; of an answer, how many bytes it has.
+    pub records: Vec<(String, Record<usize>)>,
+    /// Where the next page begins; `None` when this was the last.
+    pub next: Option<String>,
 }

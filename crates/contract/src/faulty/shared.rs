@@ -5,9 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{Acquired, Lease};
-use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, Shared};
+use tidegate_store::{Answer, RecordPage, Shared};
 
 use super::{Faulty, Verb};
 
@@ -17,19 +17,33 @@ impl Shared for Faulty {
         self.pass(Verb::ClaimRecord, move || self.inner.claim_record(&key, claim))
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.pass(Verb::CompleteRecord, move || self.inner.complete_record(&key, holder, answer))
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.pass(Verb::ReleaseRecord, move || self.inner.release_record(&key, holder))
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.pass(Verb::RenewRecord, move || self.inner.renew_record(&key, holder, ttl))
+    }
+
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        let key = key.to_owned();
+        self.pass(Verb::LookRecord, move || self.inner.look_record(&key))
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        self.pass(Verb::ListRecords, move || self.inner.list_records(after, most))
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let key = key.to_owned();
+        self.pass(Verb::ForgetRecord, move || self.inner.forget_record(&key, what))
     }
 
     fn sweep_records(&self, most: usize) -> Answer<'_, usize> {

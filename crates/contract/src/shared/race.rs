@@ -9,7 +9,7 @@ use bytes::Bytes;
 use tidegate_core::operation::MICRO;
 use tidegate_core::shared::bucket::{Reserve, Reserved};
 use tidegate_core::shared::lease::Acquired;
-use tidegate_core::shared::record::{Claim, Claimed};
+use tidegate_core::shared::record::{Claim, Claimed, OnLapse, Token};
 use tidegate_core::shared::window::Opened;
 use tidegate_store::{Clock, Store};
 use tokio::sync::Barrier;
@@ -53,11 +53,17 @@ where
 /// IDM-8: of any number of claims at once exactly one gets the key, a taken-over one too.
 pub async fn one_caller_claims_a_record(backend: &dyn Backend) {
     let store = backend.open().await.must("open the store");
-    let claim =
-        Claim { fingerprint: [9; 32], lease: Duration::from_secs(30), ttl: Duration::from_secs(3_600) };
+    let claim = Claim {
+        fingerprint: [9; 32],
+        token: Token([0; 16]),
+        lease: Duration::from_secs(30),
+        ttl: Duration::from_secs(3_600),
+        on_lapse: OnLapse::TakeOver,
+    };
     for round in 0..20 {
-        let answers = together(backend, &store, |_, store| async move {
-            store.claim_record("contested", claim).await.must("claim")
+        let answers = together(backend, &store, |caller, store| async move {
+            let token = Token([round, caller as u8, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+            store.claim_record("contested", Claim { token, ..claim }).await.must("claim")
         })
         .await;
         let mine = |answer: &&Claimed<Bytes>| matches!(answer, Claimed::Yours { .. });

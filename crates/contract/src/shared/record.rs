@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::shared::record::{self, Claim, Claimed, Held, Record};
+use tidegate_core::Time;
+use tidegate_core::shared::record::{self, Claim, Forget, OnLapse, Record, Token};
 use tidegate_store::Shared;
 
 use super::{KEYS, STEPS, Trial};
@@ -13,21 +14,31 @@ use crate::harness::{Backend, Must};
 
 type State = Option<Record<Bytes>>;
 
+/// Callers that come back: a claim is often repeated by the one who made it.
+fn any_token(dice: &mut Dice) -> Token {
+    Token([dice.below(5) as u8 * 0x33; 16])
+}
+
 fn any_claim(dice: &mut Dice) -> Claim {
     Claim {
         fingerprint: if dice.percent(80) { [7; 32] } else { [0xff; 32] },
+        token: any_token(dice),
         lease: Duration::from_millis(dice.within(1..3_000)),
         ttl: Duration::from_millis(dice.within(1..20_000)),
+        on_lapse: if dice.percent(70) { OnLapse::TakeOver } else { OnLapse::Hold },
     }
 }
 
-/// A holder that may have lost the key: the last fence, or one near it.
-fn any_holder(dice: &mut Dice, state: &State) -> Held {
-    let fence = state.as_ref().map_or(1, |record| record.fence);
-    Held { fence: if dice.percent(75) { fence } else { dice.below(fence + 3) } }
+/// A holder that may have lost the key: the last one, or another.
+fn any_holder(dice: &mut Dice, state: &State) -> Token {
+    match state {
+        Some(record) if dice.percent(75) => record.token,
+        _ => any_token(dice),
+    }
 }
 
-/// IDM-5, IDM-7: claim, complete, release, renew and sweep, in any order and at any time.
+/// IDM-5, IDM-7, IDM-18, IDM-22: claim, complete, release, renew, look, forget, list and sweep, in any order and at any
+/// time.
 pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
     let mut trial = Trial::begin(backend, 71).await;
     let mut states: HashMap<&str, State> = HashMap::new();
@@ -36,40 +47,14 @@ pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
         let now = trial.now();
         let key = *trial.dice.pick(&KEYS);
         let state = states.remove(key).flatten();
-        let holder = any_holder(&mut trial.dice, &state);
-        let (store, dice) = (&trial.store, &mut trial.dice);
-        let next = match dice.below(10) {
-            0..4 => {
-                let claim = any_claim(dice);
-                let (next, wanted) = record::claim(state, claim, now);
-                let found = store.claim_record(key, claim).await.must("claim");
-                assert_eq!(found, wanted, "step {step}: claim of {key}");
-                next
-            }
-            4..6 => {
-                let len = dice.below(300) as usize;
-                let answer = Bytes::from(dice.bytes(len));
-                let (next, wanted) = record::complete(state, holder, answer.clone());
-                let found = store.complete_record(key, holder, answer).await.must("complete");
-                assert_eq!(found, wanted, "step {step}: complete of {key}");
-                next
-            }
-            6 => {
-                let (next, wanted) = record::release(state, holder);
-                let found = store.release_record(key, holder).await.must("release");
-                assert_eq!(found, wanted, "step {step}: release of {key}");
-                next
-            }
-            7 | 8 => {
-                let ttl = Duration::from_millis(dice.below(3_000));
-                let (next, wanted) = record::renew(state, holder, now, ttl);
-                let found = store.renew_record(key, holder, ttl).await.must("renew");
-                assert_eq!(found, wanted, "step {step}: renew of {key}");
-                next
-            }
-            _ => state,
-        };
+        let next = one_step(&*trial.store, &mut trial.dice, (step, key), state, now).await;
         states.insert(key, next);
+        if step % 7 == 0 {
+            let mut wanted: Vec<_> =
+                states.iter().filter_map(|(key, state)| listed(key, state, now)).collect();
+            wanted.sort_by(|one, other| one.0.cmp(&other.0));
+            assert_eq!(list_all(&*trial.store).await, wanted, "step {step}: records listed");
+        }
         if step % 9 == 0 {
             let found = trial.store.sweep_records(100).await.must("sweep");
             assert_eq!(found, sweep(&mut states, now), "step {step}: records swept");
@@ -77,7 +62,82 @@ pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
     }
 }
 
-fn sweep(states: &mut HashMap<&str, State>, now: tidegate_core::Time) -> usize {
+async fn one_step<S: Shared + ?Sized>(
+    store: &S,
+    dice: &mut Dice,
+    (step, key): (usize, &str),
+    state: State,
+    now: Time,
+) -> State {
+    let holder = any_holder(dice, &state);
+    match dice.below(13) {
+        0..4 => {
+            let claim = any_claim(dice);
+            let (next, wanted) = record::claim(state, claim, now);
+            let found = store.claim_record(key, claim).await.must("claim");
+            assert_eq!(found, wanted, "step {step}: claim of {key}");
+            next
+        }
+        4..6 => {
+            let len = dice.below(300) as usize;
+            let answer = Bytes::from(dice.bytes(len));
+            let (next, wanted) = record::complete(state, holder, answer.clone());
+            let found = store.complete_record(key, holder, answer).await.must("complete");
+            assert_eq!(found, wanted, "step {step}: complete of {key}");
+            next
+        }
+        6 => {
+            let (next, wanted) = record::release(state, holder);
+            let found = store.release_record(key, holder).await.must("release");
+            assert_eq!(found, wanted, "step {step}: release of {key}");
+            next
+        }
+        7 | 8 => {
+            let ttl = Duration::from_millis(dice.below(3_000));
+            let (next, wanted) = record::renew(state, holder, now, ttl);
+            let found = store.renew_record(key, holder, ttl).await.must("renew");
+            assert_eq!(found, wanted, "step {step}: renew of {key}");
+            next
+        }
+        9 | 10 => {
+            let wanted = state.clone().filter(|record| record::is_live(record, now));
+            let found = store.look_record(key).await.must("look");
+            assert_eq!(found, wanted, "step {step}: look at {key}");
+            state
+        }
+        11 => {
+            let what = if dice.percent(50) { Forget::Claim } else { Forget::Answer };
+            let (next, wanted) = record::forget(state, what, now);
+            let found = store.forget_record(key, what).await.must("forget");
+            assert_eq!(found, wanted, "step {step}: forget {what:?} of {key}");
+            next
+        }
+        _ => state,
+    }
+}
+
+/// What a list says of a record; nothing when it does not stand any more.
+fn listed(key: &str, state: &State, now: Time) -> Option<(String, Record<usize>)> {
+    let record = state.as_ref().filter(|record| record::is_live(record, now))?;
+    Some((key.to_owned(), record.outline()))
+}
+
+/// Everything that is listed, page by page, by key.
+async fn list_all<S: Shared + ?Sized>(store: &S) -> Vec<(String, Record<usize>)> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.list_records(after, 3).await.must("list");
+        assert!(page.records.len() <= 3, "a page of at most three has {}", page.records.len());
+        found.extend(page.records);
+        after = page.next;
+        if after.is_none() {
+            found.sort_by(|one, other| one.0.cmp(&other.0));
+            return found;
+        }
+    }
+}
+
+fn sweep(states: &mut HashMap<&str, State>, now: Time) -> usize {
     let mut swept = 0;
     for state in states.values_mut() {
         if state.as_ref().is_some_and(|record| record::is_swept(record, now)) {
@@ -88,21 +148,28 @@ fn sweep(states: &mut HashMap<&str, State>, now: tidegate_core::Time) -> usize {
     swept
 }
 
-/// IDM-6: a sweep takes completed records that expired, at most as many as it may, and none that is in work.
+/// What the bounded sweep claims with.
+const IN_WORK: Claim = Claim {
+    fingerprint: [1; 32],
+    token: Token([1; 16]),
+    lease: Duration::from_secs(30),
+    ttl: Duration::from_secs(60),
+    on_lapse: OnLapse::TakeOver,
+};
+
+/// IDM-6: a sweep takes completed records that expired, at most as many as it may, and none that is in work; what dead
+/// owners left goes a day later.
 pub async fn sweeping_records_is_bounded(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.must("open the store");
-    let claim = Claim { fingerprint: [1; 32], lease: Duration::from_secs(30), ttl: Duration::from_secs(60) };
     for index in 0..30 {
         let key = format!("key-{index}");
-        let Claimed::Yours { holder, .. } = store.claim_record(&key, claim).await.must("claim") else {
-            continue;
-        };
+        store.claim_record(&key, IN_WORK).await.must("claim");
         if index % 3 > 0 {
-            assert!(store.complete_record(&key, holder, Bytes::new()).await.must("complete"));
+            assert!(store.complete_record(&key, IN_WORK.token, Bytes::new()).await.must("complete"));
         }
     }
-    clock.advance(claim.ttl - Duration::from_micros(1));
+    clock.advance(IN_WORK.ttl - Duration::from_micros(1));
     assert_eq!(store.sweep_records(100).await.must("sweep too early"), 0, "nothing has expired yet");
     clock.advance(Duration::from_micros(1));
     let mut swept = Vec::new();
@@ -111,12 +178,18 @@ pub async fn sweeping_records_is_bounded(backend: &dyn Backend) {
     }
     assert_eq!(swept, [8, 8, 4, 0], "20 completed records go, eight at a time; 10 in work stay");
     for index in (0..30).step_by(3) {
-        assert!(holds(&*store, &format!("key-{index}")).await, "record {index} was in work and was swept");
+        let key = format!("key-{index}");
+        let stands = store.renew_record(&key, IN_WORK.token, IN_WORK.lease).await.must("renew");
+        assert!(stands, "record {index} was in work and was swept");
     }
-}
-
-/// Whether the first claim of this key still stands.
-async fn holds<S: Shared + ?Sized>(store: &S, key: &str) -> bool {
-    let first = Held { fence: 1 };
-    store.renew_record(key, first, Duration::from_secs(30)).await.must("renew")
+    clock.advance(record::LEFT_BEHIND_FOR - Duration::from_micros(1));
+    assert_eq!(store.sweep_records(100).await.must("sweep"), 0, "nobody is given up before a day is over");
+    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.must("renew"));
+    clock.advance(Duration::from_micros(1));
+    assert_eq!(
+        store.sweep_records(100).await.must("sweep"),
+        9,
+        "what dead owners left goes, what is renewed stays"
+    );
+    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.must("renew"));
 }

@@ -5,15 +5,36 @@ use std::time::Duration;
 
 use crate::time::Time;
 
+/// A record that nobody completed is kept this long beyond its time, then clean-up forgets it.
+pub const LEFT_BEHIND_FOR: Duration = Duration::from_secs(24 * 3_600);
+
+/// Who holds a claim: drawn at random for each request. A claim repeated after a lost reply is known again by it, and
+/// nobody who held the key before, however long ago, passes for the holder of today.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token(pub [u8; 16]);
+
 /// What a caller brings to claim a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Hash of everything that must be the same for it to be the same request.
     pub fingerprint: [u8; 32],
+    /// Who claims it.
+    pub token: Token,
     /// How long the claim holds without renewal.
     pub lease: Duration,
     /// How long the record is kept, from its creation on.
     pub ttl: Duration,
+    /// What becomes of the key when this holder's lease runs out.
+    pub on_lapse: OnLapse,
+}
+
+/// What becomes of a key whose holder let its lease run out: it died, or it does not know what came of its request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnLapse {
+    /// The next claim takes it over.
+    TakeOver,
+    /// It is held until it expires: what was done must not be done again on a guess.
+    Hold,
 }
 
 /// What is stored under a key.
@@ -21,12 +42,14 @@ pub struct Claim {
 pub struct Record<A> {
     /// The request it belongs to.
     pub fingerprint: [u8; 32],
-    /// Grows with every claim of this key while the record lives.
-    pub fence: u64,
+    /// Who holds it, or held it last.
+    pub token: Token,
     /// When it was first claimed.
     pub created: Time,
     /// Forgotten then.
     pub expires: Time,
+    /// What becomes of it when the holder's lease runs out.
+    pub on_lapse: OnLapse,
     /// Where it stands.
     pub stage: Stage<A>,
 }
@@ -43,20 +66,11 @@ pub enum Stage<A> {
     Completed(A),
 }
 
-/// The proof of a claim.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
-    /// The claim's fence.
-    pub fence: u64,
-}
-
 /// What came of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimed<A> {
     /// The key is the caller's.
     Yours {
-        /// The proof.
-        holder: Held,
         /// Whether a dead owner's claim was taken over.
         taken_over: bool,
     },
@@ -67,65 +81,104 @@ pub enum Claimed<A> {
         /// When their lease runs out.
         until: Time,
     },
+    /// Somebody worked on it, and nobody knows what came of it.
+    Unknown,
     /// The key belongs to another request.
     Conflict,
 }
 
-/// Claims a key: new, expired, or left by an owner whose lease ran out.
+/// What a person wants gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forget {
+    /// A claim whose work is under way or whose outcome is unknown: the key is free again.
+    Claim,
+    /// A stored answer: the key is new again.
+    Answer,
+}
+
+/// What came of forgetting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Forgot {
+    /// It is gone.
+    Gone,
+    /// There was nothing under that key.
+    Absent,
+    /// There was something else: an answer where a claim was meant, or a claim where an answer was.
+    Otherwise,
+}
+
+impl<A: AsRef<[u8]>> Record<A> {
+    /// The record without its answer, of which only the size is told.
+    #[must_use]
+    pub fn outline(&self) -> Record<usize> {
+        let stage = match &self.stage {
+            Stage::Processing { until } => Stage::Processing { until: *until },
+            Stage::Completed(answer) => Stage::Completed(answer.as_ref().len()),
+        };
+        let Self { fingerprint, token, created, expires, on_lapse, .. } = *self;
+        Record { fingerprint, token, created, expires, on_lapse, stage }
+    }
+}
+
+/// Claims a key: new, expired, or left by an owner whose lease ran out. The same claim again is granted again.
 #[must_use]
 pub fn claim<A: Clone>(state: Option<Record<A>>, claim: Claim, now: Time) -> (Option<Record<A>>, Claimed<A>) {
-    let live = state.as_ref().filter(|record| record.expires > now || is_processing(record, now));
-    let Some(record) = live else {
-        let fence = state.map_or(1, |old| old.fence + 1);
-        return fresh(fence, claim, now);
+    let Some(record) = state.filter(|record| is_live(record, now)) else {
+        return (Some(fresh(claim, now)), Claimed::Yours { taken_over: false });
     };
     if record.fingerprint != claim.fingerprint {
-        return (state, Claimed::Conflict);
+        return (Some(record), Claimed::Conflict);
     }
     match &record.stage {
         Stage::Completed(answer) => {
             let answer = answer.clone();
-            (state, Claimed::Completed(answer))
+            (Some(record), Claimed::Completed(answer))
+        }
+        Stage::Processing { .. } if record.token == claim.token => {
+            (Some(held_by(&record, claim, now)), Claimed::Yours { taken_over: false })
         }
         Stage::Processing { until } if *until > now => {
             let until = *until;
-            (state, Claimed::Processing { until })
+            (Some(record), Claimed::Processing { until })
         }
-        Stage::Processing { .. } => {
-            let fence = record.fence + 1;
-            let next = Record {
-                fence,
-                stage: Stage::Processing { until: now.after(claim.lease) },
-                ..record.clone()
-            };
-            (Some(next), Claimed::Yours { holder: Held { fence }, taken_over: true })
-        }
+        Stage::Processing { .. } => match record.on_lapse {
+            OnLapse::Hold => (Some(record), Claimed::Unknown),
+            OnLapse::TakeOver => (Some(held_by(&record, claim, now)), Claimed::Yours { taken_over: true }),
+        },
     }
 }
 
-fn fresh<A>(fence: u64, claim: Claim, now: Time) -> (Option<Record<A>>, Claimed<A>) {
-    let record = Record {
+fn fresh<A>(claim: Claim, now: Time) -> Record<A> {
+    Record {
         fingerprint: claim.fingerprint,
-        fence,
+        token: claim.token,
         created: now,
         expires: now.after(claim.ttl),
+        on_lapse: claim.on_lapse,
         stage: Stage::Processing { until: now.after(claim.lease) },
-    };
-    (Some(record), Claimed::Yours { holder: Held { fence }, taken_over: false })
+    }
 }
 
-fn is_processing<A>(record: &Record<A>, now: Time) -> bool {
-    matches!(record.stage, Stage::Processing { until } if until > now)
+fn held_by<A>(record: &Record<A>, claim: Claim, now: Time) -> Record<A> {
+    let Record { fingerprint, created, expires, .. } = *record;
+    let stage = Stage::Processing { until: now.after(claim.lease) };
+    Record { fingerprint, token: claim.token, created, expires, on_lapse: claim.on_lapse, stage }
 }
 
-fn holds<A>(state: Option<&Record<A>>, holder: Held) -> bool {
-    state.is_some_and(|r| r.fence == holder.fence && matches!(r.stage, Stage::Processing { .. }))
+/// Whether a record still stands: its time is not up, or somebody works on it.
+#[must_use]
+pub fn is_live<A>(record: &Record<A>, now: Time) -> bool {
+    record.expires > now || matches!(record.stage, Stage::Processing { until } if until > now)
+}
+
+fn holds<A>(state: Option<&Record<A>>, token: Token) -> bool {
+    state.is_some_and(|r| r.token == token && matches!(r.stage, Stage::Processing { .. }))
 }
 
 /// Stores the answer. A holder whose lease ran out may still complete while nobody took over.
 #[must_use]
-pub fn complete<A>(state: Option<Record<A>>, holder: Held, answer: A) -> (Option<Record<A>>, bool) {
-    if !holds(state.as_ref(), holder) {
+pub fn complete<A>(state: Option<Record<A>>, token: Token, answer: A) -> (Option<Record<A>>, bool) {
+    if !holds(state.as_ref(), token) {
         return (state, false);
     }
     (state.map(|record| Record { stage: Stage::Completed(answer), ..record }), true)
@@ -133,73 +186,48 @@ pub fn complete<A>(state: Option<Record<A>>, holder: Held, answer: A) -> (Option
 
 /// Gives the key back. The record goes.
 #[must_use]
-pub fn release<A>(state: Option<Record<A>>, holder: Held) -> (Option<Record<A>>, bool) {
-    if holds(state.as_ref(), holder) { (None, true) } else { (state, false) }
+pub fn release<A>(state: Option<Record<A>>, token: Token) -> (Option<Record<A>>, bool) {
+    if holds(state.as_ref(), token) { (None, true) } else { (state, false) }
 }
 
-/// Keeps the key for another `ttl`.
+/// Keeps the key for another `ttl`; none at all lets the lease run out now.
 #[must_use]
 pub fn renew<A>(
     state: Option<Record<A>>,
-    holder: Held,
+    token: Token,
     now: Time,
     ttl: Duration,
 ) -> (Option<Record<A>>, bool) {
-    if !holds(state.as_ref(), holder) {
+    if !holds(state.as_ref(), token) {
         return (state, false);
     }
     let stage = Stage::Processing { until: now.after(ttl) };
     (state.map(|record| Record { stage, ..record }), true)
 }
 
-/// Whether clean-up may remove it: completed and expired. Records in work are not its business.
+/// Takes away what a person wants gone, whoever holds it. A holder that still works has lost the key.
+#[must_use]
+pub fn forget<A>(state: Option<Record<A>>, what: Forget, now: Time) -> (Option<Record<A>>, Forgot) {
+    let Some(record) = state.filter(|record| is_live(record, now)) else {
+        return (None, Forgot::Absent);
+    };
+    match (what, &record.stage) {
+        (Forget::Claim, Stage::Processing { .. }) | (Forget::Answer, Stage::Completed(_)) => {
+            (None, Forgot::Gone)
+        }
+        _ => (Some(record), Forgot::Otherwise),
+    }
+}
+
+/// Whether clean-up may remove it: completed and expired. Records in work are not its business; what a dead owner left
+/// is forgotten a day after its time.
 #[must_use]
 pub fn is_swept<A>(record: &Record<A>, now: Time) -> bool {
-    record.expires <= now && matches!(record.stage, Stage::Completed(_))
+    match record.stage {
+        Stage::Completed(_) => record.expires <= now,
+        Stage::Processing { until } => until <= now && record.expires.after(LEFT_BEHIND_FOR) <= now,
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CLAIM: Claim =
-        Claim { fingerprint: [7; 32], lease: Duration::from_secs(30), ttl: Duration::from_secs(3_600) };
-
-    fn at(s: u64) -> Time {
-        Time::from_millis(s * 1_000)
-    }
-
-    fn yours<A: Clone + std::fmt::Debug>(answer: &Claimed<A>) -> Held {
-        match answer {
-            Claimed::Yours { holder, .. } => *holder,
-            other => panic!("not claimed: {other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_dead_owner_is_taken_over_and_its_late_answer_changes_nothing() {
-        let (state, first) = claim::<&str>(None, CLAIM, at(0));
-        let (state, busy) = claim(state, CLAIM, at(29));
-        assert_eq!(busy, Claimed::Processing { until: at(30) });
-        let (state, second) = claim(state, CLAIM, at(31));
-        assert!(matches!(second, Claimed::Yours { taken_over: true, .. }));
-        let (state, done) = complete(state, yours(&first), "late");
-        assert!(!done);
-        let (state, done) = complete(state, yours(&second), "right");
-        assert!(done);
-        assert_eq!(claim(state, CLAIM, at(40)).1, Claimed::Completed("right"));
-    }
-
-    /// The answer is kept for an hour from the claim on, not prolonged by repeats; another body is a conflict.
-    #[test]
-    fn at_the_end_of_its_time_the_key_is_new() {
-        let (state, first) = claim::<u8>(None, CLAIM, at(0));
-        let (state, _) = complete(state, yours(&first), 1);
-        let other = Claim { fingerprint: [8; 32], ..CLAIM };
-        assert_eq!(claim(state.clone(), other, at(10)).1, Claimed::Conflict);
-        assert_eq!(claim(state.clone(), CLAIM, at(3_599)).1, Claimed::Completed(1));
-        assert!(!is_swept(state.as_ref().unwrap(), at(3_599)));
-        assert!(is_swept(state.as_ref().unwrap(), at(3_600)));
-        assert!(matches!(claim(state, other, at(3_600)).1, Claimed::Yours { taken_over: false, .. }));
-    }
-}
+mod tests;

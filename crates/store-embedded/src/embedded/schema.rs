@@ -11,7 +11,7 @@ use super::lock::unusable;
 use super::trouble::nothing_changed;
 
 /// The layout that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 2;
+pub(super) const FORMAT: i64 = 3;
 
 const TABLES: &str = "
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -25,11 +25,6 @@ CREATE TABLE results (
 );
 CREATE INDEX results_unsuccessful ON results (state) WHERE state <> 'succeeded';
 CREATE TABLE log (lsn INTEGER PRIMARY KEY, facts BLOB NOT NULL);
-CREATE TABLE records (
-    key TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, fence INTEGER NOT NULL, created INTEGER NOT NULL,
-    expires INTEGER NOT NULL, until INTEGER, answer BLOB
-);
-CREATE INDEX records_completed ON records (expires) WHERE answer IS NOT NULL AND expires >= 0;
 CREATE TABLE leases (name TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE buckets (
     name TEXT PRIMARY KEY, tokens INTEGER NOT NULL, carry INTEGER NOT NULL, at INTEGER NOT NULL,
@@ -37,6 +32,14 @@ CREATE TABLE buckets (
 ) WITHOUT ROWID;
 CREATE TABLE windows (key TEXT PRIMARY KEY, level INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
 CREATE INDEX windows_closing ON windows (until) WHERE until >= 0;
+";
+
+const RECORDS: &str = "
+CREATE TABLE records (
+    key TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, token BLOB NOT NULL, created INTEGER NOT NULL,
+    expires INTEGER NOT NULL, holds INTEGER NOT NULL, until INTEGER, answer BLOB
+);
+CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 ";
 
 /// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
@@ -87,6 +90,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     match format_of(&sql).map_err(wrong)? {
         None => lay_out(&sql).map_err(wrong)?,
         Some(FORMAT) => {}
+        Some(2) => renew_records(&sql).map_err(wrong)?,
         Some(other) => {
             let path = path.display();
             let message = format!("{path} has format {other}; this program reads format {FORMAT}");
@@ -132,6 +136,16 @@ fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     whole.execute_batch(TABLES)?;
+    whole.execute_batch(RECORDS)?;
+    set_meta(&whole, "format", FORMAT)?;
+    whole.commit()
+}
+
+/// Format 2 laid idempotency records out otherwise and never filled them.
+fn renew_records(sql: &Connection) -> rusqlite::Result<()> {
+    let whole = sql.unchecked_transaction()?;
+    whole.execute_batch("DROP TABLE records")?;
+    whole.execute_batch(RECORDS)?;
     set_meta(&whole, "format", FORMAT)?;
     whole.commit()
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{self, Acquired, Lease};
-use tidegate_core::shared::record::{self, Claim, Claimed, Held};
+use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, Result, Shared};
+use tidegate_store::{Answer, RecordPage, Result, Shared};
 
 use super::writer::{Desk, Stepped};
-use super::{Embedded, SHARED_IN, shared_rows as rows};
+use super::{Embedded, SHARED_IN, record_rows, shared_rows as rows};
 use crate::checks;
 
 /// Records that one transaction removes.
@@ -35,7 +35,7 @@ impl Embedded {
     }
 
     async fn sweep_some(&self, most: usize) -> Result<usize> {
-        self.step(move |desk| rows::remove_expired(desk.sql, desk.now, most).map(Ok)).await
+        self.step(move |desk| record_rows::remove_expired(desk.sql, desk.now, most).map(Ok)).await
     }
 }
 
@@ -43,44 +43,67 @@ impl Shared for Embedded {
     fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
         let key = key.to_owned();
         self.step(move |desk| {
-            let (next, answer) = record::claim(rows::record(desk.sql, &key)?, claim, desk.now);
+            let (next, answer) = record::claim(record_rows::record(desk.sql, &key)?, claim, desk.now);
             if matches!(answer, Claimed::Yours { .. }) {
-                rows::keep_record(desk.sql, &key, next.as_ref())?;
+                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
             }
             Ok(Ok(answer))
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.step(move |desk| {
-            let (next, done) = record::complete(rows::record(desk.sql, &key)?, holder, answer.clone());
+            let (next, done) = record::complete(record_rows::record(desk.sql, &key)?, holder, answer.clone());
             if done {
-                rows::keep_record(desk.sql, &key, next.as_ref())?;
+                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
             }
             Ok(Ok(done))
         })
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.step(move |desk| {
-            let (next, done) = record::release(rows::record(desk.sql, &key)?, holder);
+            let (next, done) = record::release(record_rows::record(desk.sql, &key)?, holder);
             if done {
-                rows::keep_record(desk.sql, &key, next.as_ref())?;
+                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
             }
             Ok(Ok(done))
         })
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
         let key = key.to_owned();
         self.step(move |desk| {
-            let (next, done) = record::renew(rows::record(desk.sql, &key)?, holder, desk.now, ttl);
+            let (next, done) = record::renew(record_rows::record(desk.sql, &key)?, holder, desk.now, ttl);
             if done {
-                rows::keep_record(desk.sql, &key, next.as_ref())?;
+                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
             }
             Ok(Ok(done))
+        })
+    }
+
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        let (key, clock) = (key.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        self.look(move |sql| {
+            Ok(record_rows::record(sql, &key)?.filter(|record| record::is_live(record, clock.now())))
+        })
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        let clock = std::sync::Arc::clone(&self.files.options.clock);
+        self.look(move |sql| record_rows::list_records(sql, after.as_deref(), most, clock.now()))
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let key = key.to_owned();
+        self.step(move |desk| {
+            let (next, forgot) = record::forget(record_rows::record(desk.sql, &key)?, what, desk.now);
+            if forgot == Forgot::Gone {
+                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
+            }
+            Ok(Ok(forgot))
         })
     }
 

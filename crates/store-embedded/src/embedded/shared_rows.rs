@@ -1,81 +1,15 @@
-//! Shared records as rows: read one, keep one. What follows from what is decided elsewhere.
+//! Leases, buckets and windows as rows: read one, keep one. What follows from what is decided elsewhere.
 
-use bytes::Bytes;
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::Level;
 use tidegate_core::shared::lease;
-use tidegate_core::shared::record::{Record, Stage};
 use tidegate_core::shared::window::Window;
 
-use super::rows::{bytes, micros, time};
+use super::rows::{micros, time};
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.cast_unsigned())
-}
-
-/// The record under a key.
-pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Record<Bytes>>> {
-    sql.prepare_cached(
-        "SELECT fingerprint, fence, created, expires, until, answer FROM records WHERE key = ?1",
-    )?
-    .query_row([key], |row| {
-        let answered = row.get_ref(5)?.data_type() != Type::Null;
-        Ok(Record {
-            fingerprint: row.get(0)?,
-            fence: number(row, 1)?,
-            created: time(row, 2)?,
-            expires: time(row, 3)?,
-            stage: if answered {
-                Stage::Completed(bytes(row, 5)?)
-            } else {
-                Stage::Processing { until: time(row, 4)? }
-            },
-        })
-    })
-    .optional()
-}
-
-/// Keeps a record under its key; `None` removes it.
-pub(super) fn keep_record(
-    sql: &Connection,
-    key: &str,
-    record: Option<&Record<Bytes>>,
-) -> rusqlite::Result<()> {
-    let Some(record) = record else {
-        return sql.prepare_cached("DELETE FROM records WHERE key = ?1")?.execute([key]).map(drop);
-    };
-    let (until, answer) = match &record.stage {
-        Stage::Processing { until } => (Some(micros(*until)), None),
-        Stage::Completed(answer) => (None, Some(&**answer)),
-    };
-    sql.prepare_cached(
-        "INSERT INTO records (key, fingerprint, fence, created, expires, until, answer)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
-         ON CONFLICT (key) DO UPDATE SET fingerprint = ?2, fence = ?3, created = ?4, expires = ?5, until = ?6,
-             answer = ?7",
-    )?
-    .execute((
-        key,
-        record.fingerprint,
-        record.fence.cast_signed(),
-        micros(record.created),
-        micros(record.expires),
-        until,
-        answer,
-    ))
-    .map(drop)
-}
-
-/// Removes at most `most` completed records that have expired.
-pub(super) fn remove_expired(sql: &Connection, now: Time, most: usize) -> rusqlite::Result<usize> {
-    sql.prepare_cached(
-        "DELETE FROM records WHERE rowid IN (
-             SELECT rowid FROM records WHERE answer IS NOT NULL AND expires >= 0 AND expires <= ?1
-             ORDER BY expires LIMIT ?2)",
-    )?
-    .execute((micros(now), i64::try_from(most).unwrap_or(i64::MAX)))
 }
 
 /// The lease of a name; one that nobody has held is free.

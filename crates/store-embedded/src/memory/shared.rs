@@ -1,14 +1,15 @@
 //! Shared records in maps: each verb reads the state, asks the pure function in `core`, and keeps what follows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{self, Acquired, Lease};
-use tidegate_core::shared::record::{self, Claim, Claimed, Held, Record};
+use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, Shared};
+use tidegate_store::{Answer, RecordPage, Shared};
 
 use super::{Memory, at_once};
 use crate::checks::named_once;
@@ -19,7 +20,7 @@ const WINDOWS_KEPT_MIN: usize = 1_024;
 /// Everything that any process may touch.
 #[derive(Default)]
 pub(super) struct Tables {
-    records: HashMap<String, Record<Bytes>>,
+    records: BTreeMap<String, Record<Bytes>>,
     leases: HashMap<String, lease::State>,
     buckets: HashMap<String, Level>,
     windows: HashMap<String, Window>,
@@ -46,7 +47,7 @@ impl Shared for Memory {
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
         let key = key.to_owned();
         at_once(move || {
             let mut tables = self.shared();
@@ -56,7 +57,7 @@ impl Shared for Memory {
         })
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
         let key = key.to_owned();
         at_once(move || {
             let mut tables = self.shared();
@@ -66,13 +67,46 @@ impl Shared for Memory {
         })
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
         let key = key.to_owned();
         at_once(move || {
             let mut tables = self.shared();
             let (next, done) = record::renew(tables.records.remove(&key), holder, self.clock.now(), ttl);
             tables.keep_record(key, next);
             Ok(done)
+        })
+    }
+
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        let key = key.to_owned();
+        at_once(move || {
+            let now = self.clock.now();
+            Ok(self.shared().records.get(&key).filter(|record| record::is_live(record, now)).cloned())
+        })
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        at_once(move || {
+            let (tables, now) = (self.shared(), self.clock.now());
+            let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+            let mut standing = tables
+                .records
+                .range((from, Bound::Unbounded))
+                .filter(|(_, record)| record::is_live(record, now))
+                .map(|(key, record)| (key.clone(), record.outline()));
+            let records: Vec<_> = standing.by_ref().take(most).collect();
+            let next = standing.next().and_then(|_| records.last().map(|(key, _)| key.clone()));
+            Ok(RecordPage { records, next })
+        })
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let key = key.to_owned();
+        at_once(move || {
+            let mut tables = self.shared();
+            let (next, forgot) = record::forget(tables.records.remove(&key), what, self.clock.now());
+            tables.keep_record(key, next);
+            Ok(forgot)
         })
     }
 

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{Acquired, Lease};
-use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, Shared};
+use tidegate_store::{Answer, RecordPage, Shared};
 
 use super::{Broken, Quirk};
 
@@ -18,14 +18,14 @@ impl Shared for Broken {
         Box::pin(async move {
             match self.inner.claim_record(&key, claim).await? {
                 Claimed::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
-                    Ok(Claimed::Yours { holder: Held { fence: 1 }, taken_over: false })
+                    Ok(Claimed::Yours { holder: Token { fence: 1 }, taken_over: false })
                 }
                 answer => Ok(answer),
             }
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move {
             let done = self.inner.complete_record(&key, holder, answer).await?;
@@ -33,12 +33,31 @@ impl Shared for Broken {
         })
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
         self.inner.release_record(key, holder)
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
         self.inner.renew_record(key, holder, ttl)
+    }
+
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        self.inner.look_record(key)
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        Box::pin(async move {
+            let mut page = self.inner.list_records(after, most).await?;
+            if self.is(Quirk::RecordListForgets) && page.records.len() > 1 {
+                page.records.pop();
+            }
+            Ok(page)
+        })
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let what = if self.is(Quirk::RecordForgetsAnything) { Forget::Claim } else { what };
+        self.inner.forget_record(key, what)
     }
 
     fn sweep_records(&self, most: usize) -> Answer<'_, usize> {

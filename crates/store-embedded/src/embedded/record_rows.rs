@@ -1,0 +1,122 @@
+//! Idempotency records as rows: read one, keep one, list some, sweep. What follows from what is decided elsewhere.
+
+use bytes::Bytes;
+use rusqlite::types::Type;
+use rusqlite::{Connection, OptionalExtension, Row};
+use tidegate_core::Time;
+use tidegate_core::shared::record::{self, OnLapse, Record, Stage, Token};
+use tidegate_store::RecordPage;
+
+use super::rows::{bytes, micros, time};
+
+/// Rows that one page of a list looks at, however few of them stand.
+const LOOKED_AT_MAX: usize = 1_000;
+
+/// Reads a row of `fingerprint, token, created, expires, holds, until` and, last, an answer.
+fn read<A>(
+    row: &Row<'_>,
+    answer: impl FnOnce(&Row<'_>) -> rusqlite::Result<A>,
+) -> rusqlite::Result<Record<A>> {
+    let answered = row.get_ref(6)?.data_type() != Type::Null;
+    Ok(Record {
+        fingerprint: row.get(0)?,
+        token: Token(row.get(1)?),
+        created: time(row, 2)?,
+        expires: time(row, 3)?,
+        on_lapse: if row.get(4)? { OnLapse::Hold } else { OnLapse::TakeOver },
+        stage: if answered {
+            Stage::Completed(answer(row)?)
+        } else {
+            Stage::Processing { until: time(row, 5)? }
+        },
+    })
+}
+
+fn length(row: &Row<'_>) -> rusqlite::Result<usize> {
+    Ok(usize::try_from(row.get::<_, i64>(6)?).unwrap_or_default())
+}
+
+/// The record under a key.
+pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Record<Bytes>>> {
+    sql.prepare_cached(
+        "SELECT fingerprint, token, created, expires, holds, until, answer FROM records WHERE key = ?1",
+    )?
+    .query_row([key], |row| read(row, |row| bytes(row, 6)))
+    .optional()
+}
+
+/// Keeps a record under its key; `None` removes it.
+pub(super) fn keep_record(
+    sql: &Connection,
+    key: &str,
+    record: Option<&Record<Bytes>>,
+) -> rusqlite::Result<()> {
+    let Some(record) = record else {
+        return sql.prepare_cached("DELETE FROM records WHERE key = ?1")?.execute([key]).map(drop);
+    };
+    let (until, answer) = match &record.stage {
+        Stage::Processing { until } => (Some(micros(*until)), None),
+        Stage::Completed(answer) => (None, Some(&**answer)),
+    };
+    sql.prepare_cached(
+        "INSERT INTO records (key, fingerprint, token, created, expires, holds, until, answer)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+         ON CONFLICT (key) DO UPDATE SET fingerprint = ?2, token = ?3, created = ?4, expires = ?5, holds = ?6,
+             until = ?7, answer = ?8",
+    )?
+    .execute((
+        key,
+        record.fingerprint,
+        record.token.0,
+        micros(record.created),
+        micros(record.expires),
+        record.on_lapse == OnLapse::Hold,
+        until,
+        answer,
+    ))
+    .map(drop)
+}
+
+/// A page of the records that stand, by key.
+pub(super) fn list_records(
+    sql: &Connection,
+    after: Option<&str>,
+    most: usize,
+    now: Time,
+) -> rusqlite::Result<RecordPage> {
+    let mut some = sql.prepare_cached(
+        "SELECT fingerprint, token, created, expires, holds, until, length(answer), key FROM records
+         WHERE key > ?1 ORDER BY key LIMIT ?2",
+    )?;
+    let mut rows = some.query((after.unwrap_or_default(), LOOKED_AT_MAX as i64))?;
+    let (mut page, mut looked_at, mut last) = (RecordPage::default(), 0, None);
+    while let Some(row) = rows.next()? {
+        if page.records.len() == most {
+            page.next = last;
+            return Ok(page);
+        }
+        let (key, found) = (row.get::<_, String>(7)?, read(row, length)?);
+        looked_at += 1;
+        last = Some(key.clone());
+        if record::is_live(&found, now) {
+            page.records.push((key, found));
+        }
+    }
+    page.next = last.filter(|_| looked_at == LOOKED_AT_MAX);
+    Ok(page)
+}
+
+/// Removes at most `most` records whose time is up, as `record::is_swept` says.
+pub(super) fn remove_expired(sql: &Connection, now: Time, most: usize) -> rusqlite::Result<usize> {
+    sql.prepare_cached(
+        "DELETE FROM records WHERE rowid IN (
+             SELECT rowid FROM records WHERE expires >= 0 AND expires <= ?1
+                 AND (answer IS NOT NULL OR (expires <= ?2 AND until <= ?1))
+             ORDER BY expires LIMIT ?3)",
+    )?
+    .execute((
+        micros(now),
+        micros(now.before(record::LEFT_BEHIND_FOR)),
+        i64::try_from(most).unwrap_or(i64::MAX),
+    ))
+}

@@ -18,7 +18,7 @@ impl Shared for Broken {
         Box::pin(async move {
             match self.inner.claim_record(&key, claim).await? {
                 Claimed::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
-                    Ok(Claimed::Yours { holder: Token { fence: 1 }, taken_over: false })
+                    Ok(Claimed::Yours { taken_over: false })
                 }
                 answer => Ok(answer),
             }

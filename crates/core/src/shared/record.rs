@@ -208,14 +208,13 @@ pub fn renew<A>(
 /// Takes away what a person wants gone, whoever holds it. A holder that still works has lost the key.
 #[must_use]
 pub fn forget<A>(state: Option<Record<A>>, what: Forget, now: Time) -> (Option<Record<A>>, Forgot) {
-    let Some(record) = state.filter(|record| is_live(record, now)) else {
-        return (None, Forgot::Absent);
-    };
-    match (what, &record.stage) {
-        (Forget::Claim, Stage::Processing { .. }) | (Forget::Answer, Stage::Completed(_)) => {
+    let stage = state.as_ref().filter(|record| is_live(record, now)).map(|record| &record.stage);
+    match (what, stage) {
+        (_, None) => (state, Forgot::Absent),
+        (Forget::Claim, Some(Stage::Processing { .. })) | (Forget::Answer, Some(Stage::Completed(_))) => {
             (None, Forgot::Gone)
         }
-        _ => (Some(record), Forgot::Otherwise),
+        _ => (state, Forgot::Otherwise),
     }
 }
 

@@ -1,0 +1,82 @@
+//! An answer as it is kept for repeats: status, headers that matter, body and trailers. What belongs to one connection or one
+//! moment is left out.
+
+mod coding;
+mod seal;
+
+pub(crate) use coding::{Bound, Damaged, decode, encode};
+pub use seal::{BadSeal, Seal};
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+
+use crate::hop;
+
+/// What is kept of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All of it.
+    Whole(Whole),
+    /// It was too large to be kept: that it was given, and with which status.
+    TooLarge(StatusCode),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Whole {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// The headers of an answer that a repeat gets, repeated ones in their order. Never a cookie, which is one caller's at one
+/// moment; never a date; nothing about the connection or how the body was cut.
+pub(crate) fn headers_that_matter(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let named = hop::named_by_connection(headers);
+    headers
+        .iter()
+        .filter(|(name, _)| !hop::is_hop_by_hop(name, &named) && !is_of_the_moment(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+fn is_of_the_moment(name: &HeaderName) -> bool {
+    [header::SET_COOKIE, header::DATE, header::CONTENT_LENGTH].contains(name) || name == "set-cookie2"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-19: no cookie, no date, nothing of the connection; repeated headers in order, odd values byte for byte.
+    #[test]
+    fn a_repeat_gets_what_matters_and_nothing_of_the_moment() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("set-cookie", &b"session=1"[..]),
+            ("date", b"Sun, 15 Nov 2026 10:00:00 GMT"),
+            ("connection", b"keep-alive, X-Once"),
+            ("keep-alive", b"timeout=5"),
+            ("x-once", b"1"),
+            ("transfer-encoding", b"chunked"),
+            ("content-length", b"7"),
+            ("link", b"</a>; rel=next"),
+            ("cache-control", b"no-store"),
+            ("x-odd", b"\xfe, \"a, b\""),
+            ("link", b"</b>; rel=prev"),
+        ] {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        let kept = headers_that_matter(&headers);
+        let of = |name: &str| -> Vec<&[u8]> {
+            kept.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_bytes()).collect()
+        };
+        assert_eq!(kept.len(), 4, "{kept:?}");
+        assert_eq!(of("link"), [&b"</a>; rel=next"[..], b"</b>; rel=prev"]);
+        assert_eq!(of("x-odd"), [b"\xfe, \"a, b\""]);
+        assert_eq!(of("cache-control"), [b"no-store"]);
+    }
+}

@@ -1,0 +1,150 @@
+//! Bodies: one that was read whole and is given on, and one that is handed on frame by frame while somebody else keeps a copy.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http_body::{Frame, SizeHint};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use tokio::sync::mpsc;
+
+/// Whatever went wrong in somebody else's body or service.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// The body of requests that a layer gives on and of responses that it gives back.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+
+/// Somebody's body, as it comes.
+pub(crate) fn passing<B>(body: B) -> Body
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+/// A body of which every piece is there.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pieces {
+    pieces: VecDeque<Bytes>,
+    len: u64,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+impl Pieces {
+    pub(crate) fn push(&mut self, piece: Bytes) {
+        if !piece.is_empty() {
+            self.len += piece.len() as u64;
+            self.pieces.push_back(piece);
+        }
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// All pieces as one.
+    pub(crate) fn joined(&self) -> Bytes {
+        match self.pieces.len() {
+            0 => Bytes::new(),
+            1 => self.pieces[0].clone(),
+            _ => self
+                .pieces
+                .iter()
+                .fold(Vec::with_capacity(self.len as usize), |mut all, piece| {
+                    all.extend_from_slice(piece);
+                    all
+                })
+                .into(),
+        }
+    }
+
+    pub(crate) fn into_body(self) -> Body {
+        self.map_err(|never| match never {}).boxed_unsync()
+    }
+}
+
+impl From<Bytes> for Pieces {
+    fn from(whole: Bytes) -> Self {
+        let mut pieces = Self::default();
+        pieces.push(whole);
+        pieces
+    }
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        if let Some(piece) = self.pieces.pop_front() {
+            self.len -= piece.len() as u64;
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
+        }
+        Poll::Ready(self.trailers.take().map(|trailers| Ok(Frame::trailers(trailers))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.pieces.is_empty() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let mut hint = SizeHint::with_exact(self.len);
+        if self.trailers.is_some() {
+            // A length that is told up front leaves no room for trailers.
+            hint = SizeHint::new();
+            hint.set_lower(self.len);
+        }
+        hint
+    }
+}
+
+/// What is handed on to a client: one frame after the other, and at last, perhaps, the rest as it comes.
+pub(crate) enum Handed {
+    Frame(Frame<Bytes>),
+    Broken(BoxError),
+    Rest(Body),
+}
+
+/// The end that is given to. What lies between is bounded by what may be kept: who gives more gives the rest itself.
+pub(crate) type Handing = mpsc::UnboundedSender<Handed>;
+
+/// The end that a client reads from.
+struct Stream {
+    queue: mpsc::UnboundedReceiver<Handed>,
+    rest: Option<Body>,
+}
+
+/// A body whose frames are handed on one by one.
+pub(crate) fn handed_on() -> (Handing, Body) {
+    let (hand, queue) = mpsc::unbounded_channel();
+    (hand, Stream { queue, rest: None }.boxed_unsync())
+}
+
+impl http_body::Body for Stream {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        loop {
+            if let Some(rest) = &mut self.rest {
+                return Pin::new(rest).poll_frame(context);
+            }
+            match std::task::ready!(self.queue.poll_recv(context)) {
+                None => return Poll::Ready(None),
+                Some(Handed::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Some(Handed::Broken(cause)) => return Poll::Ready(Some(Err(cause))),
+                Some(Handed::Rest(rest)) => self.rest = Some(rest),
+            }
+        }
+    }
+}

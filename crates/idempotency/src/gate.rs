@@ -1,0 +1,244 @@
+//! The store behind a bound of patience: a key is claimed, kept and settled here. What the handler does meanwhile is not known
+//! here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::shared::record::{Claim, Claimed, Stage, Token};
+use tidegate_store::{Answer, Shared};
+use tokio_util::task::TaskTracker;
+
+use crate::answer::{Bound, Damaged, Kept, Seal, decode, encode};
+use crate::name::Name;
+use crate::policy::Policy;
+use crate::tally::{self, Event};
+use crate::waiting::Waiting;
+
+/// How long a last word to the store is tried again when the store was away.
+const LAST_WORD_FOR: Duration = Duration::from_secs(300);
+/// The pause before it is tried again, at first and at most.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+
+/// Where keys are kept, and what works behind them. Layers with different policies may share one.
+#[derive(Clone)]
+pub struct Gate(Arc<Inner>);
+
+struct Inner {
+    store: Arc<dyn Shared>,
+    seal: Option<Seal>,
+    waiting: Waiting,
+    tasks: TaskTracker,
+}
+
+/// One request's claim on one key.
+pub(crate) struct Ticket {
+    pub(crate) name: Name,
+    pub(crate) kept_as: String,
+    pub(crate) fingerprint: [u8; 32],
+    pub(crate) token: Token,
+    pub(crate) policy: Arc<Policy>,
+}
+
+/// What the store says of a claim.
+pub(crate) enum Turn {
+    Yours,
+    Answered(Result<Kept, Damaged>),
+    Processing,
+    Unknown,
+    Conflict,
+}
+
+/// The last word about a claim.
+#[derive(Clone, Debug)]
+pub(crate) enum Last {
+    /// The answer is kept.
+    Answer(Bytes),
+    /// The key is free.
+    Free,
+    /// The lease ends now: held or taken over, as the claim says.
+    Lapse,
+}
+
+/// What came of the last word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Settled {
+    Yes,
+    /// Somebody else has the key.
+    Lost,
+    /// The store was away; it is tried again in the background.
+    Later,
+}
+
+/// The store did not answer, or not in time.
+pub(crate) struct Away;
+
+impl Gate {
+    /// Keeps keys in a store, their answers in clear.
+    #[must_use]
+    pub fn new(store: Arc<dyn Shared>) -> Self {
+        Self::with(store, None)
+    }
+
+    /// Keeps keys in a store, their answers sealed.
+    #[must_use]
+    pub fn sealed(store: Arc<dyn Shared>, seal: Seal) -> Self {
+        Self::with(store, Some(seal))
+    }
+
+    fn with(store: Arc<dyn Shared>, seal: Option<Seal>) -> Self {
+        let (waiting, tasks) = (Waiting::default(), TaskTracker::new());
+        Self(Arc::new(Inner { store, seal, waiting, tasks }))
+    }
+
+    /// Waits until every handler that was begun has ended and its answer is kept. New requests are still taken: stop
+    /// them before.
+    pub async fn drain(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        self.0.tasks.reopen();
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn Shared> {
+        &self.0.store
+    }
+
+    pub(crate) fn waiting(&self) -> &Waiting {
+        &self.0.waiting
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(task);
+    }
+
+    /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
+    pub(crate) async fn claim(&self, ticket: &Ticket) -> Result<Turn, Away> {
+        let claim = Claim {
+            fingerprint: ticket.fingerprint,
+            token: ticket.token,
+            lease: ticket.policy.lease,
+            ttl: ticket.policy.ttl,
+            on_lapse: ticket.policy.on_lapse(),
+        };
+        let ask = || self.0.store.claim_record(&ticket.kept_as, claim);
+        let claimed = match self.in_time(ticket, "claim a key", ask()).await {
+            Ok(claimed) => claimed,
+            Err(Away) => self.in_time(ticket, "claim a key again", ask()).await?,
+        };
+        Ok(match claimed {
+            Claimed::Yours { taken_over } => {
+                if taken_over {
+                    Event::TakenOver.count();
+                }
+                Turn::Yours
+            }
+            Claimed::Completed(bytes) => Turn::Answered(self.read(ticket, bytes)),
+            Claimed::Processing { .. } => Turn::Processing,
+            Claimed::Unknown => Turn::Unknown,
+            Claimed::Conflict => Turn::Conflict,
+        })
+    }
+
+    /// Renews the claim until it is lost or has been kept as long as a handler may work; then waits for ever.
+    pub(crate) async fn keep(&self, ticket: &Ticket) {
+        let every = ticket.policy.lease / 3;
+        let beats = ticket.policy.run_max.as_micros() / every.as_micros().max(1);
+        for _ in 0..beats {
+            tokio::time::sleep(every).await;
+            let renew = self.0.store.renew_record(&ticket.kept_as, ticket.token, ticket.policy.lease);
+            if matches!(self.in_time(ticket, "keep a key", renew).await, Ok(false)) {
+                Event::LeaseLost.count();
+                tracing::warn!(key = %ticket.name.key.shadow(), "another request has the key of one still at work");
+                break;
+            }
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// The bytes of an answer to keep; `None` when they cannot be sealed.
+    pub(crate) fn write(&self, ticket: &Ticket, kept: &Kept) -> Option<Bytes> {
+        encode(kept, &bound(ticket), self.0.seal.as_ref())
+    }
+
+    fn read(&self, ticket: &Ticket, bytes: Bytes) -> Result<Kept, Damaged> {
+        decode(bytes, &bound(ticket), self.0.seal.as_ref())
+    }
+
+    /// What a record of this name keeps, for those who look into it.
+    pub(crate) fn read_kept(
+        &self,
+        name: &str,
+        fingerprint: &[u8; 32],
+        bytes: Bytes,
+    ) -> Result<Kept, Damaged> {
+        decode(bytes, &Bound { name, fingerprint }, self.0.seal.as_ref())
+    }
+
+    /// Says the last word about a claim. When the store is away it is said again in the background until it is heard.
+    pub(crate) async fn settle(&self, ticket: &Arc<Ticket>, last: Last) -> Settled {
+        let settled = match self.in_time(ticket, "settle a key", self.say(ticket, &last)).await {
+            Ok(true) => Settled::Yes,
+            Ok(false) => Settled::Lost,
+            Err(Away) => {
+                let (gate, ticket) = (self.clone(), Arc::clone(ticket));
+                self.spawn(async move { gate.settle_later(&ticket, &last).await });
+                Settled::Later
+            }
+        };
+        self.0.waiting.nudge(&ticket.kept_as);
+        settled
+    }
+
+    async fn settle_later(&self, ticket: &Ticket, last: &Last) {
+        let (mut pause, most) = PAUSES;
+        let mut left = LAST_WORD_FOR;
+        while left > Duration::ZERO {
+            tokio::time::sleep(pause).await;
+            left = left.saturating_sub(pause);
+            pause = (pause * 2).min(most);
+            let said = tokio::time::timeout(ticket.policy.store_patience, self.say(ticket, last)).await;
+            if matches!(said, Ok(Ok(_))) {
+                return self.0.waiting.nudge(&ticket.kept_as);
+            }
+        }
+    }
+
+    fn say<'a>(&'a self, ticket: &Ticket, last: &Last) -> Answer<'a, bool> {
+        let (store, name, token) = (&self.0.store, &ticket.kept_as, ticket.token);
+        match last {
+            Last::Answer(bytes) => store.complete_record(name, token, bytes.clone()),
+            Last::Free => store.release_record(name, token),
+            Last::Lapse => store.renew_record(name, token, Duration::ZERO),
+        }
+    }
+
+    /// The answer that the one who took the key over has given by now.
+    pub(crate) async fn answer_of_another(&self, ticket: &Ticket) -> Option<Kept> {
+        let look = self.0.store.look_record(&ticket.kept_as);
+        let record = self.in_time(ticket, "look at a key", look).await.ok()??;
+        match record.stage {
+            Stage::Completed(bytes) if record.fingerprint == ticket.fingerprint => {
+                self.read(ticket, bytes).ok()
+            }
+            _ => None,
+        }
+    }
+
+    async fn in_time<T>(&self, ticket: &Ticket, doing: &str, step: Answer<'_, T>) -> Result<T, Away> {
+        match tokio::time::timeout(ticket.policy.store_patience, step).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(cause)) => {
+                tally::store_failed(doing, &ticket.name.key, &cause);
+                Err(Away)
+            }
+            Err(_) => {
+                tally::store_failed(doing, &ticket.name.key, &"the store did not answer in time");
+                Err(Away)
+            }
+        }
+    }
+}
+
+fn bound(ticket: &Ticket) -> Bound<'_> {
+    Bound { name: &ticket.kept_as, fingerprint: &ticket.fingerprint }
+}

@@ -1,0 +1,171 @@
+//! Keys as operators see them: listed, looked into without bodies, released, expired. Every change leaves a line that says who
+//! made it.
+
+use tidegate_core::Time;
+use tidegate_core::shared::record::{Forget, Forgot, OnLapse, Record, Stage};
+use tidegate_store::Result;
+
+use crate::answer::Kept;
+use crate::gate::Gate;
+use crate::key::Key;
+use crate::name::Name;
+use crate::scope::Scope;
+
+/// Records that one question looks at, however few of them fit.
+const LOOKED_AT_MAX: usize = 100_000;
+/// Records that are read at once.
+const READ_AT_ONCE: usize = 1_000;
+
+/// The keys behind a gate.
+#[derive(Clone)]
+pub struct Keys(Gate);
+
+/// Where a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// A request works on it, or did when its lease was last renewed.
+    Processing {
+        /// When the lease runs out, or ran out.
+        until: Time,
+        /// What becomes of it then.
+        on_lapse: OnLapse,
+    },
+    /// It has an answer of so many bytes, as they are kept.
+    Completed(usize),
+}
+
+/// A key in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// Which.
+    pub name: Name,
+    /// Where it stands.
+    pub standing: Standing,
+    /// When it was claimed first.
+    pub created: Time,
+    /// When it is forgotten.
+    pub expires: Time,
+}
+
+/// A key that was looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// What a list says of it.
+    pub listed: Listed,
+    /// The hash of the request it belongs to.
+    pub fingerprint: [u8; 32],
+    /// The status of its answer and, when it is kept whole, how many bytes the body has.
+    pub answer: Option<(u16, Option<usize>)>,
+    /// Why its answer cannot be served.
+    pub damaged: Option<String>,
+}
+
+/// Some keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// They.
+    pub keys: Vec<Listed>,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+/// Which keys are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct Which {
+    /// Those of one caller.
+    pub scope: Option<Scope>,
+    /// Those with this text.
+    pub key: Option<Key>,
+}
+
+impl Gate {
+    /// The keys, as operators see them.
+    #[must_use]
+    pub fn keys(&self) -> Keys {
+        Keys(self.clone())
+    }
+}
+
+impl Keys {
+    /// A page of at most `most` keys that fit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list(&self, which: &Which, mut after: Option<String>, most: usize) -> Result<Page> {
+        let mut page = Page::default();
+        for _ in 0..LOOKED_AT_MAX / READ_AT_ONCE {
+            let wanted = READ_AT_ONCE.min(most - page.keys.len());
+            let found = self.0.store().list_records(after, wanted).await?;
+            let keys = found.records.into_iter().filter_map(|(name, record)| listed(&name, &record));
+            page.keys.extend(keys.filter(|listed| fits(which, &listed.name)));
+            after = found.next;
+            if after.is_none() || page.keys.len() >= most {
+                break;
+            }
+        }
+        page.next = after;
+        Ok(page)
+    }
+
+    /// Looks into one key; its bodies stay where they are.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn show(&self, name: &Name) -> Result<Option<Shown>> {
+        let kept_as = name.to_string();
+        let Some(record) = self.0.store().look_record(&kept_as).await? else { return Ok(None) };
+        let Some(listed) = listed(&kept_as, &record.outline()) else { return Ok(None) };
+        let mut shown = Shown { listed, fingerprint: record.fingerprint, answer: None, damaged: None };
+        if let Stage::Completed(bytes) = record.stage {
+            match self.0.read_kept(&kept_as, &record.fingerprint, bytes) {
+                Ok(Kept::Whole(whole)) => {
+                    shown.answer = Some((whole.status.as_u16(), Some(whole.body.len())));
+                }
+                Ok(Kept::TooLarge(status)) => shown.answer = Some((status.as_u16(), None)),
+                Err(damaged) => shown.damaged = Some(damaged.to_string()),
+            }
+        }
+        Ok(Some(shown))
+    }
+
+    /// Frees a key whose request is in work or has an unknown outcome. A handler still at work loses it.
+    ///
+    /// # Errors
+    /// When the store cannot be changed.
+    pub async fn release(&self, name: &Name, who: &str) -> Result<Forgot> {
+        self.forget(name, Forget::Claim, who).await
+    }
+
+    /// Lets a stored answer expire now.
+    ///
+    /// # Errors
+    /// When the store cannot be changed.
+    pub async fn expire(&self, name: &Name, who: &str) -> Result<Forgot> {
+        self.forget(name, Forget::Answer, who).await
+    }
+
+    async fn forget(&self, name: &Name, what: Forget, who: &str) -> Result<Forgot> {
+        let forgot = self.0.store().forget_record(&name.to_string(), what).await?;
+        let did = match what {
+            Forget::Claim => "release",
+            Forget::Answer => "expire",
+        };
+        let Name { scope, method, path, key } = name;
+        let (scope, key) = (scope.as_str(), key.shadow());
+        tracing::info!(target: "audit", who, did, scope, method, path, key, came = ?forgot, "idempotency key changed by hand");
+        Ok(forgot)
+    }
+}
+
+fn fits(which: &Which, name: &Name) -> bool {
+    which.scope.as_ref().is_none_or(|scope| *scope == name.scope)
+        && which.key.as_ref().is_none_or(|key| *key == name.key)
+}
+
+fn listed(name: &str, record: &Record<usize>) -> Option<Listed> {
+    let standing = match record.stage {
+        Stage::Processing { until } => Standing::Processing { until, on_lapse: record.on_lapse },
+        Stage::Completed(len) => Standing::Completed(len),
+    };
+    Some(Listed { name: Name::parse(name)?, standing, created: record.created, expires: record.expires })
+}

@@ -1,0 +1,35 @@
+//! A POST happens once. A client that repeats a request after a time-out gets the first one's answer, on one machine or many,
+//! through a `tower` layer or a reverse proxy in front of any service.
+//!
+//! The layer claims the key in the store in one atomic step, keeps the claim while the handler works, and stores the answer
+//! before the client sees the end of it. Who may call at all is decided outside of it, before.
+
+mod answer;
+mod body;
+mod fingerprint;
+mod gate;
+mod hop;
+mod key;
+mod keys;
+mod layer;
+mod name;
+mod outcome;
+mod policy;
+mod refusal;
+mod run;
+mod scope;
+mod tally;
+mod upkeep;
+mod waiting;
+
+pub use answer::{BadSeal, Seal};
+pub use body::{Body, BoxError};
+pub use gate::Gate;
+pub use key::{HEADER, KEY_LEN_MAX, Key};
+pub use keys::{Keys, Listed, Page, Shown, Standing, Which};
+pub use layer::{Idempotency, IdempotencyLayer};
+pub use name::Name;
+pub use outcome::Outcome;
+pub use policy::{Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
+pub use scope::{Scope, Scoping};
+pub use upkeep::sweep_now_and_then;

@@ -1,0 +1,167 @@
+//! Answers that the layer gives in a handler's place, in two dialects. Tidegate's bodies are fixed to the letter. None of them
+//! ever holds anything of a request but its key.
+
+use bytes::Bytes;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::{HeaderValue, Response, StatusCode};
+use serde_json::Value;
+
+use crate::body::{Body, Pieces};
+use crate::policy::Dialect;
+
+/// Seconds after which a repeat of a request in work is worth a try.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// Why a request is not handled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    Malformed,
+    Missing,
+    NoScope,
+    BodyTooLarge,
+    BodyBroken,
+    Conflict,
+    Processing,
+    OutcomeUnknown,
+    NotReplayable,
+    AnswerDamaged,
+    StoreAway,
+    Panicked,
+}
+
+impl Refusal {
+    pub(crate) fn status(self, dialect: Dialect) -> StatusCode {
+        match self {
+            Self::Malformed | Self::Missing | Self::NoScope | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
+                StatusCode::CONFLICT
+            }
+            Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Malformed => "INVALID_IDEMPOTENCY_KEY",
+            Self::Missing => "IDEMPOTENCY_KEY_REQUIRED",
+            Self::NoScope => "IDEMPOTENCY_SCOPE_MISSING",
+            Self::BodyTooLarge => "IDEMPOTENCY_BODY_TOO_LARGE",
+            Self::BodyBroken => "IDEMPOTENCY_BODY_INCOMPLETE",
+            Self::Conflict => "IDEMPOTENCY_KEY_CONFLICT",
+            Self::Processing => "IDEMPOTENCY_KEY_PROCESSING",
+            Self::OutcomeUnknown => "IDEMPOTENCY_OUTCOME_UNKNOWN",
+            Self::NotReplayable => "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE",
+            Self::AnswerDamaged => "IDEMPOTENCY_ANSWER_DAMAGED",
+            Self::StoreAway => "IDEMPOTENCY_UNAVAILABLE",
+            Self::Panicked => "IDEMPOTENCY_HANDLER_FAILED",
+        }
+    }
+
+    fn detail(self) -> &'static str {
+        match self {
+            Self::Malformed => {
+                "Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
+                 numbers, hyphens, and underscores"
+            }
+            Self::Missing => "This request needs an Idempotency-Key header",
+            Self::NoScope => "A request with an idempotency key must say who sends it",
+            Self::BodyTooLarge => "The body is larger than a request with an idempotency key may be here",
+            Self::BodyBroken => "The request's body ended too early; nothing was done",
+            Self::Conflict => "Idempotency key already used with different request body",
+            Self::Processing => "Request with this idempotency key is already being processed",
+            Self::OutcomeUnknown => {
+                "A request with this idempotency key was sent on and its outcome is not known; it is not repeated"
+            }
+            Self::NotReplayable => {
+                "The request with this idempotency key was answered, but the answer was too large to be kept"
+            }
+            Self::AnswerDamaged => {
+                "The request with this idempotency key was answered, but the stored answer cannot be read"
+            }
+            Self::StoreAway => "The store of idempotency keys cannot be reached; nothing was done",
+            Self::Panicked => "The handler of this request failed",
+        }
+    }
+
+    /// The answer to a request with this key.
+    pub(crate) fn answer(self, dialect: Dialect, key: Option<&str>) -> Response<Body> {
+        let status = self.status(dialect);
+        let (kind, body) = match dialect {
+            Dialect::Tidegate => ("application/json", self.plain(key)),
+            Dialect::Ietf => ("application/problem+json", self.problem(status, key)),
+        };
+        let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
+        *response.status_mut() = status;
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if matches!(self, Self::Processing | Self::StoreAway) {
+            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
+        }
+        response
+    }
+
+    /// Written by hand: the order of its members is part of what is promised.
+    fn plain(self, key: Option<&str>) -> String {
+        let key = key.map_or_else(String::new, |key| format!(",\"idempotency_key\":{}", Value::from(key)));
+        format!("{{\"detail\":{},\"error_code\":\"{}\"{key}}}", Value::from(self.detail()), self.code())
+    }
+
+    fn problem(self, status: StatusCode, key: Option<&str>) -> String {
+        let mut problem = serde_json::json!({
+            "type": format!("urn:tidegate:problem:{}", self.code()),
+            "title": status.canonical_reason().unwrap_or_default(),
+            "status": status.as_u16(),
+            "detail": self.detail(),
+            "error_code": self.code(),
+        });
+        if let Some(key) = key {
+            problem["idempotency_key"] = Value::from(key);
+        }
+        problem.to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-4: the three bodies, to the letter.
+    #[test]
+    fn tidegates_bodies_are_fixed() {
+        assert_eq!(
+            Refusal::Malformed.plain(Some("a b\"")),
+            "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \
+             letters, numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\
+             \"idempotency_key\":\"a b\\\"\"}"
+        );
+        assert_eq!(
+            Refusal::Conflict.plain(Some("k")),
+            "{\"detail\":\"Idempotency key already used with different request body\",\
+             \"error_code\":\"IDEMPOTENCY_KEY_CONFLICT\",\"idempotency_key\":\"k\"}"
+        );
+        assert_eq!(
+            Refusal::Processing.plain(Some("k")),
+            "{\"detail\":\"Request with this idempotency key is already being processed\",\
+             \"error_code\":\"IDEMPOTENCY_KEY_PROCESSING\",\"idempotency_key\":\"k\"}"
+        );
+    }
+
+    /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
+    #[test]
+    fn the_ietfs_dialect_is_a_problem() {
+        let conflict = Refusal::Conflict.answer(Dialect::Ietf, Some("k"));
+        assert_eq!(conflict.status(), StatusCode::UNPROCESSABLE_ENTITY);
+        assert_eq!(conflict.headers()[CONTENT_TYPE], "application/problem+json");
+        let busy = Refusal::Processing.answer(Dialect::Ietf, Some("k"));
+        assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::CONFLICT, &RETRY_AFTER_S));
+        let problem: Value =
+            serde_json::from_str(&Refusal::Conflict.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k")))
+                .unwrap();
+        assert_eq!(
+            (&problem["status"], &problem["error_code"]),
+            (&422.into(), &"IDEMPOTENCY_KEY_CONFLICT".into())
+        );
+    }
+}

@@ -1,0 +1,191 @@
+//! The handler at work: the claim is kept while it works, and what comes of it decides the last word.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use http::{Response, StatusCode};
+use http_body::Body as _;
+use http_body_util::BodyExt;
+
+use super::{Run, replay};
+use crate::answer::{Kept, Whole, headers_that_matter};
+use crate::body::{Body, BoxError, Handed, Pieces, handed_on};
+use crate::gate::{Gate, Last, Settled, Ticket};
+use crate::outcome::Outcome;
+use crate::refusal::Refusal;
+use crate::tally::Event;
+
+impl<E: Send + 'static> Run<E> {
+    /// Lets the handler work and settles what comes of it, keeping the claim meanwhile.
+    pub(super) async fn work(self) {
+        let (gate, ticket) = (self.gate.clone(), Arc::clone(&self.ticket));
+        tokio::select! {
+            biased;
+            () = self.handle() => {}
+            () = gate.keep(&ticket) => {}
+        }
+    }
+
+    async fn handle(self) {
+        let Self { gate, ticket, handler, request, client } = self;
+        let books = Books { gate, ticket };
+        match AssertUnwindSafe(async { handler(request).await }).catch_unwind().await {
+            Err(_) => {
+                tracing::error!(key = %books.ticket.name.key.shadow(), "the handler of a request with a key panicked");
+                books.unknown().await;
+                drop(client.send(Ok(books.refusal(Refusal::Panicked))));
+            }
+            Ok(Err(cause)) => {
+                books.unknown().await;
+                drop(client.send(Err(cause)));
+            }
+            Ok(Ok(response)) => {
+                let tell = move |response| drop(client.send(Ok(response)));
+                books.answered(response, tell).await;
+            }
+        }
+    }
+}
+
+/// What is written down about one request.
+struct Books {
+    gate: Gate,
+    ticket: Arc<Ticket>,
+}
+
+impl Books {
+    fn refusal(&self, refusal: Refusal) -> Response<Body> {
+        refusal.answer(self.ticket.policy.dialect, Some(self.ticket.name.key.as_str()))
+    }
+
+    async fn last(&self, last: Last) -> Settled {
+        self.gate.settle(&self.ticket, last).await
+    }
+
+    /// It was begun, and what came of it is not known.
+    async fn unknown(&self) {
+        Event::OutcomeUnknown.count();
+        let last = match self.ticket.policy.on_unknown {
+            crate::policy::OnUnknown::Release => Last::Free,
+            crate::policy::OnUnknown::Hold => Last::Lapse,
+        };
+        self.last(last).await;
+    }
+
+    /// Keeps an answer, or says why not.
+    async fn keep(&self, kept: &Kept) -> Settled {
+        match self.gate.write(&self.ticket, kept) {
+            Some(bytes) => self.last(Last::Answer(bytes)).await,
+            None => self.last(Last::Lapse).await,
+        }
+    }
+
+    async fn answered(self, mut response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        match response.extensions_mut().remove::<Outcome>() {
+            Some(Outcome::NotStarted) => {
+                self.last(Last::Free).await;
+                return tell(response);
+            }
+            Some(Outcome::Unknown) => {
+                self.unknown().await;
+                return tell(response);
+            }
+            None => {}
+        }
+        if !self.ticket.policy.is_kept(response.status()) {
+            self.last(Last::Free).await;
+            return tell(response);
+        }
+        match response.body().size_hint().exact() {
+            Some(len) if len <= self.ticket.policy.answer_max as u64 => self.whole(response, tell).await,
+            Some(_) => {
+                self.too_large(response.status()).await;
+                tell(response);
+            }
+            None => self.streamed(response, tell).await,
+        }
+    }
+
+    async fn too_large(&self, status: StatusCode) {
+        Event::NotReplayable.count();
+        self.keep(&Kept::TooLarge(status)).await;
+    }
+
+    /// An answer of known length is read, kept, and then told.
+    async fn whole(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        let (parts, mut body) = response.into_parts();
+        let mut pieces = Pieces::default();
+        while let Some(frame) = body.frame().await {
+            match frame.map(http_body::Frame::into_data) {
+                Ok(Ok(data)) => pieces.push(data),
+                Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
+                Err(cause) => {
+                    self.unknown().await;
+                    return tell(Response::from_parts(parts, broken_after(&pieces, cause)));
+                }
+            }
+        }
+        let kept = Kept::Whole(whole(&parts, &pieces));
+        if self.keep(&kept).await == Settled::Lost
+            && let Some(Kept::Whole(other)) = self.gate.answer_of_another(&self.ticket).await
+        {
+            return tell(replay::answer(other));
+        }
+        tell(Response::from_parts(parts, pieces.into_body()));
+    }
+
+    /// An answer whose length nobody knows is handed on as it comes; only its last piece waits until the rest is kept.
+    async fn streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        let (parts, mut body) = response.into_parts();
+        let (hand, handed) = handed_on();
+        let (mut told, _) = Response::new(()).into_parts();
+        told.clone_from(&parts);
+        tell(Response::from_parts(told, handed));
+        let (mut pieces, mut held_back) = (Pieces::default(), None);
+        while let Some(frame) = body.frame().await {
+            if let Some(earlier) = held_back.take() {
+                drop(hand.send(Handed::Frame(earlier)));
+            }
+            match frame {
+                Ok(frame) => {
+                    match (frame.data_ref(), frame.trailers_ref()) {
+                        (Some(data), _) => pieces.push(data.clone()),
+                        (_, trailers) => pieces.trailers = trailers.cloned(),
+                    }
+                    held_back = Some(frame);
+                }
+                Err(cause) => {
+                    self.unknown().await;
+                    drop(hand.send(Handed::Broken(cause)));
+                    return;
+                }
+            }
+            if pieces.len() > self.ticket.policy.answer_max as u64 {
+                self.too_large(parts.status).await;
+                drop(held_back.take().map(|frame| hand.send(Handed::Frame(frame))));
+                drop(hand.send(Handed::Rest(body)));
+                return;
+            }
+        }
+        self.keep(&Kept::Whole(whole(&parts, &pieces))).await;
+        drop(held_back.map(|frame| hand.send(Handed::Frame(frame))));
+    }
+}
+
+fn whole(parts: &http::response::Parts, pieces: &Pieces) -> Whole {
+    Whole {
+        status: parts.status,
+        headers: headers_that_matter(&parts.headers),
+        body: pieces.joined(),
+        trailers: pieces.trailers.clone(),
+    }
+}
+
+/// What came of a body before it broke, and that it broke.
+fn broken_after(pieces: &Pieces, cause: BoxError) -> Body {
+    let (hand, body) = handed_on();
+    drop(hand.send(Handed::Frame(http_body::Frame::data(pieces.joined()))));
+    drop(hand.send(Handed::Broken(cause)));
+    body
+}

@@ -1,0 +1,124 @@
+//! Whose key it is. The choice is made aloud: a scope for each request, or `unscoped`. A scope that may be a secret is kept
+//! as a hash; which requests are let in at all is somebody else's business, and decided before.
+
+use std::fmt;
+use std::sync::Arc;
+
+use http::header::HeaderName;
+use http::request::Parts;
+use sha2::{Digest, Sha256};
+
+/// Characters of a name that is kept as it is; a longer one is kept as a hash.
+const NAME_LEN_MAX: usize = 100;
+
+/// A caller: a tenant, an account, a credential. Two callers never see each other's answers.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Scope(String);
+
+impl Scope {
+    /// A caller known by a name that operators may see.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:@/".contains(&byte);
+        let begins_well = name.starts_with(|first: char| first.is_ascii_alphanumeric());
+        if begins_well && name.len() <= NAME_LEN_MAX && name.bytes().all(plain) {
+            return Self(name.to_owned());
+        }
+        Self::secret(name.as_bytes())
+    }
+
+    /// A caller known by a secret, such as the value of `Authorization`: only its hash is kept.
+    #[must_use]
+    pub fn secret(secret: &[u8]) -> Self {
+        let hash = Sha256::new().chain_update(b"tidegate scope\0").chain_update(secret).finalize();
+        let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        Self(format!("~{hex}"))
+    }
+
+    /// The one caller of a service that has only one.
+    #[must_use]
+    pub fn everybody() -> Self {
+        Self("-".to_owned())
+    }
+
+    /// As it is kept.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// A scope as it is kept; `None` when the text cannot be one.
+    pub(crate) fn kept(text: &str) -> Option<Self> {
+        (!text.is_empty()).then(|| Self(text.to_owned()))
+    }
+}
+
+impl fmt::Debug for Scope {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "Scope({})", self.0)
+    }
+}
+
+type Find = dyn Fn(&Parts) -> Option<Scope> + Send + Sync;
+
+/// How a request's scope is found.
+#[derive(Clone)]
+pub struct Scoping(Arc<Find>);
+
+impl Scoping {
+    /// By what a request carries: its extensions, its headers. Where it finds none, a request with a key is refused.
+    #[must_use]
+    pub fn by(find: impl Fn(&Parts) -> Option<Scope> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(find))
+    }
+
+    /// By the value of a header, taken for a secret. A request with a key and without that header is refused, and so is
+    /// one with several lines of it.
+    #[must_use]
+    pub fn header(name: HeaderName) -> Self {
+        Self::by(move |parts| {
+            let mut lines = parts.headers.get_all(&name).iter();
+            let first = lines.next()?;
+            (lines.next().is_none() && !first.is_empty()).then(|| Scope::secret(first.as_bytes()))
+        })
+    }
+
+    /// All callers share one space of keys: right for a service with one caller, wrong for any other.
+    #[must_use]
+    pub fn unscoped() -> Self {
+        Self::by(|_| Some(Scope::everybody()))
+    }
+
+    pub(crate) fn of(&self, parts: &Parts) -> Option<Scope> {
+        (self.0)(parts)
+    }
+}
+
+impl fmt::Debug for Scoping {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Scoping")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-2, IDM-10: a credential is told apart from every other one and is nowhere to be read.
+    #[test]
+    fn a_secret_scope_is_kept_as_a_hash() {
+        let (one, other) = (Scope::secret(b"Bearer aaa"), Scope::secret(b"Bearer bbb"));
+        assert_ne!(one, other);
+        assert!(!one.as_str().contains("aaa"));
+        assert_eq!(Scope::named("tenant-7").as_str(), "tenant-7");
+    }
+
+    /// A name never passes for a hash or for nobody, and never has a space that would end it.
+    #[test]
+    fn odd_names_are_hashed() {
+        for name in ["", "-x y", "~0123", "a b", "müller", &"n".repeat(NAME_LEN_MAX + 1)] {
+            assert!(Scope::named(name).as_str().starts_with('~'), "{name:?}");
+        }
+        assert_ne!(Scope::named("-"), Scope::everybody(), "a tenant called `-` is not everybody");
+    }
+}

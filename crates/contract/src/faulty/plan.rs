@@ -56,6 +56,8 @@ impl Verb {
                 | Self::Load
                 | Self::Read
                 | Self::List
+                | Self::LookRecord
+                | Self::ListRecords
                 | Self::ObserveBucket
                 | Self::PeekWindow
                 | Self::ListNodes

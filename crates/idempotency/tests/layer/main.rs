@@ -1,0 +1,26 @@
+//! The layer in front of a handler that is told what to do, on a store in memory whose clock moves with tokio's.
+
+#[cfg(test)]
+mod counted;
+#[cfg(test)]
+mod counts;
+#[cfg(test)]
+mod failures;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
+mod owners;
+#[cfg(test)]
+mod replays;
+#[cfg(test)]
+mod requests;
+#[cfg(test)]
+mod sizes;
+#[cfg(test)]
+mod stops;
+#[cfg(test)]
+mod times;
+#[cfg(test)]
+mod waits;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,92 @@
+//! A store that is away, hangs, or loses its replies.
+
+use tidegate_contract::{Injury, Plan, Verb};
+use tidegate_idempotency::{OnUnknown, Policy, StoreAway};
+
+use crate::world::{Handler, World, secs};
+
+fn always(verb: Verb, injury: Injury) -> Plan {
+    (1..=1_000).fold(Plan::none(), |plan, nth| plan.at(verb, nth, injury))
+}
+
+/// IDM-21: when the store is away before the claim nothing is done, and it is safe to come again.
+#[tokio::test(start_paused = true)]
+async fn without_a_store_nothing_is_done() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.store.set_down(true);
+    let refused = world.post("k", "a").await;
+    assert_eq!((refused.status, refused.code()), (503, "IDEMPOTENCY_UNAVAILABLE"));
+    assert_eq!(refused.headers["retry-after"], "1");
+    world.store.set_down(false);
+    assert_eq!(world.post("k", "a").await.text(), "made 1");
+}
+
+/// IDM-21: by choice it passes without protection, and the answer says so.
+#[tokio::test(start_paused = true)]
+async fn by_choice_a_request_passes_unprotected() {
+    let world =
+        World::new(Handler::creating(), Policy { store_away: StoreAway::PassOn, ..Policy::default() });
+    world.store.set_down(true);
+    for nth in 1..=2 {
+        let answer = world.post("k", "a").await;
+        assert_eq!(answer.text(), format!("made {nth}"));
+        assert_eq!(answer.headers["idempotency-unprotected"], "true");
+    }
+}
+
+/// IDM-21: a store that hangs is a store that is away.
+#[tokio::test(start_paused = true)]
+async fn a_store_that_hangs_is_away() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.store.follow(always(Verb::ClaimRecord, Injury::Delay(secs(1_000))));
+    let start = tokio::time::Instant::now();
+    assert_eq!(world.post("k", "a").await.code(), "IDEMPOTENCY_UNAVAILABLE");
+    assert!(start.elapsed() < secs(6), "{:?}", start.elapsed());
+    assert_eq!(world.handler.runs(), 0);
+}
+
+/// A claim whose reply is lost is the same claim when it is made again.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_to_the_claim_costs_nothing() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.store.follow(Plan::none().at(Verb::ClaimRecord, 1, Injury::LoseReply));
+    assert_eq!(world.post("k", "a").await.text(), "made 1");
+    assert!(world.post("k", "a").await.is_replay());
+}
+
+/// IDM-21, IDM-18: a claim that nobody knows of does not block its key, not even where unknown outcomes are held.
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_made_unheard_is_taken_back() {
+    let world = World::new(Handler::creating(), Policy { on_unknown: OnUnknown::Hold, ..Policy::default() });
+    let deaf =
+        Plan::none().at(Verb::ClaimRecord, 1, Injury::LoseReply).at(Verb::ClaimRecord, 2, Injury::LoseReply);
+    world.store.follow(deaf);
+    assert_eq!(world.post("k", "a").await.status, 503);
+    tokio::time::sleep(secs(1)).await;
+    assert_eq!(world.post("k", "a").await.text(), "made 1");
+}
+
+/// IDM-21: when the store goes away after the handler ran, the client gets the real answer; it is kept as soon as the store
+/// is back.
+#[tokio::test(start_paused = true)]
+async fn an_answer_that_could_not_be_kept_is_kept_later() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.store.follow(always(Verb::CompleteRecord, Injury::Fail));
+    let first = world.post("k", "a").await;
+    assert_eq!((first.status, first.text()), (201, "made 1"));
+    assert_eq!(world.post("k", "a").await.code(), "IDEMPOTENCY_KEY_PROCESSING");
+    world.store.follow(Plan::none());
+    tokio::time::sleep(secs(6)).await;
+    let again = world.post("k", "a").await;
+    assert_eq!((again.text(), again.is_replay()), ("made 1", true));
+    assert_eq!(world.handler.runs(), 1);
+}
+
+/// An answer that was kept and whose reply was lost is kept.
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_to_the_answer_costs_nothing() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.store.follow(Plan::none().at(Verb::CompleteRecord, 1, Injury::LoseReply));
+    assert_eq!(world.post("k", "a").await.text(), "made 1");
+    assert!(world.post("k", "a").await.is_replay());
+}

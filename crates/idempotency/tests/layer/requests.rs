@@ -1,0 +1,136 @@
+//! Which requests are the same, and which are not requests with a key at all.
+
+use http::{Method, Request};
+use http_body_util::Full;
+use tidegate_idempotency::{Dialect, Policy};
+
+use crate::world::{Handler, World, post};
+
+/// IDM-1: without a key, or with another method, a request passes as often as it comes.
+#[tokio::test(start_paused = true)]
+async fn without_a_key_everything_passes() {
+    let world = World::new(Handler::creating(), Policy::default());
+    for nth in 1..=2 {
+        let answer = world.send(Request::post("/x").body(Full::from("a")).unwrap()).await;
+        assert_eq!((answer.status, answer.text()), (201, format!("made {nth}").as_str()));
+    }
+    for nth in 3..=4 {
+        let mut put = post("k", "a");
+        *put.method_mut() = Method::PUT;
+        assert_eq!(world.send(put).await.text(), format!("made {nth}"));
+    }
+    assert_eq!(world.store.injected().calls, 0, "the store was not asked");
+}
+
+/// IDM-1, IDM-3: a new key runs once; the repeat gets the same status and body, marked (IDM-12).
+#[tokio::test(start_paused = true)]
+async fn a_repeat_gets_the_first_answer() {
+    let world = World::new(Handler::creating(), Policy::default());
+    let first = world.post("k", "{}").await;
+    assert_eq!((first.status, first.text(), first.is_replay()), (201, "made 1", false));
+    for _ in 0..3 {
+        let again = world.post("k", "{}").await;
+        assert_eq!((again.status, again.text(), again.is_replay()), (201, "made 1", true));
+    }
+    assert_eq!(world.handler.runs(), 1);
+    assert_eq!(world.handler.bodies(), ["{}"]);
+}
+
+/// IDM-3, IDM-20: another body is a conflict, by one space or by the order of its members.
+#[tokio::test(start_paused = true)]
+async fn another_body_is_a_conflict() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.post("k", "{\"a\":1,\"b\":2}").await;
+    for other in ["{\"a\":1,\"b\":2} ", "{\"b\":2,\"a\":1}", ""] {
+        let answer = world.post("k", other).await;
+        assert_eq!((answer.status, answer.code()), (409, "IDEMPOTENCY_KEY_CONFLICT"), "{other}");
+    }
+    assert_eq!(world.handler.runs(), 1);
+}
+
+/// IDM-3: a conflict is told also while the first one is in work; that another body waits would help nobody.
+#[tokio::test(start_paused = true)]
+async fn another_body_in_flight_is_a_conflict_too() {
+    let world = World::new(Handler::slow(crate::world::secs(5)), Policy::default());
+    let (first, other) = tokio::join!(world.post("k", "a"), async {
+        tokio::task::yield_now().await;
+        world.post("k", "b").await
+    });
+    assert_eq!((first.status, other.code()), (201, "IDEMPOTENCY_KEY_CONFLICT"));
+}
+
+/// IDM-2, IDM-20: another path or method is another key; another query or content type is a conflict. Never a replay.
+#[tokio::test(start_paused = true)]
+async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
+    let policy = Policy { methods: vec![Method::POST, Method::PATCH], ..Policy::default() };
+    let world = World::new(Handler::creating(), policy);
+    world.post("k", "a").await;
+    let mut elsewhere = post("k", "a");
+    *elsewhere.uri_mut() = "/api/v1/orders".parse().unwrap();
+    assert_eq!(world.send(elsewhere).await.text(), "made 2");
+    let mut patch = post("k", "a");
+    *patch.method_mut() = Method::PATCH;
+    assert_eq!(world.send(patch).await.text(), "made 3");
+    let mut asked = post("k", "a");
+    *asked.uri_mut() = "/api/v1/items?dry=1".parse().unwrap();
+    assert_eq!(world.send(asked).await.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    let mut typed = post("k", "a");
+    typed.headers_mut().insert("content-type", "text/plain".parse().unwrap());
+    assert_eq!(world.send(typed).await.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    assert_eq!(world.handler.runs(), 3);
+}
+
+/// IDM-2: two callers with one key and one body are two requests; who is nobody is refused.
+#[tokio::test(start_paused = true)]
+async fn callers_never_see_each_others_answers() {
+    let world = World::new(Handler::creating(), Policy::default());
+    let of = |tenant: &str| {
+        let mut request = post("k", "a");
+        request.headers_mut().insert("x-tenant", tenant.parse().unwrap());
+        request
+    };
+    assert_eq!(world.send(of("one")).await.text(), "made 1");
+    assert_eq!(world.send(of("two")).await.text(), "made 2");
+    assert_eq!(world.send(of("one")).await.text(), "made 1");
+    let nobody = world.send(of("")).await;
+    assert_eq!((nobody.status, nobody.code()), (400, "IDEMPOTENCY_SCOPE_MISSING"));
+    assert_eq!(world.handler.runs(), 2);
+}
+
+/// IDM-16: `"abc"` is the key `abc`; what is no key is refused before its body is read, and said as it was sent.
+#[tokio::test(start_paused = true)]
+async fn keys_are_read_as_they_should_be() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.post("\"abc\"", "a").await;
+    assert!(world.post("abc", "a").await.is_replay());
+    assert!(!world.post("Abc", "a").await.is_replay(), "case matters");
+    let wrong = world.post("a.b", "a").await;
+    assert_eq!(wrong.status, 400);
+    assert_eq!(
+        wrong.text(),
+        "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
+         numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\"idempotency_key\":\"a.b\"}"
+    );
+    assert_eq!(world.handler.runs(), 2);
+}
+
+/// IDM-16: the other dialect, through the layer.
+#[tokio::test(start_paused = true)]
+async fn the_ietf_dialect_answers_422() {
+    let world = World::new(Handler::creating(), Policy { dialect: Dialect::Ietf, ..Policy::default() });
+    world.post("k", "a").await;
+    let answer = world.post("k", "b").await;
+    assert_eq!((answer.status, answer.code()), (422, "IDEMPOTENCY_KEY_CONFLICT"));
+    assert_eq!(answer.headers["content-type"], "application/problem+json");
+    let wrong = world.post("", "b").await;
+    assert_eq!((wrong.status, wrong.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
+}
+
+/// A route may demand a key.
+#[tokio::test(start_paused = true)]
+async fn a_key_can_be_required() {
+    let world = World::new(Handler::creating(), Policy { required: true, ..Policy::default() });
+    let answer = world.send(Request::post("/x").body(Full::from("a")).unwrap()).await;
+    assert_eq!((answer.status, answer.code()), (400, "IDEMPOTENCY_KEY_REQUIRED"));
+    assert_eq!(world.handler.runs(), 0);
+}

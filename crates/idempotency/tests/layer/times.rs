@@ -1,0 +1,54 @@
+//! How long an answer is kept, and when it is cleaned up.
+
+use std::sync::Arc;
+
+use tidegate_idempotency::{Policy, sweep_now_and_then};
+use tidegate_store::Shared;
+
+use crate::world::{Handler, World, ms, secs};
+
+/// IDM-5: at 60 minutes the stored answer still comes, at 61 the request is new; repeats do not prolong it.
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_kept_for_an_hour_from_its_creation() {
+    let world = World::new(Handler::creating(), Policy::default());
+    world.post("k", "a").await;
+    tokio::time::sleep(secs(1_800)).await;
+    assert!(world.post("k", "a").await.is_replay());
+    tokio::time::sleep(secs(1_800) - ms(1)).await;
+    assert!(world.post("k", "a").await.is_replay(), "a millisecond before the hour is over");
+    tokio::time::sleep(ms(1)).await;
+    assert_eq!(world.post("k", "b").await.text(), "made 2", "expired: a new key, for another body too");
+}
+
+/// IDM-5: the time is set for each layer.
+#[tokio::test(start_paused = true)]
+async fn the_time_is_set_for_each_layer() {
+    let store = crate::world::store();
+    let handler = Handler::creating();
+    let short = World::on(Arc::clone(&store), handler.clone(), Policy { ttl: secs(10), ..Policy::default() });
+    short.post("k", "a").await;
+    tokio::time::sleep(secs(10)).await;
+    assert_eq!(short.post("k", "a").await.text(), "made 2");
+}
+
+/// IDM-6: every ten minutes what has expired goes; what is in work stays.
+#[tokio::test(start_paused = true)]
+async fn expired_answers_are_cleaned_up_every_ten_minutes() {
+    let store = crate::world::store();
+    let policy = Policy { ttl: secs(60), ..Policy::default() };
+    let world = World::on(Arc::clone(&store), Handler::creating(), policy.clone());
+    for key in ["a", "b", "c"] {
+        world.post(key, "x").await;
+    }
+    let busy = World::on(Arc::clone(&store), Handler::slow(secs(800)), policy);
+    let working = tokio::spawn(async move { busy.post("busy", "x").await });
+    let sweeping = tokio::spawn(sweep_now_and_then(Arc::clone(&store) as Arc<dyn Shared>));
+    tokio::time::sleep(secs(599)).await;
+    let before = store.injected().calls;
+    tokio::time::sleep(secs(2)).await;
+    assert!(store.injected().calls > before, "it was swept");
+    assert_eq!(store.sweep_records(100).await.unwrap(), 0, "nothing was left to sweep");
+    assert_eq!(world.post("busy", "x").await.code(), "IDEMPOTENCY_KEY_PROCESSING");
+    assert_eq!(working.await.unwrap().text(), "made 1");
+    sweeping.abort();
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tidegate::{Code, Error, Result};
 use tidegate_core::model::Counts;
-use tidegate_store::{Clock, WallClock};
+use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -54,9 +54,12 @@ impl Server {
         let metrics = telemetry::install()?;
         let listener = bind(config.listen).await?;
         let addr = listener.local_addr().map_err(|error| cannot_listen(config.listen, &error))?;
-        let (store, archive) =
-            backend::open_archived(&config.store_url, config.archive_url.as_deref(), Arc::clone(&clock))
-                .await?;
+        let (store, archive) = backend::open_archived(
+            &config.store_url,
+            config.archive_url.as_deref(),
+            Arc::new(SteadyClock::new()),
+        )
+        .await?;
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();

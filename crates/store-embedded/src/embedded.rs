@@ -56,6 +56,13 @@ impl Options {
     }
 }
 
+impl Default for Options {
+    /// By the machine's clock, kept steady.
+    fn default() -> Self {
+        Self::new(Arc::new(tidegate_store::SteadyClock::new()))
+    }
+}
+
 /// A store in one directory.
 pub struct Embedded {
     files: Arc<Files>,

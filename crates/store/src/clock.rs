@@ -19,3 +19,32 @@ impl Clock for WallClock {
         Time::ZERO.after(since)
     }
 }
+
+/// The machine's clock as it was when this one was made, and steady from there on: a system clock that is set anew while leases
+/// are held neither ends them early nor keeps them for ever.
+#[derive(Clone, Copy, Debug)]
+pub struct SteadyClock {
+    base: Time,
+    start: std::time::Instant,
+}
+
+impl SteadyClock {
+    /// Begins at the machine's time.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's steady clock")]
+    pub fn new() -> Self {
+        Self { base: WallClock.now(), start: std::time::Instant::now() }
+    }
+}
+
+impl Default for SteadyClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Time {
+        self.base.after(self.start.elapsed())
+    }
+}

@@ -19,7 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 pub use archive::Archive;
-pub use clock::{Clock, WallClock};
+pub use clock::{Clock, SteadyClock, WallClock};
 pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use nodes::Nodes;

@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+"""Takes one item in, and repeats the request with the same key until there is an answer.
+
+    python3 client.py http://127.0.0.1:7410/api/v1/items A-1 "A lamp"
+"""
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+import uuid
+
+TRIES = 6
+
+
+def take_in(url: str, sku: str, title: str) -> dict:
+    key = str(uuid.uuid4())  # one for each item, kept for every try
+    body = json.dumps({"sku": sku, "title": title}).encode()
+    for attempt in range(TRIES):
+        request = urllib.request.Request(url, data=body, method="POST")
+        request.add_header("Content-Type", "application/json")
+        request.add_header("X-Api-Key", "demo")
+        request.add_header("Idempotency-Key", key)
+        try:
+            with urllib.request.urlopen(request, timeout=2) as answer:
+                if answer.headers.get("Idempotent-Replayed") == "true":
+                    print("answered before: nothing was done twice", file=sys.stderr)
+                return json.load(answer)
+        except urllib.error.HTTPError as refused:
+            code = json.loads(refused.read() or b"{}").get("error_code")
+            if refused.code < 500 and code != "IDEMPOTENCY_KEY_PROCESSING":
+                raise  # repeating would not change it
+            print(f"try {attempt + 1}: {refused.code} {code}", file=sys.stderr)
+        except OSError as broken:  # a time-out, a reset, nobody there
+            print(f"try {attempt + 1}: {broken}", file=sys.stderr)
+        time.sleep(min(2**attempt * 0.2, 5))
+    raise SystemExit("no answer; try again later with the same key: " + key)
+
+
+if __name__ == "__main__":
+    print(json.dumps(take_in(*sys.argv[1:4])))

@@ -1,0 +1,45 @@
+//! A service that takes items in. With the layer on it a client may repeat a request as often as it likes: the item is made
+//! once.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::{Deserialize, Serialize};
+
+/// What a client sends.
+#[derive(Clone, Debug, Deserialize)]
+pub struct NewItem {
+    sku: String,
+    title: String,
+}
+
+/// What was made of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Item {
+    id: usize,
+    sku: String,
+    title: String,
+}
+
+/// The items that were taken in.
+#[derive(Clone, Default)]
+pub struct Shelf(Arc<Mutex<Vec<Item>>>);
+
+/// `POST /api/v1/items` takes an item in, `GET` lists them all.
+pub fn items(shelf: Shelf) -> Router {
+    Router::new().route("/api/v1/items", post(take_in).get(list)).with_state(shelf)
+}
+
+async fn take_in(State(shelf): State<Shelf>, Json(new): Json<NewItem>) -> (StatusCode, Json<Item>) {
+    let mut shelf = shelf.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let item = Item { id: shelf.len() + 1, sku: new.sku, title: new.title };
+    shelf.push(item.clone());
+    (StatusCode::CREATED, Json(item))
+}
+
+async fn list(State(shelf): State<Shelf>) -> Json<Vec<Item>> {
+    Json(shelf.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}

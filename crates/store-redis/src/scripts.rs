@@ -44,7 +44,7 @@ scripts! {
     TRODDEN = "clock", "trodden";
     SNAPSHOT_BEGIN = "snapshot_begin";
     SNAPSHOT_END = "snapshot_end";
-    RECORD_CLAIM = "clock", "left", "record_claim";
+    RECORD_CLAIM = "record_quick", "clock", "left", "record_claim";
     RECORD_COMPLETE = "record_complete";
     RECORD_RELEASE = "record_release";
     RECORD_RENEW = "clock", "left", "record_renew";

@@ -6,9 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use tidegate_core::Time;
-use tidegate_core::shared::record::{
-    self, Claim, Claimed, Forget, Forgot, LEFT_BEHIND_FOR, OnLapse, Record, Stage, Token,
-};
+use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, OnLapse, Record, Stage, Token};
 use tidegate_store::Result;
 
 use crate::keys::{RECORD_SHARDS, shard};
@@ -30,8 +28,7 @@ impl Redis {
             .with(span(claim.lease))
             .with(span(claim.ttl))
             .with(holds)
-            .with(key)
-            .with(span(LEFT_BEHIND_FOR));
+            .with(key);
         let (word, mut parts) = reply::said(self.step("claim the record", &call).await?)?;
         Ok(match word.as_str() {
             "yours" => Claimed::Yours { taken_over: false },
@@ -60,7 +57,7 @@ impl Redis {
 
     pub(super) async fn renew_claim(&self, key: &str, holder: Token, ttl: Duration) -> Result<bool> {
         let call = self.on_record(&scripts::RECORD_RENEW, key).with(self.now()).with(&holder.0[..]);
-        let call = call.with(span(ttl)).with(key).with(span(LEFT_BEHIND_FOR));
+        let call = call.with(span(ttl)).with(key);
         reply::parsed(self.step("renew the record", &call).await?)
     }
 
@@ -97,8 +94,7 @@ impl Redis {
                 let call = Call::new(&scripts::RECORD_SWEEP, [self.keys.record_index(shard)])
                     .with(self.now())
                     .with(limit)
-                    .with(self.keys.records(shard))
-                    .with(span(LEFT_BEHIND_FOR));
+                    .with(self.keys.records(shard));
                 let (seen, gone): (usize, usize) = reply::parsed(self.step("sweep records", &call).await?)?;
                 swept += gone;
                 if seen < limit {
@@ -144,4 +140,17 @@ pub(super) fn read<A>(fields: &mut [Value], answer: A) -> Result<Option<Record<A
 fn exactly<const N: usize>(fields: &mut [Value], place: usize) -> Result<[u8; N]> {
     let found: Vec<u8> = reply::at(fields, place)?;
     found.try_into().map_err(|_| reply::odd("the bytes of a record"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::shared::record::LEFT_BEHIND_FOR;
+
+    use super::*;
+
+    #[test]
+    fn what_is_left_behind_is_kept_as_long_as_core_says() {
+        let day = format!(", {})", span(LEFT_BEHIND_FOR));
+        assert!(include_str!("../scripts/left.lua").contains(&day), "{day}");
+    }
 }

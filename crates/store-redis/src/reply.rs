@@ -31,8 +31,11 @@ pub(crate) fn bytes(value: Value) -> Result<Option<Bytes>> {
     }
 }
 
-/// The first word of an answer says what follows.
+/// The first word of an answer says what follows; behind a lone word nothing does.
 pub(crate) fn said(value: Value) -> Result<(String, Vec<Value>)> {
+    if let Value::BulkString(_) = value {
+        return Ok((parsed(value)?, Vec::new()));
+    }
     let mut parts = list(value)?.into_iter();
     let word = parts.next().ok_or_else(|| odd("a word"))?;
     Ok((parsed(word)?, parts.collect()))

@@ -2,9 +2,11 @@
 //! run. Nothing here asserts a time; the figures are for people to read, with the machine they came from.
 
 mod backlog;
+mod call;
 mod ceiling;
 mod client;
 mod cluster;
+mod flags;
 mod groups;
 mod handover;
 mod http;

@@ -207,10 +207,6 @@ impl Archive for Cut {
         self.inner.read(ids)
     }
 
-    fn health(&self) -> Answer<'_, ()> {
-        self.inner.health()
-    }
-
     fn describe(&self) -> String {
         self.inner.describe()
     }

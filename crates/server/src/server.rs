@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Code, Error, Result};
+use tidegate::{Archiving, Code, Error, Result};
 use tidegate_core::model::Counts;
 use tidegate_store::{Clock, WallClock};
 use tokio::net::TcpListener;
@@ -62,7 +62,7 @@ impl Server {
         let tasks = TaskTracker::new();
         let house = Arc::new(House {
             store,
-            archive,
+            archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),
             clock,
             tokens: config.tokens.clone(),

@@ -32,8 +32,8 @@ impl Work {
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
         let options = options(config);
         if !house.store.is_shared() {
-            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
-            let engine = Engine::open_archived(store, archive, options, executors, limits).await?;
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors, limits).await?;
             return Ok(Self::Alone(Arc::new(App { engine, house })));
         }
         let address = address(config, addr)?;

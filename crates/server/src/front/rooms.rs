@@ -126,8 +126,8 @@ impl Host for Landlord {
             let Plan { house, options, executors, .. } = &rooms.plan;
             let options = Options { partition, ..options.clone() };
             let limits = rooms.limits_in(partition);
-            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
-            let engine = Engine::open_archived(store, archive, options, executors.clone(), limits).await;
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors.clone(), limits).await;
             let declined =
                 |error: tidegate::Error| Declined { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;

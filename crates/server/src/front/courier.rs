@@ -1,6 +1,9 @@
 //! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node, once. It says whether the
 //! call may have arrived.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,10 +30,13 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// What became of a call that was passed on.
+#[derive(Debug)]
 pub(super) enum Passed {
     Answered(Response),
     /// It has not left.
     NotSent,
+    /// The other node does not know this one's secret, and has done nothing.
+    Refused,
     /// It may have arrived.
     Lost,
 }
@@ -85,7 +91,7 @@ impl Courier {
             // Callers are let in before a call is passed on: this is about the nodes' own secret.
             Ok(Ok(response)) if response.status() == StatusCode::FORBIDDEN => {
                 self.tell_of_stranger(&node.name);
-                Passed::NotSent
+                Passed::Refused
             }
             Ok(Ok(response)) => Passed::Answered(response.map(Body::new)),
             Ok(Err(error)) if error.is_connect() => Passed::NotSent,
@@ -97,13 +103,16 @@ impl Courier {
         }
     }
 
-    fn tell_of_stranger(&self, node: &str) {
+    /// Says that a node does not take calls from this one, the first time; whether this was it.
+    fn tell_of_stranger(&self, node: &str) -> bool {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.insert(node.to_owned()) {
+        let is_new = strangers.insert(node.to_owned());
+        if is_new {
             tracing::error!(
                 node,
                 "it does not take calls from this node: token_env in [cluster] must give both the same secret"
             );
         }
+        is_new
     }
 }

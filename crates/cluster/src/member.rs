@@ -1,6 +1,7 @@
 //! The one task of a node in the cluster: it gives signs of life, looks at who is there and who owns what, and takes
 //! partitions on or hands them over until its share is what it should be. Hints from others only make it look earlier.
 
+mod greeting;
 mod presence;
 mod tenants;
 mod version;
@@ -17,7 +18,9 @@ use tokio::time::Instant;
 use crate::host::Host;
 use crate::join::{Order, Settings};
 use crate::notice;
+use crate::standing::Findings;
 use crate::view::View;
+use greeting::Greeting;
 use tenants::{Event, Held};
 
 /// What nodes tell each other about.
@@ -34,8 +37,16 @@ pub(crate) struct Member {
     /// What cannot be read here, and when it is tried again.
     unreadable: BTreeMap<Partition, Instant>,
     leaving: bool,
-    /// The notice that was put up last.
+    /// The notice that is up; empty when none is.
     put_up: String,
+    /// Whether it has a share like the others, or may get one.
+    joined: bool,
+    /// Whether its sign is up while it looks who else is about to join.
+    is_candidate: bool,
+    /// What is wrong, as it was told last.
+    trouble: Option<String>,
+    findings: Findings,
+    greeting: Greeting,
     /// Whether a newer version has changed the store.
     outdated: bool,
     view: watch::Sender<View>,
@@ -51,19 +62,21 @@ impl Member {
         view: watch::Sender<View>,
     ) -> Self {
         let (tell, events) = mpsc::unbounded_channel();
-        let (held, coming, unreadable) = (BTreeMap::new(), BTreeSet::new(), BTreeMap::new());
-        let put_up = settings.address.clone();
-        let (leaving, outdated) = (false, false);
         Self {
             store,
             settings,
             host,
-            held,
-            coming,
-            unreadable,
-            leaving,
-            put_up,
-            outdated,
+            held: BTreeMap::new(),
+            coming: BTreeSet::new(),
+            unreadable: BTreeMap::new(),
+            leaving: false,
+            put_up: String::new(),
+            joined: false,
+            is_candidate: false,
+            trouble: None,
+            findings: Findings::default(),
+            greeting: Greeting::default(),
+            outdated: false,
             view,
             tell,
             events,
@@ -73,7 +86,7 @@ impl Member {
     pub(crate) async fn work(mut self, mut orders: mpsc::Receiver<Order>) {
         let mut hints = self.listen().await;
         let mut look_at = Instant::now();
-        let mut gone = None;
+        let (mut gone, mut is_wanted) = (None, true);
         loop {
             tokio::select! {
                 () = tokio::time::sleep_until(look_at) => {
@@ -88,18 +101,19 @@ impl Member {
                     look_at = look_at.min(Instant::now() + LOOK_GAP);
                 }
                 Some(_) = hints.recv() => look_at = look_at.min(Instant::now() + LOOK_GAP),
-                order = orders.recv() => {
+                order = orders.recv(), if is_wanted => {
+                    // Without anybody who could ask for it, it leaves by itself.
+                    is_wanted = order.is_some();
                     if let Some(Order::Leave(done)) = order {
                         gone = Some(done);
                     }
-                    // Without anybody who could ask for it, it leaves by itself.
-                    self.leaving |= gone.is_some() || orders.is_closed();
+                    self.leaving |= gone.is_some() || !is_wanted;
                     look_at = look_at.min(Instant::now() + LOOK_GAP);
                 }
             }
         }
         // A node that cannot say good-bye is forgotten after its time.
-        let _ = self.store.heartbeat(&self.settings.node, Duration::ZERO).await;
+        let _ = self.take_down().await;
         self.hint().await;
         if let Some(gone) = gone {
             let _ = gone.send(());
@@ -128,12 +142,14 @@ impl Member {
             return;
         }
         match self.ask().await {
-            Ok((nodes, owners)) => {
-                let (nodes, staying) = notice::read(nodes);
-                self.act(&staying, &owners);
+            Ok((signs, owners)) => {
+                self.greet(&signs);
+                self.act(&notice::desks(&signs), &owners);
                 let (me, here) = (self.settings.node.clone(), self.held.keys().copied().collect());
                 let partitions = self.view.borrow().partitions;
-                let next = View { me, partitions, nodes, owners, here };
+                let nodes = signs.into_iter().map(|sign| sign.node).collect();
+                let (joined, trouble) = (self.joined, self.trouble.clone());
+                let next = View { me, partitions, joined, trouble, nodes, owners, here };
                 self.view.send_if_modified(|view| {
                     let changed = *view != next;
                     *view = next;

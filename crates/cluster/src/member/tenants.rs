@@ -10,6 +10,7 @@ use tidegate_store::log::Tenancy;
 use tokio::time::Instant;
 
 use super::Member;
+use super::greeting::Round;
 use crate::host::{Declined, Tenant};
 use crate::share::{Desk, share};
 
@@ -21,6 +22,7 @@ pub(super) enum Event {
     TakenOn(Partition, Result<Arc<dyn Tenant>, Declined>),
     HandedOver(Partition),
     Ended(Partition, Arc<dyn Tenant>, String),
+    Met(Round),
 }
 
 /// A partition that is served here.
@@ -51,7 +53,7 @@ impl Member {
     }
 
     fn take_on(&mut self, partition: Partition) {
-        let has_reason = self.leaving || self.unreadable.contains_key(&partition);
+        let has_reason = self.leaving || !self.joined || self.unreadable.contains_key(&partition);
         if has_reason || self.held.contains_key(&partition) || !self.coming.insert(partition) {
             return;
         }
@@ -95,6 +97,10 @@ impl Member {
                 // Another one may have been quicker: looked at again in a moment.
                 tracing::info!(partition, why, "not taken on");
                 self.coming.remove(&partition);
+                return;
+            }
+            Event::Met(round) => {
+                self.met(round);
                 return;
             }
             Event::HandedOver(partition) => {

@@ -79,6 +79,7 @@ impl Server {
             tasks: tasks.clone(),
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
+        work.settled().await;
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
         let (store, archive) = described;
         Ok(Self { addr, store, archive, work, stopping, closing, tasks, aborts: vec![taking, tidying] })

@@ -38,6 +38,7 @@ pub enum Verb {
     Notify,
     Listen,
     Migrate,
+    Layout,
     Partitions,
     Health,
     Stats,
@@ -57,6 +58,7 @@ impl Verb {
                 | Self::PeekWindow
                 | Self::ListNodes
                 | Self::Listen
+                | Self::Layout
                 | Self::Health
                 | Self::Stats
         )

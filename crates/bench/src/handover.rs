@@ -11,7 +11,9 @@ use tidegate_core::id::Partition;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::time::{Instant, sleep_until};
 
-use crate::client::{Client, request};
+use crate::call::{self, call};
+use crate::client::Client;
+use crate::flags::Shared;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
@@ -23,9 +25,8 @@ const LOOK: Duration = Duration::from_millis(5);
 /// How `bench handover` is run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
-    #[arg(long)]
-    pub store: String,
+    #[command(flatten)]
+    pub shared: Shared,
     /// Nodes.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
@@ -68,7 +69,8 @@ struct Phase {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    if args.nodes < 3 || args.per_s == 0 || args.burst == 0 || args.seconds == 0 {
+    let (store, count) = (&args.shared.store, args.nodes);
+    if count < 3 || args.per_s == 0 || args.burst == 0 || args.seconds == 0 {
         return Err("--nodes must be at least 3; --per-s, --burst and --seconds at least 1".into());
     }
     let limit = HttpSimOptions {
@@ -78,12 +80,12 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     };
     let sim = HttpSim::start(limit).await.map_err(|error| error.to_string())?;
     let upstreams = format!(
-        "[[upstream]]\nname = \"limited\"\nbase_url = \"http://{}\"\n[[upstream.limit]]\nname = \"requests\"\ncapacity = {}\nrefill_per_s = {}\n",
-        sim.addr(),
+        "{}[[upstream.limit]]\nname = \"requests\"\ncapacity = {}\nrefill_per_s = {}\n",
+        call::upstream(&format!("http://{}", sim.addr())),
         args.burst,
         args.per_s
     );
-    let mut nodes = Nodes::start(args.nodes, &nodes::fresh(&args.store)?, &upstreams).await?;
+    let mut nodes = Nodes::start(count, &nodes::fresh(store)?, &upstreams).await?;
     let partition = hand_in(&nodes.addrs(), &args).await?;
     // The burst at the start belongs to nobody's share of the time.
     while sim.stats().calls < args.burst + args.per_s {
@@ -102,9 +104,9 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let stats = sim.stats();
     Ok(Report {
         bench: "handover",
-        store: tidegate_server::backend::shown(&args.store),
+        store: tidegate_server::backend::shown(store),
         machine: Machine::here(),
-        nodes: args.nodes,
+        nodes: count,
         per_s: args.per_s,
         burst: args.burst,
         phases,
@@ -146,23 +148,13 @@ async fn hand_in(addrs: &[SocketAddr], args: &Args) -> Result<Partition, String>
     let mut partition = 0;
     for (turn, first) in (0..wanted).step_by(BATCH as usize).enumerate() {
         let addr = addrs[turn % addrs.len()];
-        let batch: Vec<_> = (first..first + BATCH).map(operation).collect();
-        let body = json!({ "operations": batch }).to_string();
+        let calls: Vec<_> =
+            (first..first + BATCH).map(|number| call(number % GROUPS, &json!({ "id": number }))).collect();
         let mut client = Client::connect(addr).await?;
-        let sent = request(addr, "POST", "/v1/operations/batch", &body);
-        let (status, body) = client.send(&sent).await?;
+        let (status, body) = client.send(&call::batch(addr, &calls)).await?;
         let accepted: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
         let id = accepted["operations"][0]["id"].as_str().and_then(|id| id.parse::<OperationId>().ok());
         partition = id.ok_or_else(|| format!("a batch was answered with {status}"))?.partition();
     }
     Ok(partition)
-}
-
-fn operation(number: u64) -> Value {
-    json!({
-        "kind": "http",
-        "upstream": "limited",
-        "group": format!("group-{}", number % GROUPS),
-        "request": { "method": "POST", "path": "/x", "headers": {}, "body": { "id": number } },
-    })
 }

@@ -13,6 +13,7 @@ use tidegate_server::{Config, Server};
 use tidegate_upstream::http::UpstreamConfig;
 use tokio::time::Instant;
 
+use crate::call;
 use crate::client::Client;
 use crate::machine::{Machine, peak_kib};
 use crate::report::{Latency, Recorder};
@@ -110,8 +111,7 @@ fn config(scratch: &Scratch) -> Result<Config, String> {
     let over = Overrides { listen: Some(listen), store_url: Some(scratch.url().to_owned()), workers: None };
     // What the environment says is for the user's own server.
     let mut config = Config::defaults(&|_| None, &over).map_err(|problems| problems.to_string())?;
-    // Never called within the hour.
-    config.upstreams = vec![UpstreamConfig::new(requests::UPSTREAM, "http://127.0.0.1:9")];
+    config.upstreams = vec![UpstreamConfig::new(call::UPSTREAM, call::NOWHERE)];
     Ok(config)
 }
 

@@ -2,9 +2,11 @@
 //! run. Nothing here asserts a time; the figures are for people to read, with the machine they came from.
 
 mod backlog;
+mod call;
 mod ceiling;
 mod client;
 mod cluster;
+mod flags;
 mod groups;
 mod handover;
 mod http;
@@ -59,7 +61,8 @@ pub enum Bench {
     /// Stand-alone limits: reservations from one bucket and from two in one step.
     ///
     /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
-    /// update of one row, over as many connections.
+    /// update of one row. Over as many connections on both sides; on Redis also with one that our callers share beside as
+    /// many as there are callers, and with one on both sides.
     Limits(limits::Args),
 }
 

@@ -1,5 +1,6 @@
 //! Stand-alone limits: reservations each second from one bucket, and from two in one step. Beside the server's own
-//! benchmark with the smallest step that keeps anything, over as many connections with as much on its way on each.
+//! benchmark with the smallest step that keeps anything: like for like, over as many connections with as much on its way on
+//! each; and on Redis also with one connection that our callers share beside many of the peer's.
 
 mod peer;
 mod take;

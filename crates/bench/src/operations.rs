@@ -13,6 +13,7 @@ use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
 use crate::ceiling;
+use crate::flags::Load;
 use crate::instant::Instant as InstantUpstream;
 use crate::machine::{Machine, dir_bytes, peak_kib};
 use crate::peer::{self, Peer, PeerReport};
@@ -25,24 +26,11 @@ pub struct Args {
     /// The store: `file:DIR`, `memory:`, `redis://…` or `postgres://…`; one that nothing else uses.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
-    /// Seconds to measure.
-    #[arg(long, default_value_t = 10)]
-    pub seconds: u64,
-    /// Producers, each waiting for its acceptance.
-    #[arg(long, default_value_t = 64)]
-    pub producers: usize,
+    #[command(flatten)]
+    pub load: Load,
     /// Calls under way at once.
     #[arg(long, default_value_t = 64)]
     pub workers: usize,
-    /// Groups.
-    #[arg(long, default_value_t = 1_000)]
-    pub groups: u64,
-    /// Bytes of a payload.
-    #[arg(long, default_value_t = 512)]
-    pub payload: usize,
-    /// Operations accepted and not settled at the most.
-    #[arg(long, default_value_t = 2_000)]
-    pub outstanding: u64,
     /// Finished operations to fill the store with first.
     #[arg(long, default_value_t = 0)]
     pub prefill: u64,
@@ -84,7 +72,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     if let Some(dir) = &dir {
         std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     }
-    let time = Duration::from_secs(args.seconds);
+    let time = Duration::from_secs(args.load.seconds);
     // Built before anything is measured, run when nothing else is.
     let peers = peer::prepare(&args.peer, &args.store)?;
     let before = measure_ceiling(&args, dir.as_deref(), time).await?;
@@ -130,7 +118,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 /// Before and after, because the machine's speed drifts.
 async fn measure_ceiling(args: &Args, dir: Option<&Path>, time: Duration) -> Result<Option<f64>, String> {
     let (Some(dir), false) = (dir, args.no_ceiling) else { return Ok(None) };
-    let ceiling = ceiling::measure(dir, args.producers, args.workers, args.payload, time / 2).await;
+    let ceiling = ceiling::measure(dir, args.load.producers, args.workers, args.load.payload, time / 2).await;
     ceiling.map(|ceiling| Some(ceiling.lifecycles_per_s)).map_err(|error| error.to_string())
 }
 
@@ -156,7 +144,7 @@ async fn drive(
     let (start, carried_before) = (Instant::now(), upstream.carried());
     let submitted = Arc::new(AtomicU64::new(0));
     let mut tasks = Vec::new();
-    for number in 0..args.producers as u64 {
+    for number in 0..args.load.producers as u64 {
         let producer = Producer {
             engine: engine.clone(),
             upstream: Arc::clone(upstream),
@@ -198,8 +186,8 @@ struct Producer {
 
 impl Producer {
     async fn run(self, number: u64) -> Result<(Recorder, Recorder), String> {
-        let payload = bytes::Bytes::from(vec![b'x'; self.args.payload]);
-        let groups: Vec<Arc<str>> = (0..self.args.groups).map(|n| format!("group-{n}").into()).collect();
+        let payload = bytes::Bytes::from(vec![b'x'; self.args.load.payload]);
+        let groups: Vec<Arc<str>> = (0..self.args.load.groups).map(|n| format!("group-{n}").into()).collect();
         let kind: Arc<str> = "bench".into();
         let (mut acceptance, mut end_to_end) = (Recorder::new()?, Recorder::new()?);
         let mut followed = tokio::task::JoinSet::new();
@@ -208,7 +196,7 @@ impl Producer {
             let submitted = self.submitted.fetch_add(1, Ordering::Relaxed) + 1;
             // A stride that is prime to the number of groups visits all of them.
             step = step.wrapping_add(7_919);
-            let group = Arc::clone(&groups[(step % self.args.groups) as usize]);
+            let group = Arc::clone(&groups[(step % self.args.load.groups) as usize]);
             let started = Instant::now();
             let submission = Submission::new(Arc::clone(&kind), group, payload.clone());
             let receipt = self.engine.submit(submission).await.map_err(|error| error.to_string())?;
@@ -220,7 +208,7 @@ impl Producer {
                     ended.map(|_| started.elapsed()).map_err(|error| error.to_string())
                 });
             }
-            let floor = (self.carried_before + submitted).saturating_sub(self.args.outstanding);
+            let floor = (self.carried_before + submitted).saturating_sub(self.args.load.outstanding);
             self.upstream.reached(floor).await;
         }
         while let Some(ended) = followed.join_next().await {

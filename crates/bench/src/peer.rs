@@ -108,12 +108,12 @@ impl Ready {
     /// Runs it under the load of `args`.
     pub(crate) fn run(&self, args: &Args, ours_per_s: f64) -> Result<PeerReport, String> {
         let name = self.name;
-        eprintln!("running {name} for {} s", args.seconds);
+        eprintln!("running {name} for {} s", args.load.seconds);
         let printed = self.program.run(name, args)?;
         let printed: Printed = serde_json::from_slice(&printed)
             .map_err(|error| format!("the peer {name} printed something else than its figures: {error}"))?;
         if printed.jobs == 0 {
-            return Err(format!("the peer {name} did no job in {} s", args.seconds));
+            return Err(format!("the peer {name} did no job in {} s", args.load.seconds));
         }
         Ok(PeerReport {
             name,

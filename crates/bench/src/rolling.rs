@@ -7,12 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::json;
+use tidegate_sim::chance::Chance;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::client::{Client, request};
+use crate::call;
+use crate::client::Client;
+use crate::flags::Shared;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 use crate::report::{Latency, Recorder};
@@ -24,9 +26,8 @@ const GROUPS: u64 = 1_000;
 /// How `bench rolling` is run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
-    #[arg(long)]
-    pub store: String,
+    #[command(flatten)]
+    pub shared: Shared,
     /// Nodes.
     #[arg(long, default_value_t = 3)]
     pub nodes: usize,
@@ -60,13 +61,13 @@ pub(crate) struct Report {
 type Rotation = Arc<RwLock<Vec<(SocketAddr, usize, bool)>>>;
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    if args.nodes < 2 || args.producers == 0 || args.rounds == 0 {
+    let (Shared { store }, count) = (args.shared, args.nodes);
+    if count < 2 || args.producers == 0 || args.rounds == 0 {
         return Err("--nodes must be at least 2; --producers and --rounds at least 1".into());
     }
     let sim = HttpSim::start(HttpSimOptions::default()).await.map_err(|error| error.to_string())?;
-    let upstreams =
-        format!("[[upstream]]\nname = \"sink\"\nbase_url = \"http://{}\"\nspread = \"group\"\n", sim.addr());
-    let mut nodes = Nodes::start(args.nodes, &nodes::fresh(&args.store)?, &upstreams).await?;
+    let upstreams = format!("{}spread = \"group\"\n", call::upstream(&format!("http://{}", sim.addr())));
+    let mut nodes = Nodes::start(count, &nodes::fresh(&store)?, &upstreams).await?;
     let rotation = nodes.addrs().into_iter().map(|addr| (addr, 0, true)).collect();
     let rotation: Rotation = Arc::new(RwLock::new(rotation));
     let (end, ended) = watch::channel(false);
@@ -74,7 +75,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let produce = |number| tokio::spawn(produce(number, args.rest_ms, Arc::clone(&rotation), ended.clone()));
     let producers: Vec<_> = (1..=args.producers as u64).map(produce).collect();
     for round in 1..=args.rounds {
-        for node in 0..args.nodes {
+        for node in 0..count {
             tokio::time::sleep(BETWEEN).await;
             turn(&rotation, node, false);
             nodes.restart(node).await?;
@@ -92,10 +93,10 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "rolling",
-        store: tidegate_server::backend::shown(&args.store),
+        store: tidegate_server::backend::shown(&store),
         machine: Machine::here(),
-        nodes: args.nodes,
-        restarts: args.nodes * args.rounds,
+        nodes: count,
+        restarts: count * args.rounds,
         requests,
         failed,
         acceptance: acceptance.latency(),
@@ -120,23 +121,21 @@ async fn produce(
 ) -> Result<(Recorder, u64, u64), String> {
     let (mut latency, mut sent, mut failed) = (Recorder::new()?, 0, 0);
     let mut clients: Vec<Option<(usize, Client)>> = Vec::new();
-    let mut chance = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut chance = Chance::new(number);
     while !*ended.borrow() {
-        // An xorshift: good enough to spread requests.
-        chance ^= chance << 13;
-        chance ^= chance >> 7;
-        chance ^= chance << 17;
+        let drawn = chance.next();
         let all = rotation.read().unwrap_or_else(PoisonError::into_inner).clone();
         let there: Vec<usize> = (0..all.len()).filter(|node| all[*node].2).collect();
-        let node = there[(chance % there.len() as u64) as usize];
+        let node = there[(drawn % there.len() as u64) as usize];
         let (addr, starts, _) = all[node];
         clients.resize_with(all.len(), || None);
+        let request = call::single(addr, &call::call((drawn >> 32) % GROUPS, &"x".into()));
         let asked = Instant::now();
         let accepted = match &mut clients[node] {
-            Some((of, client)) if *of == starts => client.post(&operation(addr, chance >> 32)).await,
+            Some((of, client)) if *of == starts => client.post(&request).await,
             slot => {
                 let (_, client) = slot.insert((starts, Client::connect(addr).await?));
-                client.post(&operation(addr, chance >> 32)).await
+                client.post(&request).await
             }
         };
         latency.record(asked.elapsed());
@@ -148,14 +147,4 @@ async fn produce(
         tokio::time::sleep(Duration::from_millis(rest_ms)).await;
     }
     Ok((latency, sent, failed))
-}
-
-fn operation(addr: SocketAddr, chance: u64) -> Vec<u8> {
-    let operation = json!({
-        "kind": "http",
-        "upstream": "sink",
-        "group": format!("group-{}", chance % GROUPS),
-        "request": { "method": "POST", "path": "/x", "headers": {}, "body": "x" },
-    });
-    request(addr, "POST", "/v1/operations", &operation.to_string())
 }

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tidegate_core::OperationId;
 use tokio::time::Instant;
 
+use crate::call::{self, delayed};
 use crate::client::{Client, request};
+use crate::flags::Shared;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
-/// Longer than any run: nothing is carried.
-const DELAY_MS: u64 = 3_600_000;
 /// Operations in a request, and connections that send them.
 const BATCH: u64 = 500;
 const CLIENTS: usize = 8;
@@ -27,9 +27,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How `bench takeover` is run.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
-    /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
-    #[arg(long)]
-    pub store: String,
+    #[command(flatten)]
+    pub shared: Shared,
     /// Nodes.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
@@ -57,15 +56,14 @@ pub(crate) struct Report {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    if args.nodes < 2 || args.operations == 0 {
+    let (store, count) = (&args.shared.store, args.nodes);
+    if count < 2 || args.operations == 0 {
         return Err("--nodes must be at least 2, --operations at least 1".into());
     }
-    // Never called within the hour.
-    let upstreams = "[[upstream]]\nname = \"sink\"\nbase_url = \"http://127.0.0.1:9\"\n";
-    let mut nodes = Nodes::start(args.nodes, &nodes::fresh(&args.store)?, upstreams).await?;
+    let mut nodes = Nodes::start(count, &nodes::fresh(store)?, &call::upstream(call::NOWHERE)).await?;
     let addrs = nodes.addrs();
     let first = submit_one(addrs[0]).await?.ok_or("the first operation was not accepted")?;
-    eprintln!("{} nodes; filling {} operations", args.nodes, args.operations);
+    eprintln!("{count} nodes; filling {} operations", args.operations);
     let start = Instant::now();
     fill(&addrs, &args).await?;
     let filled_per_s = (args.operations as f64 / start.elapsed().as_secs_f64()).round();
@@ -92,9 +90,9 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "takeover",
-        store: tidegate_server::backend::shown(&args.store),
+        store: tidegate_server::backend::shown(store),
         machine: Machine::here(),
-        nodes: args.nodes,
+        nodes: count,
         operations: args.operations,
         filled_per_s,
         accepted_after_s,
@@ -108,9 +106,8 @@ fn seconds(since: Instant) -> f64 {
 
 /// Hands one in; `None` when it is not accepted now.
 async fn submit_one(addr: SocketAddr) -> Result<Option<OperationId>, String> {
-    let body = operation(0, 16).to_string();
     let mut client = Client::connect(addr).await?;
-    let (status, body) = client.send(&request(addr, "POST", "/v1/operations", &body)).await?;
+    let (status, body) = client.send(&call::single(addr, &delayed(0, &call::body(16)))).await?;
     if status != 202 {
         return Ok(None);
     }
@@ -126,16 +123,15 @@ async fn fill(addrs: &[SocketAddr], args: &Args) -> Result<(), String> {
     for number in 0..CLIENTS {
         let (addr, next, args) = (addrs[number % addrs.len()], Arc::clone(&next), args.clone());
         tasks.spawn(async move {
-            let mut client = Client::connect(addr).await?;
+            let (mut client, body) = (Client::connect(addr).await?, call::body(args.payload));
             loop {
                 let first = next.fetch_add(BATCH, Ordering::Relaxed);
                 if first >= args.operations {
                     return Ok::<_, String>(());
                 }
                 let end = (first + BATCH).min(args.operations);
-                let batch: Vec<_> = (first..end).map(|number| operation(number, args.payload)).collect();
-                let body = json!({ "operations": batch }).to_string();
-                client.post(&request(addr, "POST", "/v1/operations/batch", &body)).await?;
+                let calls: Vec<_> = (first..end).map(|number| delayed(number % GROUPS, &body)).collect();
+                client.post(&call::batch(addr, &calls)).await?;
             }
         });
     }
@@ -143,15 +139,4 @@ async fn fill(addrs: &[SocketAddr], args: &Args) -> Result<(), String> {
         ended.map_err(|error| error.to_string())??;
     }
     Ok(())
-}
-
-fn operation(number: u64, payload: usize) -> Value {
-    let body = "x".repeat(payload.saturating_sub(2));
-    json!({
-        "kind": "http",
-        "upstream": "sink",
-        "group": format!("group-{}", number % GROUPS),
-        "delay_ms": DELAY_MS,
-        "request": { "method": "POST", "path": "/x", "headers": {}, "body": body },
-    })
 }

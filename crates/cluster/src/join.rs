@@ -18,6 +18,8 @@ pub struct Settings {
     pub node: String,
     /// Where the others reach it.
     pub address: String,
+    /// A hash of all that decides where an operation has its place. Nodes with different ones never share a store's work.
+    pub placing: String,
     /// Partitions to share out. The store keeps the number that was asked for first.
     pub partitions: Partition,
     /// How long it counts as there without a sign of life.
@@ -33,6 +35,7 @@ impl Settings {
         Self {
             node: node.into(),
             address: address.into(),
+            placing: String::new(),
             partitions: 16,
             ttl: Duration::from_secs(5),
             every: Duration::from_secs(1),
@@ -58,13 +61,13 @@ pub struct Cluster {
 const ORDERS_MAX: usize = 4;
 
 impl Cluster {
-    /// Joins: says that it is there and starts taking on its share.
+    /// Joins: has a task of its own look around, say that this node is there once nothing speaks against it, and take on
+    /// its share.
     ///
     /// # Errors
     /// When the store cannot be reached or read.
     pub async fn join(store: Arc<dyn Store>, settings: Settings, host: Arc<dyn Host>) -> Result<Self> {
         let partitions = store.partitions(settings.partitions).await?;
-        store.register(&settings.node, &settings.address, settings.ttl).await?;
         let first = View { me: settings.node.clone(), partitions, ..View::default() };
         let (tell, view) = watch::channel(first);
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
@@ -76,6 +79,12 @@ impl Cluster {
     #[must_use]
     pub fn view(&self) -> View {
         self.view.borrow().clone()
+    }
+
+    /// Whether this node takes part.
+    #[must_use]
+    pub fn has_joined(&self) -> bool {
+        self.view.borrow().joined
     }
 
     /// How many partitions there are.
@@ -107,6 +116,15 @@ impl Cluster {
         if self.view.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
+    }
+
+    /// Waits until this node takes part or says why it does not, for so long at the most; what is known then.
+    pub async fn settled(&self, most: Duration) -> View {
+        let mut view = self.view.clone();
+        let settled = view.wait_for(|view| view.joined || view.trouble.is_some());
+        // Settled, or the time is over: what is known counts either way.
+        let _ = tokio::time::timeout(most, settled).await;
+        self.view()
     }
 
     /// Hands everything over and goes.

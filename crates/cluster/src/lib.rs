@@ -9,9 +9,10 @@ mod member;
 mod notice;
 mod place;
 mod share;
+mod standing;
 mod view;
 
-pub use host::{Declined, Host, Later, Tenant};
+pub use host::{Answered, Declined, Host, Later, Tenant};
 pub use join::{Cluster, Settings};
 pub use place::place;
 pub use view::{PartitionView, Route, View};

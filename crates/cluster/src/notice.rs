@@ -1,5 +1,5 @@
-//! What a node puts up in the register: where it is reached, whether it is about to leave, and what it cannot read. One
-//! that leaves is still reached, and is given nothing more to own. Words that are not known are passed over, so that a
+//! What a node puts up in the register: where it is reached, whether it is about to leave, what it cannot read, and how
+//! it places operations. One that leaves is still reached, and is given nothing more to own. Words that are not known are passed over, so that a
 //! later version may add some.
 
 use std::collections::BTreeSet;
@@ -11,9 +11,20 @@ use crate::share::Desk;
 
 const LEAVING: &str = "leaving";
 const WITHOUT: &str = "without=";
+const PLACING: &str = "placing=";
+
+/// A notice as it is read: the node with its plain address, and what it says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sign {
+    pub node: Node,
+    pub leaving: bool,
+    pub without: BTreeSet<Partition>,
+    /// Nothing where an older version put it up.
+    pub placing: Option<String>,
+}
 
 /// The text of a notice.
-pub(crate) fn notice(address: &str, leaving: bool, without: &BTreeSet<Partition>) -> String {
+pub(crate) fn notice(address: &str, leaving: bool, without: &BTreeSet<Partition>, placing: &str) -> String {
     let mut notice = address.to_owned();
     if leaving {
         notice = format!("{notice} {LEAVING}");
@@ -22,25 +33,28 @@ pub(crate) fn notice(address: &str, leaving: bool, without: &BTreeSet<Partition>
         let list: Vec<_> = without.iter().map(ToString::to_string).collect();
         notice = format!("{notice} {WITHOUT}{}", list.join(","));
     }
+    if !placing.is_empty() {
+        notice = format!("{notice} {PLACING}{placing}");
+    }
     notice
 }
 
-/// Reads notices: the nodes with plain addresses, and what those that stay may be given.
-pub(crate) fn read(nodes: Vec<Node>) -> (Vec<Node>, Vec<Desk>) {
-    let mut staying = Vec::new();
-    let plain = nodes.into_iter().map(|node| {
-        let mut words = node.address.split(' ');
-        let address = words.next().unwrap_or_default().to_owned();
-        let words: Vec<&str> = words.collect();
-        if !words.contains(&LEAVING) {
-            let lists = words.iter().filter_map(|word| word.strip_prefix(WITHOUT));
-            let without = lists.flat_map(|list| list.split(',')).filter_map(|number| number.parse().ok());
-            staying.push(Desk { node: node.name.clone(), without: without.collect() });
-        }
-        Node { address, ..node }
-    });
-    let plain = plain.collect();
-    (plain, staying)
+/// Reads a notice.
+pub(crate) fn read(node: Node) -> Sign {
+    let mut words = node.address.split(' ');
+    let address = words.next().unwrap_or_default().to_owned();
+    let words: Vec<&str> = words.collect();
+    let leaving = words.contains(&LEAVING);
+    let lists = words.iter().filter_map(|word| word.strip_prefix(WITHOUT));
+    let without = lists.flat_map(|list| list.split(',')).filter_map(|number| number.parse().ok()).collect();
+    let placing = words.iter().find_map(|word| word.strip_prefix(PLACING)).map(str::to_owned);
+    Sign { node: Node { address, ..node }, leaving, without, placing }
+}
+
+/// What those that stay may be given.
+pub(crate) fn desks(signs: &[Sign]) -> Vec<Desk> {
+    let staying = signs.iter().filter(|sign| !sign.leaving);
+    staying.map(|sign| Desk { node: sign.node.name.clone(), without: sign.without.clone() }).collect()
 }
 
 #[cfg(test)]
@@ -54,15 +68,17 @@ mod tests {
         let node = |name: &str, address: String| Node { name: name.into(), address, until: Time::ZERO };
         let without = BTreeSet::from([3, 12]);
         let put_up = [
-            node("ann", notice("127.0.0.1:7400", false, &BTreeSet::new())),
-            node("ben", notice("127.0.0.1:7400", true, &without)),
-            node("cleo", notice("127.0.0.1:7400", false, &without)),
+            node("ann", notice("127.0.0.1:7400", false, &BTreeSet::new(), "")),
+            node("ben", notice("127.0.0.1:7400", true, &without, "7f")),
+            node("cleo", notice("127.0.0.1:7400", false, &without, "7f")),
             node("dan", "127.0.0.1:7400 a=word of=later".into()),
         ];
-        let (nodes, staying) = read(put_up.into());
-        assert!(nodes.iter().all(|node| node.address == "127.0.0.1:7400"));
+        let signs = put_up.map(read);
+        assert!(signs.iter().all(|sign| sign.node.address == "127.0.0.1:7400"));
+        let placing = signs.each_ref().map(|sign| sign.placing.as_deref());
+        assert_eq!(placing, [None, Some("7f"), Some("7f"), None]);
         let desk = |node: &str, without: &BTreeSet<_>| Desk { node: node.into(), without: without.clone() };
         let none = BTreeSet::new();
-        assert_eq!(staying, [desk("ann", &none), desk("cleo", &without), desk("dan", &none)]);
+        assert_eq!(desks(&signs), [desk("ann", &none), desk("cleo", &without), desk("dan", &none)]);
     }
 }

@@ -14,6 +14,10 @@ pub struct View {
     pub me: String,
     /// How many partitions there are.
     pub partitions: Partition,
+    /// Whether this node takes part.
+    pub joined: bool,
+    /// What is wrong with its part, in a sentence; while it has not joined, why it does not.
+    pub trouble: Option<String>,
     /// Who is there, by name.
     pub nodes: Vec<Node>,
     /// Who owns what.

@@ -17,7 +17,7 @@ pub use fence::{
     an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,
     owners_are_listed_while_they_own, partitions_are_apart, renewing_keeps_the_partition,
 };
-pub use kept::{bodies_come_back_byte_for_byte, reopened_operations_have_no_result};
+pub use kept::{bodies_come_back_byte_for_byte, reopened_operations_have_no_result, the_last_result_stands};
 pub use list::{a_list_filters, a_list_survives_odd_cursors, pages_cover_everything_once};
 pub use snapshot::{
     a_snapshot_is_all_or_nothing, a_snapshot_replaces_what_came_before, numbers_go_on_after_a_snapshot,

@@ -22,6 +22,7 @@ macro_rules! every_suite {
                 partitions_are_apart,
                 bodies_come_back_byte_for_byte,
                 reopened_operations_have_no_result,
+                the_last_result_stands,
                 pages_cover_everything_once,
                 a_list_filters,
                 a_list_survives_odd_cursors,

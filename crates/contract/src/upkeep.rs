@@ -21,6 +21,7 @@ pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
         store.append(owner, batch).await.must("append");
     }
     store.migrate().await.must("migrate what is up to date");
+    store.layout().await.must("know the layout");
     let stats = store.stats().await.must("ask for figures");
     assert_eq!((stats.operations, stats.appends), (24, 4), "operations and appends kept");
     store.snapshot(owner, Lsn(3), vec![codec::encode(&author.facts())]).await.must("make a snapshot");

@@ -1,6 +1,8 @@
 //! Copies what ended to the archive: reads the trail, keeps the operations there, then shortens the trail. Whatever breaks
 //! in between is done again, and twice is once. Nothing waits for it, and it decides nothing.
 
+mod outage;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +10,11 @@ use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Ownership, Stored};
 use tidegate_store::trail::Noted;
-use tidegate_store::{Archive, Error as StoreError, Kind, Store, Trail};
+use tidegate_store::{Error as StoreError, Kind, Store, Trail};
 use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
+pub use outage::Archiving;
 
 /// Operations that are taken from the trail in one round, about.
 const ROUND: usize = 256;
@@ -38,7 +41,7 @@ pub struct Backlog {
 /// The archiver of one partition.
 pub(crate) struct Archiver {
     pub store: Arc<dyn Store>,
-    pub archive: Arc<dyn Archive>,
+    pub archiving: Archiving,
     pub partition: Partition,
     pub tenure: watch::Receiver<Ownership>,
     pub stopped: watch::Receiver<Option<Error>>,
@@ -57,13 +60,19 @@ struct Progress {
 impl Archiver {
     /// Works until the engine stops.
     pub(crate) async fn work(self) {
+        self.copy_on().await;
+        self.archiving.outage.leave(self.partition);
+    }
+
+    async fn copy_on(&self) {
         let mut stopped = self.stopped.clone();
         let mut progress = Progress { is_laid_out: false, at_once: FIRST, failures: 0 };
         while stopped.borrow().is_none() {
             let rest = match self.round(&mut progress).await {
                 Ok(copied) => {
-                    if std::mem::take(&mut progress.failures) > 0 {
-                        tracing::info!(partition = self.partition, "what ended is archived again");
+                    progress.failures = 0;
+                    if self.archiving.outage.ends(self.partition) {
+                        tracing::info!("what ended is archived again");
                     }
                     if copied > 0 {
                         metrics::counter!("tidegate_archived_total").increment(copied as u64);
@@ -101,7 +110,7 @@ impl Archiver {
             oldest: Some(noted.oldest),
         }));
         if !progress.is_laid_out {
-            self.archive.migrate().await?;
+            self.archiving.archive.migrate().await?;
             progress.is_laid_out = true;
         }
         match noted {
@@ -124,7 +133,7 @@ impl Archiver {
             let ended: Vec<Stored> =
                 found.into_iter().flatten().filter(|stored| stored.result.is_some()).collect();
             progress.at_once = next_size(now.len(), ended.iter().map(len).sum());
-            self.archive.keep(self.partition, ended).await?;
+            self.archiving.archive.keep(self.partition, ended).await?;
             left = later;
         }
         let owner = *self.tenure.borrow();
@@ -132,11 +141,11 @@ impl Archiver {
         Ok(noted.seqs.len())
     }
 
-    /// Says once what is wrong; answers how long to wait.
+    /// Says what is wrong, once for all partitions of this process; answers how long to wait.
     fn failed(&self, error: &StoreError, progress: &mut Progress) -> Duration {
         // Of a newer owner the engine hears by itself.
-        if progress.failures == 0 && error.kind() != Kind::Fenced {
-            let (partition, archive) = (self.partition, self.archive.describe());
+        if error.kind() != Kind::Fenced && self.archiving.outage.begins(self.partition) {
+            let (partition, archive) = (self.partition, self.archiving.archive.describe());
             tracing::warn!(partition, archive, %error, "what ended is not archived now; it is kept until it is");
         }
         progress.is_laid_out = false;

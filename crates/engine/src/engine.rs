@@ -12,12 +12,12 @@ use std::time::Duration;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq};
 use tidegate_store::log::Ownership;
-use tidegate_store::{Archive, Clock, Store};
+use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
-use crate::archiver::Backlog;
+use crate::archiver::{Archiving, Backlog};
 use crate::clock::SteadyClock;
 use crate::error::{Code, Error, Result};
 use crate::events::{Events, Subscription};
@@ -48,7 +48,7 @@ pub struct Engine {
 /// Where what ended is copied to.
 #[derive(Clone)]
 pub(crate) struct Archived {
-    pub archive: Arc<dyn Archive>,
+    pub archiving: Archiving,
     /// What is still to be copied.
     pub backlog: watch::Receiver<Backlog>,
 }

@@ -19,7 +19,7 @@ mod reason;
 mod submission;
 mod view;
 
-pub use archiver::Backlog;
+pub use archiver::{Archiving, Backlog};
 pub use engine::{Engine, Executors};
 pub use error::{Code, Error, Result};
 pub use events::{Change, Event, Subscription};

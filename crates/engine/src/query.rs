@@ -38,7 +38,7 @@ impl Engine {
             let message = format!("the store does not have {id}, and the archive cannot be asked now: {why}");
             Error::new(Code::StoreUnavailable, message).operation(id)
         };
-        match tokio::time::timeout(ARCHIVE_MAX, archived.archive.read(vec![id])).await {
+        match tokio::time::timeout(ARCHIVE_MAX, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
             Ok(Err(error)) => Err(away(error.to_string())),
             Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),

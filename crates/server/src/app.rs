@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
-use tidegate::Engine;
-use tidegate_store::{Archive, Clock, Store};
+use tidegate::{Archiving, Engine};
+use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Token;
@@ -15,7 +15,7 @@ use crate::edge::request_id::RequestIds;
 pub(crate) struct House {
     pub store: Arc<dyn Store>,
     /// Where what ended is kept for good.
-    pub archive: Option<Arc<dyn Archive>>,
+    pub archiving: Option<Archiving>,
     pub clock: Arc<dyn Clock>,
     pub tokens: Vec<Token>,
     pub metrics: PrometheusHandle,

@@ -7,6 +7,7 @@ mod courier;
 mod cursor;
 mod drainer;
 mod everywhere;
+mod hello;
 mod hop;
 mod operations;
 mod own;
@@ -16,6 +17,7 @@ mod rooms;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -23,11 +25,13 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, on};
+use axum::routing::{any, get, on};
+use tidegate::{Code, Error};
 use tidegate_cluster::Cluster;
 
 pub(crate) use courier::Courier;
 pub(crate) use drainer::hear;
+pub(crate) use hello::{Greeter, Hello};
 pub(crate) use own::show as show_view;
 pub(crate) use rooms::{Landlord, Plan, Rooms};
 
@@ -42,12 +46,17 @@ use crate::page;
 use crate::wire::failure::Failure;
 use reach::Reach;
 
+/// How long a call is held while this node joins.
+const JOIN: Duration = Duration::from_secs(12);
+
 /// What the front works with.
 pub(crate) struct Front {
     pub cluster: Cluster,
     pub rooms: Arc<Rooms>,
     pub courier: Courier,
     pub house: Arc<House>,
+    /// What it says to other nodes of itself.
+    pub hello: Arc<Hello>,
     /// Upstreams whose operations are spread by group; all others have one place each.
     pub spread: BTreeSet<String>,
 }
@@ -96,6 +105,7 @@ pub(crate) fn router(front: &Arc<Front>) -> Router {
         .fallback(api::no_route)
         .method_not_allowed_fallback(api::no_method)
         .layer(from_fn_with_state(Arc::clone(&front.house), origin::layer))
+        .route(hello::PATH, get(hello::answer))
         .route("/internal/{partition}/{*rest}", any(hop::take))
         .layer(from_fn_with_state(Arc::clone(&front.house), request_id::layer))
         .layer(from_fn(page::headers))
@@ -103,6 +113,11 @@ pub(crate) fn router(front: &Arc<Front>) -> Router {
 }
 
 async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
+    if way.places()
+        && let Err(failure) = takes_part(&front).await
+    {
+        return failure.into_response();
+    }
     match read(&front, way, request).await {
         Ok(call) => match way {
             Reach::Operation => relay::by_id(&front, call).await,
@@ -116,6 +131,20 @@ async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
         },
         Err(failure) => failure.into_response(),
     }
+}
+
+/// Refuses while this node has no part: where it would place something is not where the others look for it.
+async fn takes_part(front: &Front) -> Result<(), Failure> {
+    if front.cluster.has_joined() {
+        return Ok(());
+    }
+    let view = front.cluster.settled(JOIN).await;
+    if view.joined {
+        return Ok(());
+    }
+    let why = view.trouble.unwrap_or_else(|| "it has not joined the others yet".to_owned());
+    let message = format!("This node takes no part: {why}. Nothing was accepted; ask another node.");
+    Err(Failure(Error::new(Code::StoreUnavailable, message)))
 }
 
 async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failure> {

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Code, Error, Result};
+use tidegate::{Archiving, Code, Error, Result};
 use tidegate_core::model::Counts;
 use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
@@ -65,7 +65,7 @@ impl Server {
         let tasks = TaskTracker::new();
         let house = Arc::new(House {
             store,
-            archive,
+            archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),
             clock,
             tokens: config.tokens.clone(),
@@ -82,6 +82,7 @@ impl Server {
             tasks: tasks.clone(),
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
+        work.settled().await;
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
         let (store, archive) = described;
         Ok(Self { addr, store, archive, work, stopping, closing, tasks, aborts: vec![taking, tidying] })

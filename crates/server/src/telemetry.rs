@@ -111,7 +111,7 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
         metrics::gauge!("tidegate_groups").set(counts.groups as f64);
         metrics::gauge!("tidegate_groups_stopped").set(counts.stopped as f64);
     }
-    if house.archive.is_some() {
+    if house.archiving.is_some() {
         tell_backlog(house, engines);
     }
     if let Ok(stats) = house.store.stats().await {

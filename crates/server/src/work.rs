@@ -3,6 +3,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use tidegate::{Code, Engine, Error, Executors, Options, Result};
@@ -14,7 +15,10 @@ use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 use crate::api;
 use crate::app::{App, House};
 use crate::config::Config;
-use crate::front::{self, Courier, Front, Landlord, Plan, Rooms};
+use crate::front::{self, Courier, Front, Greeter, Hello, Landlord, Plan, Rooms};
+
+/// How long a start waits until this node takes part: longer than the others take to say who they are.
+const SETTLED: Duration = Duration::from_secs(5);
 
 pub(crate) enum Work {
     /// All of it, in one engine.
@@ -32,8 +36,8 @@ impl Work {
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
         let options = options(config);
         if !house.store.is_shared() {
-            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
-            let engine = Engine::open_archived(store, archive, options, executors, limits).await?;
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors, limits).await?;
             return Ok(Self::Alone(Arc::new(App { engine, house })));
         }
         let address = address(config, addr)?;
@@ -47,7 +51,6 @@ impl Work {
                 "the store keeps the number of partitions it was first used with"
             );
         }
-        publish(config, &house).await?;
         let node = format!("{}@{address}", config.node);
         let plan = Plan {
             house: Arc::clone(&house),
@@ -61,11 +64,21 @@ impl Work {
         if house.store.outbox().is_some() {
             tokio::spawn(front::hear(Arc::clone(&rooms)));
         }
-        let settings = Settings { partitions, ..Settings::new(node, address) };
-        let landlord = Arc::new(Landlord(Arc::clone(&rooms)));
-        let cluster = Cluster::join(Arc::clone(&house.store), settings, landlord).await?;
         let courier = Courier::new(config.cluster.token.as_ref().map(Secret::reveal));
-        Ok(Self::Shared(Arc::new(Front { cluster, rooms, courier, house, spread: config.spread.clone() })))
+        let hello = Arc::new(Hello::new(&node, &config.upstreams, &config.spread));
+        let settings = Settings { partitions, placing: hello.placing(), ..Settings::new(node, address) };
+        let greeter = Greeter::new(courier.clone(), Arc::clone(&hello));
+        let landlord = Landlord { rooms: Arc::clone(&rooms), greeter, published: published(config) };
+        let cluster = Cluster::join(Arc::clone(&house.store), settings, Arc::new(landlord)).await?;
+        let spread = config.spread.clone();
+        Ok(Self::Shared(Arc::new(Front { cluster, rooms, courier, house, hello, spread })))
+    }
+
+    /// Waits until this node takes part, or says why it does not. It has to be reached for that.
+    pub(crate) async fn settled(&self) {
+        if let Self::Shared(front) = self {
+            front.cluster.settled(SETTLED).await;
+        }
     }
 
     pub(crate) fn router(&self) -> Router {
@@ -98,14 +111,11 @@ impl Work {
     }
 }
 
-/// Has the store's outbox know where what is handed in has its place.
-async fn publish(config: &Config, house: &House) -> Result<()> {
-    let Some(outbox) = house.store.outbox() else { return Ok(()) };
-    let published = config.upstreams.iter().map(|upstream| Published {
-        name: upstream.name.clone(),
-        is_spread: config.spread.contains(&upstream.name),
-    });
-    Ok(outbox.publish(published.collect()).await?)
+/// What the store's outbox has to know of upstreams.
+fn published(config: &Config) -> Vec<Published> {
+    let is_spread = |name: &String| config.spread.contains(name);
+    let names = config.upstreams.iter().map(|upstream| &upstream.name);
+    names.map(|name| Published { name: name.clone(), is_spread: is_spread(name) }).collect()
 }
 
 /// Where the other nodes reach this one.

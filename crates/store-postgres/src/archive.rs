@@ -8,7 +8,7 @@ use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, State};
 use tidegate_store::log::{Stored, StoredOperation, StoredResult};
-use tidegate_store::{Answer, Archive, Error, Kind, Result};
+use tidegate_store::{Answer, Archive, Result};
 
 use crate::rows;
 use crate::schema::Layout;
@@ -39,9 +39,6 @@ const READ: &str = "
 SELECT place, seq, (extract(epoch FROM accepted_at) * 1000000)::bigint AS at, grp, kind, key, envelope, payload, state,
     (extract(epoch FROM ended_at) * 1000000)::bigint AS ended_at, attempts AS attempt, fault_class, fault, body
 FROM unnest($1::text[]) WITH ORDINALITY AS asked (id, place) JOIN operations USING (id)";
-
-const HEALTH: &str = "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only') = 'on',
-    (SELECT value FROM meta WHERE name = 'archive')";
 
 /// An archive on PostgreSQL.
 pub struct PostgresArchive {
@@ -94,15 +91,6 @@ impl PostgresArchive {
             }
         }
         Ok(found)
-    }
-
-    async fn is_well(&self) -> Result<()> {
-        let row = self.sessions.row(Twice::Harmless, HEALTH, |q| q).await?;
-        if self.sessions.column(&row, 0)? {
-            let message = format!("{} takes no writes", self.sessions.place);
-            return Err(Error::new(Kind::Unavailable, message));
-        }
-        Ok(())
     }
 }
 
@@ -186,10 +174,6 @@ impl Archive for PostgresArchive {
 
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move { self.read_all(&ids).await })
-    }
-
-    fn health(&self) -> Answer<'_, ()> {
-        Box::pin(self.is_well())
     }
 
     fn describe(&self) -> String {

@@ -31,9 +31,8 @@ pub(crate) struct Layout {
 impl Layout {
     /// Brings the schema up to date. One that is up to date is not locked.
     pub(crate) async fn bring_up_to_date(&self, sessions: &Sessions) -> Result<()> {
-        match sessions.rows(Twice::Harmless, FIND_FORMAT, |q| q.bind(self.name)).await {
-            Ok(found) => {
-                let format: i64 = found.first().map_or(Ok(0), |row| sessions.column(row, 0))?;
+        match self.found(sessions).await {
+            Ok(format) => {
                 self.must_be_known(sessions, format)?;
                 if format == self.newest() {
                     return Ok(());
@@ -49,6 +48,16 @@ impl Layout {
         told(sessions, sqlx::raw_sql("COMMIT").execute(&mut connection)).await?;
         drop(connection.close().await);
         Ok(())
+    }
+
+    /// Refuses a layout that a newer program has made, or that is not there. Takes no lock and changes nothing.
+    pub(crate) async fn look(&self, sessions: &Sessions) -> Result<()> {
+        self.must_be_known(sessions, self.found(sessions).await?)
+    }
+
+    async fn found(&self, sessions: &Sessions) -> Result<i64> {
+        let found = sessions.rows(Twice::Harmless, FIND_FORMAT, |q| q.bind(self.name)).await?;
+        found.first().map_or(Ok(0), |row| sessions.column(row, 0))
     }
 
     async fn change(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<()> {

@@ -95,6 +95,10 @@ impl Upkeep for Postgres {
         Box::pin(LAYOUT.bring_up_to_date(&self.sessions))
     }
 
+    fn layout(&self) -> Answer<'_, ()> {
+        Box::pin(LAYOUT.look(&self.sessions))
+    }
+
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         Box::pin(self.fixed_partitions(wanted))
     }

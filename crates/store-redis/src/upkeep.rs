@@ -122,6 +122,10 @@ impl Upkeep for Redis {
         Box::pin(self.check_format())
     }
 
+    fn layout(&self) -> Answer<'_, ()> {
+        Box::pin(self.look_at_format())
+    }
+
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         Box::pin(async move {
             checks::some_partitions(wanted)?;

@@ -20,9 +20,6 @@ pub trait Archive: Send + Sync {
     /// again, and the archive has what both times were there.
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>>;
 
-    /// Whether it would keep something now; the error says why not.
-    fn health(&self) -> Answer<'_, ()>;
-
     /// A word for people. Never a password.
     fn describe(&self) -> String;
 }

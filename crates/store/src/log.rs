@@ -52,7 +52,7 @@ pub struct Batch {
     pub facts: Vec<Fact>,
     /// The operations that were accepted, with their payloads. Seqs grow.
     pub operations: Vec<StoredOperation>,
-    /// How operations ended.
+    /// How operations ended. One that has a result already has this one then; of two for the same, the later one.
     pub results: Vec<StoredResult>,
     /// Operations whose result no longer stands, because they run again. An operation that is also in `results`
     /// has that one.

@@ -20,6 +20,10 @@ pub trait Upkeep: Send + Sync {
     /// Brings the layout up to date. `Unreadable` when it is newer than this program.
     fn migrate(&self) -> Answer<'_, ()>;
 
+    /// Whether the layout is one that this program reads and writes; changes nothing. `Unreadable` when it is newer, or not
+    /// there.
+    fn layout(&self) -> Answer<'_, ()>;
+
     /// How many partitions there are: what is asked for first is kept for good, because every operation has its place
     /// by it. `Invalid` for none.
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition>;

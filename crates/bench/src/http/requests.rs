@@ -2,14 +2,7 @@
 
 use std::net::SocketAddr;
 
-use serde_json::{Value, json};
-
-use crate::client::request;
-
-/// What the upstream is called.
-pub(super) const UPSTREAM: &str = "sink";
-/// Longer than any run: nothing is carried.
-const DELAY_MS: u64 = 3_600_000;
+use crate::call::{self, delayed};
 
 /// Requests to be sent over and over.
 #[derive(Debug)]
@@ -18,17 +11,13 @@ pub(super) struct Requests(Vec<Vec<u8>>);
 impl Requests {
     /// `batch` operations in each, over all `groups`, with a body of `payload` bytes.
     pub(super) fn render(addr: SocketAddr, batch: usize, groups: usize, payload: usize) -> Self {
-        let path = if batch == 1 { "/v1/operations" } else { "/v1/operations/batch" };
+        let body = call::body(payload);
         let requests = (0..groups.div_ceil(batch)).map(|number| {
-            let first = number * batch;
-            let body = match batch {
-                1 => operation(first, payload),
-                _ => {
-                    let of = |at: usize| operation((first + at) % groups, payload);
-                    json!({ "operations": (0..batch).map(of).collect::<Vec<_>>() })
-                }
-            };
-            request(addr, "POST", path, &body.to_string())
+            let of = |at: usize| delayed(((number * batch + at) % groups) as u64, &body);
+            match batch {
+                1 => call::single(addr, &of(0)),
+                _ => call::batch(addr, &(0..batch).map(of).collect::<Vec<_>>()),
+            }
         });
         Self(requests.collect())
     }
@@ -44,20 +33,10 @@ impl Requests {
     }
 }
 
-fn operation(group: usize, payload: usize) -> Value {
-    // Two quotation marks are part of a body that is a JSON string.
-    let body = "x".repeat(payload.saturating_sub(2));
-    json!({
-        "kind": "http",
-        "upstream": UPSTREAM,
-        "group": format!("group-{group}"),
-        "delay_ms": DELAY_MS,
-        "request": { "method": "POST", "path": "/x", "headers": {}, "body": body },
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     #[test]

@@ -48,12 +48,12 @@ impl Program {
 
 fn finish(mut command: Command, name: &str, args: &Args) -> Result<Vec<u8>, String> {
     let numbers = [
-        ("--seconds", args.seconds),
-        ("--producers", args.producers as u64),
+        ("--seconds", args.load.seconds),
+        ("--producers", args.load.producers as u64),
         ("--workers", args.workers as u64),
-        ("--groups", args.groups),
-        ("--payload", args.payload as u64),
-        ("--outstanding", args.outstanding),
+        ("--groups", args.load.groups),
+        ("--payload", args.load.payload as u64),
+        ("--outstanding", args.load.outstanding),
     ];
     let output = command
         .args(numbers.iter().flat_map(|(flag, number)| [(*flag).to_owned(), number.to_string()]))

@@ -21,6 +21,7 @@ mod relay;
 mod rolling;
 mod shards;
 mod store;
+mod strangers;
 mod versions;
 
 use std::hash::{BuildHasher, Hasher};

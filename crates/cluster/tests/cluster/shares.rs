@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_cluster::Route;
 use tidegate_contract::{Injury, Plan, Verb};
 
-use crate::world::{Member, PARTITIONS, owned, store, until};
+use crate::world::{Member, Odd, PARTITIONS, owned, store, until};
 
 /// OPS-5: nodes that join get their even share, without a word between them.
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn the_store_knows_how_many_partitions_there_are() {
 async fn ops_8_a_partition_that_a_node_cannot_read_is_left_to_the_others() {
     const NEWER: u16 = 3;
     let store = store();
-    let old = Member::join_without(&store, "ann", Plan::none(), Some(NEWER)).await;
+    let old = Member::join_odd(&store, "ann", Odd { cannot_read: Some(NEWER), ..Odd::default() }).await;
     until(&store, &[("ann", 15)]).await;
     assert_eq!(old.cluster.route(NEWER), Route::Nobody);
     let new = Member::join(&store, "ben", Plan::none()).await;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_cluster::{Cluster, Declined, Host, Later, Settings, Tenant};
+use tidegate_cluster::{Answered, Cluster, Declined, Host, Later, Settings, Tenant};
 use tidegate_contract::{Faulty, Plan};
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
@@ -30,6 +30,18 @@ pub(crate) fn store() -> Arc<dyn Store> {
     Arc::new(Memory::new(Arc::new(Moving(Instant::now()))))
 }
 
+/// Who answers at which address; whoever is not here answers at its own, for itself.
+pub(crate) type Lines = Arc<Mutex<BTreeMap<String, Answered>>>;
+
+/// What is out of the ordinary about a node.
+#[derive(Default)]
+pub(crate) struct Odd {
+    pub(crate) plan: Option<Plan>,
+    pub(crate) cannot_read: Option<Partition>,
+    pub(crate) placing: &'static str,
+    pub(crate) lines: Lines,
+}
+
 /// A node: its part in the cluster, and its way to the store.
 pub(crate) struct Member {
     pub(crate) cluster: Cluster,
@@ -38,20 +50,19 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) async fn join(store: &Arc<dyn Store>, name: &str, plan: Plan) -> Self {
-        Self::join_without(store, name, plan, None).await
+        Self::join_odd(store, name, Odd { plan: Some(plan), ..Odd::default() }).await
     }
 
-    /// One that cannot read a partition.
-    pub(crate) async fn join_without(
-        store: &Arc<dyn Store>,
-        name: &str,
-        plan: Plan,
-        cannot_read: Option<Partition>,
-    ) -> Self {
-        let way = Arc::new(Faulty::new(Arc::clone(store), plan));
-        let host = Arc::new(Keeper { store: Arc::clone(&way), node: name.to_owned(), cannot_read });
-        let settings = Settings { partitions: PARTITIONS, ..Settings::new(name, format!("{name}:7400")) };
-        let cluster = Cluster::join(Arc::clone(&way) as _, settings, host).await.unwrap();
+    pub(crate) async fn join_odd(store: &Arc<dyn Store>, name: &str, odd: Odd) -> Self {
+        let Odd { plan, cannot_read, placing, lines } = odd;
+        let way = Arc::new(Faulty::new(Arc::clone(store), plan.unwrap_or_else(Plan::none)));
+        let host = Keeper { store: Arc::clone(&way), node: name.to_owned(), cannot_read, lines };
+        let settings = Settings {
+            partitions: PARTITIONS,
+            placing: placing.to_owned(),
+            ..Settings::new(name, format!("{name}:7400"))
+        };
+        let cluster = Cluster::join(Arc::clone(&way) as _, settings, Arc::new(host)).await.unwrap();
         Self { cluster, way }
     }
 
@@ -65,6 +76,7 @@ struct Keeper {
     store: Arc<Faulty>,
     node: String,
     cannot_read: Option<Partition>,
+    lines: Lines,
 }
 
 struct Kept {
@@ -74,6 +86,18 @@ struct Kept {
 }
 
 impl Host for Keeper {
+    fn call_at(&self, address: String) -> Later<'_, Answered> {
+        let name = address.split(':').next().unwrap_or_default().to_owned();
+        let is_me = name == self.node;
+        let usual = if is_me { Answered::Here } else { Answered::Node { name, differs: None } };
+        let answered = self.lines.lock().unwrap().get(&address).cloned().unwrap_or(usual);
+        Box::pin(std::future::ready(answered))
+    }
+
+    fn prepare(&self) -> Later<'_, Result<(), String>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>> {
         Box::pin(async move {
             if self.cannot_read == Some(partition) {

@@ -41,6 +41,7 @@ pub enum Verb {
     Notify,
     Listen,
     Migrate,
+    Layout,
     Partitions,
     Health,
     Stats,
@@ -62,6 +63,7 @@ impl Verb {
                 | Self::PeekWindow
                 | Self::ListNodes
                 | Self::Listen
+                | Self::Layout
                 | Self::Health
                 | Self::Stats
         )

@@ -41,6 +41,10 @@ impl Upkeep for Faulty {
         self.pass(Verb::Migrate, move || self.inner.migrate())
     }
 
+    fn layout(&self) -> Answer<'_, ()> {
+        self.pass(Verb::Layout, move || self.inner.layout())
+    }
+
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         self.pass(Verb::Partitions, move || self.inner.partitions(wanted))
     }

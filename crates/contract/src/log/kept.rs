@@ -1,7 +1,7 @@
 //! Operations and results as they are kept: byte for byte, and only the result that stands.
 
 use bytes::Bytes;
-use tidegate_core::{EndState, Seq};
+use tidegate_core::{EndState, Seq, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::{Batch, StoredResult};
 
@@ -41,24 +41,43 @@ pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
 /// OPS-9: an operation that runs again has no result until it has ended again; then it has the new one.
 pub async fn reopened_operations_have_no_result(backend: &dyn Backend) {
     let now = backend.clock().now();
-    let mut author = Author::new(Dice::seeded_or(32));
-    let mut mirror = Mirror::default();
-    let mut office = Office::enter(backend, PARTITION).await;
-    let first = author.sized_batch(4, now);
+    let first = Author::new(Dice::seeded_or(32)).sized_batch(4, now);
     let seq = first.results[0].seq;
     let again = Batch { reopened: vec![seq], ..Batch::default() };
-    let fresh = StoredResult {
-        seq,
-        at: now.after(super::TTL),
-        state: EndState::Succeeded,
-        attempt: 7,
-        fault: None,
-        body: Bytes::from_static(b"the second answer"),
-    };
-    let end = Batch { results: vec![fresh], ..Batch::default() };
-    for (batch, when) in
-        [(first, "ended"), (again.clone(), "reopened"), (end, "ended again"), (again, "reopened twice")]
-    {
+    let end = Batch { results: vec![succeeded(seq, now.after(super::TTL))], ..Batch::default() };
+    let steps =
+        [(first, "ended"), (again.clone(), "reopened"), (end, "ended again"), (again, "reopened twice")];
+    written_step_by_step(backend, steps).await;
+}
+
+/// A result that is written over another one replaces it, whether the operation was reopened or not; of two in one append
+/// the later one stands. What else is in such an append is kept as in any other.
+pub async fn the_last_result_stands(backend: &dyn Backend) {
+    let now = backend.clock().now();
+    let mut author = Author::new(Dice::seeded_or(33));
+    let first = author.sized_batch(4, now);
+    let seq = first.results[0].seq;
+    let mut over = author.sized_batch(4, now);
+    over.results.push(succeeded(seq, now.after(super::TTL)));
+    let failed = StoredResult { state: EndState::Failed, attempt: 8, ..succeeded(seq, now) };
+    let twice = Batch { results: vec![failed, succeeded(seq, now)], ..Batch::default() };
+    let canceled = StoredResult { state: EndState::Canceled, ..succeeded(seq, now) };
+    let at_once = Batch { results: vec![canceled], reopened: vec![seq], ..Batch::default() };
+    let steps =
+        [(first, "ended"), (over, "written over"), (twice, "written twice"), (at_once, "and reopened")];
+    written_step_by_step(backend, steps).await;
+}
+
+fn succeeded(seq: Seq, at: Time) -> StoredResult {
+    let body = Bytes::from_static(b"the second answer");
+    StoredResult { seq, at, state: EndState::Succeeded, attempt: 7, fault: None, body }
+}
+
+/// Appends each, and looks at what is kept then: at once, in an image, and after a restart.
+async fn written_step_by_step(backend: &dyn Backend, steps: [(Batch, &str); 4]) {
+    let mut mirror = Mirror::default();
+    let mut office = Office::enter(backend, PARTITION).await;
+    for (batch, when) in steps {
         mirror.note(&batch);
         office.append(batch).await;
         mirror.check(&*office.store, PARTITION, when).await;

@@ -8,13 +8,13 @@ use std::time::Duration;
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
-use tidegate_store::{Archive, Clock, Kind, Store, WallClock};
+use tidegate_store::{Clock, Kind, Store, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::{Archived, Engine, Executors};
-use crate::archiver::{Archiver, Backlog};
+use crate::archiver::{Archiver, Archiving, Backlog};
 use crate::carry::Carrier;
 use crate::chance::Chance;
 use crate::clock::{Granted, SteadyClock};
@@ -51,13 +51,13 @@ impl Engine {
     /// As for `open`. That the archive cannot be reached is no error.
     pub async fn open_archived(
         store: Arc<dyn Store>,
-        archive: Option<Arc<dyn Archive>>,
+        archiving: Option<Archiving>,
         options: Options,
         executors: Executors,
         limits: Vec<(Arc<str>, Shape)>,
     ) -> Result<Self> {
         check(&options)?;
-        if archive.is_some() && store.trail().is_none() {
+        if archiving.is_some() && store.trail().is_none() {
             let message = format!("{} notes nothing for an archive", store.describe());
             return Err(Error::new(Code::BadConfig, message));
         }
@@ -92,7 +92,7 @@ impl Engine {
             stopped,
             tenure: tenures.clone(),
             give_up: CancellationToken::new(),
-            archived: archive.map(|archive| Archived { archive, backlog: seen }),
+            archived: archiving.map(|archiving| Archived { archiving, backlog: seen }),
         };
         let parts = Parts { model, facts_read, last, tenure, limits, inbox, stop };
         let mut owner = engine.owner(parts);
@@ -122,7 +122,7 @@ impl Engine {
         let Some(archived) = &self.archived else { return };
         let archiver = Archiver {
             store: Arc::clone(&self.store),
-            archive: Arc::clone(&archived.archive),
+            archiving: archived.archiving.clone(),
             partition: self.options.partition,
             tenure,
             stopped: self.stopped.clone(),

@@ -68,7 +68,7 @@ impl Engine {
                 match accept {
                     Accept::Refused(refusal) => Some(Err(refused(refusal, now))),
                     _ => {
-                        owner.building.reopened.push(seq);
+                        owner.building.reopen(seq);
                         Some(Ok(()))
                     }
                 }

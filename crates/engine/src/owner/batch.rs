@@ -1,8 +1,8 @@
 //! A batch while it is being put together: what was decided, what must be answered and what leaves once it is
 //! durable.
 
-use tidegate_core::Fact;
 use tidegate_core::model::{Claim, Ended};
+use tidegate_core::{Fact, Seq};
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
 
@@ -27,7 +27,7 @@ pub(crate) struct Building {
     pub facts: Vec<Fact>,
     pub operations: Vec<StoredOperation>,
     pub results: Vec<StoredResult>,
-    pub reopened: Vec<tidegate_core::Seq>,
+    pub reopened: Vec<Seq>,
     /// Rows of the outbox that it settles: accepted, or found to be accepted already.
     pub drained: Vec<OutboxId>,
     pub replies: Vec<Reply>,
@@ -103,6 +103,13 @@ impl Building {
         (batch, sealed)
     }
 
+    /// Keeps that an operation runs again. How it ended earlier in the same batch no longer stands: a store would keep it
+    /// for the end of what is open.
+    pub(crate) fn reopen(&mut self, seq: Seq) {
+        self.results.retain(|result| result.seq != seq);
+        self.reopened.push(seq);
+    }
+
     /// Keeps how an operation ended, with what came back.
     pub(crate) fn end(&mut self, ended: Ended, body: bytes::Bytes) {
         self.bytes += body.len();
@@ -115,5 +122,30 @@ impl Building {
             body,
         });
         self.ended.push(ended);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{EndState, Time};
+
+    use super::*;
+
+    fn canceled(seq: u64) -> Ended {
+        Ended { seq: Seq(seq), at: Time::from_millis(1), state: EndState::Canceled, attempt: 0, fault: None }
+    }
+
+    /// OPS-9: called off and run again in one batch, an operation is open; called off once more, it has ended.
+    #[test]
+    fn ops_9_the_last_order_of_a_batch_stands() {
+        let mut building = Building::default();
+        building.end(canceled(1), bytes::Bytes::new());
+        building.end(canceled(2), bytes::Bytes::new());
+        building.reopen(Seq(2));
+        let ended =
+            |building: &Building| building.results.iter().map(|result| result.seq.0).collect::<Vec<_>>();
+        assert_eq!((ended(&building), &building.reopened), (vec![1], &vec![Seq(2)]));
+        building.end(canceled(2), bytes::Bytes::new());
+        assert_eq!(ended(&building), [1, 2]);
     }
 }

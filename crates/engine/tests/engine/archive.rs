@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate::{Backlog, Code, Engine, Executors, Options};
+use tidegate::{Archiving, Backlog, Code, Engine, Executors, Options};
 use tidegate_core::{Fault, FaultClass, OperationId, State, Time, Verdict};
 use tidegate_fixture::postgres::Postgres as Database;
 use tidegate_fixture::redis::Redis as Server;
@@ -54,7 +54,8 @@ async fn open(
     let executors = Executors::from([("test".into(), Arc::clone(upstream) as Arc<dyn Upstream>)]);
     let options =
         Options { node: node.into(), partition_lease: Duration::from_secs(2), ..Options::default() };
-    Engine::open_archived(Arc::clone(store), Some(archive), options, executors, Vec::new()).await
+    Engine::open_archived(Arc::clone(store), Some(Archiving::to(archive)), options, executors, Vec::new())
+        .await
 }
 
 /// Waits until it is so.
@@ -205,10 +206,6 @@ impl Archive for Cut {
 
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
         self.inner.read(ids)
-    }
-
-    fn health(&self) -> Answer<'_, ()> {
-        self.inner.health()
     }
 
     fn describe(&self) -> String {

@@ -3,6 +3,7 @@
 
 mod archive;
 mod bad_days;
+mod outage;
 mod people;
 mod seen;
 mod settled;

@@ -1,6 +1,9 @@
 //! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node, once. It says whether the
 //! call may have arrived.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -9,7 +12,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, HeaderValue, Request, StatusCode};
 use axum::response::Response;
-use http_body_util::Full;
+use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -23,14 +26,19 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longer than the longest wait for an operation.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(70);
+/// Longest answer to a question between nodes.
+const ASKED_LEN_MAX: usize = 1024 * 1024;
 /// A node that does not answer a ping for this long is taken for gone.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
 
 /// What became of a call that was passed on.
+#[derive(Debug)]
 pub(super) enum Passed {
     Answered(Response),
     /// It has not left.
     NotSent,
+    /// The other node does not know this one's secret, and has done nothing.
+    Refused,
     /// It may have arrived.
     Lost,
 }
@@ -39,6 +47,8 @@ pub(super) enum Passed {
 #[derive(Clone)]
 pub(crate) struct Courier {
     client: Client<HttpConnector, Full<Bytes>>,
+    /// The same without a memory: each call is made over a line of its own.
+    fresh: Client<HttpConnector, Full<Bytes>>,
     token: Option<HeaderValue>,
     /// Nodes that do not know the secret, each told of once.
     strangers: Arc<Mutex<BTreeSet<String>>>,
@@ -50,18 +60,20 @@ impl Courier {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        let client = Client::builder(TokioExecutor::new())
+        let mut builder = Client::builder(TokioExecutor::new());
+        builder
             .http2_only(true)
             .timer(TokioTimer::new())
             .http2_keep_alive_interval(Some(SILENCE_MAX))
-            .http2_keep_alive_timeout(SILENCE_MAX)
-            .build(connector);
+            .http2_keep_alive_timeout(SILENCE_MAX);
+        let client = builder.build(connector.clone());
+        let fresh = builder.pool_max_idle_per_host(0).build(connector);
         let token = token.and_then(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
             value.set_sensitive(true);
             Some(value)
         });
-        Self { client, token, strangers: Arc::default() }
+        Self { client, fresh, token, strangers: Arc::default() }
     }
 
     /// What a node says to be let in.
@@ -85,7 +97,7 @@ impl Courier {
             // Callers are let in before a call is passed on: this is about the nodes' own secret.
             Ok(Ok(response)) if response.status() == StatusCode::FORBIDDEN => {
                 self.tell_of_stranger(&node.name);
-                Passed::NotSent
+                Passed::Refused
             }
             Ok(Ok(response)) => Passed::Answered(response.map(Body::new)),
             Ok(Err(error)) if error.is_connect() => Passed::NotSent,
@@ -97,13 +109,28 @@ impl Courier {
         }
     }
 
-    fn tell_of_stranger(&self, node: &str) {
+    /// Asks a node something, over a line of its own; nothing when no whole answer came.
+    pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
+        let mut request = Request::builder().uri(format!("http://{address}{path}"));
+        if let Some(token) = &self.token {
+            request = request.header(AUTHORIZATION, token.clone());
+        }
+        let answer = self.fresh.request(request.body(Full::default()).ok()?).await.ok()?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), ASKED_LEN_MAX).collect().await.ok()?;
+        Some((status, body.to_bytes()))
+    }
+
+    /// Says that a node does not take calls from this one, the first time; whether this was it.
+    fn tell_of_stranger(&self, node: &str) -> bool {
         let mut strangers = self.strangers.lock().unwrap_or_else(PoisonError::into_inner);
-        if strangers.insert(node.to_owned()) {
+        let is_new = strangers.insert(node.to_owned());
+        if is_new {
             tracing::error!(
                 node,
                 "it does not take calls from this node: token_env in [cluster] must give both the same secret"
             );
         }
+        is_new
     }
 }

@@ -25,7 +25,7 @@ pub(super) async fn take(
     request: Request,
 ) -> Response {
     if !is_a_node(&front, &request) {
-        return Failure(Error::new(Code::Forbidden, "Only nodes of this cluster call here.")).into_response();
+        return refused();
     }
     let (parts, body) = request.into_parts();
     let body = match content::read(body, content::BATCH_MAX, front.house.read_timeout).await {
@@ -45,8 +45,12 @@ pub(super) async fn take(
     }
 }
 
-/// Whether the caller knows the nodes' secret; without one, whether it is on this machine.
-fn is_a_node(front: &Front, request: &Request) -> bool {
+pub(super) fn refused() -> Response {
+    Failure(Error::new(Code::Forbidden, "Only nodes of this cluster call here.")).into_response()
+}
+
+/// Whether the caller knows the nodes' secret; without one, whether it has none either and is on this machine.
+pub(super) fn is_a_node(front: &Front, request: &Request) -> bool {
     match front.courier.token() {
         Some(token) => {
             let given = request
@@ -57,6 +61,7 @@ fn is_a_node(front: &Front, request: &Request) -> bool {
             let hash = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
             hash(given).ct_eq(&hash(token.as_bytes())).into()
         }
+        None if request.headers().contains_key(AUTHORIZATION) => false,
         None => {
             request.extensions().get::<Peer>().is_some_and(|peer| peer.0.ip().to_canonical().is_loopback())
         }

@@ -27,7 +27,7 @@ pub(super) async fn metrics(State(front): State<Arc<Front>>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
 }
 
-/// Ready means that the store can be written and the others know this node.
+/// Ready means that the store can be written, this node takes part, and the others reach it.
 pub(super) async fn ready(State(front): State<Arc<Front>>) -> Response {
     if front.house.stopping.is_cancelled() {
         return Failure(Error::new(Code::Stopping, "The server is about to stop.")).into_response();
@@ -36,8 +36,13 @@ pub(super) async fn ready(State(front): State<Arc<Front>>) -> Response {
         return Failure(error.into()).into_response();
     }
     let view = front.cluster.view();
-    if !view.nodes.iter().any(|node| node.name == view.me) {
-        let message = "This node has not joined the others yet.";
+    let is_known = view.joined && view.nodes.iter().any(|node| node.name == view.me);
+    let trouble = match view.trouble {
+        Some(why) if is_known => Some(format!("Something is wrong with this node's part: {why}.")),
+        Some(why) => Some(format!("This node takes no part: {why}.")),
+        None => (!is_known).then(|| "This node has not joined the others yet.".to_owned()),
+    };
+    if let Some(message) = trouble {
         return Failure(Error::new(Code::StoreUnavailable, message)).into_response();
     }
     Json(json!({ "status": "ready" })).into_response()

@@ -32,6 +32,13 @@ pub(super) enum Reach {
     Limit,
 }
 
+impl Reach {
+    /// Whether the place of such a call follows from this node's configuration.
+    pub(super) const fn places(self) -> bool {
+        matches!(self, Self::Submission | Self::Batch | Self::Limit)
+    }
+}
+
 /// How the calls of a route find their way; `None` for those that each node answers by itself.
 pub(super) fn of(method: MethodFilter, path: &str) -> Option<Reach> {
     Some(match path {

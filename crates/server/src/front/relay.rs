@@ -1,6 +1,8 @@
 //! A call to one partition: into the room here, or to the node that owns it. While nobody does, and while it changes
 //! hands, it is held for a moment and tried again, as far as that is safe.
 
+mod story;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +21,7 @@ use super::{Call, Front};
 use crate::edge::auth::Caller;
 use crate::edge::request_id::RequestId;
 use crate::wire::failure::Failure;
+use story::Story;
 
 /// How long a call is held while its partition changes hands. A take-over after a crash is shorter.
 const PATIENCE: Duration = Duration::from_secs(12);
@@ -69,6 +72,7 @@ pub(super) async fn by_limit(front: &Front, call: Call) -> Response {
 /// Makes a call to the partition, wherever it is.
 pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: Again) -> Response {
     let end = Instant::now() + PATIENCE;
+    let mut story = Story::default();
     loop {
         let route = front.cluster.route(partition);
         let passed = match &route {
@@ -79,13 +83,14 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
             },
             Route::Nobody => Passed::NotSent,
         };
+        story.note(&route, &passed);
         match passed {
             Passed::Answered(response) if !has_moved(&response) => return response,
-            Passed::Lost if again == Again::No => return lost(partition, call),
-            Passed::Answered(_) | Passed::NotSent | Passed::Lost => {}
+            Passed::Lost if again == Again::No => return story.end(partition, call, again),
+            Passed::Answered(_) | Passed::NotSent | Passed::Refused | Passed::Lost => {}
         }
         if Instant::now() >= end {
-            return nobody(partition, &route);
+            return story.end(partition, call, again);
         }
         front.cluster.route_after(partition, &route, LOOK).await;
     }
@@ -121,27 +126,4 @@ async fn gone(front: &Front, node: &tidegate_store::nodes::Node) {
 pub(super) fn has_moved(response: &Response) -> bool {
     response.status() == StatusCode::MISDIRECTED_REQUEST
         || response.extensions().get::<Code>() == Some(&Code::Stopping)
-}
-
-fn lost(partition: Partition, call: &Call) -> Response {
-    let hands_in = matches!(call.target.as_str(), "/v1/operations" | "/v1/operations/batch");
-    let advice = if hands_in {
-        "whether this was accepted. Repeated without a dedupe_key it may be accepted twice"
-    } else {
-        "whether this was done. Look before it is repeated"
-    };
-    let message =
-        format!("The node that owns partition {partition} did not answer; it is not known {advice}.");
-    Failure(Error::new(Code::StoreUnavailable, message)).into_response()
-}
-
-fn nobody(partition: Partition, route: &Route) -> Response {
-    let why = match route {
-        Route::At(node) => {
-            format!("its owner {} does not take calls from this node at {}", node.name, node.address)
-        }
-        Route::Here | Route::Nobody => "its owner is gone or changes".to_owned(),
-    };
-    let message = format!("Partition {partition} cannot be reached now: {why}; try again in a moment.");
-    Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }

@@ -6,13 +6,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use axum::Router;
 use tidegate::{Engine, Event, Executors, Options};
-use tidegate_cluster::{Declined, Host, Later, Tenant};
+use tidegate_cluster::{Answered, Declined, Host, Later, Tenant};
 use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Counts;
+use tidegate_store::outbox::Published;
 use tokio::sync::{Notify, broadcast};
 
 use super::drainer::Drainer;
+use super::hello::Greeter;
 use super::reach::upstream_place;
 use crate::api;
 use crate::app::{App, House};
@@ -117,17 +119,34 @@ impl Rooms {
 }
 
 /// The host that the cluster talks to.
-pub(crate) struct Landlord(pub Arc<Rooms>);
+pub(crate) struct Landlord {
+    pub rooms: Arc<Rooms>,
+    pub greeter: Greeter,
+    /// What the store's outbox has to know.
+    pub published: Vec<Published>,
+}
 
 impl Host for Landlord {
+    fn call_at(&self, address: String) -> Later<'_, Answered> {
+        Box::pin(async move { self.greeter.call_at(&address).await })
+    }
+
+    /// Has the store's outbox know where what is handed in has its place. One that places differently must not.
+    fn prepare(&self) -> Later<'_, Result<(), String>> {
+        Box::pin(async move {
+            let Some(outbox) = self.rooms.plan.house.store.outbox() else { return Ok(()) };
+            outbox.publish(self.published.clone()).await.map_err(|error| error.to_string())
+        })
+    }
+
     fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>> {
-        let rooms = Arc::clone(&self.0);
+        let rooms = Arc::clone(&self.rooms);
         Box::pin(async move {
             let Plan { house, options, executors, .. } = &rooms.plan;
             let options = Options { partition, ..options.clone() };
             let limits = rooms.limits_in(partition);
-            let (store, archive) = (Arc::clone(&house.store), house.archive.clone());
-            let engine = Engine::open_archived(store, archive, options, executors.clone(), limits).await;
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors.clone(), limits).await;
             let declined =
                 |error: tidegate::Error| Declined { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;

@@ -59,6 +59,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         // An owner that was there before notices too.
         assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
         assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
+        assert_eq!(store.layout().await.expect_err("it is newer").kind(), Kind::Unreadable);
         execute(&mut sql, "CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id int)").await;
         let theirs = Postgres::connect(&format!("{}?schema=theirs", server.url())).await.expect("connect");
         assert_eq!(theirs.migrate().await.expect_err("it is not ours").kind(), Kind::Unreadable);

@@ -66,6 +66,7 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     let mut eye = place.eye().await;
     eye.ask::<String>(&["SET", "other:format", "2"]).await;
     assert_eq!(kind(other.migrate().await), Kind::Unreadable);
+    assert_eq!(kind(other.layout().await), Kind::Unreadable);
     // An owner that was there before notices too.
     assert_eq!(kind(other.renew(owner_there, TTL).await), Kind::Unreadable);
     assert_eq!(kind(other.health().await), Kind::Unreadable);

@@ -80,6 +80,13 @@ impl Log for Broken {
             batch.follows = None;
         }
         Box::pin(async move {
+            if self.is(Quirk::AppendKeepsFirstResult) {
+                let seqs = batch.results.iter().map(|result| result.seq).collect();
+                let known = self.inner.read(owner.partition, seqs).await?;
+                let is_open = |stored: Option<Stored>| stored.is_none_or(|stored| stored.result.is_none());
+                let mut are_open = known.into_iter().map(is_open);
+                batch.results.retain(|_| are_open.next().unwrap_or(true));
+            }
             let half = Batch { facts: batch.facts.clone(), ..Batch::default() };
             let answer = self.inner.append(owner, batch).await;
             if answer.is_err() && self.is(Quirk::AppendKeepsHalfOfRefused) {

@@ -61,6 +61,10 @@ impl Upkeep for Broken {
         self.inner.migrate()
     }
 
+    fn layout(&self) -> Answer<'_, ()> {
+        self.inner.layout()
+    }
+
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         if self.is(Quirk::PartitionsFollow) {
             return Box::pin(async move { Ok(wanted.max(1)) });

@@ -1,0 +1,120 @@
+//! The partitions that this node serves: taken on, handed over, and what became of either. It begins what the share asks
+//! for, and waits for none of it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::id::Partition;
+use tidegate_store::log::Tenancy;
+use tokio::time::Instant;
+
+use super::Member;
+use super::greeting::Round;
+use crate::host::{Declined, Tenant};
+use crate::share::{Desk, share};
+
+/// After this a partition that could not be read is tried again, unless somebody else has it.
+const UNREADABLE_FOR: Duration = Duration::from_secs(60);
+
+/// Something that was begun has ended.
+pub(super) enum Event {
+    TakenOn(Partition, Result<Arc<dyn Tenant>, Declined>),
+    HandedOver(Partition),
+    Ended(Partition, Arc<dyn Tenant>, String),
+    Met(Round),
+}
+
+/// A partition that is served here.
+pub(super) struct Held {
+    tenant: Arc<dyn Tenant>,
+    /// Whether it is being handed over.
+    leaving: bool,
+}
+
+impl Member {
+    /// Takes on what is missing from its share, hands over what is not in it.
+    pub(super) fn act(&mut self, staying: &[Desk], owners: &BTreeMap<Partition, Tenancy>) {
+        let me = self.settings.node.clone();
+        let owned = owners.iter().map(|(partition, owner)| (*partition, owner.node.as_str())).collect();
+        let shares = share(staying, &owned, self.view.borrow().partitions);
+        for (partition, node) in &shares {
+            let waits = owners.get(partition).is_some_and(|owner| owner.node != me);
+            if *node == me && !waits {
+                self.take_on(*partition);
+            }
+        }
+        let held: Vec<Partition> = self.held.keys().copied().collect();
+        for partition in held {
+            if self.leaving || shares.get(&partition).is_some_and(|node| *node != me) {
+                self.hand_over(partition);
+            }
+        }
+    }
+
+    fn take_on(&mut self, partition: Partition) {
+        let has_reason = self.leaving || !self.joined || self.unreadable.contains_key(&partition);
+        if has_reason || self.held.contains_key(&partition) || !self.coming.insert(partition) {
+            return;
+        }
+        let (host, tell) = (Arc::clone(&self.host), self.tell.clone());
+        tokio::spawn(async move {
+            let taken = host.take_on(partition).await;
+            // Without a member there is nobody to serve it for.
+            let _ = tell.send(Event::TakenOn(partition, taken));
+        });
+    }
+
+    fn hand_over(&mut self, partition: Partition) {
+        let Some(held) = self.held.get_mut(&partition).filter(|held| !held.leaving) else { return };
+        held.leaving = true;
+        let (tenant, tell) = (Arc::clone(&held.tenant), self.tell.clone());
+        tracing::info!(partition, "handing over");
+        tokio::spawn(async move {
+            tenant.hand_over().await;
+            let _ = tell.send(Event::HandedOver(partition));
+        });
+    }
+
+    pub(super) async fn note(&mut self, event: Event) {
+        match event {
+            Event::TakenOn(partition, Ok(tenant)) => {
+                tracing::info!(partition, "serving");
+                self.coming.remove(&partition);
+                let (watched, tell) = (Arc::clone(&tenant), self.tell.clone());
+                tokio::spawn(async move {
+                    let why = watched.ended().await;
+                    let _ = tell.send(Event::Ended(partition, watched, why));
+                });
+                self.held.insert(partition, Held { tenant, leaving: false });
+            }
+            Event::TakenOn(partition, Err(Declined { why, unreadable: true })) => {
+                tracing::error!(partition, why, "cannot be read here, and is left to the others for a while");
+                self.coming.remove(&partition);
+                self.unreadable.insert(partition, Instant::now() + UNREADABLE_FOR);
+            }
+            Event::TakenOn(partition, Err(Declined { why, .. })) => {
+                // Another one may have been quicker: looked at again in a moment.
+                tracing::info!(partition, why, "not taken on");
+                self.coming.remove(&partition);
+                return;
+            }
+            Event::Met(round) => {
+                self.met(round);
+                return;
+            }
+            Event::HandedOver(partition) => {
+                self.held.remove(&partition);
+            }
+            Event::Ended(partition, tenant, why) => {
+                let is_it = |held: &&Held| !held.leaving && Arc::ptr_eq(&held.tenant, &tenant);
+                if self.held.get(&partition).filter(is_it).is_none() {
+                    return;
+                }
+                tracing::warn!(partition, %why, "served no more");
+                self.held.remove(&partition);
+            }
+        }
+        self.hint().await;
+    }
+}

@@ -1,0 +1,84 @@
+//! An archive as the engines of one process share it, and whether copying to it fails now. Many partitions that fail for
+//! one reason are one outage: it is said once. Whether to try again is not decided here.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tidegate_core::id::Partition;
+use tidegate_store::Archive;
+
+/// An archive, for every engine of a process. Clones are the same one.
+#[derive(Clone)]
+pub struct Archiving {
+    pub(crate) archive: Arc<dyn Archive>,
+    pub(crate) outage: Arc<Outage>,
+}
+
+impl Archiving {
+    /// To this archive.
+    #[must_use]
+    pub fn to(archive: Arc<dyn Archive>) -> Self {
+        Self { archive, outage: Arc::default() }
+    }
+}
+
+impl fmt::Debug for Archiving {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Archiving({})", self.archive.describe())
+    }
+}
+
+/// The partitions whose last try failed.
+#[derive(Debug, Default)]
+pub(crate) struct Outage(Mutex<BTreeSet<Partition>>);
+
+impl Outage {
+    /// A try failed; answers whether the outage begins with it.
+    pub(crate) fn begins(&self, partition: Partition) -> bool {
+        let mut failing = self.failing();
+        failing.insert(partition) && failing.len() == 1
+    }
+
+    /// A try succeeded; answers whether the outage ends with it.
+    pub(crate) fn ends(&self, partition: Partition) -> bool {
+        let mut failing = self.failing();
+        failing.remove(&partition) && failing.is_empty()
+    }
+
+    /// The partition is no longer copied here.
+    pub(crate) fn leave(&self, partition: Partition) {
+        self.failing().remove(&partition);
+    }
+
+    fn failing(&self) -> MutexGuard<'_, BTreeSet<Partition>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ops_8_an_outage_of_many_partitions_begins_once_and_ends_with_the_last() {
+        let outage = Outage::default();
+        assert_eq!([1, 2, 1, 3].map(|partition| outage.begins(partition)), [true, false, false, false]);
+        assert_eq!(
+            [1, 1, 4, 2, 3, 3].map(|partition| outage.ends(partition)),
+            [false, false, false, false, true, false]
+        );
+        assert!(outage.begins(2), "another one");
+    }
+
+    #[test]
+    fn ops_8_a_partition_that_went_elsewhere_keeps_no_outage_up() {
+        let outage = Outage::default();
+        assert!(outage.begins(1) && !outage.begins(2));
+        outage.leave(1);
+        assert!(outage.ends(2), "the only one left");
+        assert!(outage.begins(3));
+        outage.leave(3);
+        assert!(outage.begins(1), "another one");
+    }
+}

@@ -1,0 +1,129 @@
+//! What the log says of an archive that is away from a node with several partitions: on a real Redis.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tidegate::{Archiving, Engine, Executors, Options};
+use tidegate_core::OperationId;
+use tidegate_core::id::Partition;
+use tidegate_fixture::redis::Redis as Server;
+use tidegate_store::log::Stored;
+use tidegate_store::{Answer, Archive, Error, Kind, Store};
+use tidegate_store_redis::Redis;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
+
+const BOUND: Duration = Duration::from_secs(60);
+const LOOK: Duration = Duration::from_millis(20);
+
+/// An archive that is away until it is told otherwise, and counts who asks.
+#[derive(Default)]
+struct Away {
+    is_back: AtomicBool,
+    refused: AtomicUsize,
+    answered: AtomicUsize,
+}
+
+impl Archive for Away {
+    fn migrate(&self) -> Answer<'_, ()> {
+        let is_back = self.is_back.load(Ordering::SeqCst);
+        let asked = if is_back { &self.answered } else { &self.refused };
+        asked.fetch_add(1, Ordering::SeqCst);
+        let away = Error::new(Kind::Unavailable, "it is away");
+        Box::pin(async move { if is_back { Ok(()) } else { Err(away) } })
+    }
+
+    fn keep(&self, _: Partition, _: Vec<Stored>) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
+        Box::pin(async move { Ok(vec![None; ids.len()]) })
+    }
+
+    fn describe(&self) -> String {
+        "an archive".into()
+    }
+}
+
+/// Everything that is logged on this thread.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<String>>);
+
+impl Log {
+    fn count(&self, words: &str) -> usize {
+        self.0.lock().unwrap().matches(words).count()
+    }
+}
+
+impl Visit for Log {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
+    }
+}
+
+impl Subscriber for Log {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// Waits until so many have asked.
+async fn asked(count: &AtomicUsize, many: usize) {
+    let waited = async {
+        while count.load(Ordering::SeqCst) < many {
+            tokio::time::sleep(LOOK).await;
+        }
+        // What came of the last one is said in between.
+        tokio::time::sleep(LOOK).await;
+    };
+    tokio::time::timeout(BOUND, waited).await.unwrap();
+}
+
+/// OPS-8: two partitions that cannot be archived for the same reason are one outage: it is said once when it begins, and
+/// once when it is over.
+#[tokio::test]
+async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
+    let log = Log::default();
+    let _logging = tracing::subscriber::set_default(log.clone());
+    let redis = Server::start();
+    let store: Arc<dyn Store> = Arc::new(Redis::open(&redis.url()).await.unwrap().noting_ends());
+    let archive = Arc::new(Away::default());
+    let archiving = Archiving::to(Arc::clone(&archive) as Arc<dyn Archive>);
+    let mut engines = Vec::new();
+    for partition in [0, 1] {
+        let options = Options { partition, node: "node".into(), ..Options::default() };
+        let archiving = Some(archiving.clone());
+        let engine =
+            Engine::open_archived(Arc::clone(&store), archiving, options, Executors::new(), Vec::new());
+        engines.push(engine.await.unwrap());
+    }
+    // Each tries at once, and again after a second.
+    asked(&archive.refused, 4).await;
+    assert_eq!((log.count("is not archived now"), log.count("is archived again")), (1, 0));
+    archive.is_back.store(true, Ordering::SeqCst);
+    asked(&archive.answered, 2).await;
+    for engine in engines {
+        engine.drain().await;
+    }
+    assert_eq!((log.count("is not archived now"), log.count("is archived again")), (1, 1));
+}

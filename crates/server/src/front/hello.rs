@@ -1,0 +1,164 @@
+//! Nodes tell each other who they are: `GET /internal/hello`. Whoever asks learns whether the one it means answers there,
+//! whether their secrets agree, and what of their configurations does not. It decides nothing about that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tidegate_cluster::Answered;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_upstream::http::{LimitKind, UpstreamConfig};
+
+use super::courier::Courier;
+use super::{Front, hop};
+
+/// Where it is asked.
+pub(super) const PATH: &str = "/internal/hello";
+/// How long the answer is waited for. Nobody has to be quick, and a node that stands still must not hold others up.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of a hash that are told: enough to tell configurations apart.
+const HASH_LEN: usize = 8;
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Hello {
+    node: String,
+    /// Another one each time it starts, and in each process.
+    run: String,
+    /// Upstreams that are spread by group.
+    spread: BTreeSet<String>,
+    /// A hash of each upstream's limits.
+    limits: BTreeMap<String, String>,
+}
+
+impl Hello {
+    pub(crate) fn new(node: &str, upstreams: &[UpstreamConfig], spread: &BTreeSet<String>) -> Self {
+        let chance = std::hash::RandomState::new().build_hasher().finish();
+        let run = format!("{chance:016x}-{}", std::process::id());
+        let limits = upstreams.iter().map(|upstream| (upstream.name.clone(), limits_of(upstream))).collect();
+        Self { node: node.to_owned(), run, spread: spread.clone(), limits }
+    }
+
+    /// A hash of exactly what decides in which partition an operation has its place, besides the number of partitions,
+    /// which the store keeps.
+    pub(crate) fn placing(&self) -> String {
+        let rule = Fingerprint::of("placing 1");
+        let whole = self.spread.iter().fold(rule, |whole, name| whole.part(name.as_bytes()));
+        hex(&whole.finish()[..HASH_LEN])
+    }
+
+    /// What places operations differently at the other one, as the end of a sentence.
+    fn differs_from(&self, other: &Self) -> Option<String> {
+        let name = self.spread.symmetric_difference(&other.spread).next()?;
+        let (spread, not) = if self.spread.contains(name) { (self, other) } else { (other, self) };
+        Some(format!("the upstream {name} is spread by group at {}, and not at {}", spread.node, not.node))
+    }
+}
+
+fn limits_of(upstream: &UpstreamConfig) -> String {
+    let mut limits: Vec<_> = upstream.limits.iter().collect();
+    limits.sort_by(|a, b| a.name.cmp(&b.name));
+    let whole = limits.into_iter().fold(Fingerprint::of("limits 1"), |whole, limit| {
+        let figures = match limit.kind {
+            LimitKind::Drip { capacity, refill_per_s } => format!("drip {capacity} {refill_per_s}"),
+            LimitKind::AtOnce { at_once } => format!("cap {at_once}"),
+        };
+        whole.part(limit.name.as_bytes()).part(figures.as_bytes())
+    });
+    hex(&whole.finish()[..HASH_LEN])
+}
+
+/// Answers whoever knows the nodes' secret.
+pub(super) async fn answer(State(front): State<Arc<Front>>, request: Request) -> Response {
+    if !hop::is_a_node(&front, &request) {
+        return hop::refused();
+    }
+    Json(&*front.hello).into_response()
+}
+
+/// Asks others.
+pub(crate) struct Greeter {
+    pub courier: Courier,
+    pub hello: Arc<Hello>,
+    /// Limits that differ, by node and upstream, each told of once.
+    told: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl Greeter {
+    pub(crate) fn new(courier: Courier, hello: Arc<Hello>) -> Self {
+        Self { courier, hello, told: Mutex::default() }
+    }
+
+    /// Who answers at an address.
+    pub(super) async fn call_at(&self, address: &str) -> Answered {
+        let nobody = |found: &str| Answered::Nobody(found.to_owned());
+        match tokio::time::timeout(TIMEOUT, self.courier.ask(address, PATH)).await {
+            Err(_) => nobody(&format!("no answer came within {} s", TIMEOUT.as_secs())),
+            Ok(None) => nobody("nobody answers there"),
+            Ok(Some((StatusCode::FORBIDDEN, _))) => Answered::Refused,
+            Ok(Some((status, body))) => match serde_json::from_slice::<Hello>(&body) {
+                Ok(_) if status != StatusCode::OK => nobody(&format!("the answer there is {status}")),
+                Ok(other) if other.run == self.hello.run => Answered::Here,
+                Ok(other) => {
+                    self.tell_of_limits(&other);
+                    Answered::Node { differs: self.hello.differs_from(&other), name: other.node }
+                }
+                Err(_) => {
+                    nobody(&format!("somebody answers with {status} who is not a node of this version"))
+                }
+            },
+        }
+    }
+
+    /// Limits that differ harm nobody: each partition goes by those of its owner. But they are hardly meant.
+    fn tell_of_limits(&self, other: &Hello) {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        for (upstream, mine) in &self.hello.limits {
+            let differs = other.limits.get(upstream).is_some_and(|theirs| theirs != mine);
+            if differs && told.insert((other.node.clone(), upstream.clone())) {
+                tracing::warn!(
+                    upstream,
+                    node = other.node,
+                    "its limits are others there: those of the node that owns its partition hold"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(node: &str, spread: &[&str]) -> Hello {
+        let spread = spread.iter().map(|name| (*name).to_owned()).collect();
+        Hello::new(node, &[UpstreamConfig::new("echo", "http://localhost")], &spread)
+    }
+
+    /// OPS-7: nodes that place operations alike have one hash, and those that do not have two; it is frozen, because
+    /// nodes of two versions compare it.
+    #[test]
+    fn ops_7_a_hash_tells_of_exactly_what_places_operations() {
+        let plain = hello("ann", &[]).placing();
+        assert_eq!(plain, "970cee96895aeb6e");
+        assert_eq!(hello("ben", &[]).placing(), plain);
+        let wide = hello("ann", &["wide"]);
+        assert_eq!(wide.placing(), hello("ben", &["wide"]).placing());
+        assert_ne!(wide.placing(), plain);
+        assert_ne!(wide.placing(), hello("ann", &["wi", "de"]).placing());
+        let differs = wide.differs_from(&hello("ben", &[])).unwrap();
+        assert_eq!(differs, "the upstream wide is spread by group at ann, and not at ben");
+        assert_eq!(wide.differs_from(&hello("ben", &["wide"])), None);
+    }
+
+    #[test]
+    fn a_process_knows_itself_from_one_of_the_same_name() {
+        assert_ne!(hello("ann", &[]).run, hello("ann", &[]).run);
+    }
+}

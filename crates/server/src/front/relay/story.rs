@@ -1,0 +1,128 @@
+//! What is told of a call that came to nothing: what was found on the way, and whether it may have arrived. It says that
+//! nobody knows only where the call may have been sent.
+
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Code, Error};
+use tidegate_cluster::Route;
+use tidegate_core::id::Partition;
+
+use super::Again;
+use crate::front::Call;
+use crate::front::courier::Passed;
+use crate::wire::failure::Failure;
+
+/// A call's tries so far.
+#[derive(Debug, Default)]
+pub(super) struct Story {
+    /// What the last one found.
+    found: Option<String>,
+    may_have_arrived: bool,
+}
+
+impl Story {
+    /// Remembers a try.
+    pub(super) fn note(&mut self, route: &Route, passed: &Passed) {
+        self.may_have_arrived |= matches!(passed, Passed::Lost);
+        self.found = match (route, passed) {
+            (Route::At(node), Passed::NotSent | Passed::Lost) => {
+                Some(format!("its owner {} does not answer this node at {}", node.name, node.address))
+            }
+            (Route::At(node), Passed::Refused) => Some(format!(
+                "its owner {} at {} does not take calls from this node, because their secrets differ",
+                node.name, node.address
+            )),
+            _ => None,
+        };
+    }
+
+    /// The answer when no more is tried.
+    pub(super) fn end(self, partition: Partition, call: &Call, again: Again) -> Response {
+        Failure(Error::new(Code::StoreUnavailable, self.told(partition, call, again))).into_response()
+    }
+
+    fn told(&self, partition: Partition, call: &Call, again: Again) -> String {
+        let found = self.found.as_deref().unwrap_or("its owner is gone or changes");
+        let done = if hands_in(call) { "accepted" } else { "done" };
+        let rest = match (self.may_have_arrived, again) {
+            _ if call.method == Method::GET => "Try again in a moment.".to_owned(),
+            (false, _) => format!("Nothing was {done}; it can be repeated safely, in a moment."),
+            (true, Again::Yes) => {
+                format!("It is not known whether this was {done}; repeated as it is, it is {done} once.")
+            }
+            (true, Again::No) if hands_in(call) => {
+                "It is not known whether this was accepted. Repeated without a \
+                 dedupe_key it may be accepted twice."
+                    .to_owned()
+            }
+            (true, Again::No) => {
+                "It is not known whether this was done. Look before it is repeated.".to_owned()
+            }
+        };
+        format!("Partition {partition} cannot be reached now: {found}. {rest}")
+    }
+}
+
+fn hands_in(call: &Call) -> bool {
+    matches!(call.target.as_str(), "/v1/operations" | "/v1/operations/batch")
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::Time;
+    use tidegate_store::nodes::Node;
+
+    use super::*;
+
+    fn told(tries: &[Passed], method: Method, target: &str, again: Again) -> String {
+        let node = Node { name: "ben".into(), address: "10.0.0.2:7400".into(), until: Time::ZERO };
+        let mut story = Story::default();
+        for passed in tries {
+            story.note(&Route::At(node.clone()), passed);
+        }
+        let call = Call {
+            method,
+            target: target.into(),
+            content_type: None,
+            body: axum::body::Bytes::new(),
+            caller: "ann".into(),
+            request_id: "".into(),
+        };
+        story.told(3, &call, again)
+    }
+
+    /// OPS-7: a submission that was not sent is told so, and one that may have been is told that nobody knows.
+    #[test]
+    fn ops_7_nobody_knows_only_where_it_may_have_been_sent() {
+        let post = |tries: &[Passed], again| told(tries, Method::POST, "/v1/operations", again);
+        let silent =
+            "Partition 3 cannot be reached now: its owner ben does not answer this node at 10.0.0.2:7400. ";
+        let nothing = "Nothing was accepted; it can be repeated safely, in a moment.";
+        for again in [Again::Yes, Again::No] {
+            assert_eq!(post(&[Passed::NotSent], again), format!("{silent}{nothing}"));
+            let refused = post(&[Passed::Refused], again);
+            assert!(refused.contains("their secrets differ") && refused.ends_with(nothing), "{refused}");
+        }
+        let lost = post(&[Passed::NotSent, Passed::Lost], Again::No);
+        assert!(lost.starts_with(silent) && lost.contains("not known whether this was accepted"), "{lost}");
+        assert!(lost.ends_with("without a dedupe_key it may be accepted twice."), "{lost}");
+        // It was lost once, and what was found later makes no difference to that.
+        let keyed = post(&[Passed::Lost, Passed::NotSent], Again::Yes);
+        assert!(
+            keyed.ends_with("not known whether this was accepted; repeated as it is, it is accepted once.")
+        );
+    }
+
+    #[test]
+    fn other_calls_are_told_what_they_need() {
+        let id = "/v1/operations/op_1/cancel";
+        let order = |tries: &[Passed]| told(tries, Method::POST, id, Again::No);
+        assert!(order(&[Passed::Lost]).ends_with("Look before it is repeated."));
+        assert!(order(&[Passed::NotSent]).contains("Nothing was done;"));
+        let read = told(&[Passed::Lost], Method::GET, "/v1/operations", Again::Yes);
+        assert!(read.ends_with(":7400. Try again in a moment."), "{read}");
+        let mut story = Story::default();
+        story.note(&Route::Nobody, &Passed::NotSent);
+        assert_eq!(story.found, None);
+    }
+}

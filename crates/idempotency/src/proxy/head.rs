@@ -54,8 +54,10 @@ pub(super) fn rewrite(parts: &mut Parts, upstream: &Upstream, upgrade: Option<He
     }
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
     if let Some(Peer(peer)) = parts.extensions.get() {
-        let peer = HeaderValue::from_str(&peer.ip().to_canonical().to_string()).ok()?;
-        headers.append(FORWARDED_FOR, peer);
+        let peer = peer.ip().to_canonical().to_string();
+        let earlier = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
+        let all: Vec<&str> = earlier.chain([peer.as_str()]).collect();
+        headers.insert(FORWARDED_FOR, HeaderValue::from_str(&all.join(", ")).ok()?);
     }
     parts.uri = target;
     // What the two connections speak has nothing to do with each other.

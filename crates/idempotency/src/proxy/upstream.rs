@@ -74,7 +74,11 @@ impl Upstream {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), BadUpstream> {
+    /// Whether every figure is within its bounds.
+    ///
+    /// # Errors
+    /// Names the first that is not, and its bounds.
+    pub fn check(&self) -> Result<(), BadUpstream> {
         let within = |figure: Duration, from_ms: u64, to_s: u64| {
             (Duration::from_millis(from_ms)..=Duration::from_secs(to_s)).contains(&figure)
         };

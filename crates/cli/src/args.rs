@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
@@ -12,6 +13,7 @@ To begin:
   tidegate demo                  all of it at work on this machine, with a page to look at
   tidegate serve                 your own server; its configuration is tidegate.toml
   tidegate op submit --help      how to hand something in
+  tidegate proxy --help          idempotent POSTs in front of a service of yours
 
 Data is on stdout, everything else on stderr. Exits with 0 when done, 1 when it failed, 2 when called in a wrong way.";
 
@@ -23,6 +25,16 @@ What is said here goes before the environment (TIDEGATE_SERVER_LISTEN, TIDEGATE_
 Every key of the file is told in docs/configuration.md. Without any [[upstream]] in it nothing can be carried.
 
 SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one ends it at once.";
+
+const PROXYING: &str = "\
+Whose a key is must be chosen: --scope-header NAME or --unscoped, here or in the file.
+What is said here goes before the environment (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), and that before the file.
+Every key of the file is told in docs/proxy.md.
+
+SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. A second one ends it at once.
+
+Example:
+  tidegate proxy --upstream http://127.0.0.1:8080 --scope-header Authorization";
 
 const COUNTING: &str = "\
 Every call is answered with what it was. Counts are at /_sim/stats, and every write is at /_sim/log.
@@ -62,7 +74,7 @@ pub(crate) enum Color {
 /// How the log is written.
 #[derive(clap::Args, Debug)]
 pub(crate) struct LogArgs {
-    /// How serve and demo write their log: text, json. Usually text on a terminal, else json.
+    /// How serve, proxy and demo write their log: text, json. Usually text on a terminal, else json.
     #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = ALWAYS)]
     pub log_format: Option<LogFormat>,
     /// What they log: error, warn, info, debug, trace, or a list as in info,tidegate=debug. Usually info; demo: warn.
@@ -85,6 +97,9 @@ pub(crate) enum Command {
     /// Serve the API and the page, and carry operations.
     #[command(after_help = SERVING)]
     Serve(ServeArgs),
+    /// Put idempotent POSTs in front of any HTTP service: a repeat with the same Idempotency-Key gets the first answer.
+    #[command(after_help = PROXYING)]
+    Proxy(ProxyArgs),
     /// Show all of it at work, with simulated upstreams: no account, no key, no other server.
     Demo(DemoArgs),
     /// Run a simulated API to try things out against.
@@ -124,6 +139,37 @@ pub(crate) struct ServeArgs {
     /// Calls under way at once. Usually 64.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub workers: Option<u32>,
+}
+
+/// How to put it in front of a service.
+#[derive(clap::Args, Debug)]
+pub(crate) struct ProxyArgs {
+    /// The service that requests are sent on to, http:// or https://. A path in it is put before every path.
+    #[arg(long, value_name = "URL")]
+    pub upstream: Option<String>,
+    /// Where to take requests; port 0 lets the system choose. Usually 127.0.0.1:7402.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Where keys and answers are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many
+    /// proxies share. Usually file:tidegate-proxy-data.
+    #[arg(long, value_name = "URL")]
+    pub store: Option<String>,
+    /// How long an answer is kept, as in 90s, 10m, 1h or 7d. Usually 1h.
+    #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::duration)]
+    pub ttl: Option<Duration>,
+    /// The header that tells callers apart, such as Authorization: each value of it has keys of its own. A request with a
+    /// key and without this header is refused. Only a hash of it is kept.
+    #[arg(long, value_name = "NAME", conflicts_with = "unscoped")]
+    pub scope_header: Option<String>,
+    /// Callers are not told apart: there is only one, or they may see each other's answers.
+    #[arg(long)]
+    pub unscoped: bool,
+    /// The configuration, in which everything else can be set. It is read only when it is named.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Where to serve /healthz, /readyz and /metrics. Usually 127.0.0.1:7401.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub admin: Option<SocketAddr>,
 }
 
 /// How to show it.

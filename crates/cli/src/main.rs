@@ -8,6 +8,7 @@ mod demo;
 mod load;
 mod logs;
 mod output;
+mod proxy;
 mod remote;
 mod serve;
 mod signals;
@@ -57,6 +58,10 @@ async fn run(args: Args, output: &Output) -> Result<(), Trouble> {
         Command::Demo(demo) => {
             logs::start(&args.log, "warn")?;
             demo::run(demo, output).await
+        }
+        Command::Proxy(proxy) => {
+            logs::start(&args.log, "info")?;
+            proxy::run(proxy, output).await
         }
         Command::Sim(sim) => sim::run(sim, output).await,
         Command::Op(op) => remote::op::run(op, output).await,

@@ -42,7 +42,7 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), Trouble>
     Ok(())
 }
 
-fn wrong(problems: &Problems) -> Trouble {
+pub(crate) fn wrong(problems: &Problems) -> Trouble {
     let trouble =
         Trouble::new("the configuration cannot be used").code(tidegate::Code::BadConfig.to_string());
     problems.0.iter().fold(trouble, |trouble, problem| trouble.hint(problem.to_string()))

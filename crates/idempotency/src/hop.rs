@@ -1,13 +1,13 @@
 //! Headers that belong to one connection and end there.
 
 use http::HeaderMap;
-use http::header::{self, HeaderName};
+use http::header::{self, HeaderName, HeaderValue};
 
 /// Headers that `Connection` names as its own.
 pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    let lines = headers.get_all(header::CONNECTION).iter();
-    let names = lines.filter_map(|line| line.to_str().ok()).flat_map(|line| line.split(','));
-    names.filter_map(|name| HeaderName::from_bytes(name.trim().as_bytes()).ok()).collect()
+    words(headers, &header::CONNECTION)
+        .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
+        .collect()
 }
 
 /// Whether a header ends with the connection.
@@ -21,5 +21,86 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
         header::TRANSFER_ENCODING,
         header::UPGRADE,
     ];
-    ALWAYS.contains(name) || name == "keep-alive" || name == "proxy-connection" || named.contains(name)
+    ALWAYS.contains(name)
+        || name == "keep-alive"
+        || name == "proxy-connection"
+        || name == "http2-settings"
+        || named.contains(name)
+}
+
+/// Whether a list header has this word, in whatever case.
+pub(crate) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
+    words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
+}
+
+/// Takes out what ends with the connection. `Trailer` stays: trailers are handed on, and HTTP/1.1 sends only those that were
+/// announced.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    let named = named_by_connection(headers);
+    let ends: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| **name != header::TRAILER && is_hop_by_hop(name, &named))
+        .cloned()
+        .collect();
+    for name in ends {
+        headers.remove(name);
+    }
+}
+
+/// The protocol a message asks its connection to change to, as `Upgrade` names it.
+pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
+    let asked = has_word(headers, &header::CONNECTION, "upgrade");
+    headers.get(header::UPGRADE).filter(|_| asked).cloned()
+}
+
+/// The words of a list header, over all of its lines, without their parameters.
+fn words<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let lines = headers.get_all(name).into_iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).map(|word| word.split(';').next().unwrap_or_default().trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
+        }
+        headers
+    }
+
+    /// IDM-12: what belongs to a connection does not pass; what was announced as a trailer still is.
+    #[test]
+    fn what_ends_with_the_connection_is_taken_out() {
+        let mut some = headers(&[
+            ("connection", "close, X-Once"),
+            ("connection", "x-twice"),
+            ("x-once", "1"),
+            ("x-twice", "2"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+            ("proxy-authorization", "Basic eA=="),
+            ("trailer", "x-sum"),
+            ("content-type", "text/plain"),
+        ]);
+        strip(&mut some);
+        let mut left: Vec<_> = some.keys().map(HeaderName::as_str).collect();
+        left.sort_unstable();
+        assert_eq!(left, ["content-type", "trailer"]);
+    }
+
+    #[test]
+    fn words_of_a_list_are_found_in_any_case() {
+        let some = headers(&[
+            ("connection", "keep-alive, Upgrade"),
+            ("upgrade", "websocket"),
+            ("te", "gzip;q=1, Trailers"),
+        ]);
+        assert_eq!(upgrade_of(&some).unwrap(), "websocket");
+        assert!(has_word(&some, &header::TE, "trailers") && !has_word(&some, &header::TE, "zip"));
+        assert_eq!(upgrade_of(&headers(&[("upgrade", "websocket")])), None, "nobody asked the connection");
+    }
 }

@@ -15,6 +15,7 @@ mod layer;
 mod name;
 mod outcome;
 mod policy;
+pub mod proxy;
 mod refusal;
 mod run;
 mod scope;

@@ -2,7 +2,9 @@
 //! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
 
 mod cluster;
+mod measure;
 mod problem;
+mod proxy;
 mod read;
 mod section;
 mod stranger;
@@ -22,7 +24,9 @@ use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
+pub use measure::duration;
 pub use problem::{Problem, Problems, Spot};
+pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice};
 pub use section::Environment;
 pub use token::{Scope, Token};
 
@@ -141,41 +145,51 @@ impl Config {
         over: &Overrides,
         set: &[String],
     ) -> Result<Self, Problems> {
-        let source = Source { name, text };
-        let defaults = Source { name: "defaults", text: DEFAULTS };
-        let default_table = parse_toml(defaults)?;
-        let table = parse_toml(source)?;
-        // Whatever is asked for is known, so no list of variables stands beside the keys.
-        let asked = RefCell::new(Vec::new());
-        let asking = |variable: &str| {
-            asked.borrow_mut().push(variable.to_owned());
-            env(variable)
-        };
-        let mut reading = Reading { env: &asking, problems: Vec::new() };
-        let mut root = Section {
-            place: String::new(),
-            at: source.at(0),
-            table: Some(table.get_ref()),
-            source,
-            defaults: Some((default_table.get_ref(), defaults)),
-            env: Some(&asking),
-            asked: Vec::new(),
-        };
-        let config = read::read(&mut root, &mut reading, over);
-        root.finish(&mut reading.problems);
-        let mut problems = reading.problems;
-        problems.extend(stranger::problems(set, &asked.borrow(), env));
-        problems.sort_by(|a, b| a.at.cmp(&b.at));
-        match config {
-            Some(config) if problems.is_empty() => Ok(config),
-            _ => Err(Problems(problems)),
-        }
+        parse(Source { name, text }, DEFAULTS, env, set, |root, reading| read::read(root, reading, over))
     }
 
     /// What keeps it from being served, if anything does: without tokens only this machine may call.
     #[must_use]
     pub fn exposed(&self) -> Option<String> {
         (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposed(self.listen))
+    }
+}
+
+/// Reads a text over its defaults; `set` are the variables that are set, among which a misspelled one is found.
+fn parse<T>(
+    source: Source<'_>,
+    defaults: &str,
+    env: Environment<'_>,
+    set: &[String],
+    read: impl FnOnce(&mut Section<'_>, &mut Reading<'_>) -> Option<T>,
+) -> Result<T, Problems> {
+    let defaults = Source { name: "defaults", text: defaults };
+    let default_table = parse_toml(defaults)?;
+    let table = parse_toml(source)?;
+    // Whatever is asked for is known, so no list of variables stands beside the keys.
+    let asked = RefCell::new(Vec::new());
+    let asking = |variable: &str| {
+        asked.borrow_mut().push(variable.to_owned());
+        env(variable)
+    };
+    let mut reading = Reading { env: &asking, problems: Vec::new() };
+    let mut root = Section {
+        place: String::new(),
+        at: source.at(0),
+        table: Some(table.get_ref()),
+        source,
+        defaults: Some((default_table.get_ref(), defaults)),
+        env: Some(&asking),
+        asked: Vec::new(),
+    };
+    let config = read(&mut root, &mut reading);
+    root.finish(&mut reading.problems);
+    let mut problems = reading.problems;
+    problems.extend(stranger::problems(set, &asked.borrow(), env));
+    problems.sort_by(|a, b| a.at.cmp(&b.at));
+    match config {
+        Some(config) if problems.is_empty() => Ok(config),
+        _ => Err(Problems(problems)),
     }
 }
 

@@ -9,10 +9,12 @@ mod edge;
 mod front;
 mod listen;
 mod page;
+mod proxy;
 mod server;
 mod telemetry;
 mod wire;
 mod work;
 
 pub use config::Config;
+pub use proxy::ProxyServer;
 pub use server::Server;

@@ -10,6 +10,7 @@ use axum::body::Body;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tidegate_idempotency::proxy::Place;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
@@ -50,11 +51,7 @@ pub(crate) async fn run(listener: TcpListener, door: Door) {
         };
         match taken {
             Ok((stream, peer)) => {
-                let connection = serve(stream, peer, door.clone());
-                door.tasks.spawn(async move {
-                    connection.await;
-                    drop(place);
-                });
+                door.tasks.spawn(serve(stream, peer, Place(Arc::new(place)), door.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be taken");
@@ -64,13 +61,15 @@ pub(crate) async fn run(listener: TcpListener, door: Door) {
     }
 }
 
-async fn serve(stream: TcpStream, peer: SocketAddr, door: Door) {
+/// Serves one connection. Its place is taken until it ends, and until everything ends that came of it.
+async fn serve(stream: TcpStream, peer: SocketAddr, place: Place, door: Door) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
     let router = door.router;
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let mut request = request.map(Body::new);
         request.extensions_mut().insert(Peer(peer));
+        request.extensions_mut().insert(place.clone());
         router.clone().oneshot(request)
     });
     // Whoever speaks HTTP/2 from the first byte is answered in it: nodes do, among themselves.
@@ -86,7 +85,7 @@ async fn serve(stream: TcpStream, peer: SocketAddr, door: Door) {
         .timer(TokioTimer::new())
         .max_header_list_size(HEAD_LEN_MAX as u32)
         .max_concurrent_streams(STREAMS_MAX);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

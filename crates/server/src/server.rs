@@ -120,13 +120,16 @@ impl Server {
     }
 }
 
-async fn tidy(metrics: metrics_exporter_prometheus::PrometheusHandle, stopping: CancellationToken) {
+pub(crate) async fn tidy(
+    metrics: metrics_exporter_prometheus::PrometheusHandle,
+    stopping: CancellationToken,
+) {
     while tokio::time::timeout(METRICS_EVERY, stopping.cancelled()).await.is_err() {
         metrics.run_upkeep();
     }
 }
 
-async fn bind(listen: SocketAddr) -> Result<TcpListener> {
+pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(listen).await.map_err(|error| cannot_listen(listen, &error))
 }
 

@@ -64,6 +64,34 @@ fn describe() {
     describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
     describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
     describe_gauge!("tidegate_archive_oldest_seconds", "How long ago the first of them ended.");
+    describe_idempotency();
+}
+
+fn describe_idempotency() {
+    let counters = [
+        ("idempotency.hit", "Requests that got a stored answer."),
+        ("idempotency.miss", "Requests with a key that were handled."),
+        ("idempotency.conflict", "Requests whose key was used with another request before."),
+        ("idempotency.processing_collision", "Requests whose key was in work."),
+        ("idempotency.takeover", "Keys that were taken over after their owner fell silent."),
+        ("idempotency.lease_lost", "Requests in work whose key another request has."),
+        (
+            "idempotency.outcome_unknown",
+            "Requests sent on whose answer never came, and repeats of them that were held.",
+        ),
+        ("idempotency.not_replayable", "Answers that were too large to be kept."),
+        ("idempotency.damaged", "Stored answers that could not be served."),
+        ("idempotency.store_error", "Steps of the store that failed or took too long."),
+        ("idempotency.unprotected", "Requests with a key that passed while the store was away."),
+        ("idempotency.cleanup.count", "Expired keys that were removed."),
+        (
+            "tidegate_proxy_faults_total",
+            "Requests that the service behind the proxy did not answer, by code.",
+        ),
+    ];
+    for (name, what) in counters {
+        metrics::describe_counter!(name, what);
+    }
 }
 
 pub(crate) fn accepted(started: Instant, deduplicated: bool) {

@@ -6,16 +6,18 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
 /// Drivers, and the crates that may be built with them. Where there are several, each is a program of its own: the
-/// command line is a client of the server, the benchmarks are a command, the simulators are servers.
-const DRIVERS: [(&str, &[&str]); 15] = [
+/// command line is a client of the server, the benchmarks are a command, the simulators are servers. The reverse proxy is a
+/// client of the service behind it.
+const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
     ("async-nats", &["hydration"]),
     ("reqwest", &["upstream"]),
     ("axum", &["server", "sim"]),
-    ("hyper", &["server", "sim", "cli"]),
-    ("hyper-util", &["server", "sim", "cli"]),
+    ("hyper", &["server", "sim", "cli", "idempotency"]),
+    ("hyper-util", &["server", "sim", "cli", "idempotency"]),
+    ("hyper-rustls", &["idempotency"]),
     ("maud", &["server", "sim"]),
     ("metrics-exporter-prometheus", &["server"]),
     ("utoipa", &["server"]),

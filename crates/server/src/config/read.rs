@@ -110,6 +110,11 @@ fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem
         Some(url) => Found { value: url.clone(), at: Spot::outside("--store"), place: String::new() },
         None => found,
     };
+    check_store(found, problems)
+}
+
+/// A store's URL, if it can be one.
+pub(super) fn check_store(found: Found<String>, problems: &mut Vec<Problem>) -> Option<String> {
     let scheme = found.value.split(':').next().unwrap_or_default();
     let message = match scheme {
         "file" if found.value.len() > "file:".len() => return Some(found.value),

@@ -59,7 +59,7 @@ impl<'a> Section<'a> {
         Problem { at, place, message: message.into() }
     }
 
-    fn find(&mut self, key: &'static str) -> Option<Found<Raw<'a>>> {
+    pub(super) fn find(&mut self, key: &'static str) -> Option<Found<Raw<'a>>> {
         self.asked.push(key);
         let place = self.place_of(key);
         if let Some(env) = self.env {

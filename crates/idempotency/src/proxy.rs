@@ -1,0 +1,116 @@
+//! A request is sent on to a service behind this one, and its answer given back, both as they come. When there is no answer,
+//! the proxy says whether the request can have arrived. What happens once, and what is kept, is the layer's business in front
+//! of it.
+
+mod connect;
+mod fault;
+mod head;
+mod join;
+mod patience;
+mod upstream;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::{Method, Request, Response, StatusCode};
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::capture_connection;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tower::Service;
+
+pub use patience::{TookTooLong, patient};
+pub use upstream::{BadUpstream, Upstream};
+
+use crate::body::{Body, passing};
+use connect::Connector;
+use fault::Fault;
+use patience::Pulse;
+
+/// Where a request came from, for `X-Forwarded-For`. Whoever takes connections puts it into a request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// Kept as long as a connection that changed its protocol lasts, such as its place among those that may be open. Whoever takes
+/// connections puts it into a request's extensions.
+#[derive(Clone)]
+pub struct Place(pub Arc<dyn std::any::Any + Send + Sync>);
+
+/// Sends requests on.
+#[derive(Clone)]
+pub struct Forward {
+    client: Client<Connector, Body>,
+    upstream: Arc<Upstream>,
+}
+
+impl Forward {
+    /// To this upstream. Nothing is connected yet.
+    ///
+    /// # Errors
+    /// When a figure is out of its bounds, or the system's certificates cannot be read for an upstream over TLS.
+    pub fn new(upstream: Upstream) -> Result<Self, BadUpstream> {
+        upstream.check()?;
+        let connector = Connector::new(&upstream)?;
+        let client = Client::builder(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(upstream::IDLE)
+            .http2_only(upstream.http2)
+            .build(connector);
+        Ok(Self { client, upstream: Arc::new(upstream) })
+    }
+
+    async fn send(self, mut request: Request<Body>) -> Response<Body> {
+        if request.method() == Method::CONNECT {
+            return Fault::Tunnel.answer();
+        }
+        let place = request.extensions_mut().remove::<Place>();
+        let upgrade = head::upgrade(&request);
+        let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
+        let (mut parts, body) = request.into_parts();
+        if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
+            return Fault::BadTarget.answer();
+        }
+        let pulse = Pulse::new();
+        let mut request = Request::from_parts(parts, pulse.beating(body));
+        let connection = capture_connection(&mut request);
+        let limit = self.upstream.answer_timeout;
+        let answered = tokio::select! {
+            biased;
+            answered = self.client.request(request) => answered,
+            () = pulse.silence(limit) => {
+                let was_sent = connection.connection_metadata().is_some();
+                return if was_sent { Fault::TimedOut(limit) } else { Fault::Unreachable }.answer();
+            }
+        };
+        let mut response = match answered {
+            Ok(response) => response,
+            Err(error) => return Fault::of(&error, pulse.is_broken()).answer(),
+        };
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let Some(client_side) = client_side else { return Fault::Reset.answer() };
+            let upstream_side = hyper::upgrade::on(&mut response);
+            tokio::spawn(join::both(client_side, upstream_side, place));
+        }
+        let (mut parts, body) = response.into_parts();
+        head::clean(&mut parts);
+        Response::from_parts(parts, patient(passing(body), limit))
+    }
+}
+
+impl Service<Request<Body>> for Forward {
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let sending = self.clone().send(request);
+        Box::pin(async move { Ok(sending.await) })
+    }
+}

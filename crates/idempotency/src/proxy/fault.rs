@@ -1,0 +1,108 @@
+//! What the proxy answers when the upstream did not, and whether the request can have arrived there.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use hyper_util::client::legacy;
+use serde_json::Value;
+
+use crate::body::{Body, Pieces};
+use crate::outcome::Outcome;
+
+/// Why there is no answer of the upstream's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Nothing was sent.
+    Unreachable,
+    /// It was sent, and then the connection ended.
+    Reset,
+    /// It was sent, and then nothing came for this long.
+    TimedOut(Duration),
+    /// The client's own body broke while it was sent on.
+    Incomplete,
+    /// A tunnel was asked for.
+    Tunnel,
+    /// The path cannot be sent on.
+    BadTarget,
+}
+
+impl Fault {
+    /// What an error of the client says about the request. It says "canceled" of requests that it still has whole, and of no
+    /// others; a stream that was refused was not looked at, by the rules of HTTP/2.
+    pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
+        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not answer");
+        if request_broke {
+            return Self::Incomplete;
+        }
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
+        let mut never_sent = error.is_connect();
+        while let Some(cause) = next {
+            never_sent |= cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+            never_sent |= cause.downcast_ref::<h2::Error>().is_some_and(is_refused);
+            next = cause.source();
+        }
+        if never_sent { Self::Unreachable } else { Self::Reset }
+    }
+
+    fn outcome(self) -> Outcome {
+        match self {
+            Self::Unreachable | Self::Tunnel | Self::BadTarget => Outcome::NotStarted,
+            Self::Reset | Self::TimedOut(_) | Self::Incomplete => Outcome::Unknown,
+        }
+    }
+
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Unreachable | Self::Reset => StatusCode::BAD_GATEWAY,
+            Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Incomplete | Self::BadTarget => StatusCode::BAD_REQUEST,
+            Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Unreachable => "UPSTREAM_UNREACHABLE",
+            Self::Reset => "UPSTREAM_RESET",
+            Self::TimedOut(_) => "UPSTREAM_TIMEOUT",
+            Self::Incomplete => "REQUEST_INCOMPLETE",
+            Self::Tunnel => "NO_TUNNELS",
+            Self::BadTarget => "INVALID_TARGET",
+        }
+    }
+
+    fn detail(self) -> String {
+        match self {
+            Self::Unreachable => "The service behind the proxy cannot be reached; nothing was sent to it".into(),
+            Self::Reset => {
+                "The connection to the service behind the proxy ended before it answered; the request may have been done"
+                    .into()
+            }
+            Self::TimedOut(limit) => format!(
+                "The service behind the proxy was silent for {limit:?}; the request may have been done"
+            ),
+            Self::Incomplete => "The request's body ended too early".into(),
+            Self::Tunnel => "This proxy makes no tunnels".into(),
+            Self::BadTarget => "The path of the request cannot be sent on".into(),
+        }
+    }
+
+    /// The answer, with what is known of the request in its extensions.
+    pub(super) fn answer(self) -> Response<Body> {
+        let (detail, code) = (Value::from(self.detail()), self.code());
+        let body = format!("{{\"detail\":{detail},\"error_code\":\"{code}\"}}");
+        let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
+        *response.status_mut() = self.status();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.extensions_mut().insert(self.outcome());
+        metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
+        response
+    }
+}
+
+fn is_refused(error: &h2::Error) -> bool {
+    error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
+}

@@ -1,0 +1,160 @@
+//! Where requests are sent on to, and how. Every figure has a bound.
+
+use std::time::Duration;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery, Scheme};
+
+/// How long a connection that is not used is kept: less than the five seconds after which common servers close theirs, so that
+/// a request seldom meets one that is closing.
+pub(super) const IDLE: Duration = Duration::from_secs(4);
+
+/// A service behind the proxy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Upstream {
+    pub(super) scheme: Scheme,
+    pub(super) authority: Authority,
+    /// Put before every path; empty, or with a slash at its beginning and none at its end.
+    pub(super) prefix: String,
+    /// Whether it gets the `Host` that the client sent, not its own. Then it is spoken to in HTTP/1.1.
+    pub preserve_host: bool,
+    /// Whether it is spoken to in HTTP/2 from the first byte. Without it TLS decides, and what is not TLS is HTTP/1.1.
+    pub http2: bool,
+    /// How long a connection may take to be there, TLS and name look-up included.
+    pub connect_timeout: Duration,
+    /// How long it may be silent before its answer begins, and inside of it.
+    pub answer_timeout: Duration,
+}
+
+/// Why an upstream cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadUpstream {
+    /// The address is none.
+    #[error("the upstream must be a URL such as http://127.0.0.1:8080 or https://api.example.com/v1")]
+    Url,
+    /// The address holds what is not part of one.
+    #[error("the upstream's URL must hold no user, no password, no `?` and no `#`")]
+    More,
+    /// A figure is out of its bounds.
+    #[error("`{0}` must be between {1} and {2}")]
+    OutOfBounds(&'static str, &'static str, &'static str),
+    /// Two choices that exclude each other.
+    #[error("an upstream that is spoken to in HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
+    HostInHttp2,
+    /// The system's certificates cannot be read.
+    #[error("the certificates of this system cannot be used: {0}")]
+    Certificates(String),
+}
+
+impl Upstream {
+    /// At this URL; a path in it is put before every path.
+    ///
+    /// # Errors
+    /// When it is not the URL of a service.
+    pub fn at(url: &str) -> Result<Self, BadUpstream> {
+        if url.contains(['?', '#', '@']) {
+            return Err(BadUpstream::More);
+        }
+        let parts = url.parse::<Uri>().map_err(|_| BadUpstream::Url)?.into_parts();
+        let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
+            return Err(BadUpstream::Url);
+        };
+        if scheme != Scheme::HTTP && scheme != Scheme::HTTPS || authority.host().is_empty() {
+            return Err(BadUpstream::Url);
+        }
+        let path = parts.path_and_query.as_ref().map_or("", PathAndQuery::path);
+        Ok(Self {
+            scheme,
+            authority,
+            prefix: path.trim_end_matches('/').to_owned(),
+            preserve_host: false,
+            http2: false,
+            connect_timeout: Duration::from_secs(5),
+            answer_timeout: Duration::from_secs(60),
+        })
+    }
+
+    /// Whether every figure is within its bounds.
+    ///
+    /// # Errors
+    /// Names the first that is not, and its bounds.
+    pub fn check(&self) -> Result<(), BadUpstream> {
+        let within = |figure: Duration, from_ms: u64, to_s: u64| {
+            (Duration::from_millis(from_ms)..=Duration::from_secs(to_s)).contains(&figure)
+        };
+        if !within(self.connect_timeout, 10, 300) {
+            return Err(BadUpstream::OutOfBounds("connect_timeout", "10 milliseconds", "5 minutes"));
+        }
+        if !within(self.answer_timeout, 10, 86_400) {
+            return Err(BadUpstream::OutOfBounds("answer_timeout", "10 milliseconds", "1 day"));
+        }
+        if self.http2 && self.preserve_host {
+            return Err(BadUpstream::HostInHttp2);
+        }
+        Ok(())
+    }
+
+    /// Whether it is spoken to over TLS.
+    pub(super) fn is_tls(&self) -> bool {
+        self.scheme == Scheme::HTTPS
+    }
+
+    /// Whether it can only be HTTP/1.1 that is spoken.
+    pub(super) fn is_http1(&self) -> bool {
+        !self.http2 && (!self.is_tls() || self.preserve_host)
+    }
+
+    /// Where a request for this path goes.
+    pub(super) fn target(&self, uri: &Uri) -> Option<Uri> {
+        let asked = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        let slash = if asked.starts_with('/') { "" } else { "/" };
+        let asked = if asked == "*" { "" } else { asked };
+        let path = format!("{}{slash}{asked}", self.prefix);
+        let uri = Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone());
+        uri.path_and_query(path).build().ok()
+    }
+}
+
+impl std::fmt::Display for Upstream {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}://{}{}", self.scheme, self.authority, self.prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-12: a path in the URL is a prefix, however the slashes fall.
+    #[test]
+    fn a_path_is_put_before_every_path() {
+        for (url, asked, target) in [
+            ("http://h:1", "/a?q=1", "http://h:1/a?q=1"),
+            ("http://h:1/", "/a", "http://h:1/a"),
+            ("https://h/v1/", "/a/", "https://h/v1/a/"),
+            ("http://h/v1", "/?x", "http://h/v1/?x"),
+            ("http://h/v1", "http://evil/a", "http://h/v1/a"),
+            ("http://h", "*", "http://h/"),
+            ("http://[::1]:8080", "/%2e%2e/a", "http://[::1]:8080/%2e%2e/a"),
+        ] {
+            let target_of = Upstream::at(url).unwrap().target(&asked.parse().unwrap());
+            assert_eq!(target_of.unwrap().to_string(), target, "{url} {asked}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_service_is_refused() {
+        for url in ["", "host:80", "/path", "ftp://h", "http://", "http:///x"] {
+            assert_eq!(Upstream::at(url), Err(BadUpstream::Url), "{url}");
+        }
+        for url in ["http://u:p@h", "http://h?x", "http://h/#a"] {
+            assert_eq!(Upstream::at(url), Err(BadUpstream::More), "{url}");
+        }
+        let mut upstream = Upstream::at("http://h").unwrap();
+        assert_eq!(upstream.check(), Ok(()));
+        upstream.answer_timeout = Duration::ZERO;
+        assert!(matches!(upstream.check(), Err(BadUpstream::OutOfBounds("answer_timeout", ..))));
+        let both = Upstream { http2: true, preserve_host: true, ..Upstream::at("http://h").unwrap() };
+        assert_eq!(both.check(), Err(BadUpstream::HostInHttp2));
+    }
+}

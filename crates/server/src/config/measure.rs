@@ -1,0 +1,108 @@
+//! Values with a unit: times as in 90s or 1h, sizes as in 8MiB, and switches that are true or false.
+
+use std::time::Duration;
+
+use toml::de::DeValue;
+
+use super::problem::Problem;
+use super::section::Section;
+use super::value::{Raw, keep, wanted};
+
+const TIMES: [(&str, u64); 5] = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+const SIZES: [(&str, u64); 4] = [("B", 1), ("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30)];
+
+/// A time with its unit: `500ms`, `90s`, `10m`, `1h`, `7d`.
+///
+/// # Errors
+/// A sentence that says how it is written.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("It must be a time such as 500ms, 90s, 10m, 1h or 7d, not {:?}.", cut(text));
+    measured(text, &TIMES).map(Duration::from_millis).ok_or_else(wrong)
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let wrong = || format!("It must be a size such as 512B, 64KiB or 8MiB, not {:?}.", cut(text));
+    measured(text, &SIZES).and_then(|size| usize::try_from(size).ok()).ok_or_else(wrong)
+}
+
+fn cut(text: &str) -> String {
+    text.chars().take(40).collect()
+}
+
+fn measured(text: &str, units: &[(&str, u64)]) -> Option<u64> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let (_, worth) = units.iter().find(|(name, _)| *name == unit)?;
+    number.parse::<u64>().ok()?.checked_mul(*worth)
+}
+
+impl Section<'_> {
+    /// A time with its unit.
+    pub(super) fn duration(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<Duration> {
+        self.made(key, duration, problems)
+    }
+
+    /// A size with its unit.
+    pub(super) fn size(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<usize> {
+        self.made(key, size, problems)
+    }
+
+    /// One of some words, and what it stands for.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        key: &'static str,
+        choices: &[(&str, T)],
+        problems: &mut Vec<Problem>,
+    ) -> Option<T> {
+        let read = |text: &str| {
+            let words: Vec<_> = choices.iter().map(|(word, _)| format!("{word:?}")).collect();
+            let found = choices.iter().find(|(word, _)| *word == text).map(|(_, choice)| *choice);
+            found.ok_or_else(|| format!("It must be {}, not {:?}.", words.join(" or "), cut(text)))
+        };
+        self.made(key, read, problems)
+    }
+
+    fn made<T>(
+        &mut self,
+        key: &'static str,
+        make: impl Fn(&str) -> Result<T, String>,
+        problems: &mut Vec<Problem>,
+    ) -> Option<T> {
+        let found = self.text(key, problems)?;
+        make(&found.value).map_err(|message| problems.push(found.problem(message))).ok()
+    }
+
+    /// True or false.
+    pub(super) fn switch(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<bool> {
+        let found = self.find(key)?;
+        let value = match &found.value {
+            Raw::Value(DeValue::Boolean(value)) => Ok(*value),
+            Raw::Text(text) => {
+                text.parse().map_err(|_| format!("It must be true or false, not {:?}.", cut(text)))
+            }
+            Raw::Value(other) => Err(wanted("true or false", other)),
+        };
+        keep(found, value, problems).map(|found| found.value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_need_their_unit() {
+        for (text, ms) in
+            [("500ms", 500), ("90s", 90_000), ("10m", 600_000), ("1h", 3_600_000), ("7d", 604_800_000)]
+        {
+            assert_eq!(duration(text), Ok(Duration::from_millis(ms)));
+        }
+        for wrong in
+            ["", "1", "s", "-1s", "1.5h", "1 h", "1H", "99999999999999999999s", "18446744073709551615d"]
+        {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!((size("8MiB"), size("1B")), (Ok(8 << 20), Ok(1)));
+        assert!(["", "8", "8MB", "8 MiB"].iter().all(|wrong| size(wrong).is_err()));
+    }
+}

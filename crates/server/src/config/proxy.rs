@@ -1,0 +1,241 @@
+//! What can be set of the proxy: `[proxy]` and `[[proxy.route]]`, over defaults of its own.
+
+mod policy;
+mod scope;
+#[cfg(test)]
+mod tests;
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use tidegate_idempotency::Policy;
+use tidegate_idempotency::proxy::Upstream;
+
+use super::problem::{Problem, Problems, Source, Spot};
+use super::section::{Environment, Section};
+use super::value::Found;
+use super::{Reading, parse, read, text_of};
+pub use scope::ScopeChoice;
+
+/// The proxy's defaults, and what every key means.
+pub const PROXY_DEFAULTS: &str = include_str!("proxy.toml");
+
+/// Everything that can be set of the proxy.
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    /// Where requests are sent on to.
+    pub upstream: Upstream,
+    /// Where they are taken.
+    pub listen: SocketAddr,
+    /// Where health and metrics are served.
+    pub admin_listen: SocketAddr,
+    /// Where keys are kept.
+    pub store_url: String,
+    /// Whose key it is.
+    pub scope: ScopeChoice,
+    /// The variable with the keys that answers are sealed with.
+    pub seal_key_env: Option<String>,
+    /// Connections of clients at once.
+    pub connections_max: usize,
+    /// How long a client may take to send a head, and be silent inside of a body.
+    pub read_timeout: Duration,
+    /// How long a stop waits for requests in work.
+    pub drain: Duration,
+    /// What is chosen where no route says otherwise.
+    pub policy: Policy,
+    /// Other choices below some paths.
+    pub routes: Vec<ProxyRoute>,
+}
+
+/// Other choices below a path.
+#[derive(Clone, Debug)]
+pub struct ProxyRoute {
+    /// The path.
+    pub path: String,
+    /// The choices.
+    pub policy: Policy,
+}
+
+/// What the command line says goes before everything else.
+#[derive(Clone, Debug, Default)]
+pub struct ProxyOverrides {
+    /// Where requests are sent on to.
+    pub upstream: Option<String>,
+    /// Where they are taken.
+    pub listen: Option<SocketAddr>,
+    /// Where health and metrics are served.
+    pub admin_listen: Option<SocketAddr>,
+    /// Where keys are kept.
+    pub store_url: Option<String>,
+    /// How long an answer is kept.
+    pub ttl: Option<Duration>,
+    /// The header that tells callers apart.
+    pub scope_header: Option<String>,
+    /// That callers are not told apart.
+    pub unscoped: bool,
+}
+
+impl ProxyConfig {
+    /// As this process finds it: from the file, if there is one, and the variables that are set.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn here(file: Option<&Path>, over: &ProxyOverrides) -> Result<Self, Problems> {
+        let env = |name: &str| std::env::var(name).ok();
+        let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
+        match file {
+            Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
+            None => Self::parse("defaults", "", &env, over, &set),
+        }
+    }
+
+    /// From a text; `name` is what messages call it, `set` are the variables that are set.
+    ///
+    /// # Errors
+    /// Everything that is wrong.
+    pub fn parse(
+        name: &str,
+        text: &str,
+        env: Environment<'_>,
+        over: &ProxyOverrides,
+        set: &[String],
+    ) -> Result<Self, Problems> {
+        parse(Source { name, text }, PROXY_DEFAULTS, env, set, |root, reading| read_all(root, reading, over))
+    }
+}
+
+fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverrides) -> Option<ProxyConfig> {
+    let problems = &mut reading.problems;
+    let mut section = root.section("proxy", problems);
+    let upstream = read_upstream(&mut section, over, problems);
+    let listen = read_listen(&mut section, "listen", over.listen, problems);
+    let admin_listen = read_listen(&mut section, "admin_listen", over.admin_listen, problems);
+    let store =
+        section.text("store", problems).map(|found| flagged(found, "--store", over.store_url.clone()));
+    let store_url = store.and_then(|found| read::check_store(found, problems));
+    let scope = scope::read(&mut section, over, problems);
+    let seal_key_env = section.text("seal_key_env", problems)?;
+    let connections_max = section.integer("connections_max", 1..=1_000_000, problems);
+    let read_timeout = bounded(&mut section, "read_timeout", 1, 3_600, problems);
+    let drain = bounded(&mut section, "drain", 0, 86_400, problems);
+    let mut usual = policy::read(&mut section, &policy::Choices::default(), problems);
+    if let Some(ttl) = over.ttl {
+        usual.policy.ttl = ttl;
+    }
+    policy::check(&section, &usual.policy, problems);
+    let routes = section.sections("route", problems);
+    section.finish(problems);
+    let routes = read_routes(routes, &usual, problems);
+    let seal_key_env = Some(seal_key_env).filter(|found| !found.value.is_empty());
+    if let Some(found) = &seal_key_env {
+        reading.secret(found);
+    }
+    Some(ProxyConfig {
+        upstream: upstream?,
+        listen: listen?,
+        admin_listen: admin_listen?,
+        store_url: store_url?,
+        scope: scope?,
+        seal_key_env: seal_key_env.map(|found| found.value),
+        connections_max: usize::try_from(connections_max?).ok()?,
+        read_timeout: read_timeout?,
+        drain: drain?,
+        policy: usual.policy,
+        routes,
+    })
+}
+
+/// What a flag says in the place of what was found.
+fn flagged<T>(found: Found<T>, flag: &str, said: Option<T>) -> Found<T> {
+    match said {
+        Some(value) => Found { value, at: Spot::outside(flag), place: String::new() },
+        None => found,
+    }
+}
+
+fn read_upstream(
+    section: &mut Section<'_>,
+    over: &ProxyOverrides,
+    problems: &mut Vec<Problem>,
+) -> Option<Upstream> {
+    let url = section.text("upstream", problems);
+    let preserve_host = section.switch("preserve_host", problems);
+    let http2 = section.switch("http2", problems);
+    let connect_timeout = section.duration("connect_timeout", problems);
+    let answer_timeout = section.duration("answer_timeout", problems);
+    let said = over.upstream.clone().map(|value| Found {
+        value,
+        at: Spot::outside("--upstream"),
+        place: String::new(),
+    });
+    let Some(url) = said.or(url) else {
+        let message = "The upstream is missing: say --upstream URL, or upstream = \"URL\" in [proxy].";
+        problems.push(section.problem(message));
+        return None;
+    };
+    let sentence = |error: &dyn std::fmt::Display| format!("This cannot be used: {error}.");
+    let mut upstream =
+        Upstream::at(&url.value).map_err(|error| problems.push(url.problem(sentence(&error)))).ok()?;
+    upstream.preserve_host = preserve_host?;
+    upstream.http2 = http2?;
+    upstream.connect_timeout = connect_timeout?;
+    upstream.answer_timeout = answer_timeout?;
+    upstream.check().map_err(|error| problems.push(section.problem(sentence(&error)))).ok()?;
+    Some(upstream)
+}
+
+fn read_listen(
+    section: &mut Section<'_>,
+    key: &'static str,
+    said: Option<SocketAddr>,
+    problems: &mut Vec<Problem>,
+) -> Option<SocketAddr> {
+    let found = section.text(key, problems)?;
+    if said.is_some() {
+        return said;
+    }
+    let wrong = |_| problems.push(found.problem("It must be an address and a port, as in 127.0.0.1:7402."));
+    found.value.parse().map_err(wrong).ok()
+}
+
+fn bounded(
+    section: &mut Section<'_>,
+    key: &'static str,
+    least_s: u64,
+    most_s: u64,
+    problems: &mut Vec<Problem>,
+) -> Option<Duration> {
+    let found = section.duration(key, problems)?;
+    if (Duration::from_secs(least_s)..=Duration::from_secs(most_s)).contains(&found) {
+        return Some(found);
+    }
+    problems.push(section.problem_at(key, format!("It must be {least_s}s to {most_s}s.")));
+    None
+}
+
+fn read_routes(
+    sections: Vec<Section<'_>>,
+    usual: &policy::Choices,
+    problems: &mut Vec<Problem>,
+) -> Vec<ProxyRoute> {
+    let mut routes: Vec<ProxyRoute> = Vec::new();
+    for mut section in sections {
+        let path = section.text("path", problems);
+        let policy = policy::read(&mut section, usual, problems).policy;
+        policy::check(&section, &policy, problems);
+        match path {
+            None if !section.has("path") => problems.push(section.problem("path is missing.")),
+            Some(path) if !path.value.starts_with('/') || path.value.contains(['?', '#']) => {
+                problems.push(path.problem("It must be a path, as in /payments."));
+            }
+            Some(path) if routes.iter().any(|route| route.path == path.value) => {
+                problems.push(path.problem(format!("There is another route for {:?}.", path.value)));
+            }
+            Some(path) => routes.push(ProxyRoute { path: path.value, policy }),
+            None => {}
+        }
+        section.finish(problems);
+    }
+    routes
+}

@@ -1,0 +1,75 @@
+//! The choices that a route may make for itself. What it does not say is chosen as for the whole proxy.
+
+use std::time::Duration;
+
+use axum::http::Method;
+use tidegate_idempotency::{Dialect, InFlight, OnUnknown, Policy, StoreAway};
+
+use crate::config::problem::Problem;
+use crate::config::section::Section;
+
+/// Methods that may have a key: those that change something.
+const METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+
+/// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
+#[derive(Clone)]
+pub(super) struct Choices {
+    pub policy: Policy,
+    wait: Duration,
+}
+
+impl Default for Choices {
+    fn default() -> Self {
+        Self { policy: Policy::default(), wait: Duration::from_secs(10) }
+    }
+}
+
+pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Vec<Problem>) -> Choices {
+    let Choices { mut policy, mut wait } = usual.clone();
+    set(&mut policy.ttl, section.duration("ttl", problems));
+    set(&mut policy.lease, section.duration("lease", problems));
+    set(&mut policy.run_max, section.duration("run_max", problems));
+    set(&mut policy.store_patience, section.duration("store_patience", problems));
+    set(&mut policy.methods, methods(section, problems));
+    set(&mut policy.required, section.switch("required", problems));
+    set(&mut wait, section.duration("wait", problems));
+    let waits = section.choice("in_flight", &[("reject", false), ("wait", true)], problems);
+    let waits = waits.unwrap_or(policy.in_flight != InFlight::Reject);
+    policy.in_flight = if waits { InFlight::Wait(wait) } else { InFlight::Reject };
+    let on_unknown = [("release", OnUnknown::Release), ("hold", OnUnknown::Hold)];
+    set(&mut policy.on_unknown, section.choice("on_unknown", &on_unknown, problems));
+    set(&mut policy.keep_client_errors, section.switch("keep_client_errors", problems));
+    set(&mut policy.keep_server_errors, section.switch("keep_server_errors", problems));
+    let dialect = [("tidegate", Dialect::Tidegate), ("ietf", Dialect::Ietf)];
+    set(&mut policy.dialect, section.choice("dialect", &dialect, problems));
+    let store_away = [("refuse", StoreAway::Refuse), ("pass", StoreAway::PassOn)];
+    set(&mut policy.store_away, section.choice("store_away", &store_away, problems));
+    set(&mut policy.request_max, section.size("request_max", problems));
+    set(&mut policy.answer_max, section.size("answer_max", problems));
+    Choices { policy, wait }
+}
+
+/// Tells which figure is out of its bounds, where it stands.
+pub(super) fn check(section: &Section<'_>, policy: &Policy, problems: &mut Vec<Problem>) {
+    if let Err(wrong) = policy.check() {
+        problems.push(section.problem_at(wrong.what, format!("It cannot be used: {wrong}.")));
+    }
+}
+
+fn set<T>(place: &mut T, said: Option<T>) {
+    if let Some(said) = said {
+        *place = said;
+    }
+}
+
+fn methods(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Option<Vec<Method>> {
+    let found = section.texts("methods", problems)?;
+    let known = |text: &String| METHODS.into_iter().find(|method| method.as_str() == text);
+    let methods: Option<Vec<Method>> = found.value.iter().map(known).collect();
+    if methods.as_ref().is_none_or(Vec::is_empty) {
+        problems
+            .push(found.problem("It must be a list of some of \"POST\", \"PUT\", \"PATCH\" and \"DELETE\"."));
+        return None;
+    }
+    methods
+}

@@ -1,0 +1,80 @@
+//! Whose key it is: a choice that must be made, because nobody but the operator knows.
+
+use axum::http::HeaderName;
+use tidegate_idempotency::Scoping;
+
+use super::ProxyOverrides;
+use crate::config::problem::{Problem, Spot};
+use crate::config::section::Section;
+use crate::config::value::Found;
+
+const CHOOSE: &str = "Choose whose a key is. --scope-header NAME (scope_header in the file) tells callers apart by a header \
+that each of them sends, such as Authorization: then nobody gets the answer to another one's request. --unscoped \
+(unscoped = true) says that there is only one caller, or that callers may see each other's answers.";
+
+/// Whose key it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScopeChoice {
+    /// The caller's that this header names; only its hash is kept.
+    Header(HeaderName),
+    /// Everybody's.
+    Unscoped,
+}
+
+impl ScopeChoice {
+    /// How a request's scope is found.
+    #[must_use]
+    pub fn scoping(&self) -> Scoping {
+        match self {
+            Self::Header(name) => Scoping::header(name.clone()),
+            Self::Unscoped => Scoping::unscoped(),
+        }
+    }
+}
+
+impl std::fmt::Display for ScopeChoice {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Header(name) => write!(out, "each value of the header {name} has keys of its own"),
+            Self::Unscoped => out.write_str("none: all callers share their keys"),
+        }
+    }
+}
+
+pub(super) fn read(
+    section: &mut Section<'_>,
+    over: &ProxyOverrides,
+    problems: &mut Vec<Problem>,
+) -> Option<ScopeChoice> {
+    let header = section.text("scope_header", problems);
+    let unscoped = section.switch("unscoped", problems).unwrap_or(false);
+    let said = over.scope_header.clone().map(|value| Found {
+        value,
+        at: Spot::outside("--scope-header"),
+        place: String::new(),
+    });
+    let (header, unscoped) = match (said, over.unscoped) {
+        (None, false) => (header, unscoped),
+        said => said,
+    };
+    match (header, unscoped) {
+        (Some(found), false) => match HeaderName::from_bytes(found.value.as_bytes()) {
+            Ok(name) => Some(ScopeChoice::Header(name)),
+            Err(_) => {
+                problems.push(found.problem("It must be the name of a header, as in authorization."));
+                None
+            }
+        },
+        (None, true) => Some(ScopeChoice::Unscoped),
+        (Some(_), true) => {
+            problems.push(
+                section.problem_at("unscoped", "There is a scope_header already: choose one of the two."),
+            );
+            None
+        }
+        (None, false) => {
+            problems.push(section.problem(CHOOSE));
+            None
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A running proxy: idempotent POSTs in front of one service, and beside it, on a port of its own, what operators look at.
+
+mod admin;
+mod routes;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use tidegate::{Code, Error, Result};
+use tidegate_idempotency::{Gate, Seal, sweep_now_and_then};
+use tidegate_store::{Shared, Store, WallClock};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::task::AbortHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::backend;
+use crate::config::ProxyConfig;
+use crate::listen::{self, Door};
+use crate::server::{bind, tidy};
+use crate::telemetry;
+use admin::Admin;
+use routes::Routes;
+
+/// Connections to the admin port at once.
+const ADMINS_MAX: usize = 64;
+/// How long those may take to end.
+const GOODBYE: Duration = Duration::from_secs(1);
+
+/// A proxy that takes requests.
+pub struct ProxyServer {
+    /// Where.
+    pub addr: SocketAddr,
+    /// Where health and metrics are.
+    pub admin_addr: SocketAddr,
+    /// What its store says of itself.
+    pub store: String,
+    gate: Gate,
+    drain: Duration,
+    stopping: CancellationToken,
+    closing: CancellationToken,
+    clients: TaskTracker,
+    admins: TaskTracker,
+    aborts: Vec<AbortHandle>,
+}
+
+impl ProxyServer {
+    /// Opens the store and serves.
+    ///
+    /// # Errors
+    /// When an address is taken, or the store, the upstream or the seal cannot be used.
+    pub async fn start(config: ProxyConfig) -> Result<Self> {
+        let metrics = telemetry::install()?;
+        let (listener, addr) = door(config.listen).await?;
+        let (admin_listener, admin_addr) = door(config.admin_listen).await?;
+        let store = backend::open(&config.store_url, Arc::new(WallClock)).await?;
+        store.migrate().await?;
+        let gate = gate(&config, &store)?;
+        let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
+        let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
+        let (clients, admins) = (TaskTracker::new(), TaskTracker::new());
+        let described = store.describe();
+        let open = |router: Router, most: usize, stopping: &CancellationToken, tasks: &TaskTracker| Door {
+            router,
+            connections: Arc::new(Semaphore::new(most)),
+            read_timeout: config.read_timeout,
+            stopping: stopping.clone(),
+            tasks: tasks.clone(),
+        };
+        let front = open(Router::new().fallback_service(routes), config.connections_max, &stopping, &clients);
+        let admin = Admin { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
+        let back = open(admin::router(admin), ADMINS_MAX, &closing, &admins);
+        let aborts = vec![
+            tokio::spawn(listen::run(listener, front)).abort_handle(),
+            tokio::spawn(listen::run(admin_listener, back)).abort_handle(),
+            tokio::spawn(sweep_now_and_then(store as Arc<dyn Shared>)).abort_handle(),
+            tokio::spawn(tidy(metrics, closing.clone())).abort_handle(),
+        ];
+        let drain = config.drain;
+        Ok(Self {
+            addr,
+            admin_addr,
+            store: described,
+            gate,
+            drain,
+            stopping,
+            closing,
+            clients,
+            admins,
+            aborts,
+        })
+    }
+
+    /// Takes no more requests, lets those in work finish and be kept, and ends.
+    pub async fn shutdown(self) {
+        self.stopping.cancel();
+        self.clients.close();
+        let finished = async {
+            self.clients.wait().await;
+            self.gate.drain().await;
+        };
+        if tokio::time::timeout(self.drain, finished).await.is_err() {
+            let after = self.drain;
+            tracing::warn!(
+                ?after,
+                "requests were still in work; their keys are free when their leases run out"
+            );
+        }
+        self.closing.cancel();
+        self.admins.close();
+        let _ = tokio::time::timeout(GOODBYE, self.admins.wait()).await;
+        for task in &self.aborts {
+            task.abort();
+        }
+    }
+}
+
+async fn door(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
+    let listener = bind(listen).await?;
+    let addr = listener
+        .local_addr()
+        .map_err(|error| Error::new(Code::BadConfig, format!("Cannot listen on {listen}: {error}.")))?;
+    Ok((listener, addr))
+}
+
+fn gate(config: &ProxyConfig, store: &Arc<dyn Store>) -> Result<Gate> {
+    let shared = Arc::clone(store) as Arc<dyn Shared>;
+    let Some(variable) = &config.seal_key_env else { return Ok(Gate::new(shared)) };
+    let seal = Seal::from_env(variable)
+        .map_err(|error| Error::new(Code::BadConfig, format!("Answers cannot be sealed: {error}.")))?;
+    Ok(Gate::sealed(shared, seal))
+}

@@ -15,6 +15,7 @@ mod log;
 mod nodes;
 mod partition;
 mod reader;
+mod recent;
 mod record_rows;
 mod rows;
 mod schema;
@@ -67,6 +68,7 @@ impl Default for Options {
 pub struct Embedded {
     files: Arc<Files>,
     nodes: Register,
+    recent: Arc<recent::Recent>,
 }
 
 /// The partitions that are open, and what opening another one needs.
@@ -90,7 +92,7 @@ impl Embedded {
             files.open(partition)?;
         }
         files.open(SHARED_IN)?;
-        Ok(Self { files: Arc::new(files), nodes })
+        Ok(Self { files: Arc::new(files), nodes, recent: Arc::default() })
     }
 
     /// The partition, if anything was ever kept in it.

@@ -63,7 +63,7 @@ impl Filling {
     ) -> Result<T> {
         let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
         let (tell, told) = oneshot::channel();
-        let step = Step { rows, durable, work, answer: None, tell };
+        let step = Step { rows, durable, work, then: |_: &_| {}, answer: None, tell };
         self.queue.blocking_send(Box::new(step)).map_err(|_| gone())?;
         told.blocking_recv().unwrap_or_else(|_| Err(gone()))
     }

@@ -100,6 +100,16 @@ impl PartitionFile {
         self.writer.write(rows, work).await
     }
 
+    /// The same, and has `then` done by the writer when it is on the disk and before it is answered.
+    pub(super) async fn write_then<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T> {
+        self.writer.write_then(rows, work, then).await
+    }
+
     /// Reads on a thread of its own.
     pub(super) async fn read<T: Send + 'static>(
         &self,

@@ -1,9 +1,11 @@
 //! Shared records on SQLite: each verb is a step of the writer that reads the row, asks the pure function in
 //! `core`, and keeps what follows. What only looks does not bother the writer.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use tidegate_core::Time;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{self, Acquired, Lease};
 use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
@@ -34,76 +36,90 @@ impl Embedded {
         Box::pin(async move { self.partition(SHARED_IN).await?.read(look).await })
     }
 
+    /// One step on a record: what follows from what stands, whether that is to be written, and the answer.
+    fn change_record<T: Send + 'static>(
+        &self,
+        key: &str,
+        mut decide: impl FnMut(Option<Record<Bytes>>, Time) -> (Option<Record<Bytes>>, bool, T) + Send + 'static,
+    ) -> Answer<'_, T> {
+        let (key, recent) = (key.to_owned(), Arc::clone(&self.recent));
+        Box::pin(async move {
+            let name = key.clone();
+            let step = move |desk: &mut Desk<'_>| {
+                let (next, is_new, answer) = decide(record_rows::record(desk.sql, &key)?, desk.now);
+                if is_new {
+                    record_rows::keep_record(desk.sql, &key, next.as_ref())?;
+                }
+                Ok(Ok((next, answer)))
+            };
+            let file = self.partition(SHARED_IN).await?;
+            let noted = move |stands: &(Option<Record<Bytes>>, T)| recent.note(&name, stands.0.as_ref());
+            file.write_then(1, step, noted).await.map(|(_, answer)| answer)
+        })
+    }
+
     async fn sweep_some(&self, most: usize) -> Result<usize> {
-        self.step(move |desk| record_rows::remove_expired(desk.sql, desk.now, most).map(Ok)).await
+        let recent = Arc::clone(&self.recent);
+        let step = move |desk: &mut Desk<'_>| {
+            Ok(Ok((desk.now, record_rows::remove_expired(desk.sql, desk.now, most)?)))
+        };
+        let file = self.partition(SHARED_IN).await?;
+        let swept =
+            file.write_then(1, step, move |swept: &(Time, usize)| recent.drop_expired(swept.0)).await?;
+        Ok(swept.1)
     }
 }
 
 impl Shared for Embedded {
     fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
-        let key = key.to_owned();
-        self.step(move |desk| {
-            let (next, answer) = record::claim(record_rows::record(desk.sql, &key)?, claim, desk.now);
-            if matches!(answer, Claimed::Yours { .. }) {
-                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
-            }
-            Ok(Ok(answer))
+        let now = self.files.options.clock.now();
+        if let Some(completed) = self.recent.completed(key, now) {
+            let (_, answer) = record::claim(Some(completed), claim, now);
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
+        self.change_record(key, move |state, now| {
+            let (next, answer) = record::claim(state, claim, now);
+            (next, matches!(answer, Claimed::Yours { .. }), answer)
         })
     }
 
     fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
-        let key = key.to_owned();
-        self.step(move |desk| {
-            let (next, done) = record::complete(record_rows::record(desk.sql, &key)?, holder, answer.clone());
-            if done {
-                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
-            }
-            Ok(Ok(done))
+        self.change_record(key, move |state, _| {
+            let (next, done) = record::complete(state, holder, answer.clone());
+            (next, done, done)
         })
     }
 
     fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
-        let key = key.to_owned();
-        self.step(move |desk| {
-            let (next, done) = record::release(record_rows::record(desk.sql, &key)?, holder);
-            if done {
-                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
-            }
-            Ok(Ok(done))
+        self.change_record(key, move |state, _| {
+            let (next, done) = record::release(state, holder);
+            (next, done, done)
         })
     }
 
     fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
-        let key = key.to_owned();
-        self.step(move |desk| {
-            let (next, done) = record::renew(record_rows::record(desk.sql, &key)?, holder, desk.now, ttl);
-            if done {
-                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
-            }
-            Ok(Ok(done))
+        self.change_record(key, move |state, now| {
+            let (next, done) = record::renew(state, holder, now, ttl);
+            (next, done, done)
         })
     }
 
     fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
-        let (key, clock) = (key.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
         self.look(move |sql| {
             Ok(record_rows::record(sql, &key)?.filter(|record| record::is_live(record, clock.now())))
         })
     }
 
     fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
-        let clock = std::sync::Arc::clone(&self.files.options.clock);
+        let clock = Arc::clone(&self.files.options.clock);
         self.look(move |sql| record_rows::list_records(sql, after.as_deref(), most, clock.now()))
     }
 
     fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
-        let key = key.to_owned();
-        self.step(move |desk| {
-            let (next, forgot) = record::forget(record_rows::record(desk.sql, &key)?, what, desk.now);
-            if forgot == Forgot::Gone {
-                record_rows::keep_record(desk.sql, &key, next.as_ref())?;
-            }
-            Ok(Ok(forgot))
+        self.change_record(key, move |state, now| {
+            let (next, forgot) = record::forget(state, what, now);
+            (next, forgot == Forgot::Gone, forgot)
         })
     }
 
@@ -185,7 +201,7 @@ impl Shared for Embedded {
     }
 
     fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
-        let (name, clock) = (name.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
         self.look(move |sql| Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now()))))
     }
 
@@ -201,7 +217,7 @@ impl Shared for Embedded {
     }
 
     fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
-        let (key, clock) = (key.to_owned(), std::sync::Arc::clone(&self.files.options.clock));
+        let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
         self.look(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
     }
 }

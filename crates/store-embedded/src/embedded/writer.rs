@@ -2,13 +2,16 @@
 //! that is on the disk. A step that fails takes nothing with it: all are undone and each is done alone. A commit
 //! whose outcome is not known is the last one.
 
+mod step;
+
+pub(super) use step::{Desk, Step, Stepped, Task};
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tidegate_core::Time;
 use tidegate_store::{Clock, Error, Kind, Result};
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,61 +26,6 @@ const WAITING_MAX: usize = 4_096;
 const ROWS_MAX: usize = 8_192;
 /// What SQLite takes for "no bound".
 const PAGES_UNBOUNDED: u32 = u32::MAX - 1;
-
-/// What a step works with.
-pub(super) struct Desk<'a> {
-    pub(super) sql: &'a Connection,
-    pub(super) ledger: &'a mut Ledger,
-    pub(super) now: Time,
-}
-
-/// What a step comes to: the inner answer stands if the commit does; the outer failure undoes the step. A step
-/// that refuses has written nothing.
-pub(super) type Stepped<T> = rusqlite::Result<Result<T>>;
-
-/// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
-pub(super) trait Task: Send {
-    fn rows(&self) -> usize;
-    /// Whether it must be on the disk when it is answered.
-    fn is_durable(&self) -> bool;
-    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
-    fn committed(self: Box<Self>);
-    fn failed(self: Box<Self>, why: Error);
-}
-
-pub(super) struct Step<T, F> {
-    pub(super) rows: usize,
-    pub(super) durable: bool,
-    pub(super) work: F,
-    pub(super) answer: Option<Result<T>>,
-    pub(super) tell: oneshot::Sender<Result<T>>,
-}
-
-impl<T: Send, F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send> Task for Step<T, F> {
-    fn rows(&self) -> usize {
-        self.rows
-    }
-
-    fn is_durable(&self) -> bool {
-        self.durable
-    }
-
-    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
-        self.answer = Some((self.work)(desk)?);
-        Ok(())
-    }
-
-    fn committed(self: Box<Self>) {
-        if let Some(answer) = self.answer {
-            // Nobody has to wait for an answer.
-            let _ = self.tell.send(answer);
-        }
-    }
-
-    fn failed(self: Box<Self>, why: Error) {
-        let _ = self.tell.send(Err(why));
-    }
-}
 
 /// The way to the thread.
 pub(super) struct Writer {
@@ -125,11 +73,21 @@ impl Writer {
         rows: usize,
         work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
     ) -> Result<T> {
+        self.write_then(rows, work, |_| {}).await
+    }
+
+    /// The same, and has `then` done when it is on the disk and before it is answered.
+    pub(super) async fn write_then<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T> {
         let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
         let (tell, told) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue
-            .send(Box::new(Step { rows, durable: true, work, answer: None, tell }))
+            .send(Box::new(Step { rows, durable: true, work, then, answer: None, tell }))
             .await
             .map_err(|_| gone())?;
         told.await.unwrap_or_else(|_| Err(gone()))

@@ -1,36 +1,25 @@
 //! Shared records on PostgreSQL: each verb is one statement, decided in the server as the pure function of the same
 //! name in `core` decides. A verb that must not happen twice is never sent twice.
 
+mod records;
+
 use std::time::Duration;
 
 use bytes::Bytes;
 use sqlx::postgres::PgRow;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{Acquired, Lease};
-use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, Result, Shared};
+use tidegate_store::{Answer, RecordPage, Result, Shared};
 
-use crate::session::{Statement, Twice};
+use crate::session::Twice;
 use crate::trouble::unreadable;
 use crate::{Postgres, checks, rows};
 
 /// Windows stay this long after they closed, so that a clock that steps back a little finds them.
 const WINDOW_GRACE: Duration = Duration::from_secs(60);
 
-const CLAIM: &str = "SELECT verdict, number, answer FROM claim_record($1, $2, $3, $4, $5)";
-const COMPLETE: &str = "UPDATE records SET answer = $3, until = NULL
-    WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
-const RELEASE: &str = "DELETE FROM records WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
-const RENEW: &str = "UPDATE records SET until = bits(later(moment($4), $3))
-    WHERE key = $1 AND fence = $2 AND answer IS NULL RETURNING 1";
-const SWEEP: &str = "
-WITH gone AS (
-    DELETE FROM records WHERE key IN (
-        SELECT key FROM records WHERE answer IS NOT NULL AND expires >= 0 AND expires <= bits(moment($1))
-        ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED)
-    RETURNING 1
-) SELECT count(*) FROM gone";
 const ACQUIRE: &str = "SELECT is_held, fence, until FROM acquire_lease($1, $2, $3)";
 const KEEP: &str = "SELECT keep_lease($1, $2, $3, $4)";
 const RESERVE: &str = "SELECT verdict, number, remaining FROM reserve($1, $2, $3, $4, $5)";
@@ -41,37 +30,6 @@ const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $
 const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
 
 impl Postgres {
-    /// Whether a statement touched a row.
-    async fn touches<'q>(
-        &self,
-        sql: &'static str,
-        bind: impl Fn(Statement<'q>) -> Statement<'q>,
-    ) -> Result<bool> {
-        Ok(!self.sessions.rows(Twice::Wrong, sql, bind).await?.is_empty())
-    }
-
-    async fn claimed(&self, key: &str, claim: Claim) -> Result<Claimed<Bytes>> {
-        checks::name_can_be_kept(key)?;
-        let clock = self.clock();
-        let row = self
-            .sessions
-            .row(Twice::Wrong, CLAIM, |q| {
-                let q = q.bind(key).bind(claim.fingerprint.to_vec());
-                q.bind(rows::span(claim.lease)).bind(rows::span(claim.ttl)).bind(clock)
-            })
-            .await?;
-        let number: i64 = self.sessions.column(&row, 1)?;
-        let holder = Held { fence: number.cast_unsigned() };
-        match self.sessions.column(&row, 0)? {
-            "yours" => Ok(Claimed::Yours { holder, taken_over: false }),
-            "taken over" => Ok(Claimed::Yours { holder, taken_over: true }),
-            "processing" => Ok(Claimed::Processing { until: rows::time(number) }),
-            "conflict" => Ok(Claimed::Conflict),
-            "completed" => Ok(Claimed::Completed(Bytes::copy_from_slice(self.sessions.column(&row, 2)?))),
-            _ => Err(self.strange("a claim")),
-        }
-    }
-
     async fn kept_lease(&self, name: &str, fence: u64, ttl: Option<Duration>) -> Result<Option<Lease>> {
         checks::name_can_be_kept(name)?;
         let (clock, ttl) = (self.clock(), ttl.map(rows::span));
@@ -137,32 +95,40 @@ impl Postgres {
 impl Shared for Postgres {
     fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
         let key = key.to_owned();
-        Box::pin(async move { self.claimed(&key, claim).await })
+        Box::pin(async move { self.claim(&key, claim).await })
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
-        let (key, fence) = (key.to_owned(), holder.fence.cast_signed());
-        Box::pin(async move { self.touches(COMPLETE, |q| q.bind(&key).bind(fence).bind(&*answer)).await })
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(async move { self.complete(&key, holder, &answer).await })
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
-        let (key, fence) = (key.to_owned(), holder.fence.cast_signed());
-        Box::pin(async move { self.touches(RELEASE, |q| q.bind(&key).bind(fence)).await })
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(async move { self.release_claim(&key, holder).await })
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
-        let (key, fence, clock) = (key.to_owned(), holder.fence.cast_signed(), self.clock());
-        Box::pin(async move {
-            self.touches(RENEW, |q| q.bind(&key).bind(fence).bind(rows::span(ttl)).bind(clock)).await
-        })
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+        let key = key.to_owned();
+        Box::pin(async move { self.renew_claim(&key, holder, ttl).await })
+    }
+
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        let key = key.to_owned();
+        Box::pin(async move { self.look_at_record(&key).await })
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        Box::pin(async move { self.page_of_records(after.as_deref().unwrap_or_default(), most).await })
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let key = key.to_owned();
+        Box::pin(async move { self.forget(&key, what).await })
     }
 
     fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
-        Box::pin(async move {
-            let (clock, most) = (self.clock(), rows::count(most));
-            let row = self.sessions.row(Twice::Harmless, SWEEP, |q| q.bind(clock).bind(most)).await?;
-            Ok(usize::try_from(self.sessions.column::<i64>(&row, 0)?).unwrap_or_default())
-        })
+        Box::pin(self.sweep_expired(most))
     }
 
     fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {

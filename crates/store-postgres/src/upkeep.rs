@@ -13,14 +13,17 @@ use crate::{Postgres, checks};
 const LAYOUT: Layout = Layout {
     name: "format",
     what: "Tidegate's",
-    steps: &[concat!(
-        include_str!("sql/tables.sql"),
-        include_str!("sql/ranges.sql"),
-        include_str!("sql/log.sql"),
-        include_str!("sql/shared.sql"),
-        include_str!("sql/buckets.sql"),
-        include_str!("sql/outbox.sql")
-    )],
+    steps: &[
+        concat!(
+            include_str!("sql/tables.sql"),
+            include_str!("sql/ranges.sql"),
+            include_str!("sql/log.sql"),
+            include_str!("sql/shared.sql"),
+            include_str!("sql/buckets.sql"),
+            include_str!("sql/outbox.sql")
+        ),
+        include_str!("sql/records.sql"),
+    ],
 };
 /// Up to here operations are counted; above, the server's own estimate is good enough.
 const COUNTED_MAX: i64 = 100_000;

@@ -85,7 +85,7 @@ impl Keys {
         format!("{}:{{record:{shard}}}:k:", self.prefix)
     }
 
-    /// Completed records of one shard by the time they expire.
+    /// Records of one shard by the time a sweep looks at them.
     pub(crate) fn record_index(&self, shard: u64) -> String {
         format!("{}:{{record:{shard}}}:expires", self.prefix)
     }

@@ -44,11 +44,14 @@ scripts! {
     TRODDEN = "clock", "trodden";
     SNAPSHOT_BEGIN = "snapshot_begin";
     SNAPSHOT_END = "snapshot_end";
-    RECORD_CLAIM = "clock", "record_claim";
+    RECORD_CLAIM = "clock", "left", "record_claim";
     RECORD_COMPLETE = "record_complete";
     RECORD_RELEASE = "record_release";
-    RECORD_RENEW = "clock", "record_renew";
-    RECORD_SWEEP = "clock", "record_sweep";
+    RECORD_RENEW = "clock", "left", "record_renew";
+    RECORD_FORGET = "clock", "record_forget";
+    RECORD_LOOK = "clock", "record_look";
+    RECORD_LIST = "clock", "record_list";
+    RECORD_SWEEP = "clock", "left", "record_sweep";
     LEASE_ACQUIRE = "clock", "lease_acquire";
     LEASE_KEEP = "clock", "lease_keep";
     WINDOW_OPEN = "clock", "window_open";

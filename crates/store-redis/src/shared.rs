@@ -3,6 +3,7 @@
 
 mod buckets;
 mod leases;
+mod record_pages;
 mod records;
 mod windows;
 
@@ -12,9 +13,9 @@ use bytes::Bytes;
 use redis::Value;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{Acquired, Lease};
-use tidegate_core::shared::record::{Claim, Claimed, Held};
+use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, Result, Shared};
+use tidegate_store::{Answer, RecordPage, Result, Shared};
 
 use crate::Redis;
 use crate::scripts::Call;
@@ -33,23 +34,37 @@ impl Shared for Redis {
         Box::pin(async move { self.claim(&key, claim).await })
     }
 
-    fn complete_record(&self, key: &str, holder: Held, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.complete(&key, holder, &answer).await })
     }
 
-    fn release_record(&self, key: &str, holder: Held) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.release_claim(&key, holder).await })
     }
 
-    fn renew_record(&self, key: &str, holder: Held, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.renew_claim(&key, holder, ttl).await })
     }
 
+    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+        let key = key.to_owned();
+        Box::pin(async move { self.look_at_record(&key).await })
+    }
+
+    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+        Box::pin(async move { self.page_of_records(after.as_deref(), most).await })
+    }
+
+    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+        let key = key.to_owned();
+        Box::pin(async move { self.forget(&key, what).await })
+    }
+
     fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
-        Box::pin(self.sweep_completed(most))
+        Box::pin(self.sweep_expired(most))
     }
 
     fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {

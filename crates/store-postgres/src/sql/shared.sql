@@ -1,43 +1,5 @@
--- Records that any process may touch. Each function is one atomic step: it locks its rows, looks at the clock, and
+-- Leases and windows that any process may touch. Each function is one atomic step: it locks its rows, looks at the clock, and
 -- decides as the pure function of the same name does.
-
-CREATE FUNCTION claim_record(_key text, _fingerprint bytea, _lease bigint, _ttl bigint, _clock bigint)
-RETURNS TABLE (verdict text, number bigint, answer bytea) LANGUAGE plpgsql AS $$
-DECLARE
-    known records%ROWTYPE;
-    now numeric;
-    is_live boolean;
-BEGIN
-    LOOP
-        now := moment(_clock);
-        INSERT INTO records VALUES (
-            _key, _fingerprint, 1, bits(now), bits(later(now, _ttl)), bits(later(now, _lease)), NULL
-        ) ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-            RETURN QUERY SELECT 'yours', 1::bigint, NULL::bytea;
-            RETURN;
-        END IF;
-        SELECT * INTO known FROM records AS r WHERE r.key = _key FOR UPDATE;
-        -- Whoever had it may have given it back in between.
-        EXIT WHEN FOUND;
-    END LOOP;
-    now := moment(_clock);
-    is_live := unsigned(known.expires) > now OR (known.answer IS NULL AND unsigned(known.until) > now);
-    IF NOT is_live THEN
-        RETURN QUERY UPDATE records AS r SET fingerprint = _fingerprint, fence = r.fence + 1, created = bits(now),
-            expires = bits(later(now, _ttl)), until = bits(later(now, _lease)), answer = NULL
-            WHERE r.key = _key RETURNING 'yours', r.fence, NULL::bytea;
-    ELSIF known.fingerprint <> _fingerprint THEN
-        RETURN QUERY SELECT 'conflict', 0::bigint, NULL::bytea;
-    ELSIF known.answer IS NOT NULL THEN
-        RETURN QUERY SELECT 'completed', 0::bigint, known.answer;
-    ELSIF unsigned(known.until) > now THEN
-        RETURN QUERY SELECT 'processing', known.until, NULL::bytea;
-    ELSE
-        RETURN QUERY UPDATE records AS r SET fence = r.fence + 1, until = bits(later(now, _lease))
-            WHERE r.key = _key RETURNING 'taken over', r.fence, NULL::bytea;
-    END IF;
-END $$;
 
 CREATE FUNCTION acquire_lease(_name text, _ttl bigint, _clock bigint)
 RETURNS TABLE (is_held boolean, fence bigint, until bigint) LANGUAGE plpgsql AS $$

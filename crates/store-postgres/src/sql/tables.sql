@@ -54,17 +54,6 @@ CREATE TABLE results (
 ) PARTITION BY LIST (partition);
 CREATE INDEX results_unsuccessful ON results (partition, state, seq) WHERE state <> 'succeeded';
 
-CREATE TABLE records (
-    key text COLLATE "C" PRIMARY KEY,
-    fingerprint bytea NOT NULL,
-    fence bigint NOT NULL,
-    created bigint NOT NULL,
-    expires bigint NOT NULL,
-    until bigint,
-    answer bytea
-);
-CREATE INDEX records_completed ON records (expires) WHERE answer IS NOT NULL AND expires >= 0;
-
 CREATE TABLE leases (
     name text COLLATE "C" PRIMARY KEY,
     fence bigint NOT NULL,

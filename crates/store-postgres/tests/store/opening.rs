@@ -2,11 +2,25 @@
 //! ever sees a password.
 
 use sqlx::AssertSqlSafe;
+use tidegate_core::Time;
+use tidegate_core::shared::record::{Claim, Claimed, OnLapse, Token};
 use tidegate_fixture::postgres::Postgres as Server;
 use tidegate_store::{Kind, Log, Shared, Upkeep};
 use tidegate_store_postgres::Postgres;
 
-use crate::sample::{PARTITION, TTL, behind, execute, run, store};
+use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
+
+/// What format 1 laid out otherwise.
+const FORMAT_1: &str = r#"DROP TABLE records;
+    CREATE TABLE records (
+        key text COLLATE "C" PRIMARY KEY, fingerprint bytea NOT NULL, fence bigint NOT NULL, created bigint NOT NULL,
+        expires bigint NOT NULL, until bigint, answer bytea
+    );
+    CREATE INDEX records_completed ON records (expires) WHERE answer IS NOT NULL AND expires >= 0;
+    CREATE FUNCTION claim_record(_key text, _fingerprint bytea, _lease bigint, _ttl bigint, _clock bigint)
+        RETURNS TABLE (verdict text, number bigint, answer bytea) LANGUAGE sql
+        AS $$ SELECT 'yours', 1::bigint, NULL::bytea $$;
+    UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
 #[test]
 fn many_may_lay_out_at_once() {
@@ -41,7 +55,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), Kind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 1"), "{error}");
+        assert!(error.to_string().ends_with("has format 7; this program reads format 2"), "{error}");
         // An owner that was there before notices too.
         assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
         assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
@@ -51,6 +65,40 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let missing = Postgres::connect(&format!("{}?schema=nowhere", server.url())).await.expect("connect");
         let error = missing.health().await.expect_err("nothing is laid out");
         assert_eq!(error.kind(), Kind::Unreadable, "{error}");
+    });
+}
+
+/// A store of format 1 is brought up to date where it is: what it holds stays, and its records, which were never
+/// filled, are laid out anew.
+#[test]
+fn a_store_of_format_1_is_brought_up_to_date() {
+    run(async {
+        let server = Server::start();
+        let store = store(&server).await;
+        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        store.append(owner, accepts(1..4, Time::ZERO, 10)).await.expect("append");
+        let mut sql = behind(&server).await;
+        execute(&mut sql, "DROP FUNCTION claim_record, forget_record, is_live").await;
+        execute(&mut sql, FORMAT_1).await;
+        let again = Postgres::connect(&server.url()).await.expect("connect");
+        again.migrate().await.expect("migrate");
+        let claim = Claim {
+            fingerprint: [7; 32],
+            token: Token([1; 16]),
+            lease: TTL,
+            ttl: TTL,
+            on_lapse: OnLapse::Hold,
+        };
+        let claimed = again.claim_record("key", claim).await.expect("claim");
+        assert_eq!(claimed, Claimed::Yours { taken_over: false });
+        assert_eq!(kept(&again, 1..4).await, 3);
+        // A node of the version before goes on with what it had until it notices.
+        store.append(owner, accepts(4..5, Time::ZERO, 10)).await.expect("append");
+        let format: i64 = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'format'")
+            .fetch_one(&mut sql)
+            .await
+            .expect("ask");
+        assert_eq!(format, 2);
     });
 }
 

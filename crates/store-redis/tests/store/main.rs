@@ -13,6 +13,8 @@ mod cut;
 #[cfg(test)]
 mod opening;
 #[cfg(test)]
+mod records;
+#[cfg(test)]
 mod restarts;
 #[cfg(test)]
 mod sample;

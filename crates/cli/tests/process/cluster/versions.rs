@@ -26,6 +26,8 @@ const STILL: Duration = Duration::from_secs(2);
 /// Groups that are looked at beside the one that is touched.
 const OTHERS: usize = 20;
 const LOOK: Duration = Duration::from_millis(100);
+/// A format that no version writes yet.
+const NEWER: u64 = 99;
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// The newer version's hand in the store.
@@ -73,6 +75,14 @@ impl Hand {
         let redis = format!("EVAL \"{script}\" 1 tg:{{{partition}}}:head tg:{{{partition}}}:b:");
         let sql = format!("DELETE FROM log WHERE partition = {partition} AND facts = '\\x0101c8'");
         self.do_it(&redis, &sql).await;
+    }
+
+    /// The format that this version writes.
+    const fn format(&self) -> u64 {
+        match self {
+            Self::Redis(_) => 1,
+            Self::Postgres(_) => 2,
+        }
     }
 
     async fn set_format(&mut self, format: u64) {
@@ -145,7 +155,8 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
 
 /// A store that a newer version has changed: every node stops writing, lives, and says why.
 async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
-    hand.set_format(2).await;
+    hand.set_format(NEWER).await;
+    let newer = format!("format {NEWER}");
     let since = Instant::now();
     let all_stopped = async {
         for partition in 0..super::nodes::PARTITIONS as u16 {
@@ -164,7 +175,7 @@ async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
         let ask = |path: &'static str| nodes.doors.at(node).call(Method::GET, path, &[], None);
         assert_eq!(ask("/healthz").await.unwrap().0, 200);
         let (status, said) = ask("/readyz").await.unwrap();
-        assert!(status >= 500 && said.contains("format 2"), "{status} {said}");
+        assert!(status >= 500 && said.contains(&newer), "{status} {said}");
     }
     sleep(STILL).await;
     assert_eq!(calls(), before, "calls left");
@@ -172,8 +183,8 @@ async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
     late.args(["serve", "--listen", "127.0.0.1:0", "--store", &nodes.store.url()]);
     let late = tokio::task::block_in_place(|| late.output()).unwrap();
     let said = String::from_utf8(late.stderr).unwrap();
-    assert!(!late.status.success() && said.contains("format 2"), "{said}");
-    hand.set_format(1).await;
+    assert!(!late.status.success() && said.contains(&newer), "{said}");
+    hand.set_format(hand.format()).await;
 }
 
 /// A call that a newer node passes on, and that means nothing to an older one: it is told so, and no more happens.

@@ -14,5 +14,6 @@ mod telemetry;
 mod wire;
 mod work;
 
+pub use api::keys_router;
 pub use config::Config;
 pub use server::Server;

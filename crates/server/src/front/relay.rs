@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
 use tidegate_cluster::Route;
 use tidegate_core::id::Partition;
+use tidegate_idempotency::Outcome;
 use tokio::time::Instant;
 use tower::ServiceExt;
 
@@ -132,7 +133,10 @@ fn lost(partition: Partition, call: &Call) -> Response {
     };
     let message =
         format!("The node that owns partition {partition} did not answer; it is not known {advice}.");
-    Failure(Error::new(Code::StoreUnavailable, message)).into_response()
+    let mut response = Failure(Error::new(Code::StoreUnavailable, message)).into_response();
+    // An idempotency key is freed or held, as was chosen for outcomes that nobody knows.
+    response.extensions_mut().insert(Outcome::Unknown);
+    response
 }
 
 fn nobody(partition: Partition, route: &Route) -> Response {

@@ -81,7 +81,8 @@ impl Output {
         let code = match word {
             "running" => "34",
             "waiting" | "queued" | "idle" => "90",
-            "succeeded" => "32",
+            "processing" => "34",
+            "succeeded" | "completed" => "32",
             "failed" => "31",
             "unknown" | "held" => "35",
             "paused" => "36",

@@ -1,10 +1,13 @@
 //! `Idempotency-Key` on the server's own POST routes.
 
+use std::collections::BTreeSet;
+
 use reqwest::{Method, Response};
 use serde_json::Value;
-use tidegate_sim::HttpSimOptions;
+use tidegate_server::Server;
+use tidegate_sim::{HttpSim, HttpSimOptions};
 
-use crate::support::{World, answer, operation, read, with, within};
+use crate::support::{World, answer, config_on, operation, read, with, within};
 
 const CALLERS: &str = r#"
 [[token]]
@@ -138,15 +141,15 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
     within(async {
         let dir = tempfile::tempdir().unwrap();
         let store = format!("file:{}", dir.path().join("data").display());
-        let sim = tidegate_sim::HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let mut ids = Vec::new();
         for _ in 0..2 {
-            let mut config = crate::support::config_on(&store, &sim, "");
+            let mut config = config_on(&store, &sim, "");
             let key = tidegate_upstream::Secret::new("ab".repeat(32));
             config.idempotency.seal = Some(("SEAL_KEYS".into(), key));
             // The folder is free again when the last task of the first server has gone.
             let server = loop {
-                match tidegate_server::Server::start(config.clone()).await {
+                match Server::start(config.clone()).await {
                     Ok(server) => break server,
                     Err(error) => assert_eq!(error.code.to_string(), "TG0022", "{error}"),
                 }
@@ -161,4 +164,58 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
         assert_eq!(ids[0], ids[1]);
     })
     .await;
+}
+
+/// Two nodes on one store: of many requests with one key at both of them one is handled, wherever its partition is, and
+/// both give its answer from then on.
+async fn two_nodes_handle_one(store: &str) {
+    let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        nodes.push(Server::start(config_on(store, &sim, "")).await.unwrap());
+    }
+    let client = reqwest::Client::new();
+    let send = |node: usize| {
+        let url = format!("http://{}/v1/operations", nodes[node % 2].addr);
+        let request = client.post(url).header("idempotency-key", "one");
+        request.body(operation("g").to_string()).send()
+    };
+    let mut ids = BTreeSet::new();
+    let mut handled = 0;
+    for response in futures_util::future::join_all((0..12).map(send)).await {
+        let response = response.unwrap();
+        let is_new = !is_replayed(&response);
+        let answer = read(response).await;
+        match answer.status {
+            202 => {
+                handled += usize::from(is_new);
+                ids.insert(answer.text("id"));
+            }
+            _ => assert_eq!(answer.json["error_code"], "IDEMPOTENCY_KEY_PROCESSING", "{answer:?}"),
+        }
+    }
+    assert_eq!((handled, ids.len()), (1, 1));
+    for node in 0..2 {
+        let again = send(node).await.unwrap();
+        assert!(is_replayed(&again), "{again:?}");
+        assert!(ids.contains(&read(again).await.text("id")));
+        let url = format!("http://{}/v1/keys", nodes[node].addr);
+        assert_eq!(answer(client.get(url)).await.json["keys"].as_array().unwrap().len(), 1, "claimed once");
+        let url = format!("http://{}/v1/operations", nodes[node].addr);
+        assert_eq!(answer(client.get(url)).await.json["operations"].as_array().unwrap().len(), 1);
+    }
+}
+
+/// IDM-8, IDM-12: on Redis.
+#[tokio::test(flavor = "multi_thread")]
+async fn idm_8_two_nodes_on_a_redis_handle_one() {
+    let store = tidegate_fixture::redis::Redis::start();
+    within(two_nodes_handle_one(&store.url())).await;
+}
+
+/// IDM-8, IDM-12: on PostgreSQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn idm_8_two_nodes_on_a_postgresql_handle_one() {
+    let store = tidegate_fixture::postgres::Postgres::start();
+    within(two_nodes_handle_one(&store.url())).await;
 }

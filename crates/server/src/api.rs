@@ -100,11 +100,9 @@ pub(crate) fn admitted<S: Clone + Send + Sync + 'static>(
 ) -> Router<S> {
     routes.into_iter().fold(Router::new(), |router, route| {
         let mut served = Router::new().route(route.path, route.call);
-        if route.method == MethodFilter::POST {
-            served = served.route_layer(once::OnceLayer::new(house, route.path));
-        }
         if let Some(scope) = route.scope {
-            let needs = auth::Needs { house: Arc::clone(house), scope };
+            let keyed_max = (route.method == MethodFilter::POST).then(|| once::body_max(route.path));
+            let needs = auth::Needs { house: Arc::clone(house), scope, keyed_max };
             served = served.route_layer(from_fn_with_state(needs, auth::layer));
         }
         router.merge(served)

@@ -1,20 +1,16 @@
-//! `Idempotency-Key` on the server's own POST routes. A request without one passes as if nothing were here; one with a key
-//! is read whole, within the bounds of its route, and happens once. Who sends it was checked before.
+//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within the bounds of its route,
+//! and happens once; one without never comes here. Who sends it was checked before.
 
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use axum::routing::Route;
-use axum::routing::future::RouteFuture;
-use futures_util::future::Either;
 use tidegate::{Code, Error, Result};
-use tidegate_idempotency::{Gate, HEADER, Idempotency, IdempotencyLayer, Scope, Scoping, Seal};
+use tidegate_idempotency::{Gate, IdempotencyLayer, Scope, Scoping, Seal};
 use tidegate_store::Store;
 use tower::{Layer, Service};
 
@@ -50,65 +46,36 @@ pub(crate) fn layer(config: &Config, gate: Gate) -> Result<IdempotencyLayer> {
         .map_err(|bad| Error::new(Code::BadConfig, format!("In [idempotency], {bad}.")))
 }
 
-/// Puts a route behind the keys.
-#[derive(Clone)]
-pub(crate) struct OnceLayer {
-    layer: IdempotencyLayer,
-    body_max: usize,
-    read_timeout: Duration,
-}
-
-impl OnceLayer {
-    pub(crate) fn new(house: &House, path: &str) -> Self {
-        let body_max = match path {
-            "/v1/operations" => content::ONE_MAX,
-            "/v1/operations/batch" => content::BATCH_MAX,
-            _ => content::SMALL_MAX,
-        };
-        Self { layer: house.once.clone(), body_max, read_timeout: house.read_timeout }
+/// Largest body that a route takes from a request with a key.
+pub(crate) fn body_max(path: &str) -> usize {
+    match path {
+        "/v1/operations" => content::ONE_MAX,
+        "/v1/operations/batch" => content::BATCH_MAX,
+        _ => content::SMALL_MAX,
     }
 }
 
-impl Layer<Route> for OnceLayer {
-    type Service = Once;
-
-    fn layer(&self, plain: Route) -> Once {
-        Once { once: self.layer.layer(plain.clone()), plain, layer: self.clone() }
+/// Lets a request with a key, from a caller who was let in, happen once.
+pub(crate) async fn run(house: &House, body_max: usize, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match content::read(body, body_max, house.read_timeout).await {
+        Ok(body) => body,
+        Err(error) => return Failure(error).into_response(),
+    };
+    match handled(&house.once, Request::from_parts(parts, Body::from(body)), next).await {
+        Ok(response) => response.into_response(),
+        Err(never) => match never {},
     }
 }
 
-/// A route, and the same behind the keys.
-#[derive(Clone)]
-pub(crate) struct Once {
-    plain: Route,
-    once: Idempotency<Route>,
-    layer: OnceLayer,
-}
+type Answering = Pin<Box<dyn Future<Output = std::result::Result<KeptResponse, Infallible>> + Send>>;
+type KeptResponse = axum::http::Response<tidegate_idempotency::Body>;
 
-type Answering = Pin<Box<dyn Future<Output = std::result::Result<Response, Infallible>> + Send>>;
-
-impl Service<Request> for Once {
-    type Response = Response;
-    type Error = Infallible;
-    type Future = Either<RouteFuture<Infallible>, Answering>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<std::result::Result<(), Infallible>> {
-        <Route as Service<Request>>::poll_ready(&mut self.plain, context)
-    }
-
-    fn call(&mut self, request: Request) -> Self::Future {
-        if !request.headers().contains_key(HEADER) {
-            return Either::Left(self.plain.call(request));
-        }
-        let (mut once, layer) = (self.once.clone(), self.layer.clone());
-        Either::Right(Box::pin(async move {
-            let (parts, body) = request.into_parts();
-            let body = match content::read(body, layer.body_max, layer.read_timeout).await {
-                Ok(body) => body,
-                Err(error) => return Ok(Failure(error).into_response()),
-            };
-            let request = Request::from_parts(parts, Body::from(body));
-            once.call(request).await.map(IntoResponse::into_response)
-        }))
-    }
+fn handled(once: &IdempotencyLayer, request: Request, next: Next) -> Answering {
+    let handler = move |request: axum::http::Request<tidegate_idempotency::Body>| {
+        let next = next.clone();
+        async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
+    };
+    // A function is always ready to be called.
+    once.layer(tower::service_fn(handler)).call(request)
 }

@@ -149,3 +149,24 @@ fn nobody(partition: Partition, route: &Route) -> Response {
     let message = format!("Partition {partition} cannot be reached now: {why}; try again in a moment.");
     Failure(Error::new(Code::StoreUnavailable, message)).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-18: what was lost on its way has an unknown outcome, and what never left has none.
+    #[test]
+    fn idm_18_a_call_that_was_lost_has_an_unknown_outcome() {
+        let call = Call {
+            method: axum::http::Method::POST,
+            target: "/v1/operations".into(),
+            content_type: None,
+            body: "{}".into(),
+            caller: "c".into(),
+            request_id: "r".into(),
+        };
+        let outcome = |response: Response| response.extensions().get::<Outcome>().copied();
+        assert_eq!(outcome(lost(3, &call)), Some(Outcome::Unknown));
+        assert_eq!(outcome(nobody(3, &Route::Nobody)), None);
+    }
+}

@@ -195,13 +195,13 @@ async fn two_nodes_handle_one(store: &str) {
         }
     }
     assert_eq!((handled, ids.len()), (1, 1));
-    for node in 0..2 {
-        let again = send(node).await.unwrap();
+    for (place, node) in nodes.iter().enumerate() {
+        let again = send(place).await.unwrap();
         assert!(is_replayed(&again), "{again:?}");
         assert!(ids.contains(&read(again).await.text("id")));
-        let url = format!("http://{}/v1/keys", nodes[node].addr);
+        let url = format!("http://{}/v1/keys", node.addr);
         assert_eq!(answer(client.get(url)).await.json["keys"].as_array().unwrap().len(), 1, "claimed once");
-        let url = format!("http://{}/v1/operations", nodes[node].addr);
+        let url = format!("http://{}/v1/operations", node.addr);
         assert_eq!(answer(client.get(url)).await.json["operations"].as_array().unwrap().len(), 1);
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
-use crate::remote::{cluster, group, limit, op};
+use crate::remote::{cluster, group, key, limit, op};
 
 const BEGIN: &str = "\
 To begin:
@@ -77,7 +77,8 @@ pub(crate) struct LogArgs {
     /// How serve, proxy and demo write their log: text, json. Usually text on a terminal, else json.
     #[arg(long, global = true, value_enum, value_name = "FORMAT", hide_possible_values = true, help_heading = ALWAYS)]
     pub log_format: Option<LogFormat>,
-    /// What they log: error, warn, info, debug, trace, or a list as in info,tidegate=debug. Usually info; demo: warn.
+    /// What they log: error, warn, info, debug, trace, or a list as in info,tidegate=debug. Usually info; demo: warn. Who
+    /// changed something by hand is always logged, unless audit=off.
     #[arg(long, global = true, env = "TIDEGATE_LOG", value_name = "LEVEL", help_heading = ALWAYS)]
     pub log_level: Option<String>,
 }
@@ -111,6 +112,8 @@ pub(crate) enum Command {
     Group(group::GroupArgs),
     /// Look at limits and set them.
     Limit(limit::LimitArgs),
+    /// Look at idempotency keys, release and expire them.
+    Key(key::KeyArgs),
     /// Look at the nodes that share a store.
     Cluster(cluster::ClusterArgs),
     /// Measure, beside the ceiling or the peer it is compared with; prints JSON.

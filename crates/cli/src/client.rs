@@ -170,6 +170,10 @@ fn refused(value: &Value, status: u16) -> Trouble {
     if let Some(operation) = detail["operation"].as_str() {
         trouble = trouble.hint(format!("look at it with `tidegate op show {operation}`"));
     }
+    for one in detail["candidates"].as_array().into_iter().flatten() {
+        let (scope, method, path) = (text(one, "scope"), text(one, "method"), text(one, "path"));
+        trouble = trouble.hint(format!("one of them: --scope {scope} --method {method} --path {path}"));
+    }
     if let Some(earliest) = detail["earliest"].as_str() {
         trouble = trouble.hint(format!("the earliest it could start is {earliest}"));
     }

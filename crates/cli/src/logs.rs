@@ -10,6 +10,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{LogArgs, LogFormat};
 use crate::trouble::Trouble;
 
+/// The part of the log that says who changed something by hand.
+const AUDIT: &str = "audit";
+
 /// Starts it at the level that was asked for, else at `usual`.
 pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), Trouble> {
     let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
@@ -40,12 +43,24 @@ fn filter(level: &str) -> Result<Targets, Trouble> {
             return Err(wrong(part));
         }
     }
-    level.parse().map_err(|_| wrong(level))
+    let targets: Targets = level.parse().map_err(|_| wrong(level))?;
+    // Who changed what by hand is kept however quiet the log is, unless it is said otherwise.
+    let is_named = level.split(',').any(|part| part.starts_with(AUDIT) || part.eq_ignore_ascii_case("off"));
+    Ok(if is_named { targets } else { targets.with_target(AUDIT, LevelFilter::INFO) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::filter;
+
+    /// IDM-22: who changed a key by hand is in the log at every level, unless it is switched off by name.
+    #[test]
+    fn idm_22_the_audit_passes_every_level() {
+        let passes = |level: &str| filter(level).unwrap().would_enable("audit", &tracing::Level::INFO);
+        assert!(["info", "warn", "error", "warn,tidegate=debug"].into_iter().all(passes));
+        assert!(!["off", "info,audit=off"].into_iter().any(passes));
+        assert!(!filter("warn").unwrap().would_enable("tidegate", &tracing::Level::INFO));
+    }
 
     #[test]
     fn levels_are_read_and_anything_else_is_refused() {

@@ -79,9 +79,9 @@ impl Output {
     /// The word for a state, in its colour.
     fn state(&self, word: &str) -> Option<String> {
         let code = match word {
-            "running" => "34",
+            "running" | "processing" => "34",
             "waiting" | "queued" | "idle" => "90",
-            "succeeded" => "32",
+            "succeeded" | "completed" => "32",
             "failed" => "31",
             "unknown" | "held" => "35",
             "paused" => "36",

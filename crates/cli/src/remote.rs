@@ -2,6 +2,7 @@
 
 pub(crate) mod cluster;
 pub(crate) mod group;
+pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod op;
 pub(crate) mod submit;

@@ -54,11 +54,15 @@ pub enum Code {
     StoreRefused,
     /// Something that must not happen did.
     Internal,
+    /// There is no such idempotency key.
+    NoKey,
+    /// Several requests use the same idempotency key.
+    KeyNotUnique,
 }
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 25] = [
         Self::Malformed,
         Self::Invalid,
         Self::UnknownUpstream,
@@ -82,6 +86,8 @@ impl Code {
         Self::NoRoute,
         Self::StoreRefused,
         Self::Internal,
+        Self::NoKey,
+        Self::KeyNotUnique,
     ];
 
     /// Its number, which is its place in the list.

@@ -5,8 +5,10 @@ mod cluster;
 pub(crate) mod events;
 mod groups;
 mod health;
+mod keys;
 mod leases;
 mod limits;
+pub(crate) mod once;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod orders;
@@ -16,12 +18,14 @@ mod submit;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
+use axum::{Extension, Router};
 use tidegate::{Code, Error, Result};
 use tidegate_core::OperationId;
+use tidegate_idempotency::Keys;
 
 use crate::app::{House, Shared};
 use crate::config::Scope::{Operate, Read, Write};
@@ -71,7 +75,25 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
     ]
 }
 
-/// Routes behind the scope that each asks for.
+/// What operators see of idempotency keys, and what they may do with them.
+fn key_calls() -> Vec<Route<Keys>> {
+    vec![
+        get(Read, "/v1/keys", keys::list),
+        get(Read, "/v1/keys/{key}", keys::show),
+        post(Operate, "/v1/keys/{key}/release", keys::release),
+        post(Operate, "/v1/keys/{key}/expire", keys::expire),
+    ]
+}
+
+/// The routes of operators about idempotency keys, for whoever serves keys of its own. Everybody who reaches them may use
+/// them; `who` is noted with every change.
+pub fn keys_router(keys: Keys, who: &str) -> Router {
+    let router = key_calls().into_iter().fold(Router::new(), |all, route| all.route(route.path, route.call));
+    router.layer(Extension(auth::Caller(Arc::from(who)))).with_state(keys)
+}
+
+/// Routes behind the scope that each asks for. Whatever is posted there may have an idempotency key, which is looked at
+/// when its sender was let in.
 pub(crate) fn admitted<S: Clone + Send + Sync + 'static>(
     house: &Arc<House>,
     routes: Vec<Route<S>>,
@@ -79,16 +101,18 @@ pub(crate) fn admitted<S: Clone + Send + Sync + 'static>(
     routes.into_iter().fold(Router::new(), |router, route| {
         let mut served = Router::new().route(route.path, route.call);
         if let Some(scope) = route.scope {
-            let needs = auth::Needs { house: Arc::clone(house), scope };
+            let keyed_max = (route.method == MethodFilter::POST).then(|| once::body_max(route.path));
+            let needs = auth::Needs { house: Arc::clone(house), scope, keyed_max };
             served = served.route_layer(from_fn_with_state(needs, auth::layer));
         }
         router.merge(served)
     })
 }
 
-/// Buckets and leases for any process.
-pub(crate) fn store_routes<S>(house: &Arc<House>) -> Router<S> {
-    admitted(house, store_calls()).with_state(Arc::clone(house))
+/// Buckets, leases and idempotency keys: what any node answers from the store.
+pub(crate) fn store_routes<S: Clone + Send + Sync + 'static>(house: &Arc<House>) -> Router<S> {
+    let keys = admitted(house, key_calls()).with_state(house.gate.keys());
+    admitted(house, store_calls()).with_state(Arc::clone(house)).merge(keys)
 }
 
 /// What is the same for everybody, on every node.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use tidegate::{Archiving, Engine};
+use tidegate_idempotency::{Gate, IdempotencyLayer};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -18,6 +19,10 @@ pub(crate) struct House {
     pub archiving: Option<Archiving>,
     pub clock: Arc<dyn Clock>,
     pub tokens: Vec<Token>,
+    /// The idempotency keys of callers.
+    pub gate: Gate,
+    /// What lets a POST with a key happen once.
+    pub once: IdempotencyLayer,
     pub metrics: PrometheusHandle,
     pub request_ids: RequestIds,
     /// The server is about to stop: streams and waits end.

@@ -2,6 +2,7 @@
 //! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
 
 mod cluster;
+mod idempotency;
 mod measure;
 mod problem;
 mod proxy;
@@ -24,6 +25,7 @@ use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
+pub use idempotency::IdempotencyConfig;
 pub use measure::duration;
 pub use problem::{Problem, Problems, Spot};
 pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice};
@@ -70,6 +72,8 @@ pub struct Config {
     pub tokens: Vec<Token>,
     /// How it takes part in a cluster, when others share its store.
     pub cluster: ClusterConfig,
+    /// How the keys of its own POST routes are kept.
+    pub idempotency: IdempotencyConfig,
 }
 
 /// How a node takes part in a cluster.

@@ -15,6 +15,7 @@ mod telemetry;
 mod wire;
 mod work;
 
+pub use api::keys_router;
 pub use config::Config;
 pub use proxy::ProxyServer;
 pub use server::Server;

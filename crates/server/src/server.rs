@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use tidegate::{Archiving, Code, Error, Result};
 use tidegate_core::model::Counts;
+use tidegate_idempotency::{Gate, sweep_now_and_then};
 use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api::once;
 use crate::app::House;
 use crate::backend;
 use crate::config::Config;
@@ -34,6 +36,7 @@ pub struct Server {
     /// And its archive, where it has one.
     pub archive: Option<String>,
     work: Work,
+    gate: Gate,
     stopping: CancellationToken,
     /// The door is closed last: while calls under way are waited for, whoever asks is answered.
     closing: CancellationToken,
@@ -63,8 +66,11 @@ impl Server {
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
+        let gate = once::gate(&config.idempotency, Arc::clone(&store))?;
         let house = Arc::new(House {
-            store,
+            once: once::layer(&config, gate.clone())?,
+            gate: gate.clone(),
+            store: Arc::clone(&store),
             archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),
             clock,
@@ -84,8 +90,10 @@ impl Server {
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
         work.settled().await;
         let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
+        let sweeping = tokio::spawn(sweep_now_and_then(store)).abort_handle();
+        let aborts = vec![taking, tidying, sweeping];
         let (store, archive) = described;
-        Ok(Self { addr, store, archive, work, stopping, closing, tasks, aborts: vec![taking, tidying] })
+        Ok(Self { addr, store, archive, work, gate, stopping, closing, tasks, aborts })
     }
 
     /// Resolves when nothing can be served any more because the store failed; the reason is in it.
@@ -112,8 +120,9 @@ impl Server {
         self.work.drain().await;
         self.closing.cancel();
         self.tasks.close();
-        // Whoever does not read its answer cannot hold the server up.
-        let _ = tokio::time::timeout(GOODBYE, self.tasks.wait()).await;
+        // Whoever does not read its answer cannot hold the server up, nor can a store that does not take one.
+        let answered = async { tokio::join!(self.tasks.wait(), self.gate.drain()) };
+        let _ = tokio::time::timeout(GOODBYE, answered).await;
         for task in &self.aborts {
             task.abort();
         }

@@ -64,25 +64,26 @@ fn describe() {
     describe_counter!("tidegate_archived_total", "Operations that were copied to the archive.");
     describe_gauge!("tidegate_archive_waiting", "Operations that ended and are not in the archive yet.");
     describe_gauge!("tidegate_archive_oldest_seconds", "How long ago the first of them ended.");
-    describe_idempotency();
+    describe_keys();
 }
 
-fn describe_idempotency() {
+/// What is counted of requests with an idempotency key.
+fn describe_keys() {
     let counters = [
-        ("idempotency.hit", "Requests that got a stored answer."),
-        ("idempotency.miss", "Requests with a key that were handled."),
-        ("idempotency.conflict", "Requests whose key was used with another request before."),
-        ("idempotency.processing_collision", "Requests whose key was in work."),
-        ("idempotency.takeover", "Keys that were taken over after their owner fell silent."),
-        ("idempotency.lease_lost", "Requests in work whose key another request has."),
+        ("idempotency.hit", "Repeats that got the first one's answer."),
+        ("idempotency.miss", "Requests with a new key, which were handled."),
+        ("idempotency.conflict", "Requests whose key belongs to another request."),
+        ("idempotency.processing_collision", "Repeats that came while the first one was in work."),
+        ("idempotency.takeover", "Keys taken over from a holder that had gone."),
+        ("idempotency.lease_lost", "Requests still at work whose key another one has by now."),
         (
             "idempotency.outcome_unknown",
-            "Requests sent on whose answer never came, and repeats of them that were held.",
+            "Requests of which nobody knows whether they were done, and their repeats.",
         ),
         ("idempotency.not_replayable", "Answers that were too large to be kept."),
-        ("idempotency.damaged", "Stored answers that could not be served."),
+        ("idempotency.damaged", "Kept answers that could not be read."),
         ("idempotency.store_error", "Steps of the store that failed or took too long."),
-        ("idempotency.unprotected", "Requests with a key that passed while the store was away."),
+        ("idempotency.unprotected", "Requests that passed without protection while the store was away."),
         ("idempotency.cleanup.count", "Expired keys that were removed."),
         (
             "tidegate_proxy_faults_total",

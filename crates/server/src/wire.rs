@@ -5,6 +5,7 @@ pub(crate) mod answer;
 pub(crate) mod cursor;
 pub(crate) mod failure;
 pub(crate) mod field;
+pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod object;
 pub(crate) mod request;

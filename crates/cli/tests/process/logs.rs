@@ -100,3 +100,29 @@ async fn ops_22_an_attempt_is_logged_with_its_traces_and_nothing_else() {
         assert_eq!(told, None, "{hidden} is in the log");
     }
 }
+
+/// IDM-22, IDM-10: who changed a key by hand stands in the log, however quiet that is, and the key itself does not.
+#[tokio::test(flavor = "multi_thread")]
+async fn idm_22_a_change_by_hand_is_in_the_log_with_who_made_it() {
+    let _alone = ALONE.lock().await;
+    let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let token =
+        "[[token]]\nname = \"anna\"\nvalue_env = \"ANNAS_TOKEN\"\nscopes = [\"write\", \"operate\"]\n";
+    configure(dir.path(), 8, &(upstream("good", &sim, None) + token));
+    let server = Running::start(dir.path(), "warn", Some(("ANNAS_TOKEN", SECRET)));
+    let caller = Caller::of(&server.address);
+    let bearer = format!("Bearer {SECRET}");
+    let body = json!({ "upstream": "good", "group": "g", "request": { "method": "POST", "path": "/x" } });
+    let (login, key) = (("authorization", bearer.as_str()), ("idempotency-key", "order-4711"));
+    caller.post("/v1/operations", &[login, key], &body).await;
+    let expired = caller.post("/v1/keys/order-4711/expire", &[login], &json!({})).await;
+    assert_eq!(expired["state"], "expired", "{expired}");
+    let log = tokio::task::block_in_place(|| server.kill());
+    let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let audit: Vec<_> = lines.iter().filter(|line| line["target"] == "audit").collect();
+    assert_eq!(audit.len(), 1, "{log}");
+    let told = ["who", "did", "scope", "method", "path", "came"].map(|field| audit[0][field].clone());
+    assert_eq!(json!(told), json!(["anna", "expire", "anna", "POST", "/v1/operations", "Gone"]), "{log}");
+    assert!(audit[0]["key"].is_string() && !log.contains("order-4711"), "{log}");
+}

@@ -55,13 +55,21 @@ impl Seal {
         Ok(Self { keys: keys.iter().map(|key| (label(key), XChaCha20Poly1305::new(key.into()))).collect() })
     }
 
-    /// Reads keys from an environment variable: 64 hexadecimal digits each, the newest first, commas between.
+    /// Reads keys from an environment variable, as `read` does.
     ///
     /// # Errors
     /// When it is not set, or something in it is no key.
     pub fn from_env(variable: &str) -> Result<Self, BadSeal> {
         let text =
             std::env::var(variable).map(Zeroizing::new).map_err(|_| BadSeal::Unset(variable.to_owned()))?;
+        Self::read(variable, &text)
+    }
+
+    /// Reads keys from what a variable holds: 64 hexadecimal digits each, the newest first, commas between.
+    ///
+    /// # Errors
+    /// When something in it is no key.
+    pub fn read(variable: &str, text: &str) -> Result<Self, BadSeal> {
         let mut keys = Zeroizing::new(Vec::new());
         for (index, part) in text.split(',').enumerate() {
             let wrong = || BadSeal::NotAKey { variable: variable.to_owned(), index: index + 1 };

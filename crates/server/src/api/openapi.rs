@@ -24,7 +24,7 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::{open_calls, routes, store_calls};
+    use crate::api::{key_calls, open_calls, routes, store_calls};
 
     /// Every call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
@@ -55,7 +55,7 @@ mod tests {
 
     fn served() -> BTreeSet<String> {
         let calls = routes().into_iter().chain(open_calls()).map(|route| call(&route));
-        calls.chain(store_calls().iter().map(call)).collect()
+        calls.chain(store_calls().iter().map(call)).chain(key_calls().iter().map(call)).collect()
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         let mut pointed = BTreeSet::new();
         collect(&DOCUMENT, &mut pointed);
         let mut there = BTreeSet::new();
-        for part in ["schemas", "responses"] {
+        for part in ["schemas", "responses", "parameters"] {
             let names = DOCUMENT["components"][part].as_object().unwrap().keys();
             there.extend(names.map(|name| format!("#/components/{part}/{name}")));
         }

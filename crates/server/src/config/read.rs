@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
-use super::{Config, Overrides, Reading, cluster, exposed, token, upstream};
+use super::{Config, Overrides, Reading, cluster, exposed, idempotency, token, upstream};
 use crate::backend::{has_trail, is_archive, is_shared};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
@@ -36,6 +36,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     }
     store.finish(problems);
     let cluster = cluster::read(root, reading);
+    let idempotency = idempotency::read(root, reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
@@ -69,6 +70,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         spread,
         tokens,
         cluster: cluster?,
+        idempotency: idempotency?,
     })
 }
 

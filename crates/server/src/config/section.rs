@@ -126,6 +126,33 @@ impl<'a> Section<'a> {
         keep(found, value, problems)
     }
 
+    /// True or false.
+    pub(super) fn flag(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<bool> {
+        let found = self.find(key)?;
+        let value = match &found.value {
+            Raw::Text(text) => text.parse().map_err(|_| "It must be true or false.".to_owned()),
+            Raw::Value(DeValue::Boolean(value)) => Ok(*value),
+            Raw::Value(other) => Err(wanted("true or false", other)),
+        };
+        keep(found, value, problems).map(|found| found.value)
+    }
+
+    /// One of a few words.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        key: &'static str,
+        words: &[(&str, T)],
+        problems: &mut Vec<Problem>,
+    ) -> Option<T> {
+        let found = self.text(key, problems)?;
+        let meant = words.iter().find(|(word, _)| *word == found.value).map(|(_, value)| *value);
+        if meant.is_none() {
+            let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
+            problems.push(found.problem(format!("It must be one of {}.", known.join(", "))));
+        }
+        meant
+    }
+
     /// A list of texts.
     pub(super) fn texts(
         &mut self,

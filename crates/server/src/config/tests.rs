@@ -85,7 +85,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, idempotency, server, store, token, upstream.
     ");
 }
 
@@ -231,7 +231,7 @@ fn a_misspelled_variable_is_refused() {
     let echo = "[[upstream]]\nname = \"e\"\nbase_url = \"http://127.0.0.1:1\"\ntoken_env = \"TIDEGATE_ECHO\"";
     let problems = Config::parse("f", echo, &env, &Overrides::default(), &set).unwrap_err();
     assert_snapshot!(problems, @r"
-    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_ARCHIVE, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
+    TIDEGATE_FROBNICATE: There is no such variable; there are TIDEGATE_CLUSTER_ADVERTISE, TIDEGATE_CLUSTER_PARTITIONS, TIDEGATE_CLUSTER_TOKEN_ENV, TIDEGATE_ECHO, TIDEGATE_IDEMPOTENCY_IN_FLIGHT, TIDEGATE_IDEMPOTENCY_KEEP_CLIENT_ERRORS, TIDEGATE_IDEMPOTENCY_LEASE_S, TIDEGATE_IDEMPOTENCY_ON_UNKNOWN, TIDEGATE_IDEMPOTENCY_SEAL_KEY_ENV, TIDEGATE_IDEMPOTENCY_TTL_S, TIDEGATE_IDEMPOTENCY_WAIT_MS, TIDEGATE_LOG, TIDEGATE_SEED, TIDEGATE_SERVER, TIDEGATE_SERVER_CONNECTIONS_MAX, TIDEGATE_SERVER_DRAIN_S, TIDEGATE_SERVER_LISTEN, TIDEGATE_SERVER_NODE, TIDEGATE_SERVER_READ_TIMEOUT_S, TIDEGATE_SERVER_WORKERS, TIDEGATE_STORE_ARCHIVE, TIDEGATE_STORE_DEDUPE_WINDOW_S, TIDEGATE_STORE_RETENTION_S, TIDEGATE_STORE_URL, TIDEGATE_TOKEN.
     TIDEGATE_SERVER_WORKER: There is no such variable; did you mean TIDEGATE_SERVER_WORKERS?
     TIDEGATE_STORE_ULR: There is no such variable; did you mean TIDEGATE_STORE_URL?
     ");
@@ -331,4 +331,37 @@ spread = "all"
     tidegate.toml:8:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
     tidegate.toml:16:10: upstream[1].spread: It must be "group", or left out.
     "#);
+}
+
+/// IDM-12, IDM-5: the keys of the server's own routes are kept as the layer keeps them, unless the file says otherwise.
+#[test]
+fn idm_12_how_keys_are_kept_is_configured() {
+    use tidegate_idempotency::{InFlight, OnUnknown, Policy};
+    let (policy, usual) = (parse("").unwrap().idempotency.policy, Policy::default());
+    assert_eq!((policy.ttl, policy.lease, policy.in_flight), (usual.ttl, usual.lease, usual.in_flight));
+    assert_eq!(policy.on_unknown, usual.on_unknown);
+    assert_eq!(policy.keep_client_errors, usual.keep_client_errors);
+    let text = "[idempotency]\nttl_s = 60\nlease_s = 5\nin_flight = \"wait\"\nwait_ms = 250\non_unknown = \"hold\"\n\
+                keep_client_errors = true\n";
+    let policy = parse(text).unwrap().idempotency.policy;
+    assert_eq!((policy.ttl, policy.lease), (Duration::from_secs(60), Duration::from_secs(5)));
+    assert_eq!(policy.in_flight, InFlight::Wait(Duration::from_millis(250)));
+    assert!(policy.on_unknown == OnUnknown::Hold && policy.keep_client_errors);
+    assert_eq!(policy.check(), Ok(()));
+}
+
+/// IDM-12: what is wrong about keys is told by line and column, and never with a secret.
+#[test]
+fn idm_12_what_is_wrong_about_keys_is_told() {
+    let text = "[idempotency]\nttl_s = 0\nin_flight = \"queue\"\nkeep_client_errors = 1\nttl = 3\n\
+                seal_key_env = \"ECHO_TOKEN\"\n";
+    let told = wrong(text);
+    assert!(!told.contains("a-secret"), "{told}");
+    assert_snapshot!(told, @r"
+    tidegate.toml:2:9: idempotency.ttl_s: It must be 1 to 7776000, not 0.
+    tidegate.toml:3:13: idempotency.in_flight: It must be one of reject, wait.
+    tidegate.toml:4:22: idempotency.keep_client_errors: It must be true or false, not a number.
+    tidegate.toml:5:1: idempotency.ttl: There is no such key; here may stand in_flight, keep_client_errors, lease_s, on_unknown, seal_key_env, ttl_s, wait_ms.
+    tidegate.toml:6:16: idempotency.seal_key_env: It cannot be used: key 1 in `ECHO_TOKEN` must be 64 hexadecimal digits (32 bytes).
+    ");
 }

@@ -14,7 +14,9 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tidegate::{Code, Error, Result};
+use tidegate_idempotency::HEADER;
 
+use crate::api::once;
 use crate::app::House;
 use crate::config::{Scope, Token};
 use crate::wire::failure::Failure;
@@ -30,11 +32,13 @@ pub(crate) struct Peer(pub SocketAddr);
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(pub Arc<str>);
 
-/// What a layer needs: the scope that its routes ask for.
+/// What a layer needs: the scope that its routes ask for, and whether a key may let a request happen once.
 #[derive(Clone)]
 pub(crate) struct Needs {
     pub house: Arc<House>,
     pub scope: Scope,
+    /// Largest body of a request with an idempotency key, where one may be sent.
+    pub keyed_max: Option<usize>,
 }
 
 pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next: Next) -> Response {
@@ -42,7 +46,12 @@ pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next
     match admit(&needs.house, needs.scope, peer, request.headers()) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await
+            match needs.keyed_max {
+                Some(most) if request.headers().contains_key(HEADER) => {
+                    once::run(&needs.house, most, request, next).await
+                }
+                _ => next.run(request).await,
+            }
         }
         Err(error) => Failure(error).into_response(),
     }

@@ -51,7 +51,7 @@ fn one_call(all: &Value, path: &str, method: &str, call: &Value) -> Markup {
                 (text(&call["summary"])) ". " (text(&call["description"])) " "
                 @if let Some(scope) = scope { span.quiet { "Scope " (scope) "." } }
             }
-            @if let Some(parameters) = parameters { (table("Parameters", parameters.iter().map(parameter).collect())) }
+            @if let Some(parameters) = parameters { (table("Parameters", parameters.iter().map(|said| parameter(followed(all, said))).collect())) }
             @if !body.is_null() { p { "Takes " (kind(body)) "." } }
             dl {
                 @for (status, answer) in fields(&call["responses"]) {

@@ -5,6 +5,7 @@ use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::Value;
 use tidegate::{Code, Error};
 
 use super::object::shown;
@@ -36,7 +37,7 @@ pub(crate) struct ErrorBody {
     detail: Option<Detail>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Detail {
     #[serde(skip_serializing_if = "Option::is_none")]
     field: Option<String>,
@@ -44,6 +45,9 @@ struct Detail {
     operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     earliest: Option<At>,
+    /// What it may be about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    candidates: Option<Value>,
 }
 
 impl From<Error> for Wrapped {
@@ -54,6 +58,7 @@ impl From<Error> for Wrapped {
             field,
             operation: operation.map(|id| id.to_string()),
             earliest: earliest.map(At),
+            candidates: None,
         });
         Self { error: ErrorBody { code: code.to_string(), message, detail } }
     }
@@ -66,8 +71,10 @@ pub(crate) const fn status(code: Code) -> StatusCode {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         Code::TooLarge | Code::BatchTooLong => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::KeyConflict | Code::NotNow => StatusCode::CONFLICT,
-        Code::NoOperation | Code::NoGroup | Code::NoLimit | Code::NoRoute => StatusCode::NOT_FOUND,
+        Code::KeyConflict | Code::NotNow | Code::KeyNotUnique => StatusCode::CONFLICT,
+        Code::NoOperation | Code::NoGroup | Code::NoLimit | Code::NoRoute | Code::NoKey => {
+            StatusCode::NOT_FOUND
+        }
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
         Code::StoreUnavailable | Code::Stopping | Code::StoreRefused => StatusCode::SERVICE_UNAVAILABLE,
@@ -78,20 +85,32 @@ pub(crate) const fn status(code: Code) -> StatusCode {
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let code = self.0.code;
-        metrics::counter!("tidegate_requests_refused_total", "code" => code.to_string()).increment(1);
-        let mut response = (status(code), Json(Wrapped::from(self.0))).into_response();
-        if status(code) == StatusCode::SERVICE_UNAVAILABLE {
-            response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
-        }
-        // For whoever passes the answer on within this process.
-        response.extensions_mut().insert(code);
-        if code == Code::Unauthorized {
-            for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
-                response.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(way));
-            }
-        }
-        response
+        told(code, self.0.into())
     }
+}
+
+/// A failure that may be about any of several things, which are told with it.
+pub(crate) fn among(error: Error, candidates: Value) -> Response {
+    let code = error.code;
+    let mut wrapped = Wrapped::from(error);
+    wrapped.error.detail.get_or_insert_default().candidates = Some(candidates);
+    told(code, wrapped)
+}
+
+fn told(code: Code, wrapped: Wrapped) -> Response {
+    metrics::counter!("tidegate_requests_refused_total", "code" => code.to_string()).increment(1);
+    let mut response = (status(code), Json(wrapped)).into_response();
+    if status(code) == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
+    }
+    // For whoever passes the answer on within this process.
+    response.extensions_mut().insert(code);
+    if code == Code::Unauthorized {
+        for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
+            response.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(way));
+        }
+    }
+    response
 }
 
 /// There is such a page, but not with this method.

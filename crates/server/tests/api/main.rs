@@ -10,6 +10,8 @@
 mod auth;
 mod edge;
 mod events;
+mod idempotent;
+mod keys;
 mod look;
 mod openapi;
 mod orders;

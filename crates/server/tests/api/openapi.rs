@@ -84,6 +84,18 @@ impl Described<'_> {
     async fn post(&self, path: &str, template: &str, body: Value) -> Value {
         self.call(Method::POST, path, template, Some(body)).await
     }
+
+    /// Everything about idempotency keys, after one was used.
+    async fn keys(&self) {
+        let request = self.world.request(Method::POST, "/v1/operations").header("idempotency-key", "k-1");
+        assert_eq!(request.body(operation("k").to_string()).send().await.unwrap().status(), 202);
+        self.get("/v1/keys", "/v1/keys").await;
+        self.get("/v1/keys?state=none", "/v1/keys").await;
+        self.get("/v1/keys/k-1", "/v1/keys/{key}").await;
+        self.get("/v1/keys/none", "/v1/keys/{key}").await;
+        self.post("/v1/keys/k-1/release", "/v1/keys/{key}/release", json!({})).await;
+        self.post("/v1/keys/k-1/expire", "/v1/keys/{key}/expire", json!({})).await;
+    }
 }
 
 #[tokio::test]
@@ -98,6 +110,7 @@ async fn what_is_answered_is_what_is_described() {
         for wrong in [json!({}), with("upstream", "nobody"), with("cost", json!({ "points": 11 }))] {
             api.post("/v1/operations", "/v1/operations", wrong).await;
         }
+        api.keys().await;
         let batch = json!({ "operations": [operation("b"), 7] });
         api.post("/v1/operations/batch", "/v1/operations/batch", batch).await;
         let id = one["id"].as_str().unwrap();

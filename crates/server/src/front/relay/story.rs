@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
 use tidegate_cluster::Route;
 use tidegate_core::id::Partition;
+use tidegate_idempotency::Outcome;
 
 use super::Again;
 use crate::front::Call;
@@ -38,7 +39,12 @@ impl Story {
 
     /// The answer when no more is tried.
     pub(super) fn end(self, partition: Partition, call: &Call, again: Again) -> Response {
-        Failure(Error::new(Code::StoreUnavailable, self.told(partition, call, again))).into_response()
+        let told = self.told(partition, call, again);
+        let mut response = Failure(Error::new(Code::StoreUnavailable, told)).into_response();
+        // An idempotency key is freed or held, as was chosen for outcomes that nobody knows.
+        let outcome = if self.may_have_arrived { Outcome::Unknown } else { Outcome::NotStarted };
+        response.extensions_mut().insert(outcome);
+        response
     }
 
     fn told(&self, partition: Partition, call: &Call, again: Again) -> String {
@@ -75,6 +81,11 @@ mod tests {
     use super::*;
 
     fn told(tries: &[Passed], method: Method, target: &str, again: Again) -> String {
+        let (story, call) = after(tries, method, target);
+        story.told(3, &call, again)
+    }
+
+    fn after(tries: &[Passed], method: Method, target: &str) -> (Story, Call) {
         let node = Node { name: "ben".into(), address: "10.0.0.2:7400".into(), until: Time::ZERO };
         let mut story = Story::default();
         for passed in tries {
@@ -88,7 +99,20 @@ mod tests {
             caller: "ann".into(),
             request_id: "".into(),
         };
-        story.told(3, &call, again)
+        (story, call)
+    }
+
+    /// IDM-18: what may have arrived has an unknown outcome, and what never left was not begun.
+    #[test]
+    fn idm_18_a_call_that_was_lost_has_an_unknown_outcome() {
+        for (tries, outcome) in [
+            (&[Passed::Lost, Passed::NotSent][..], Outcome::Unknown),
+            (&[Passed::NotSent, Passed::Refused], Outcome::NotStarted),
+        ] {
+            let (story, call) = after(tries, Method::POST, "/v1/operations");
+            let response = story.end(3, &call, Again::No);
+            assert_eq!(response.extensions().get::<Outcome>(), Some(&outcome));
+        }
     }
 
     /// OPS-7: a submission that was not sent is told so, and one that may have been is told that nobody knows.

@@ -1,0 +1,171 @@
+//! `key`: idempotency keys, looked at without bodies, released and expired.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tidegate_idempotency::Scope;
+
+use crate::client::{Client, RemoteArgs, query, segment};
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+const NAMING: &str = "\
+A key belongs to a caller and a route. When only one has it, its text is enough; else say which with --scope (or
+--scope-value), --method and --path. With all of them it is found at once, however many keys there are.
+
+The scope is the name of a token, - when there are no tokens, or ~ and digits for a caller that is known by a header's
+value: --scope-value 'Bearer abc' finds that one by the value itself, which does not leave this machine.";
+
+#[derive(Args, Debug)]
+pub(crate) struct KeyArgs {
+    #[command(flatten)]
+    remote: RemoteArgs,
+    #[command(subcommand)]
+    command: KeyCommand,
+}
+
+#[derive(Subcommand, Debug)]
+enum KeyCommand {
+    /// List keys, in the order of the store.
+    #[command(after_help = NAMING)]
+    List {
+        /// Only with this text.
+        #[arg(long)]
+        key: Option<String>,
+        #[command(flatten)]
+        whose: Whose,
+        /// Only in this state: processing, unknown, completed.
+        #[arg(long)]
+        state: Option<String>,
+        /// At most this many, 1 to 200. Usually 50.
+        #[arg(long, value_name = "N")]
+        limit: Option<u64>,
+        /// Go on where a list ended, with what it said.
+        #[arg(long)]
+        cursor: Option<String>,
+    },
+    /// Show a key: where it stands, and status and size of its answer.
+    #[command(after_help = NAMING)]
+    Show(Which),
+    /// Free a key whose request is in work or has an unknown outcome: the next request with it is handled.
+    #[command(after_help = NAMING)]
+    Release(Which),
+    /// Forget the answer of a key now: the next request with it is handled as new.
+    #[command(after_help = NAMING)]
+    Expire(Which),
+}
+
+/// One key.
+#[derive(Args, Debug)]
+struct Which {
+    /// The key, as the client sent it.
+    key: String,
+    #[command(flatten)]
+    whose: Whose,
+    /// The method of its request.
+    #[arg(long)]
+    method: Option<String>,
+    /// The path of its request, as `key list` shows it.
+    #[arg(long)]
+    path: Option<String>,
+}
+
+/// One caller.
+#[derive(Args, Debug)]
+struct Whose {
+    /// Whose key, as `key list` shows it.
+    #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
+    scope: Option<String>,
+    /// Whose key, by the value of the header that tells callers apart.
+    #[arg(long, value_name = "VALUE", conflicts_with = "scope", allow_hyphen_values = true)]
+    scope_value: Option<String>,
+}
+
+impl Whose {
+    fn scope(self) -> Option<String> {
+        let hashed = |value: String| Scope::secret(value.as_bytes()).as_str().to_owned();
+        self.scope.or_else(|| self.scope_value.map(hashed))
+    }
+}
+
+impl Which {
+    /// Where it is, with more behind its name.
+    fn at(self, more: &str) -> String {
+        let pairs = [("scope", self.whose.scope()), ("method", self.method), ("path", self.path)];
+        format!("/v1/keys/{}{more}{}", segment(&self.key), query(&pairs))
+    }
+}
+
+pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
+    let client = Client::new(&args.remote)?;
+    match args.command {
+        KeyCommand::List { key, whose, state, limit, cursor } => {
+            let limit = limit.map(|limit| limit.to_string());
+            let pairs = [
+                ("key", key),
+                ("scope", whose.scope()),
+                ("state", state),
+                ("limit", limit),
+                ("cursor", cursor),
+            ];
+            list(&client.get(&format!("/v1/keys{}", query(&pairs)), "keys").await?, output);
+        }
+        KeyCommand::Show(which) => show(&client.get(&which.at(""), "key").await?, output),
+        KeyCommand::Release(which) => {
+            show(&client.post(&which.at("/release"), &json!({}), "key").await?, output);
+        }
+        KeyCommand::Expire(which) => {
+            show(&client.post(&which.at("/expire"), &json!({}), "key").await?, output);
+        }
+    }
+    Ok(())
+}
+
+fn list(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let none = Vec::new();
+    let keys = value["keys"].as_array().unwrap_or(&none);
+    let row = |key: &Value| {
+        ["key", "state", "scope", "method", "path", "created_at", "expires_at"]
+            .map(|field| text(key, field))
+            .to_vec()
+    };
+    let rows: Vec<_> = keys.iter().map(row).collect();
+    match (rows.is_empty(), value["next_cursor"].as_str()) {
+        (true, None) => output.say("no key matches"),
+        (true, Some(cursor)) => output.say(&format!("none so far; to look further: --cursor {cursor}")),
+        (false, next) => {
+            output.table(&["KEY", "STATE", "SCOPE", "METHOD", "PATH", "CREATED", "EXPIRES"], &rows);
+            if let Some(cursor) = next {
+                output.say(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
+            }
+        }
+    }
+}
+
+fn show(value: &Value, output: &Output) {
+    if output.json {
+        return output.value(value);
+    }
+    let answer = &value["answer"];
+    let answer = match (answer.is_null(), answer["body_bytes"].as_u64()) {
+        (true, _) => String::new(),
+        (false, Some(bytes)) => format!("status {}, a body of {bytes} bytes", text(answer, "status")),
+        (false, None) => format!("status {}, too large to be kept", text(answer, "status")),
+    };
+    output.facts(&[
+        ("key", text(value, "key")),
+        ("state", text(value, "state")),
+        ("scope", text(value, "scope")),
+        ("method", text(value, "method")),
+        ("path", text(value, "path")),
+        ("created", text(value, "created_at")),
+        ("expires", text(value, "expires_at")),
+        ("lease", text(value, "lease_until")),
+        ("on_lapse", text(value, "on_lapse")),
+        ("fingerprint", text(value, "fingerprint")),
+        ("answer", answer),
+        ("damaged", text(value, "damaged")),
+    ]);
+}

@@ -1,0 +1,81 @@
+//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within the bounds of its route,
+//! and happens once; one without never comes here. Who sends it was checked before.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Code, Error, Result};
+use tidegate_idempotency::{Gate, IdempotencyLayer, Scope, Scoping, Seal};
+use tidegate_store::Store;
+use tower::{Layer, Service};
+
+use crate::app::House;
+use crate::config::{Config, IdempotencyConfig};
+use crate::edge::auth::Caller;
+use crate::edge::content;
+use crate::wire::failure::Failure;
+
+/// Where the keys are kept.
+///
+/// # Errors
+/// When there is no sealing with the keys that are configured.
+pub(crate) fn gate(config: &IdempotencyConfig, store: Arc<dyn Store>) -> Result<Gate> {
+    let Some((variable, keys)) = &config.seal else { return Ok(Gate::new(store)) };
+    let seal = Seal::read(variable, keys.reveal());
+    let seal =
+        seal.map_err(|bad| Error::new(Code::BadConfig, format!("Answers cannot be sealed: {bad}.")))?;
+    Ok(Gate::sealed(store, seal))
+}
+
+/// What lets a POST with a key happen once: each token has keys of its own, and without tokens there is one caller.
+///
+/// # Errors
+/// When a figure is out of its bounds.
+pub(crate) fn layer(config: &Config, gate: Gate) -> Result<IdempotencyLayer> {
+    let scoping = if config.tokens.is_empty() {
+        Scoping::unscoped()
+    } else {
+        Scoping::by(|parts| parts.extensions.get::<Caller>().map(|Caller(name)| Scope::named(name)))
+    };
+    IdempotencyLayer::new(gate, config.idempotency.policy.clone(), scoping)
+        .map_err(|bad| Error::new(Code::BadConfig, format!("In [idempotency], {bad}.")))
+}
+
+/// Largest body that a route takes from a request with a key.
+pub(crate) fn body_max(path: &str) -> usize {
+    match path {
+        "/v1/operations" => content::ONE_MAX,
+        "/v1/operations/batch" => content::BATCH_MAX,
+        _ => content::SMALL_MAX,
+    }
+}
+
+/// Lets a request with a key, from a caller who was let in, happen once.
+pub(crate) async fn run(house: &House, body_max: usize, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match content::read(body, body_max, house.read_timeout).await {
+        Ok(body) => body,
+        Err(error) => return Failure(error).into_response(),
+    };
+    match handled(&house.once, Request::from_parts(parts, Body::from(body)), next).await {
+        Ok(response) => response.into_response(),
+        Err(never) => match never {},
+    }
+}
+
+type Answering = Pin<Box<dyn Future<Output = std::result::Result<KeptResponse, Infallible>> + Send>>;
+type KeptResponse = axum::http::Response<tidegate_idempotency::Body>;
+
+fn handled(once: &IdempotencyLayer, request: Request, next: Next) -> Answering {
+    let handler = move |request: axum::http::Request<tidegate_idempotency::Body>| {
+        let next = next.clone();
+        async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
+    };
+    // A function is always ready to be called.
+    once.layer(tower::service_fn(handler)).call(request)
+}

@@ -1,0 +1,221 @@
+//! `Idempotency-Key` on the server's own POST routes.
+
+use std::collections::BTreeSet;
+
+use reqwest::{Method, Response};
+use serde_json::Value;
+use tidegate_server::Server;
+use tidegate_sim::{HttpSim, HttpSimOptions};
+
+use crate::support::{World, answer, config_on, operation, read, with, within};
+
+const CALLERS: &str = r#"
+[[token]]
+name = "first"
+value_env = "TEST_TOKEN"
+scopes = ["read", "write", "operate"]
+
+[[token]]
+name = "second"
+hash = "sha256:95bb0389b458c2b5ee446c5ff1aa7e5f04060d09670cba8dd91db32a89c8556e"
+scopes = ["write"]
+"#;
+
+async fn send(world: &World, path: &str, key: &str, body: &Value) -> Response {
+    let request = world.request(Method::POST, path).header("idempotency-key", key);
+    request.body(body.to_string()).send().await.unwrap()
+}
+
+fn is_replayed(response: &Response) -> bool {
+    response.headers().get("idempotent-replayed").is_some_and(|value| value == "true")
+}
+
+/// IDM-12, IDM-2, IDM-4: the same POST with one key is accepted once and answered alike; another body under that key is
+/// refused, to the letter; without a key nothing changes.
+#[tokio::test]
+async fn idm_12_a_repeated_post_is_answered_and_not_accepted_again() {
+    within(async {
+        let world = World::new().await;
+        let first = send(&world, "/v1/operations", "order-1", &operation("g")).await;
+        assert!(first.status() == 202 && !is_replayed(&first), "{first:?}");
+        let first = first.text().await.unwrap();
+        let again = send(&world, "/v1/operations", "\"order-1\"", &operation("g")).await;
+        assert!(again.status() == 202 && is_replayed(&again), "{again:?}");
+        assert!(again.headers().contains_key("x-request-id"), "{again:?}");
+        assert_eq!(again.text().await.unwrap(), first);
+        assert_eq!(world.count().await, 1);
+        let other = send(&world, "/v1/operations", "order-1", &operation("h")).await;
+        assert_eq!(other.status(), 409);
+        assert_eq!(
+            other.text().await.unwrap(),
+            "{\"detail\":\"Idempotency key already used with different request body\",\
+             \"error_code\":\"IDEMPOTENCY_KEY_CONFLICT\",\"idempotency_key\":\"order-1\"}"
+        );
+        let batch = serde_json::json!({ "operations": [operation("g")] });
+        let elsewhere = send(&world, "/v1/operations/batch", "order-1", &batch).await;
+        assert_eq!(elsewhere.status(), 202, "another route is another key");
+        for _ in 0..2 {
+            assert_eq!(world.post("/v1/operations", operation("g")).await.status, 202);
+        }
+        assert_eq!(world.count().await, 4);
+    })
+    .await;
+}
+
+/// IDM-12, IDM-4: a key of a wrong form is refused, to the letter, and nothing is accepted.
+#[tokio::test]
+async fn idm_12_a_key_of_a_wrong_form_is_refused() {
+    within(async {
+        let world = World::new().await;
+        let refused = send(&world, "/v1/operations", "a key", &operation("g")).await;
+        assert_eq!(refused.status(), 400);
+        assert_eq!(
+            refused.text().await.unwrap(),
+            "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \
+             letters, numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\
+             \"idempotency_key\":\"a key\"}"
+        );
+        assert_eq!(world.count().await, 0);
+    })
+    .await;
+}
+
+/// IDM-3: what was refused may be corrected under the same key, and a body that is too large is told as without one.
+#[tokio::test]
+async fn idm_3_a_refusal_frees_the_key() {
+    within(async {
+        let world = World::new().await;
+        let wrong = read(send(&world, "/v1/operations", "k", &with("upstream", "nobody")).await).await;
+        wrong.refused(422, "TG0003", Some("upstream"));
+        assert_eq!(send(&world, "/v1/operations", "k", &operation("g")).await.status(), 202);
+        let large = with("note", "x".repeat(100_000));
+        let large = read(send(&world, "/v1/groups/g/pause", "k", &large).await).await;
+        large.refused(413, "TG0005", Some("body"));
+    })
+    .await;
+}
+
+/// IDM-2, IDM-12: two tokens with one key do not see each other's answers, and a token is checked before its key.
+#[tokio::test]
+async fn idm_2_two_callers_do_not_share_a_key() {
+    within(async {
+        let world = World::with(CALLERS, HttpSimOptions::default()).await;
+        let as_whom = |token: &str| {
+            let request = world.request(Method::POST, "/v1/operations").header("idempotency-key", "same");
+            request.bearer_auth(token).body(operation("g").to_string())
+        };
+        let (first, second) = ("a-token-from-the-environment", "the-token-of-the-second-caller");
+        let mine = answer(as_whom(first)).await;
+        let theirs = as_whom(second).send().await.unwrap();
+        assert!(theirs.status() == 202 && !is_replayed(&theirs), "{theirs:?}");
+        let theirs = read(theirs).await;
+        assert_ne!(mine.text("id"), theirs.text("id"));
+        assert_eq!(answer(as_whom(first)).await.text("id"), mine.text("id"));
+        assert_eq!(answer(as_whom(second)).await.text("id"), theirs.text("id"));
+        answer(as_whom("nobody-nobody-nobody")).await.refused(401, "TG0015", None);
+    })
+    .await;
+}
+
+/// IDM-9: what happens to keys is counted at `/metrics`, each figure with what it means.
+#[tokio::test]
+async fn idm_9_keys_are_counted() {
+    within(async {
+        let world = World::new().await;
+        for body in [operation("g"), operation("g"), operation("h")] {
+            send(&world, "/v1/operations", "counted", &body).await;
+        }
+        let text = world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
+        for name in ["idempotency_hit", "idempotency_miss", "idempotency_conflict"] {
+            assert!(text.contains(&format!("# HELP {name} ")), "{name} in {text}");
+            let figure = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+            assert!(figure.is_some_and(|figure| figure.parse::<u64>().unwrap() >= 1), "{name} in {text}");
+        }
+    })
+    .await;
+}
+
+/// IDM-12: what was answered before a stop is answered again after it; answers are sealed when a key for that is given.
+#[tokio::test]
+async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
+    within(async {
+        let dir = tempfile::tempdir().unwrap();
+        let store = format!("file:{}", dir.path().join("data").display());
+        let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..2 {
+            let mut config = config_on(&store, &sim, "");
+            let key = tidegate_upstream::Secret::new("ab".repeat(32));
+            config.idempotency.seal = Some(("SEAL_KEYS".into(), key));
+            // The folder is free again when the last task of the first server has gone.
+            let server = loop {
+                match Server::start(config.clone()).await {
+                    Ok(server) => break server,
+                    Err(error) => assert_eq!(error.code.to_string(), "TG0022", "{error}"),
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            };
+            let client = reqwest::Client::new();
+            let url = format!("http://{}/v1/operations", server.addr);
+            let request = client.post(url).header("idempotency-key", "k").body(operation("g").to_string());
+            ids.push(answer(request).await.text("id"));
+            server.shutdown().await;
+        }
+        assert_eq!(ids[0], ids[1]);
+    })
+    .await;
+}
+
+/// Two nodes on one store: of many requests with one key at both of them one is handled, wherever its partition is, and
+/// both give its answer from then on.
+async fn two_nodes_handle_one(store: &str) {
+    let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
+    let mut nodes = Vec::new();
+    for _ in 0..2 {
+        nodes.push(Server::start(config_on(store, &sim, "")).await.unwrap());
+    }
+    let client = reqwest::Client::new();
+    let send = |node: usize| {
+        let url = format!("http://{}/v1/operations", nodes[node % 2].addr);
+        let request = client.post(url).header("idempotency-key", "one");
+        request.body(operation("g").to_string()).send()
+    };
+    let mut ids = BTreeSet::new();
+    let mut handled = 0;
+    for response in futures_util::future::join_all((0..12).map(send)).await {
+        let response = response.unwrap();
+        let is_new = !is_replayed(&response);
+        let answer = read(response).await;
+        match answer.status {
+            202 => {
+                handled += usize::from(is_new);
+                ids.insert(answer.text("id"));
+            }
+            _ => assert_eq!(answer.json["error_code"], "IDEMPOTENCY_KEY_PROCESSING", "{answer:?}"),
+        }
+    }
+    assert_eq!((handled, ids.len()), (1, 1));
+    for (place, node) in nodes.iter().enumerate() {
+        let again = send(place).await.unwrap();
+        assert!(is_replayed(&again), "{again:?}");
+        assert!(ids.contains(&read(again).await.text("id")));
+        let url = format!("http://{}/v1/keys", node.addr);
+        assert_eq!(answer(client.get(url)).await.json["keys"].as_array().unwrap().len(), 1, "claimed once");
+        let url = format!("http://{}/v1/operations", node.addr);
+        assert_eq!(answer(client.get(url)).await.json["operations"].as_array().unwrap().len(), 1);
+    }
+}
+
+/// IDM-8, IDM-12: on Redis.
+#[tokio::test(flavor = "multi_thread")]
+async fn idm_8_two_nodes_on_a_redis_handle_one() {
+    let store = tidegate_fixture::redis::Redis::start();
+    within(two_nodes_handle_one(&store.url())).await;
+}
+
+/// IDM-8, IDM-12: on PostgreSQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn idm_8_two_nodes_on_a_postgresql_handle_one() {
+    let store = tidegate_fixture::postgres::Postgres::start();
+    within(two_nodes_handle_one(&store.url())).await;
+}

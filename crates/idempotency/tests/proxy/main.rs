@@ -1,6 +1,6 @@
 //! The proxy between real sockets: what passes, what does not, and what is known of a request that was not answered.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong in a test ends it")]
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
 mod faults;
 mod frames;

@@ -1,5 +1,6 @@
 //! `tidegate proxy` as a process of its own: it replays, is killed, stands still, and is told to stop.
 
+mod away;
 mod child;
 mod lease;
 mod service;

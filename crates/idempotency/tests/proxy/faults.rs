@@ -11,6 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::service::{Count, by_hand, full, one_request, serving};
 use crate::world::{World, at, holding};
 
+/// Long enough that a machine that stalls has made its connection before it is over.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
 /// IDM-18: nothing listens: 502, and the key is free even where unknown outcomes are held.
 #[tokio::test]
 async fn idm_18_refused_is_not_started() {
@@ -24,7 +27,7 @@ async fn idm_18_refused_is_not_started() {
     }
 }
 
-/// IDM-18: TLS that is not spoken, or never answered, and a name that is none: nothing was sent.
+/// IDM-18: TLS that is refused or never answered: nothing was sent.
 #[tokio::test]
 async fn idm_18_no_connection_is_not_started() {
     let closes = by_hand(async |stream: TcpStream| drop(stream)).await;
@@ -33,7 +36,7 @@ async fn idm_18_no_connection_is_not_started() {
         drop(stream);
     })
     .await;
-    for host in [closes.to_string(), silent.to_string(), "name.invalid:1".to_owned()] {
+    for host in [closes, silent] {
         let mut upstream = Upstream::at(&format!("https://{host}")).unwrap();
         upstream.connect_timeout = Duration::from_millis(300);
         let world = World::new(upstream, holding()).await;
@@ -120,7 +123,7 @@ async fn idm_18_silence_is_unknown() {
     })
     .await;
     let mut upstream = at(addr);
-    upstream.answer_timeout = Duration::from_millis(200);
+    upstream.answer_timeout = SILENCE;
     let world = World::new(upstream, holding()).await;
     let came = world.post("k", "{}").await;
     assert_eq!((came.status, came.code().as_str()), (504, "UPSTREAM_TIMEOUT"));
@@ -146,7 +149,7 @@ async fn idm_18_half_an_answer_is_unknown() {
         })
         .await;
         let mut upstream = at(addr);
-        upstream.answer_timeout = Duration::from_millis(200);
+        upstream.answer_timeout = SILENCE;
         let world = World::new(upstream, holding()).await;
         let request = http::Request::post(world.url("/items")).header("idempotency-key", "k");
         assert!(world.breaks(request, full("{}")).await, "the client sees that it broke");

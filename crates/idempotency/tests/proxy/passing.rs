@@ -154,3 +154,30 @@ async fn idm_12_there_are_no_tunnels() {
     client.read_to_string(&mut answer).await.unwrap();
     assert!(answer.starts_with("HTTP/1.1 501 "), "{answer}");
 }
+
+/// IDM-12: a request with a length and with chunks is one request behind the proxy too, and nothing of it becomes a second one.
+#[tokio::test]
+async fn idm_12_no_request_is_hidden_in_another() {
+    let addr = serving(async |request: Request<hyper::body::Incoming>| {
+        let (parts, body) = request.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        Response::new(full(format!("{} {} bytes", parts.uri, body.len())))
+    })
+    .await;
+    let world = World::new(at(addr), Policy::default()).await;
+    for lines in [
+        "content-length: 5\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\ncontent-length: 5\r\n",
+    ] {
+        let mut client = TcpStream::connect(world.addr).await.unwrap();
+        let hidden = "GET /hidden HTTP/1.1\r\nhost: x\r\n\r\n";
+        let chunk = format!("{:x}\r\n{hidden}\r\n0\r\n\r\n", hidden.len());
+        let request = format!("POST /seen HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{lines}\r\n{chunk}");
+        client.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).await.unwrap();
+        let refused = answer.starts_with("HTTP/1.1 400 ");
+        assert!(refused || answer.ends_with(&format!("/seen {} bytes", hidden.len())), "{answer}");
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{answer}");
+    }
+}

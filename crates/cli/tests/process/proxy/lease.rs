@@ -70,7 +70,7 @@ async fn idm_7_an_owner_that_wakes_overwrites_nothing() {
     let service = Service::start(1).await;
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [sleeper, other] = dirs.each_ref().map(|dir| {
-        tokio::task::block_in_place(|| Proxy::start(dir.path(), &service, &redis.url(), "lease = \"1s\"\n"))
+        tokio::task::block_in_place(|| Proxy::start(dir.path(), &service, &redis.url(), "lease = \"3s\"\n"))
     });
     let (at_sleeper, at_other) = (Caller::of(&sleeper.address), Caller::of(&other.address));
     let caller = at_sleeper.clone();

@@ -82,6 +82,7 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
             "http2 = true\npreserve_host = true\n",
             "This cannot be used: an upstream that is spoken to in HTTP/2",
         ),
+        ("run_max = \"1m\"\n", "p.toml:4:11: proxy.run_max: run_max is 60s; it must be at least"),
         ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
     ] {
         let problems = wrong(more);

@@ -13,6 +13,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode};
@@ -43,6 +44,8 @@ pub struct Place(pub Arc<dyn std::any::Any + Send + Sync>);
 pub struct Forward {
     client: Client<Connector, Body>,
     upstream: Arc<Upstream>,
+    /// Whether the last request found nobody there: told once, not for each request.
+    is_away: Arc<AtomicBool>,
 }
 
 impl Forward {
@@ -57,9 +60,30 @@ impl Forward {
             .timer(TokioTimer::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(upstream::IDLE)
+            .http2_keep_alive_interval(upstream::PING_EVERY)
+            .http2_keep_alive_timeout(upstream::PING_TIMEOUT)
             .http2_only(upstream.http2)
             .build(connector);
-        Ok(Self { client, upstream: Arc::new(upstream) })
+        Ok(Self { client, upstream: Arc::new(upstream), is_away: Arc::default() })
+    }
+
+    /// Notes whether the upstream was there, and says so when that changed.
+    fn note(&self, fault: Option<Fault>) {
+        let is_away = fault == Some(Fault::Unreachable);
+        if self.is_away.swap(is_away, Ordering::Relaxed) == is_away {
+            return;
+        }
+        if is_away {
+            tracing::warn!(upstream = %self.upstream, "the service behind the proxy cannot be reached");
+        } else {
+            tracing::info!(upstream = %self.upstream, "the service behind the proxy can be reached again");
+        }
+    }
+
+    /// The answer in the upstream's place.
+    fn failed(&self, fault: Fault) -> Response<Body> {
+        self.note(Some(fault));
+        fault.answer()
     }
 
     async fn send(self, mut request: Request<Body>) -> Response<Body> {
@@ -82,13 +106,14 @@ impl Forward {
             answered = self.client.request(request) => answered,
             () = pulse.silence(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return if was_sent { Fault::TimedOut(limit) } else { Fault::Unreachable }.answer();
+                return self.failed(if was_sent { Fault::TimedOut(limit) } else { Fault::Unreachable });
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return Fault::of(&error, pulse.is_broken()).answer(),
+            Err(error) => return self.failed(Fault::of(&error, pulse.is_broken())),
         };
+        self.note(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             let Some(client_side) = client_side else { return Fault::Reset.answer() };
             let upstream_side = hyper::upgrade::on(&mut response);

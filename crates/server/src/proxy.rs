@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use tidegate::{Code, Error, Result};
 use tidegate_idempotency::{Gate, Seal, sweep_now_and_then};
-use tidegate_store::{Shared, Store, WallClock};
+use tidegate_store::{Shared, SteadyClock, Store};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -56,7 +56,7 @@ impl ProxyServer {
         let metrics = telemetry::install()?;
         let (listener, addr) = door(config.listen).await?;
         let (admin_listener, admin_addr) = door(config.admin_listen).await?;
-        let store = backend::open(&config.store_url, Arc::new(WallClock)).await?;
+        let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
         let gate = gate(&config, &store)?;
         let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
@@ -71,8 +71,9 @@ impl ProxyServer {
             tasks: tasks.clone(),
         };
         let front = open(Router::new().fallback_service(routes), config.connections_max, &stopping, &clients);
+        let keys = admin_addr.ip().is_loopback().then(|| gate.keys());
         let admin = Admin { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
-        let back = open(admin::router(admin), ADMINS_MAX, &closing, &admins);
+        let back = open(admin::router(admin, keys), ADMINS_MAX, &closing, &admins);
         let aborts = vec![
             tokio::spawn(listen::run(listener, front)).abort_handle(),
             tokio::spawn(listen::run(admin_listener, back)).abort_handle(),

@@ -8,6 +8,10 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 /// How long a connection that is not used is kept: less than the five seconds after which common servers close theirs, so that
 /// a request seldom meets one that is closing.
 pub(super) const IDLE: Duration = Duration::from_secs(4);
+/// How often a connection of HTTP/2 with requests on it is asked whether it is alive, and how long it may take to say so: many
+/// requests share one, and none of them could tell that it is dead.
+pub(super) const PING_EVERY: Duration = Duration::from_secs(10);
+pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service behind the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]

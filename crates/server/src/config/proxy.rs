@@ -123,10 +123,11 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     if let Some(ttl) = over.ttl {
         usual.policy.ttl = ttl;
     }
-    policy::check(&section, &usual.policy, problems);
+    let answer_max = upstream.as_ref().map(|upstream| upstream.connect_timeout + upstream.answer_timeout);
+    policy::check(&section, &usual.policy, answer_max, problems);
     let routes = section.sections("route", problems);
     section.finish(problems);
-    let routes = read_routes(routes, &usual, problems);
+    let routes = read_routes(routes, &usual, answer_max, problems);
     let seal_key_env = Some(seal_key_env).filter(|found| !found.value.is_empty());
     if let Some(found) = &seal_key_env {
         reading.secret(found);
@@ -217,13 +218,14 @@ fn bounded(
 fn read_routes(
     sections: Vec<Section<'_>>,
     usual: &policy::Choices,
+    answer_max: Option<Duration>,
     problems: &mut Vec<Problem>,
 ) -> Vec<ProxyRoute> {
     let mut routes: Vec<ProxyRoute> = Vec::new();
     for mut section in sections {
         let path = section.text("path", problems);
         let policy = policy::read(&mut section, usual, problems).policy;
-        policy::check(&section, &policy, problems);
+        policy::check(&section, &policy, answer_max, problems);
         match path {
             None if !section.has("path") => problems.push(section.problem("path is missing.")),
             Some(path) if !path.value.starts_with('/') || path.value.contains(['?', '#']) => {

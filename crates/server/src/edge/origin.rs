@@ -14,8 +14,17 @@ use crate::app::House;
 use crate::wire::failure::Failure;
 
 pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    keep_out(house.tokens.is_empty(), request, next).await
+}
+
+/// The same for a door that has no tokens and is on this machine only.
+pub(crate) async fn local(request: Request, next: Next) -> Response {
+    keep_out(true, request, next).await
+}
+
+async fn keep_out(is_local: bool, request: Request, next: Next) -> Response {
     let host = host(request.headers(), request.uri());
-    if house.tokens.is_empty() && !host.as_deref().is_some_and(is_this_machine) {
+    if is_local && !host.as_deref().is_some_and(is_this_machine) {
         let message = "Without a token this server answers only to 127.0.0.1, [::1] and localhost.";
         return Failure(Error::new(Code::Forbidden, message)).into_response();
     }

@@ -9,14 +9,21 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use axum::{Json, Router};
+use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
+use tidegate_idempotency::Keys;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
+use crate::api::keys_router;
+use crate::edge::origin;
+
 /// How long the store may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Whom audit lines name: whoever has a shell on this machine.
+const WHO: &str = "local";
 
 /// What is looked at.
 #[derive(Clone)]
@@ -26,13 +33,16 @@ pub(super) struct Admin {
     pub stopping: CancellationToken,
 }
 
-/// The routes of the admin port. What operators do to keys (`/v1/keys`) is merged in here, behind what checks who they are.
-pub(super) fn router(admin: Admin) -> Router {
+/// The routes of the admin port. Keys are looked into and freed there only when it is open to this machine alone, for nobody
+/// says there who they are.
+pub(super) fn router(admin: Admin, keys: Option<Keys>) -> Router {
+    let keys = keys.map(|keys| keys_router(keys, WHO).layer(middleware::from_fn(origin::local)));
     Router::new()
         .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))
         .with_state(admin)
+        .merge(keys.unwrap_or_default())
 }
 
 async fn ready(State(admin): State<Admin>) -> Response {

@@ -49,10 +49,23 @@ pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Ve
     Choices { policy, wait }
 }
 
-/// Tells which figure is out of its bounds, where it stands.
-pub(super) fn check(section: &Section<'_>, policy: &Policy, problems: &mut Vec<Problem>) {
+/// Tells which figure is out of its bounds, where it stands. A key must be kept for as long as an answer may take, or a repeat
+/// would be sent beside the first.
+pub(super) fn check(
+    section: &Section<'_>,
+    policy: &Policy,
+    answer_max: Option<Duration>,
+    problems: &mut Vec<Problem>,
+) {
     if let Err(wrong) = policy.check() {
         problems.push(section.problem_at(wrong.what, format!("It cannot be used: {wrong}.")));
+    }
+    if let Some(answer_max) = answer_max.filter(|answer_max| policy.run_max < *answer_max) {
+        let message = format!(
+            "run_max is {:?}; it must be at least connect_timeout and answer_timeout together, which are {answer_max:?}.",
+            policy.run_max
+        );
+        problems.push(section.problem_at("run_max", message));
     }
 }
 

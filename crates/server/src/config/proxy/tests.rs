@@ -1,1 +1,94 @@
+//! What the proxy's configuration takes, and what it says about the rest.
 
+use std::time::Duration;
+
+use tidegate_idempotency::{InFlight, OnUnknown, Policy};
+
+use super::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice};
+
+fn read(text: &str) -> Result<ProxyConfig, Vec<String>> {
+    let parsed = ProxyConfig::parse("p.toml", text, &|_| None, &ProxyOverrides::default(), &[]);
+    parsed.map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
+}
+
+const LEAST: &str = "[proxy]\nupstream = \"http://127.0.0.1:1\"\nunscoped = true\n";
+
+/// OPS-22: the documented defaults are those of the layer.
+#[test]
+fn ops_22_the_defaults_are_the_layers_own() {
+    let config = read(LEAST).unwrap();
+    assert_eq!(format!("{:?}", config.policy), format!("{:?}", Policy::default()));
+    assert_eq!(config.upstream.connect_timeout, Duration::from_secs(5));
+    assert_eq!(
+        (config.store_url.as_str(), config.drain),
+        ("file:tidegate-proxy-data", Duration::from_secs(25))
+    );
+    assert_eq!(config.scope, ScopeChoice::Unscoped);
+}
+
+/// OPS-22: every key that is told in comments can be used as it stands there.
+#[test]
+fn ops_22_what_is_told_in_comments_can_be_used() {
+    let is_key = |line: &str| line.starts_with("#[") || line.contains(" = ") && !line.starts_with("# ");
+    let lines = PROXY_DEFAULTS.lines().filter(|line| !line.starts_with("#unscoped"));
+    let text: Vec<_> =
+        lines.map(|line| line.strip_prefix('#').filter(|_| is_key(line)).unwrap_or(line)).collect();
+    let config = read(&text.join("\n")).unwrap();
+    assert_eq!(config.routes.len(), 1);
+    assert_eq!(config.routes[0].policy.on_unknown, OnUnknown::Hold);
+}
+
+/// IDM-5: a route chooses what it names and inherits the rest.
+#[test]
+fn idm_5_a_route_has_choices_of_its_own() {
+    let more = "lease = \"1s\"\nwait = \"3s\"\n[[proxy.route]]\npath = \"/a\"\nttl = \"24h\"\nin_flight = \"wait\"\n";
+    let config = read(&format!("{LEAST}{more}")).unwrap();
+    let route = &config.routes[0];
+    assert_eq!(
+        (config.policy.ttl, route.policy.ttl),
+        (Duration::from_secs(3_600), Duration::from_secs(86_400))
+    );
+    assert_eq!(config.policy.in_flight, InFlight::Reject);
+    assert_eq!(route.policy.in_flight, InFlight::Wait(Duration::from_secs(3)));
+    assert_eq!(route.policy.lease, Duration::from_secs(1));
+}
+
+/// OPS-22, IDM-2: whatever is wrong is told where it stands.
+#[test]
+fn ops_22_mistakes_are_told_with_line_and_column() {
+    let wrong = |more: &str| read(&format!("{LEAST}{more}")).unwrap_err();
+    for (more, told) in [
+        ("scope_header = \"a\"\n", "p.toml:3:12: proxy.unscoped: There is a scope_header already"),
+        ("ttl = 3600\n", "p.toml:4:7: proxy.ttl: It must be a text in quotes, not a number."),
+        (
+            "lease = \"10ms\"\n",
+            "p.toml:4:9: proxy.lease: It cannot be used: `lease` must be between 1 second and 1 hour.",
+        ),
+        ("methods = [\"GET\"]\n", "p.toml:4:11: proxy.methods: It must be a list of some of"),
+        (
+            "on_unknown = \"guess\"\n",
+            "p.toml:4:14: proxy.on_unknown: It must be \"release\" or \"hold\", not \"guess\".",
+        ),
+        ("required = \"yes\"\n", "p.toml:4:12: proxy.required: It must be true or false, not a text."),
+        ("seal_key = \"00\"\n", "p.toml:4:1: proxy.seal_key: There is no such key"),
+        ("seal_key_env = \"NOT_SET\"\n", "p.toml:4:16: proxy.seal_key_env: The variable NOT_SET is not set."),
+        ("[[proxy.route]]\nttl = \"1h\"\n", "proxy.route[0]: path is missing."),
+        ("[[proxy.route]]\npath = \"a\"\n", "p.toml:5:8: proxy.route[0].path: It must be a path"),
+        (
+            "[[proxy.route]]\npath = \"/a\"\nlisten = \"\"\n",
+            "p.toml:6:1: proxy.route[0].listen: There is no such key",
+        ),
+        (
+            "http2 = true\npreserve_host = true\n",
+            "This cannot be used: an upstream that is spoken to in HTTP/2",
+        ),
+        ("run_max = \"1m\"\n", "p.toml:4:11: proxy.run_max: run_max is 60s; it must be at least"),
+        ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
+    ] {
+        let problems = wrong(more);
+        assert!(problems.iter().any(|problem| problem.contains(told)), "{more}: {problems:?}");
+    }
+    let none = read("").unwrap_err();
+    assert!(none.iter().any(|problem| problem.contains("The upstream is missing")), "{none:?}");
+    assert!(none.iter().any(|problem| problem.contains("Choose whose a key is.")), "{none:?}");
+}

@@ -1,0 +1,83 @@
+//! `tidegate proxy` as a child of the test. Dropping it kills it.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use super::service::Service;
+use crate::child::tidegate;
+
+/// How long a start may take.
+const START: Duration = Duration::from_secs(30);
+
+pub(super) struct Proxy {
+    child: Child,
+    /// Where it takes requests.
+    pub(super) address: String,
+    /// Where it serves health and metrics.
+    pub(super) admin: String,
+}
+
+impl Proxy {
+    /// In front of a service, with keys in this store, and with more in its configuration.
+    pub(super) fn start(dir: &Path, service: &Service, store: &str, more: &str) -> Self {
+        let file = dir.join("proxy.toml");
+        std::fs::write(&file, format!("[proxy]\nunscoped = true\n{more}")).unwrap();
+        let mut command = tidegate();
+        command.args(["proxy", "--log-level", "warn", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(["--store", store, "--upstream", &format!("http://{}", service.addr)]);
+        command.arg("--config").arg(file).current_dir(dir).stdout(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let (tell, told) = mpsc::channel();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        // Read to the end, or a full pipe would hold it up.
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                let _ = tell.send(line);
+            }
+        });
+        let mut proxy = Self { child, address: String::new(), admin: String::new() };
+        while proxy.admin.is_empty() {
+            let line = told.recv_timeout(START).expect("it starts");
+            if let Some(address) = line.strip_prefix("tidegate proxies ") {
+                proxy.address = address.to_owned();
+            } else if let Some(admin) = line.strip_prefix("  admin      ") {
+                proxy.admin = admin.trim_end_matches("/metrics").to_owned();
+            }
+        }
+        proxy
+    }
+
+    /// Sends it a signal, named as `kill` names it.
+    pub(super) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
+    }
+
+    /// SIGKILL, and gone.
+    pub(super) fn kill(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// How it ended, once it has.
+    pub(super) async fn ended(&mut self) -> ExitStatus {
+        let ended = async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    return status;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(START, ended).await.expect("it ends")
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

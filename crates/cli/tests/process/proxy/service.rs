@@ -1,0 +1,75 @@
+//! The service behind the proxy: it counts what it does, and does some of it only when it is told to.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::Response;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper_util::server::conn::auto;
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A service that answers each POST with how many there were.
+pub(super) struct Service {
+    pub(super) addr: SocketAddr,
+    begun: Arc<AtomicUsize>,
+    go: Arc<Semaphore>,
+}
+
+impl Service {
+    /// The first `held` calls wait until they are let go.
+    pub(super) async fn start(held: usize) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
+        let (counter, gate) = (Arc::clone(&begun), Arc::clone(&go));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (begun, go) = (Arc::clone(&counter), Arc::clone(&gate));
+                let handle = hyper::service::service_fn(move |_| {
+                    let (run, go) = (begun.fetch_add(1, Ordering::SeqCst) + 1, Arc::clone(&go));
+                    async move {
+                        if run <= held {
+                            go.acquire().await.unwrap().forget();
+                        }
+                        let body = Full::new(Bytes::from(format!("run {run}")));
+                        Ok::<_, Infallible>(Response::builder().status(201).body(body).unwrap())
+                    }
+                });
+                tokio::spawn(async move {
+                    let builder = auto::Builder::new(TokioExecutor::new());
+                    let _ = builder.serve_connection(TokioIo::new(stream), handle).await;
+                });
+            }
+        });
+        Self { addr, begun, go }
+    }
+
+    /// Calls that were begun.
+    pub(super) fn runs(&self) -> usize {
+        self.begun.load(Ordering::SeqCst)
+    }
+
+    /// Waits until so many were begun.
+    pub(super) async fn begun(&self, count: usize) {
+        let reached = async {
+            while self.runs() < count {
+                sleep(Duration::from_millis(5)).await;
+            }
+        };
+        timeout(PATIENCE, reached).await.expect("the calls arrive");
+    }
+
+    /// Lets so many calls go on.
+    pub(super) fn let_go(&self, count: usize) {
+        self.go.add_permits(count);
+    }
+}

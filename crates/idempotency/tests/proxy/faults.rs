@@ -1,0 +1,175 @@
+//! No answer: whether the request can have arrived decides what becomes of its key.
+
+use std::time::Duration;
+
+use http::Response;
+use tidegate_idempotency::Policy;
+use tidegate_idempotency::proxy::Upstream;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::service::{Count, by_hand, full, one_request, serving};
+use crate::world::{World, at, holding};
+
+/// Long enough that a machine that stalls has made its connection before it is over.
+const SILENCE: Duration = Duration::from_millis(1_500);
+
+/// IDM-18: nothing listens: 502, and the key is free even where unknown outcomes are held.
+#[tokio::test]
+async fn idm_18_refused_is_not_started() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    drop(listener);
+    let world = World::new(at(addr), holding()).await;
+    for _ in 0..2 {
+        let came = world.post("k", "{}").await;
+        assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{}", came.body);
+    }
+}
+
+/// IDM-18: TLS that is refused or never answered: nothing was sent.
+#[tokio::test]
+async fn idm_18_no_connection_is_not_started() {
+    let closes = by_hand(async |stream: TcpStream| drop(stream)).await;
+    let silent = by_hand(async |stream: TcpStream| {
+        std::future::pending::<()>().await;
+        drop(stream);
+    })
+    .await;
+    for host in [closes, silent] {
+        let mut upstream = Upstream::at(&format!("https://{host}")).unwrap();
+        upstream.connect_timeout = Duration::from_millis(300);
+        let world = World::new(upstream, holding()).await;
+        for _ in 0..2 {
+            let came = world.post("k", "{}").await;
+            assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{host}");
+        }
+    }
+}
+
+/// A service that reads requests whole and closes without a word.
+async fn rude(read: Count) -> std::net::SocketAddr {
+    by_hand(move |mut stream: TcpStream| {
+        let read = read.clone();
+        async move {
+            if !one_request(&mut stream).await.is_empty() {
+                read.add(1);
+            }
+        }
+    })
+    .await
+}
+
+/// IDM-18: it was read and then the connection ended: sent once, never again by itself; held or free, as chosen.
+#[tokio::test]
+async fn idm_18_closed_after_the_request_is_unknown() {
+    let read = Count::default();
+    let world = World::new(at(rude(read.clone()).await), holding()).await;
+    let came = world.post("k", "{}").await;
+    assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_RESET"));
+    let came = world.post("k", "{}").await;
+    assert_eq!((came.status, came.code().as_str()), (409, "IDEMPOTENCY_OUTCOME_UNKNOWN"));
+    assert_eq!(read.get(), 1);
+
+    let world = World::new(at(rude(read.clone()).await), Policy::default()).await;
+    for _ in 0..2 {
+        assert_eq!(world.post("k", "{}").await.code(), "UPSTREAM_RESET");
+    }
+    assert_eq!(read.get(), 3, "released: each repeat is sent once");
+}
+
+/// IDM-18: on a connection that was used before, too, a request that was read is not sent a second time.
+#[tokio::test]
+async fn idm_18_a_used_connection_that_closes_gets_no_request_twice() {
+    let read = Count::default();
+    let seen = read.clone();
+    let addr = by_hand(move |mut stream: TcpStream| {
+        let read = seen.clone();
+        async move {
+            // Answers the first request of a connection and closes after the second.
+            if !one_request(&mut stream).await.is_empty() {
+                read.add(1);
+                stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+            }
+            if !one_request(&mut stream).await.is_empty() {
+                read.add(1);
+            }
+        }
+    })
+    .await;
+    let world = World::new(at(addr), holding()).await;
+    let mut resets = 0;
+    for n in 1..=20 {
+        let came = world.post(&format!("k{n}"), "{}").await;
+        resets += usize::from(came.status == 502);
+        assert_eq!(read.get(), n, "one request, one arrival");
+    }
+    assert!(resets > 0, "some went out on a connection that was used before");
+}
+
+/// IDM-18: silence is an unknown outcome: 504, then held.
+#[tokio::test]
+async fn idm_18_silence_is_unknown() {
+    let read = Count::default();
+    let seen = read.clone();
+    let addr = by_hand(move |mut stream: TcpStream| {
+        let read = seen.clone();
+        async move {
+            if !one_request(&mut stream).await.is_empty() {
+                read.add(1);
+            }
+            std::future::pending::<()>().await;
+        }
+    })
+    .await;
+    let mut upstream = at(addr);
+    upstream.answer_timeout = SILENCE;
+    let world = World::new(upstream, holding()).await;
+    let came = world.post("k", "{}").await;
+    assert_eq!((came.status, came.code().as_str()), (504, "UPSTREAM_TIMEOUT"));
+    let came = world.post("k", "{}").await;
+    assert_eq!((came.status, came.code().as_str()), (409, "IDEMPOTENCY_OUTCOME_UNKNOWN"));
+    assert_eq!(read.get(), 1);
+}
+
+/// IDM-18, IDM-11: an answer that breaks or falls silent in the middle is not stored.
+#[tokio::test]
+async fn idm_18_half_an_answer_is_unknown() {
+    for (goes_silent, head) in [
+        (false, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
+        (true, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
+        (false, "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
+    ] {
+        let addr = by_hand(move |mut stream: TcpStream| async move {
+            one_request(&mut stream).await;
+            stream.write_all(head.as_bytes()).await.unwrap();
+            if goes_silent {
+                std::future::pending::<()>().await;
+            }
+        })
+        .await;
+        let mut upstream = at(addr);
+        upstream.answer_timeout = SILENCE;
+        let world = World::new(upstream, holding()).await;
+        let request = http::Request::post(world.url("/items")).header("idempotency-key", "k");
+        assert!(world.breaks(request, full("{}")).await, "the client sees that it broke");
+        assert_eq!(world.post("k", "{}").await.code(), "IDEMPOTENCY_OUTCOME_UNKNOWN");
+    }
+}
+
+/// IDM-12: what the service says of its own replays is its own.
+#[tokio::test]
+async fn idm_12_the_services_own_replay_header_passes() {
+    let addr = serving(async |_| {
+        let answer = Response::builder().header("idempotent-replayed", "by-the-service");
+        answer.body(full("first")).unwrap()
+    })
+    .await;
+    let world = World::new(at(addr), Policy::default()).await;
+    assert_eq!(world.post("k", "{}").await.headers["idempotent-replayed"], "by-the-service");
+    let again = world.post("k", "{}").await;
+    assert_eq!(
+        (again.headers["idempotent-replayed"].as_bytes(), again.body.as_str()),
+        (&b"true"[..], "first")
+    );
+}

@@ -1,0 +1,70 @@
+//! The layer in front of the proxy: what differs by nature does not count, and a client that goes does not stop anything.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use tidegate_idempotency::Policy;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::sync::Notify;
+
+use crate::service::{Count, full, serving};
+use crate::world::{PATIENCE, World, at};
+
+async fn counting(count: Count) -> std::net::SocketAddr {
+    serving(move |_| {
+        let n = count.add(1);
+        async move { Response::builder().status(201).body(full(format!("run {n}"))).unwrap() }
+    })
+    .await
+}
+
+/// IDM-20, IDM-12: what clients and proxies add to each try does not make it another request; the body and the path do.
+#[tokio::test]
+async fn idm_20_what_differs_by_nature_does_not_count() {
+    let count = Count::default();
+    let world = World::new(at(counting(count.clone()).await), Policy::default()).await;
+    for n in 1..=3 {
+        let request = Request::post(world.url("/items"))
+            .header("idempotency-key", "k")
+            .header("date", format!("Sun, 15 Nov 2026 10:00:0{n} GMT"))
+            .header("x-request-id", n)
+            .header("traceparent", format!("00-{n:032}-{n:016}-01"))
+            .header("x-forwarded-for", format!("192.0.2.{n}"))
+            .header("via", format!("1.1 proxy-{n}"));
+        let came = world.ask(request, full("{}")).await;
+        assert_eq!((came.status, came.body.as_str()), (201, "run 1"));
+        assert_eq!(came.headers.contains_key("idempotent-replayed"), n > 1);
+    }
+    assert_eq!(world.post("k", "{ }").await.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    assert_eq!(count.get(), 1);
+}
+
+/// IDM-17: the client hangs up while the service works: the request is done to its end, and the repeat gets its answer.
+#[tokio::test]
+async fn idm_17_a_client_that_hangs_up_stops_nothing() {
+    let (began, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let count = Count::default();
+    let (told, awaited, counted) = (Arc::clone(&began), Arc::clone(&go), count.clone());
+    let addr = serving(move |_| {
+        let (began, go, count) = (Arc::clone(&told), Arc::clone(&awaited), counted.clone());
+        async move {
+            count.add(1);
+            began.notify_one();
+            go.notified().await;
+            Response::new(full("done"))
+        }
+    })
+    .await;
+    let policy = Policy { in_flight: tidegate_idempotency::InFlight::Wait(PATIENCE), ..Policy::default() };
+    let world = World::new(at(addr), policy).await;
+    let mut client = TcpStream::connect(world.addr).await.unwrap();
+    let request = "POST /items HTTP/1.1\r\nhost: x\r\nidempotency-key: k\r\ncontent-length: 2\r\n\r\n{}";
+    client.write_all(request.as_bytes()).await.unwrap();
+    began.notified().await;
+    drop(client);
+    go.notify_one();
+    let again = world.post("k", "{}").await;
+    assert_eq!((again.body.as_str(), count.get()), ("done", 1));
+    assert_eq!(again.headers["idempotent-replayed"], "true");
+}

@@ -1,0 +1,105 @@
+//! The proxy in front of a service, and somebody who calls it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tidegate_idempotency::proxy::{Forward, Peer, Upstream};
+use tidegate_idempotency::{Body, Gate, IdempotencyLayer, OnUnknown, Policy, Scoping};
+use tidegate_store::WallClock;
+use tower::{Layer, Service};
+
+use crate::service::{full, serving};
+
+/// Longer than anything here takes, however slow the machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct World {
+    pub(crate) addr: SocketAddr,
+    client: Client<HttpConnector, Body>,
+}
+
+/// What came back.
+pub(crate) struct Came {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: String,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+impl Came {
+    /// The code of an error.
+    pub(crate) fn code(&self) -> String {
+        let body: serde_json::Value = serde_json::from_str(&self.body).unwrap();
+        body["error_code"].as_str().unwrap().to_owned()
+    }
+}
+
+pub(crate) fn at(addr: SocketAddr) -> Upstream {
+    Upstream::at(&format!("http://{addr}")).unwrap()
+}
+
+pub(crate) fn holding() -> Policy {
+    Policy { on_unknown: OnUnknown::Hold, ..Policy::default() }
+}
+
+impl World {
+    pub(crate) async fn new(upstream: Upstream, policy: Policy) -> Self {
+        let store = tidegate_store_embedded::open("memory:", Arc::new(WallClock)).unwrap();
+        let layer = IdempotencyLayer::new(Gate::new(store), policy, Scoping::unscoped()).unwrap();
+        let proxy = layer.layer(Forward::new(upstream).unwrap());
+        let addr = serving(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer("192.0.2.7:9".parse().unwrap()));
+            let answering = proxy.clone().call(request);
+            async move {
+                let Ok(answer) = answering.await;
+                answer
+            }
+        })
+        .await;
+        Self { addr, client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()) }
+    }
+
+    pub(crate) async fn ask(&self, request: http::request::Builder, body: Body) -> Came {
+        let answer = tokio::time::timeout(PATIENCE, self.begin(request, body)).await.unwrap();
+        whole(answer).await
+    }
+
+    /// The same, as far as the head of the answer.
+    pub(crate) async fn begin(&self, request: http::request::Builder, body: Body) -> Response<Incoming> {
+        self.client.request(request.body(body).unwrap()).await.unwrap()
+    }
+
+    /// Whether the client sees that the answer broke.
+    pub(crate) async fn breaks(&self, request: http::request::Builder, body: Body) -> bool {
+        match self.client.request(request.body(body).unwrap()).await {
+            Ok(answer) => answer.into_body().collect().await.is_err(),
+            Err(_) => true,
+        }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// A POST with a key.
+    pub(crate) async fn post(&self, key: &str, body: &'static str) -> Came {
+        self.ask(Request::post(self.url("/items")).header("idempotency-key", key), full(body)).await
+    }
+}
+
+pub(crate) async fn whole(answer: Response<Incoming>) -> Came {
+    let (parts, body) = answer.into_parts();
+    let body = tokio::time::timeout(PATIENCE, body.collect()).await.unwrap().unwrap();
+    let trailers = body.trailers().cloned();
+    let body: Bytes = body.to_bytes();
+    let body = String::from_utf8(body.to_vec()).unwrap();
+    Came { status: parts.status.as_u16(), headers: parts.headers, body, trailers }
+}

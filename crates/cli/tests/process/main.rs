@@ -15,6 +15,7 @@ mod cluster;
 mod kill;
 mod logs;
 mod pace;
+mod storm;
 mod why;
 
 /// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.

@@ -14,6 +14,7 @@ mod child;
 mod cluster;
 mod kill;
 mod logs;
+mod orders;
 mod pace;
 mod storm;
 mod why;

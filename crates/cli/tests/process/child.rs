@@ -1,4 +1,5 @@
-//! `tidegate serve` as a child of the test: started in a folder of its own, listened to, and ended with its handle.
+//! `tidegate serve` or `tidegate proxy` as a child of the test: started in a folder of its own, listened to, and ended
+//! with its handle.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,7 +12,8 @@ use tidegate_sim::HttpSim;
 
 /// How long a start may take.
 const START: Duration = Duration::from_secs(30);
-const SERVES: &str = "tidegate serves ";
+/// What it says before its address.
+const SERVES: [&str; 2] = ["tidegate serves ", "tidegate proxies "];
 
 /// A server that was started and may not serve yet. Dropping it kills it.
 pub(crate) struct Started(Child);
@@ -49,6 +51,14 @@ pub(crate) fn upstream(name: &str, sim: &HttpSim, limit: Option<(u64, f64)>) -> 
         format!("[[upstream.limit]]\nname = \"requests\"\ncapacity = {capacity}\nrefill_per_s = {refill:?}\n")
     });
     format!("[[upstream]]\nname = \"{name}\"\nbase_url = \"http://{}\"\n{limit}", sim.addr())
+}
+
+/// A proxy in front of a service, on any free ports, with its keys in this store; its callers are one.
+pub(crate) fn proxy(dir: &Path, upstream: &str, store: &str) -> Command {
+    let mut command = tidegate();
+    command.args(["proxy", "--unscoped", "--log-level", "warn", "--listen", "127.0.0.1:0"]);
+    command.args(["--admin", "127.0.0.1:0", "--upstream", upstream, "--store", store]).current_dir(dir);
+    command
 }
 
 impl Started {
@@ -92,7 +102,7 @@ impl Running {
         let talk = std::thread::spawn(move || {
             let mut all = String::new();
             for line in lines.map_while(Result::ok) {
-                if let Some((_, address)) = line.split_once(SERVES) {
+                if let Some((_, address)) = SERVES.iter().find_map(|serves| line.split_once(serves)) {
                     let _ = tell.send(address.to_owned());
                 }
                 all.push_str(&line);

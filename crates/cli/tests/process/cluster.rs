@@ -32,7 +32,7 @@ use crate::ALONE;
 use store::Store;
 
 /// Chance for a test: another one in each run, unless `TIDEGATE_SEED` says which.
-fn chance(what: &str) -> Chance {
+pub(crate) fn chance(what: &str) -> Chance {
     let seed = std::env::var("TIDEGATE_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish());
     println!("seed for {what}: TIDEGATE_SEED={seed}");

@@ -14,8 +14,10 @@ mod child;
 mod cluster;
 mod kill;
 mod logs;
+mod orders;
 mod pace;
 mod proxy;
+mod storm;
 mod why;
 
 /// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.

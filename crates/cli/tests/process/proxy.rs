@@ -54,7 +54,7 @@ async fn idm_22_keys_are_freed_through_the_admin_port() {
     let proxy = Proxy::start(dir.path(), &service, "memory:", "");
     let caller = Caller::of(&proxy.address);
     post(&caller, "order-7").await.unwrap();
-    let server = format!("http://{}", proxy.admin);
+    let server = proxy.admin.clone();
     let key = |args: &[&str]| {
         let output = tidegate().arg("key").args(args).args(["--server", &server]).output().unwrap();
         assert!(output.status.success(), "{output:?}");

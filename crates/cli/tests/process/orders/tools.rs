@@ -1,0 +1,70 @@
+//! Programs in other languages, found on this machine and run as children of the test. They end with their handle.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// Where the scripts are.
+fn scripts() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/orders")
+}
+
+/// Python with a script of ours.
+pub(super) fn python(script: &str) -> Command {
+    let has_requests = |python: &&str| {
+        let asked = Command::new(python).args(["-c", "import requests"]).stderr(Stdio::null()).status();
+        asked.is_ok_and(|status| status.success())
+    };
+    let python = ["python3", "/usr/bin/python3"].into_iter().find(has_requests);
+    let mut command = Command::new(python.expect("no python3 here can import requests: ./test installs it"));
+    command.arg(scripts().join(script));
+    command
+}
+
+/// Node with a script of ours, which is put beside the packages that it imports.
+pub(super) fn node(script: &str) -> Command {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("orders");
+    assert!(
+        dir.join("node_modules/got").is_dir(),
+        "there is no got in {}: ./test installs it",
+        dir.display()
+    );
+    std::fs::copy(scripts().join(script), dir.join(script)).unwrap();
+    let mut command = Command::new("node");
+    command.arg(dir.join(script));
+    command
+}
+
+/// A service that runs. Dropping it kills it.
+pub(super) struct Service {
+    child: Child,
+    /// Where it is: `http://127.0.0.1:PORT`.
+    pub address: String,
+}
+
+impl Service {
+    /// It says its port on a line of its own.
+    pub(super) fn start(mut command: Command) -> Self {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port: u16 = line.trim().parse().expect("its port");
+        Self { child, address: format!("http://127.0.0.1:{port}") }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs a client to its end; what it says is JSON.
+pub(super) fn run(command: &mut Command) -> Value {
+    let output = command.stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}

@@ -69,9 +69,9 @@ pub(crate) fn file(path: &str) -> File {
     File { path: path.to_owned(), text }
 }
 
-/// Every source file of every crate.
+/// Every source file of every crate and example.
 pub(crate) fn sources() -> Vec<File> {
-    files("crates").into_iter().filter(|file| file.is("rs")).collect()
+    ["crates", "examples"].into_iter().flat_map(files).filter(|file| file.is("rs")).collect()
 }
 
 /// Fails with everything that was found, one line each.

@@ -18,6 +18,7 @@ mod orders;
 mod pace;
 mod proxy;
 mod storm;
+mod walls;
 mod why;
 
 /// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.

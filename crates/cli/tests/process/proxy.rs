@@ -2,6 +2,7 @@
 
 mod away;
 mod child;
+mod clock;
 mod lease;
 mod service;
 mod stop;

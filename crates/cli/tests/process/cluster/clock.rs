@@ -1,11 +1,9 @@
 //! A node whose wall clock jumps by an hour, forwards and backwards, while the others' stay as they are.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
@@ -14,6 +12,7 @@ use super::load::{self, Load, Temper};
 use super::nodes::{Nodes, Setup};
 use super::store::Store;
 use crate::ALONE;
+use crate::walls::Clocks;
 
 const HOUR_S: i64 = 3_600;
 /// How long the load goes on before and after.
@@ -27,45 +26,6 @@ const LATE_MAX: Duration = Duration::from_secs(6);
 /// An owner whose own clock is wrong is behind by as long as the store took to answer it.
 const EARLY_MAX: Duration = Duration::from_secs(1);
 const ALL: [usize; 4] = [0, 1, 2, 3];
-
-/// A clock for each node, in a file that says how far it is off.
-struct Clocks(TempDir);
-
-impl Clocks {
-    fn new() -> Self {
-        let clocks = Self(tempfile::tempdir().unwrap());
-        ALL.into_iter().for_each(|node| clocks.set(node, 0));
-        clocks
-    }
-
-    fn file(&self, node: usize) -> PathBuf {
-        self.0.path().join(node.to_string())
-    }
-
-    fn set(&self, node: usize, seconds: i64) {
-        let new = self.0.path().join("new");
-        std::fs::write(&new, format!("{seconds:+}\n")).unwrap();
-        std::fs::rename(new, self.file(node)).unwrap();
-    }
-
-    /// What has a node go by its file; the clock that only measures is left alone.
-    fn environment(&self, node: usize) -> Vec<(String, String)> {
-        let variables = [
-            ("LD_PRELOAD", library().display().to_string()),
-            ("FAKETIME_TIMESTAMP_FILE", self.file(node).display().to_string()),
-            ("FAKETIME_CACHE_DURATION", "1".to_owned()),
-            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
-        ];
-        variables.map(|(name, value)| (name.to_owned(), value)).into()
-    }
-}
-
-/// Where the package `faketime` puts its library.
-fn library() -> PathBuf {
-    let libs = std::fs::read_dir("/usr/lib").unwrap().map(|lib| lib.unwrap().path());
-    let found = libs.map(|lib| lib.join("faketime/libfaketimeMT.so.1")).find(|library| library.exists());
-    found.expect("install the package faketime")
-}
 
 /// How far the lines that a node wrote are from its first one, in minutes of the day.
 fn minutes_off(said: &str) -> Vec<i64> {
@@ -105,7 +65,7 @@ async fn put_off(doors: Arc<Doors>, round: usize) {
 /// OPS-8, OPS-4, LIM-6: the node that keeps the limit has its clock moved, and has to take on partitions of a node that
 /// leaves. Nothing is overstepped, put off for longer or shorter, lost or carried twice, and no lease runs out.
 async fn an_hour_off(store: Store) {
-    let clocks = Clocks::new();
+    let clocks = Clocks::new(ALL.len());
     let environments = ALL.into_iter().map(|node| clocks.environment(node)).collect();
     let mut nodes = Nodes::start_with(ALL.len(), store, Setup { environments, ..Setup::default() }).await;
     let load = Load::start(&nodes, Temper::Patient);

@@ -23,9 +23,21 @@ pub(super) struct Proxy {
 impl Proxy {
     /// In front of a service, with keys in this store, and with more in its configuration.
     pub(super) fn start(dir: &Path, service: &Service, store: &str, more: &str) -> Self {
+        Self::start_in(dir, service, store, more, Vec::new())
+    }
+
+    /// The same, with more in its environment.
+    pub(super) fn start_in(
+        dir: &Path,
+        service: &Service,
+        store: &str,
+        more: &str,
+        environment: Vec<(String, String)>,
+    ) -> Self {
         let file = dir.join("proxy.toml");
         std::fs::write(&file, format!("[proxy]\nunscoped = true\n{more}")).unwrap();
         let mut command = tidegate();
+        command.envs(environment);
         command.args(["proxy", "--log-level", "warn", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
         command.args(["--store", store, "--upstream", &format!("http://{}", service.addr)]);
         command.arg("--config").arg(file).current_dir(dir).stdout(Stdio::null());

@@ -105,8 +105,8 @@ impl Owner {
                     self.tenure.send_replace(owned);
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
-                    self.settle_in();
                     self.wake_waiters();
+                    self.settle_in();
                     tracing::info!("the log is writable again");
                     return Ok(());
                 }
@@ -141,7 +141,7 @@ impl Owner {
         }
     }
 
-    /// What ended while memory was made anew is not waited for any longer.
+    /// What the log says has ended is not waited for any longer. What ends by settling in is: its end is not in the log yet.
     fn wake_waiters(&mut self) {
         let model = &self.model;
         self.waiters.retain(|seq, _| model.active(*seq).is_some());

@@ -151,7 +151,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
     /// Where to take requests; port 0 lets the system choose. Usually 127.0.0.1:7402.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
     pub listen: Option<SocketAddr>,
     /// Where keys and answers are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many
     /// proxies share. Usually file:tidegate-proxy-data.
@@ -171,7 +171,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where to serve /healthz, /readyz and /metrics. Usually 127.0.0.1:7401.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
     pub admin: Option<SocketAddr>,
 }
 

@@ -8,6 +8,7 @@ mod head;
 mod join;
 mod patience;
 mod upstream;
+mod via;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,9 +27,11 @@ pub use patience::{TookTooLong, patient};
 pub use upstream::{BadUpstream, Upstream};
 
 use crate::body::{Body, passing};
+use crate::outcome::Outcome;
 use connect::Connector;
 use fault::Fault;
 use patience::Pulse;
+use via::Pseudonym;
 
 /// Where a request came from, for `X-Forwarded-For`. Whoever takes connections puts it into a request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,7 @@ pub struct Place(pub Arc<dyn std::any::Any + Send + Sync>);
 pub struct Forward {
     client: Client<Connector, Body>,
     upstream: Arc<Upstream>,
+    own: Arc<Pseudonym>,
     /// Whether the last request found nobody there: told once, not for each request.
     is_away: Arc<AtomicBool>,
 }
@@ -52,7 +56,8 @@ impl Forward {
     /// To this upstream. Nothing is connected yet.
     ///
     /// # Errors
-    /// When a figure is out of its bounds, or the system's certificates cannot be read for an upstream over TLS.
+    /// When a figure is out of its bounds, the system has no random numbers, or its certificates cannot be read for an
+    /// upstream over TLS.
     pub fn new(upstream: Upstream) -> Result<Self, BadUpstream> {
         upstream.check()?;
         let connector = Connector::new(&upstream)?;
@@ -64,7 +69,20 @@ impl Forward {
             .http2_keep_alive_timeout(upstream::PING_TIMEOUT)
             .http2_only(upstream.http2)
             .build(connector);
-        Ok(Self { client, upstream: Arc::new(upstream), is_away: Arc::default() })
+        let own = Arc::new(Pseudonym::new()?);
+        Ok(Self { client, upstream: Arc::new(upstream), own, is_away: Arc::default() })
+    }
+
+    /// The answer to a request that is not to be looked at any further: one that this proxy sent on before, or one whose
+    /// host nobody can tell. Ask before its key is looked at, which its own first pass may hold.
+    #[must_use]
+    pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let fault = via::turned_away(&self.own, request.headers(), request.version())?;
+        let mut answer = fault.answer();
+        if fault == Fault::Loop {
+            self.own.sign(answer.headers_mut(), request.version());
+        }
+        Some(answer)
     }
 
     /// Notes whether the upstream was there, and says so when that changed.
@@ -90,13 +108,18 @@ impl Forward {
         if request.method() == Method::CONNECT {
             return Fault::Tunnel.answer();
         }
+        if let Some(answer) = self.turned_away(&request) {
+            return answer;
+        }
         let place = request.extensions_mut().remove::<Place>();
         let upgrade = head::upgrade(&request);
         let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
+        let version = parts.version;
         if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
             return Fault::BadTarget.answer();
         }
+        self.own.sign(&mut parts.headers, version);
         let pulse = Pulse::new();
         let mut request = Request::from_parts(parts, pulse.beating(body));
         let connection = capture_connection(&mut request);
@@ -121,6 +144,10 @@ impl Forward {
         }
         let (mut parts, body) = response.into_parts();
         head::clean(&mut parts);
+        if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
+            // Said by this proxy, further round the loop: nobody has done anything.
+            parts.extensions.insert(Outcome::NotStarted);
+        }
         Response::from_parts(parts, patient(passing(body), limit))
     }
 }

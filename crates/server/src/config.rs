@@ -28,7 +28,7 @@ use toml::de::DeTable;
 pub use idempotency::IdempotencyConfig;
 pub use measure::duration;
 pub use problem::{Problem, Problems, Spot};
-pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice};
+pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice, address};
 pub use section::Environment;
 pub use token::{Scope, Token};
 

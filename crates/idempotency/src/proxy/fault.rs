@@ -27,6 +27,10 @@ pub(super) enum Fault {
     Tunnel,
     /// The path cannot be sent on.
     BadTarget,
+    /// It was here before.
+    Loop,
+    /// It is HTTP/1.1 and names no host, or several.
+    NoHost,
 }
 
 impl Fault {
@@ -49,7 +53,9 @@ impl Fault {
 
     fn outcome(self) -> Outcome {
         match self {
-            Self::Unreachable | Self::Tunnel | Self::BadTarget => Outcome::NotStarted,
+            Self::Unreachable | Self::Tunnel | Self::BadTarget | Self::Loop | Self::NoHost => {
+                Outcome::NotStarted
+            }
             Self::Reset | Self::TimedOut(_) | Self::Incomplete => Outcome::Unknown,
         }
     }
@@ -58,8 +64,9 @@ impl Fault {
         match self {
             Self::Unreachable | Self::Reset => StatusCode::BAD_GATEWAY,
             Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Incomplete | Self::BadTarget => StatusCode::BAD_REQUEST,
+            Self::Incomplete | Self::BadTarget | Self::NoHost => StatusCode::BAD_REQUEST,
             Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+            Self::Loop => StatusCode::LOOP_DETECTED,
         }
     }
 
@@ -71,6 +78,8 @@ impl Fault {
             Self::Incomplete => "REQUEST_INCOMPLETE",
             Self::Tunnel => "NO_TUNNELS",
             Self::BadTarget => "INVALID_TARGET",
+            Self::Loop => "UPSTREAM_LOOP",
+            Self::NoHost => "INVALID_HOST",
         }
     }
 
@@ -87,6 +96,10 @@ impl Fault {
             Self::Incomplete => "The request's body ended too early".into(),
             Self::Tunnel => "This proxy makes no tunnels".into(),
             Self::BadTarget => "The path of the request cannot be sent on".into(),
+            Self::Loop => {
+                "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
+            }
+            Self::NoHost => "A request over HTTP/1.1 must have one Host header".into(),
         }
     }
 

@@ -18,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::Service;
 
@@ -28,7 +28,7 @@ pub use upstream::{BadUpstream, Upstream};
 
 use crate::body::{Body, passing};
 use crate::outcome::Outcome;
-use connect::Connector;
+use connect::{Connector, Why};
 use fault::Fault;
 use patience::Pulse;
 use via::Pseudonym;
@@ -85,22 +85,41 @@ impl Forward {
         Some(answer)
     }
 
-    /// Notes whether the upstream was there, and says so when that changed.
-    fn note(&self, fault: Option<Fault>) {
-        let is_away = fault == Some(Fault::Unreachable);
-        if self.is_away.swap(is_away, Ordering::Relaxed) == is_away {
+    /// Notes whether the upstream was there, or why not, and says so when that changed.
+    fn note(&self, cause: Option<&str>) {
+        if self.is_away.swap(cause.is_some(), Ordering::Relaxed) == cause.is_some() {
             return;
         }
-        if is_away {
-            tracing::warn!(upstream = %self.upstream, "the service behind the proxy cannot be reached");
-        } else {
-            tracing::info!(upstream = %self.upstream, "the service behind the proxy can be reached again");
+        match cause {
+            Some(cause) => {
+                tracing::warn!(upstream = %self.upstream, cause, "the service behind the proxy cannot be reached");
+            }
+            None => {
+                tracing::info!(upstream = %self.upstream, "the service behind the proxy can be reached again");
+            }
         }
     }
 
+    /// The answer in the upstream's place, when there was none within the time.
+    fn silent(&self, was_sent: bool) -> Response<Body> {
+        let limit = self.upstream.answer_timeout;
+        if was_sent {
+            self.note(None);
+            return Fault::TimedOut(limit).answer();
+        }
+        self.note(Some(&format!("there was no connection within {limit:?}")));
+        Fault::Unreachable(Why::Other).answer()
+    }
+
     /// The answer in the upstream's place.
-    fn failed(&self, fault: Fault) -> Response<Body> {
-        self.note(Some(fault));
+    fn failed(&self, error: &legacy::Error, request_broke: bool) -> Response<Body> {
+        let fault = Fault::of(error, request_broke);
+        match (fault, fault::no_connection(error)) {
+            (Fault::Unreachable(_), Some(failed)) => self.note(Some(&failed.story())),
+            (Fault::Unreachable(_), None) => self.note(Some(&error.to_string())),
+            (Fault::Reset, _) => self.note(None),
+            _ => {}
+        }
         fault.answer()
     }
 
@@ -129,12 +148,12 @@ impl Forward {
             answered = self.client.request(request) => answered,
             () = pulse.silence(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return self.failed(if was_sent { Fault::TimedOut(limit) } else { Fault::Unreachable });
+                return self.silent(was_sent);
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.failed(Fault::of(&error, pulse.is_broken())),
+            Err(error) => return self.failed(&error, pulse.is_broken()),
         };
         self.note(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {

@@ -9,14 +9,17 @@ use http::{HeaderValue, Response, StatusCode};
 use hyper_util::client::legacy;
 use serde_json::Value;
 
+use super::connect::{Failed, Why};
 use crate::body::{Body, Pieces};
 use crate::outcome::Outcome;
 
 /// Why there is no answer of the upstream's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Nothing was sent.
-    Unreachable,
+    /// There is no connection, so nothing was sent.
+    Unreachable(Why),
+    /// There was a connection, and it did not take the request.
+    NotTaken,
     /// It was sent, and then the connection ended.
     Reset,
     /// It was sent, and then nothing came for this long.
@@ -41,28 +44,37 @@ impl Fault {
         if request_broke {
             return Self::Incomplete;
         }
+        if let Some(failed) = no_connection(error) {
+            return Self::Unreachable(failed.why);
+        }
+        if error.is_connect() {
+            return Self::Unreachable(Why::Other);
+        }
         let mut next: Option<&(dyn Error + 'static)> = Some(error);
-        let mut never_sent = error.is_connect();
+        let mut never_sent = false;
         while let Some(cause) = next {
             never_sent |= cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
             never_sent |= cause.downcast_ref::<h2::Error>().is_some_and(is_refused);
             next = cause.source();
         }
-        if never_sent { Self::Unreachable } else { Self::Reset }
+        if never_sent { Self::NotTaken } else { Self::Reset }
     }
 
     fn outcome(self) -> Outcome {
         match self {
-            Self::Unreachable | Self::Tunnel | Self::BadTarget | Self::Loop | Self::NoHost => {
-                Outcome::NotStarted
-            }
+            Self::Unreachable(_)
+            | Self::NotTaken
+            | Self::Tunnel
+            | Self::BadTarget
+            | Self::Loop
+            | Self::NoHost => Outcome::NotStarted,
             Self::Reset | Self::TimedOut(_) | Self::Incomplete => Outcome::Unknown,
         }
     }
 
     fn status(self) -> StatusCode {
         match self {
-            Self::Unreachable | Self::Reset => StatusCode::BAD_GATEWAY,
+            Self::Unreachable(_) | Self::NotTaken | Self::Reset => StatusCode::BAD_GATEWAY,
             Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Incomplete | Self::BadTarget | Self::NoHost => StatusCode::BAD_REQUEST,
             Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
@@ -72,7 +84,7 @@ impl Fault {
 
     fn code(self) -> &'static str {
         match self {
-            Self::Unreachable => "UPSTREAM_UNREACHABLE",
+            Self::Unreachable(_) | Self::NotTaken => "UPSTREAM_UNREACHABLE",
             Self::Reset => "UPSTREAM_RESET",
             Self::TimedOut(_) => "UPSTREAM_TIMEOUT",
             Self::Incomplete => "REQUEST_INCOMPLETE",
@@ -85,7 +97,18 @@ impl Fault {
 
     fn detail(self) -> String {
         match self {
-            Self::Unreachable => "The service behind the proxy cannot be reached; nothing was sent to it".into(),
+            Self::Unreachable(Why::Refused) => {
+                "The service behind the proxy refused the connection; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::NoName) => {
+                "The name of the service behind the proxy was not found; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::Tls) => {
+                "There is no TLS with the service behind the proxy that can be trusted; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::Other) | Self::NotTaken => {
+                "The service behind the proxy cannot be reached; nothing was sent to it".into()
+            }
             Self::Reset => {
                 "The connection to the service behind the proxy ended before it answered; the request may have been done"
                     .into()
@@ -114,6 +137,11 @@ impl Fault {
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response
     }
+}
+
+/// What kept the connection from being there, if that is what an error is about.
+pub(super) fn no_connection(error: &legacy::Error) -> Option<&Failed> {
+    error.source()?.downcast_ref()
 }
 
 fn is_refused(error: &h2::Error) -> bool {

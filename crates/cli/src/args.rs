@@ -119,7 +119,8 @@ pub(crate) enum Command {
     /// Measure, beside the ceiling or the peer it is compared with; prints JSON.
     #[command(subcommand)]
     Bench(tidegate_bench::Bench),
-    /// Say what is wrong with a configuration, with line and column, as serve would in this environment.
+    /// Say what is wrong with a configuration, with line and column, as serve would in this environment; or as proxy
+    /// would, when there is a [proxy] in it.
     CheckConfig {
         /// The file, as in tidegate.toml.
         file: PathBuf,

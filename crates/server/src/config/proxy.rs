@@ -16,7 +16,7 @@ use tidegate_idempotency::proxy::Upstream;
 use super::problem::{Problem, Problems, Source, Spot};
 use super::section::{Environment, Section};
 use super::value::Found;
-use super::{Reading, parse, read, text_of};
+use super::{Reading, parse, parse_toml, read, text_of, time};
 pub use address::address;
 pub use scope::ScopeChoice;
 
@@ -88,8 +88,20 @@ impl ProxyConfig {
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
             Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
-            None => Self::parse("defaults", "", &env, over, &set),
+            // What is missing without a file is missing from the command line.
+            None => Self::parse("defaults", "", &env, over, &set)
+                .map_err(|problems| problems.moved("defaults:1:1", "tidegate proxy")),
         }
+    }
+
+    /// Whether a file is one of the proxy's: whether it has a `[proxy]`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no TOML.
+    pub fn is_in(file: &Path) -> Result<bool, Problems> {
+        let (name, text) = (file.display().to_string(), text_of(file)?);
+        let table = parse_toml(Source { name: &name, text: &text })?;
+        Ok(table.get_ref().contains_key("proxy"))
     }
 
     /// From a text; `name` is what messages call it, `set` are the variables that are set.
@@ -125,7 +137,14 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let drain = bounded(&mut section, "drain", 0, 86_400, problems);
     let mut usual = policy::read(&mut section, &policy::Choices::default(), problems);
     if let Some(ttl) = over.ttl {
-        usual.policy.ttl = ttl;
+        match (Policy { ttl, ..Policy::default() }).check() {
+            Ok(()) => usual.policy.ttl = ttl,
+            Err(wrong) => problems.push(Problem {
+                at: Spot::outside("--ttl"),
+                place: String::new(),
+                message: format!("It cannot be used: {wrong}, not {}.", time(ttl)),
+            }),
+        }
     }
     let answer_max = upstream.as_ref().map(|upstream| upstream.connect_timeout + upstream.answer_timeout);
     policy::check(&section, &usual.policy, answer_max, problems);

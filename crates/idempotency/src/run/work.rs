@@ -34,7 +34,7 @@ impl<E: Send + 'static> Run<E> {
             Err(_) => {
                 tracing::error!(key = %books.ticket.name.key.shadow(), "the handler of a request with a key panicked");
                 books.unknown().await;
-                drop(client.send(Ok(books.refusal(Refusal::Panicked))));
+                drop(client.send(Ok(books.refusal(&Refusal::Panicked))));
             }
             Ok(Err(cause)) => {
                 books.unknown().await;
@@ -55,7 +55,7 @@ struct Books {
 }
 
 impl Books {
-    fn refusal(&self, refusal: Refusal) -> Response<Body> {
+    fn refusal(&self, refusal: &Refusal) -> Response<Body> {
         refusal.answer(self.ticket.policy.dialect, Some(self.ticket.name.key.as_str()))
     }
 
@@ -124,7 +124,7 @@ impl Books {
                 Err(cause) => {
                     tracing::debug!(%cause, "an answer broke off before anything of it was told");
                     self.unknown().await;
-                    return tell(self.refusal(Refusal::AnswerBroken));
+                    return tell(self.refusal(&Refusal::AnswerBroken));
                 }
             }
         }

@@ -119,7 +119,8 @@ pub(crate) enum Command {
     /// Measure, beside the ceiling or the peer it is compared with; prints JSON.
     #[command(subcommand)]
     Bench(tidegate_bench::Bench),
-    /// Say what is wrong with a configuration, with line and column, as serve would in this environment.
+    /// Say what is wrong with a configuration, with line and column, as serve would in this environment; or as proxy
+    /// would, when there is a [proxy] in it.
     CheckConfig {
         /// The file, as in tidegate.toml.
         file: PathBuf,
@@ -151,7 +152,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
     /// Where to take requests; port 0 lets the system choose. Usually 127.0.0.1:7402.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
     pub listen: Option<SocketAddr>,
     /// Where keys and answers are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many
     /// proxies share. Usually file:tidegate-proxy-data.
@@ -171,7 +172,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where to serve /healthz, /readyz and /metrics. Usually 127.0.0.1:7401.
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
     pub admin: Option<SocketAddr>,
 }
 

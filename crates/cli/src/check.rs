@@ -1,23 +1,23 @@
-//! `check-config`: says what is wrong with a file as `serve` would, and uses nothing of it.
+//! `check-config`: says what is wrong with a file as `serve` or `proxy` would, and uses nothing of it.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use tidegate_server::Config;
 use tidegate_server::backend::shown;
-use tidegate_server::config::{Overrides, Problem, Problems};
+use tidegate_server::config::{Overrides, Problem, Problems, ProxyConfig, ProxyOverrides};
 
 use crate::output::Output;
 use crate::trouble::Trouble;
 
 pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
-    let config = Config::here(Some(file), &Overrides::default()).map_err(|problems| {
-        output.remark(&problems.to_string());
-        let things = counted(problems.0.len(), "thing is", "things are");
-        Trouble::new(format!("{things} wrong with {}.", file.display()))
-            .code(tidegate::Code::BadConfig.to_string())
-            .detail(json!({ "problems": listed(&problems) }))
-    })?;
+    let refused = |problems: Problems| refused(file, &problems, output);
+    if ProxyConfig::is_in(file).map_err(refused)? {
+        let config = ProxyConfig::here(Some(file), &ProxyOverrides::default()).map_err(refused)?;
+        proxy(file, &config, output);
+        return Ok(());
+    }
+    let config = Config::here(Some(file), &Overrides::default()).map_err(refused)?;
     let file = file.display().to_string();
     let (upstreams, tokens) = (config.upstreams.len(), config.tokens.len());
     let limits = config.upstreams.iter().map(|upstream| upstream.limits.len()).sum();
@@ -39,6 +39,31 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
         archive.map(|archive| format!(", archives to {archive}")).unwrap_or_default(),
     ));
     Ok(())
+}
+
+/// A file of the proxy.
+fn proxy(file: &Path, config: &ProxyConfig, output: &Output) {
+    let (file, routes) = (file.display().to_string(), config.routes.len());
+    let (upstream, store) = (config.upstream.to_string(), shown(&config.store_url));
+    if output.json {
+        return output.value(&json!({
+            "file": file, "upstream": upstream, "routes": routes, "listen": config.listen.to_string(),
+            "admin_listen": config.admin_listen.to_string(), "store": store,
+        }));
+    }
+    output.data(&format!(
+        "{file}: good: a proxy for {upstream}, {}; listens on {}, keeps {store}",
+        counted(routes, "route", "routes"),
+        config.listen,
+    ));
+}
+
+fn refused(file: &Path, problems: &Problems, output: &Output) -> Trouble {
+    output.remark(&problems.to_string());
+    let things = counted(problems.0.len(), "thing is", "things are");
+    Trouble::new(format!("{things} wrong with {}.", file.display()))
+        .code(tidegate::Code::BadConfig.to_string())
+        .detail(json!({ "problems": listed(problems) }))
 }
 
 /// What is wrong, for scripts.

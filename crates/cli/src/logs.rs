@@ -13,6 +13,9 @@ use crate::trouble::Trouble;
 /// The part of the log that says who changed something by hand.
 const AUDIT: &str = "audit";
 
+/// A part that repeats, for each connection, what whoever made the connection tells once.
+const VERIFIER: &str = "rustls_platform_verifier";
+
 /// Starts it at the level that was asked for, else at `usual`.
 pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), Trouble> {
     let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
@@ -44,6 +47,8 @@ fn filter(level: &str) -> Result<Targets, Trouble> {
         }
     }
     let targets: Targets = level.parse().map_err(|_| wrong(level))?;
+    let targets =
+        if level.contains(VERIFIER) { targets } else { targets.with_target(VERIFIER, LevelFilter::OFF) };
     // Who changed what by hand is kept however quiet the log is, unless it is said otherwise.
     let is_named = level.split(',').any(|part| part.starts_with(AUDIT) || part.eq_ignore_ascii_case("off"));
     Ok(if is_named { targets } else { targets.with_target(AUDIT, LevelFilter::INFO) })
@@ -60,6 +65,16 @@ mod tests {
         assert!(["info", "warn", "error", "warn,tidegate=debug"].into_iter().all(passes));
         assert!(!["off", "info,audit=off"].into_iter().any(passes));
         assert!(!filter("warn").unwrap().would_enable("tidegate", &tracing::Level::INFO));
+    }
+
+    /// IDM-18: a certificate that is not trusted is told once, not for each request.
+    #[test]
+    fn idm_18_what_is_told_once_is_not_told_by_others() {
+        let passes = |level: &str| {
+            let target = "rustls_platform_verifier::verification::others";
+            filter(level).unwrap().would_enable(target, &tracing::Level::ERROR)
+        };
+        assert!(!passes("info") && !passes("trace") && passes("info,rustls_platform_verifier=error"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tidegate_server::ProxyServer;
-use tidegate_server::config::{ProxyConfig, ProxyOverrides};
+use tidegate_server::config::{Problems, ProxyConfig, ProxyOverrides, time};
 
 use crate::args::ProxyArgs;
 use crate::output::Output;
@@ -23,7 +23,7 @@ pub(crate) async fn run(args: ProxyArgs, output: &Output) -> Result<(), Trouble>
         unscoped: args.unscoped,
     };
     let file = args.config.as_deref();
-    let config = ProxyConfig::here(file, &over).map_err(|problems| wrong(&problems))?;
+    let config = ProxyConfig::here(file, &over).map_err(|problems| refused(file, &problems))?;
     let told = config.clone();
     let proxy = tokio::select! {
         proxy = ProxyServer::start(config) => proxy?,
@@ -37,6 +37,13 @@ pub(crate) async fn run(args: ProxyArgs, output: &Output) -> Result<(), Trouble>
     Ok(())
 }
 
+/// What a flag says, or nobody says where there is no file, is wrong usage; what a file says is not.
+fn refused(file: Option<&Path>, problems: &Problems) -> Trouble {
+    let is_usage = file.is_none() || problems.0.iter().any(|problem| problem.at.is_flag());
+    let trouble = wrong(problems);
+    Trouble { exit: if is_usage { 2 } else { trouble.exit }, ..trouble }
+}
+
 fn greet(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, output: &Output) {
     let file = file.map_or_else(|| "none: flags and defaults".to_owned(), |file| file.display().to_string());
     output.say(&format!("tidegate proxies http://{}", proxy.addr));
@@ -46,8 +53,8 @@ fn greet(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, output:
     output.say(&format!("  store      {}", proxy.store));
     output.say(&format!("  scope      {}", config.scope));
     let sealed = if config.seal_key_env.is_some() { "sealed" } else { "in clear" };
-    output.say(&format!("  answers    kept for {}s, {sealed}", config.policy.ttl.as_secs()));
+    output.say(&format!("  answers    kept for {}, {sealed}", time(config.policy.ttl)));
     for route in &config.routes {
-        output.say(&format!("  route      {} kept for {}s", route.path, route.policy.ttl.as_secs()));
+        output.say(&format!("  route      {} kept for {}", route.path, time(route.policy.ttl)));
     }
 }

@@ -119,7 +119,9 @@ impl IdempotencyLayer {
         let dialect = self.policy.dialect;
         let refused = |refusal: Refusal, key: &Key| Ok(refusal.answer(dialect, Some(key.as_str())));
         let (parts, incoming) = request.into_parts();
-        let Some(scope) = self.scoping.of(&parts) else { return refused(Refusal::NoScope, &key) };
+        let Some(scope) = self.scoping.of(&parts) else {
+            return refused(Refusal::NoScope(self.scoping.by_header().cloned()), &key);
+        };
         let fingerprint = Fingerprint::of(&parts);
         let (pieces, fingerprint) = match read(incoming, fingerprint, self.policy.request_max).await {
             Ok(read) => read,
@@ -150,7 +152,7 @@ async fn read(
     len_max: usize,
 ) -> Result<(Pieces, [u8; 32]), Refusal> {
     if http_body::Body::size_hint(&body).lower() > len_max as u64 {
-        return Err(Refusal::BodyTooLarge);
+        return Err(Refusal::BodyTooLarge(len_max));
     }
     let mut pieces = Pieces::default();
     while let Some(frame) = body.frame().await {
@@ -162,7 +164,7 @@ async fn read(
             Err(other) => pieces.trailers = other.into_trailers().ok(),
         }
         if pieces.len() > len_max as u64 {
-            return Err(Refusal::BodyTooLarge);
+            return Err(Refusal::BodyTooLarge(len_max));
         }
     }
     Ok((pieces, fingerprint.done()))

@@ -8,6 +8,7 @@ mod head;
 mod join;
 mod patience;
 mod upstream;
+mod via;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -17,8 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Method, Request, Response, StatusCode};
-use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::capture_connection;
+use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower::Service;
 
@@ -26,9 +27,11 @@ pub use patience::{TookTooLong, patient};
 pub use upstream::{BadUpstream, Upstream};
 
 use crate::body::{Body, passing};
-use connect::Connector;
+use crate::outcome::Outcome;
+use connect::{Connector, Why};
 use fault::Fault;
 use patience::Pulse;
+use via::Pseudonym;
 
 /// Where a request came from, for `X-Forwarded-For`. Whoever takes connections puts it into a request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,7 @@ pub struct Place(pub Arc<dyn std::any::Any + Send + Sync>);
 pub struct Forward {
     client: Client<Connector, Body>,
     upstream: Arc<Upstream>,
+    own: Arc<Pseudonym>,
     /// Whether the last request found nobody there: told once, not for each request.
     is_away: Arc<AtomicBool>,
 }
@@ -52,7 +56,8 @@ impl Forward {
     /// To this upstream. Nothing is connected yet.
     ///
     /// # Errors
-    /// When a figure is out of its bounds, or the system's certificates cannot be read for an upstream over TLS.
+    /// When a figure is out of its bounds, the system has no random numbers, or its certificates cannot be read for an
+    /// upstream over TLS.
     pub fn new(upstream: Upstream) -> Result<Self, BadUpstream> {
         upstream.check()?;
         let connector = Connector::new(&upstream)?;
@@ -64,25 +69,57 @@ impl Forward {
             .http2_keep_alive_timeout(upstream::PING_TIMEOUT)
             .http2_only(upstream.http2)
             .build(connector);
-        Ok(Self { client, upstream: Arc::new(upstream), is_away: Arc::default() })
+        let own = Arc::new(Pseudonym::new()?);
+        Ok(Self { client, upstream: Arc::new(upstream), own, is_away: Arc::default() })
     }
 
-    /// Notes whether the upstream was there, and says so when that changed.
-    fn note(&self, fault: Option<Fault>) {
-        let is_away = fault == Some(Fault::Unreachable);
-        if self.is_away.swap(is_away, Ordering::Relaxed) == is_away {
+    /// The answer to a request that is not to be looked at any further: one that this proxy sent on before, or one whose
+    /// host nobody can tell. Ask before its key is looked at, which its own first pass may hold.
+    #[must_use]
+    pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let fault = via::turned_away(&self.own, request.headers(), request.version())?;
+        let mut answer = fault.answer();
+        if fault == Fault::Loop {
+            self.own.sign(answer.headers_mut(), request.version());
+        }
+        Some(answer)
+    }
+
+    /// Notes whether the upstream was there, or why not, and says so when that changed.
+    fn note(&self, cause: Option<&str>) {
+        if self.is_away.swap(cause.is_some(), Ordering::Relaxed) == cause.is_some() {
             return;
         }
-        if is_away {
-            tracing::warn!(upstream = %self.upstream, "the service behind the proxy cannot be reached");
-        } else {
-            tracing::info!(upstream = %self.upstream, "the service behind the proxy can be reached again");
+        match cause {
+            Some(cause) => {
+                tracing::warn!(upstream = %self.upstream, cause, "the service behind the proxy cannot be reached");
+            }
+            None => {
+                tracing::info!(upstream = %self.upstream, "the service behind the proxy can be reached again");
+            }
         }
+    }
+
+    /// The answer in the upstream's place, when there was none within the time.
+    fn silent(&self, was_sent: bool) -> Response<Body> {
+        let limit = self.upstream.answer_timeout;
+        if was_sent {
+            self.note(None);
+            return Fault::TimedOut(limit).answer();
+        }
+        self.note(Some(&format!("there was no connection within {limit:?}")));
+        Fault::Unreachable(Why::Other).answer()
     }
 
     /// The answer in the upstream's place.
-    fn failed(&self, fault: Fault) -> Response<Body> {
-        self.note(Some(fault));
+    fn failed(&self, error: &legacy::Error, request_broke: bool) -> Response<Body> {
+        let fault = Fault::of(error, request_broke);
+        match (fault, fault::no_connection(error)) {
+            (Fault::Unreachable(_), Some(failed)) => self.note(Some(&failed.story())),
+            (Fault::Unreachable(_), None) => self.note(Some(&error.to_string())),
+            (Fault::Reset, _) => self.note(None),
+            _ => {}
+        }
         fault.answer()
     }
 
@@ -90,13 +127,18 @@ impl Forward {
         if request.method() == Method::CONNECT {
             return Fault::Tunnel.answer();
         }
+        if let Some(answer) = self.turned_away(&request) {
+            return answer;
+        }
         let place = request.extensions_mut().remove::<Place>();
         let upgrade = head::upgrade(&request);
         let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
+        let version = parts.version;
         if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
             return Fault::BadTarget.answer();
         }
+        self.own.sign(&mut parts.headers, version);
         let pulse = Pulse::new();
         let mut request = Request::from_parts(parts, pulse.beating(body));
         let connection = capture_connection(&mut request);
@@ -106,12 +148,12 @@ impl Forward {
             answered = self.client.request(request) => answered,
             () = pulse.silence(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return self.failed(if was_sent { Fault::TimedOut(limit) } else { Fault::Unreachable });
+                return self.silent(was_sent);
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.failed(Fault::of(&error, pulse.is_broken())),
+            Err(error) => return self.failed(&error, pulse.is_broken()),
         };
         self.note(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
@@ -121,6 +163,10 @@ impl Forward {
         }
         let (mut parts, body) = response.into_parts();
         head::clean(&mut parts);
+        if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
+            // Said by this proxy, further round the loop: nobody has done anything.
+            parts.extensions.insert(Outcome::NotStarted);
+        }
         Response::from_parts(parts, patient(passing(body), limit))
     }
 }

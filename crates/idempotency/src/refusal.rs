@@ -1,9 +1,11 @@
 //! Answers that the layer gives in a handler's place, in two dialects. Tidegate's bodies are fixed to the letter. None of them
 //! ever holds anything of a request but its key.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use crate::body::{Body, Pieces};
@@ -13,62 +15,75 @@ use crate::policy::Dialect;
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
 /// Why a request is not handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
     Malformed,
     Missing,
-    NoScope,
-    BodyTooLarge,
+    /// The header that would have said whose the key is, where it is one.
+    NoScope(Option<HeaderName>),
+    /// Bytes that a body may have.
+    BodyTooLarge(usize),
     BodyBroken,
     Conflict,
     Processing,
     OutcomeUnknown,
     NotReplayable,
     AnswerDamaged,
+    AnswerBroken,
     StoreAway,
     Panicked,
 }
 
 impl Refusal {
-    pub(crate) fn status(self, dialect: Dialect) -> StatusCode {
+    pub(crate) fn status(&self, dialect: Dialect) -> StatusCode {
         match self {
-            Self::Malformed | Self::Missing | Self::NoScope | Self::BodyBroken => StatusCode::BAD_REQUEST,
-            Self::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Malformed | Self::Missing | Self::NoScope(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Conflict | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
                 StatusCode::CONFLICT
             }
             Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::AnswerBroken => StatusCode::BAD_GATEWAY,
             Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
-    fn code(self) -> &'static str {
+    fn code(&self) -> &'static str {
         match self {
             Self::Malformed => "INVALID_IDEMPOTENCY_KEY",
             Self::Missing => "IDEMPOTENCY_KEY_REQUIRED",
-            Self::NoScope => "IDEMPOTENCY_SCOPE_MISSING",
-            Self::BodyTooLarge => "IDEMPOTENCY_BODY_TOO_LARGE",
+            Self::NoScope(_) => "IDEMPOTENCY_SCOPE_MISSING",
+            Self::BodyTooLarge(_) => "IDEMPOTENCY_BODY_TOO_LARGE",
             Self::BodyBroken => "IDEMPOTENCY_BODY_INCOMPLETE",
             Self::Conflict => "IDEMPOTENCY_KEY_CONFLICT",
             Self::Processing => "IDEMPOTENCY_KEY_PROCESSING",
             Self::OutcomeUnknown => "IDEMPOTENCY_OUTCOME_UNKNOWN",
             Self::NotReplayable => "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE",
             Self::AnswerDamaged => "IDEMPOTENCY_ANSWER_DAMAGED",
+            Self::AnswerBroken => "IDEMPOTENCY_ANSWER_BROKEN",
             Self::StoreAway => "IDEMPOTENCY_UNAVAILABLE",
             Self::Panicked => "IDEMPOTENCY_HANDLER_FAILED",
         }
     }
 
-    fn detail(self) -> &'static str {
-        match self {
+    fn detail(&self) -> Cow<'static, str> {
+        let fixed = match self {
+            Self::NoScope(Some(header)) => {
+                return format!(
+                    "A request with an idempotency key must say who sends it, in one {header} header"
+                )
+                .into();
+            }
+            Self::BodyTooLarge(most) => {
+                return format!("A request with an idempotency key may have a body of {most} bytes here; this one is larger").into();
+            }
             Self::Malformed => {
                 "Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
                  numbers, hyphens, and underscores"
             }
             Self::Missing => "This request needs an Idempotency-Key header",
-            Self::NoScope => "A request with an idempotency key must say who sends it",
-            Self::BodyTooLarge => "The body is larger than a request with an idempotency key may be here",
+            Self::NoScope(None) => "A request with an idempotency key must say who sends it",
             Self::BodyBroken => "The request's body ended too early; nothing was done",
             Self::Conflict => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
@@ -81,13 +96,15 @@ impl Refusal {
             Self::AnswerDamaged => {
                 "The request with this idempotency key was answered, but the stored answer cannot be read"
             }
+            Self::AnswerBroken => "The answer broke off; what was done is not known",
             Self::StoreAway => "The store of idempotency keys cannot be reached; nothing was done",
             Self::Panicked => "The handler of this request failed",
-        }
+        };
+        Cow::Borrowed(fixed)
     }
 
     /// The answer to a request with this key.
-    pub(crate) fn answer(self, dialect: Dialect, key: Option<&str>) -> Response<Body> {
+    pub(crate) fn answer(&self, dialect: Dialect, key: Option<&str>) -> Response<Body> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
             Dialect::Tidegate => ("application/json", self.plain(key)),
@@ -103,12 +120,12 @@ impl Refusal {
     }
 
     /// Written by hand: the order of its members is part of what is promised.
-    fn plain(self, key: Option<&str>) -> String {
+    fn plain(&self, key: Option<&str>) -> String {
         let key = key.map_or_else(String::new, |key| format!(",\"idempotency_key\":{}", Value::from(key)));
         format!("{{\"detail\":{},\"error_code\":\"{}\"{key}}}", Value::from(self.detail()), self.code())
     }
 
-    fn problem(self, status: StatusCode, key: Option<&str>) -> String {
+    fn problem(&self, status: StatusCode, key: Option<&str>) -> String {
         let mut problem = serde_json::json!({
             "type": format!("urn:tidegate:problem:{}", self.code()),
             "title": status.canonical_reason().unwrap_or_default(),
@@ -146,6 +163,14 @@ mod tests {
             "{\"detail\":\"Request with this idempotency key is already being processed\",\
              \"error_code\":\"IDEMPOTENCY_KEY_PROCESSING\",\"idempotency_key\":\"k\"}"
         );
+    }
+
+    /// IDM-11, IDM-2: what would have helped is named.
+    #[test]
+    fn sentences_name_the_size_and_the_header() {
+        assert!(Refusal::BodyTooLarge(8 << 20).detail().contains("8388608 bytes"));
+        let header = HeaderName::from_static("x-tenant");
+        assert!(Refusal::NoScope(Some(header)).detail().contains("one x-tenant header"));
     }
 
     /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.

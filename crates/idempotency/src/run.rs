@@ -56,25 +56,25 @@ impl<E: Send + 'static> Run<E> {
             }
             Ok(Turn::Answered(Ok(Kept::TooLarge(_)))) => {
                 Event::Hit.count();
-                self.refuse(Refusal::NotReplayable);
+                self.refuse(&Refusal::NotReplayable);
             }
             Ok(Turn::Answered(Err(damaged))) => {
                 Event::Damaged.count();
                 let key = self.ticket.name.key.shadow();
                 tracing::error!(%key, "the stored answer of a key cannot be served: {damaged}");
-                self.refuse(Refusal::AnswerDamaged);
+                self.refuse(&Refusal::AnswerDamaged);
             }
             Ok(Turn::Processing) => {
                 Event::Collision.count();
-                self.refuse(Refusal::Processing);
+                self.refuse(&Refusal::Processing);
             }
             Ok(Turn::Unknown) => {
                 Event::OutcomeUnknown.count();
-                self.refuse(Refusal::OutcomeUnknown);
+                self.refuse(&Refusal::OutcomeUnknown);
             }
             Ok(Turn::Conflict) => {
                 Event::Conflict.count();
-                self.refuse(Refusal::Conflict);
+                self.refuse(&Refusal::Conflict);
             }
             Err(Away) => self.without_store().await,
         }
@@ -115,7 +115,7 @@ impl<E: Send + 'static> Run<E> {
             gate.settle(&ticket, Last::Free).await;
         });
         match self.ticket.policy.store_away {
-            StoreAway::Refuse => self.refuse(Refusal::StoreAway),
+            StoreAway::Refuse => self.refuse(&Refusal::StoreAway),
             StoreAway::PassOn => self.unprotected().await,
         }
     }
@@ -129,7 +129,7 @@ impl<E: Send + 'static> Run<E> {
         drop(self.client.send(answer));
     }
 
-    fn refuse(self, refusal: Refusal) {
+    fn refuse(self, refusal: &Refusal) {
         let answer = refusal.answer(self.ticket.policy.dialect, Some(self.ticket.name.key.as_str()));
         drop(self.client.send(Ok(answer)));
     }

@@ -63,24 +63,30 @@ type Find = dyn Fn(&Parts) -> Option<Scope> + Send + Sync;
 
 /// How a request's scope is found.
 #[derive(Clone)]
-pub struct Scoping(Arc<Find>);
+pub struct Scoping {
+    find: Arc<Find>,
+    /// The header that it is found by, for those who did not send it.
+    header: Option<HeaderName>,
+}
 
 impl Scoping {
     /// By what a request carries: its extensions, its headers. Where it finds none, a request with a key is refused.
     #[must_use]
     pub fn by(find: impl Fn(&Parts) -> Option<Scope> + Send + Sync + 'static) -> Self {
-        Self(Arc::new(find))
+        Self { find: Arc::new(find), header: None }
     }
 
     /// By the value of a header, taken for a secret. A request with a key and without that header is refused, and so is
     /// one with several lines of it.
     #[must_use]
     pub fn header(name: HeaderName) -> Self {
-        Self::by(move |parts| {
+        let header = Some(name.clone());
+        let scoping = Self::by(move |parts| {
             let mut lines = parts.headers.get_all(&name).iter();
             let first = lines.next()?;
             (lines.next().is_none() && !first.is_empty()).then(|| Scope::secret(first.as_bytes()))
-        })
+        });
+        Self { header, ..scoping }
     }
 
     /// All callers share one space of keys: right for a service with one caller, wrong for any other.
@@ -90,7 +96,11 @@ impl Scoping {
     }
 
     pub(crate) fn of(&self, parts: &Parts) -> Option<Scope> {
-        (self.0)(parts)
+        (self.find)(parts)
+    }
+
+    pub(crate) fn by_header(&self) -> Option<&HeaderName> {
+        self.header.as_ref()
     }
 }
 

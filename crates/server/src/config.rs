@@ -26,9 +26,9 @@ use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
 pub use idempotency::IdempotencyConfig;
-pub use measure::duration;
+pub use measure::{duration, time};
 pub use problem::{Problem, Problems, Spot};
-pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice};
+pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice, address};
 pub use section::Environment;
 pub use token::{Scope, Token};
 

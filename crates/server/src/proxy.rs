@@ -20,7 +20,7 @@ use tokio_util::task::TaskTracker;
 use crate::backend;
 use crate::config::ProxyConfig;
 use crate::listen::{self, Door};
-use crate::server::{bind, tidy};
+use crate::server::tidy;
 use crate::telemetry;
 use admin::Admin;
 use routes::Routes;
@@ -54,8 +54,9 @@ impl ProxyServer {
     /// When an address is taken, or the store, the upstream or the seal cannot be used.
     pub async fn start(config: ProxyConfig) -> Result<Self> {
         let metrics = telemetry::install()?;
-        let (listener, addr) = door(config.listen).await?;
-        let (admin_listener, admin_addr) = door(config.admin_listen).await?;
+        let (listener, addr) = door(config.listen, "--listen, or listen in the file").await?;
+        let (admin_listener, admin_addr) =
+            door(config.admin_listen, "--admin, or admin_listen in the file").await?;
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
         let gate = gate(&config, &store)?;
@@ -119,11 +120,14 @@ impl ProxyServer {
     }
 }
 
-async fn door(listen: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
-    let listener = bind(listen).await?;
-    let addr = listener
-        .local_addr()
-        .map_err(|error| Error::new(Code::BadConfig, format!("Cannot listen on {listen}: {error}.")))?;
+/// Listens; `chosen_by` says how another address is chosen.
+async fn door(listen: SocketAddr, chosen_by: &str) -> Result<(TcpListener, SocketAddr)> {
+    let cannot = |error: std::io::Error| {
+        let message = format!("Cannot listen on {listen}: {error}. Choose another address with {chosen_by}.");
+        Error::new(Code::BadConfig, message)
+    };
+    let listener = TcpListener::bind(listen).await.map_err(cannot)?;
+    let addr = listener.local_addr().map_err(cannot)?;
     Ok((listener, addr))
 }
 

@@ -103,7 +103,7 @@ fn serve_tells_what_is_wrong_with_its_configuration() {
     assert_snapshot!(ran.err, @r"
     error[TG0020]: the configuration cannot be used
       hint: --listen: 0.0.0.0:0 can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1.
-      hint: --store: It must be file:DIR, memory:, redis://… or postgres://….
+      hint: --store: It must be file:DIR, memory:, redis://… or postgres://…, not mysql:….
     ");
 }
 

@@ -3,9 +3,11 @@
 mod away;
 mod child;
 mod clock;
+mod gone;
 mod lease;
 mod service;
 mod stop;
+mod usage;
 
 use hyper::Method;
 use serde_json::{Value, json};
@@ -43,6 +45,8 @@ async fn idm_12_a_repeat_gets_the_first_answer() {
     for line in ["idempotency_hit 1", "idempotency_miss 1", "idempotency_conflict 1"] {
         assert!(figures.lines().any(|found| found == line), "{line}: {figures}");
     }
+    let paths = admin.get("/").await;
+    assert!(paths.contains("/metrics") && paths.contains("/v1/keys"), "{paths}");
     assert_eq!(admin.get("/healthz").await, "{\"status\":\"ok\"}");
     assert_eq!(admin.get("/readyz").await, "{\"status\":\"ready\"}");
 }

@@ -1,5 +1,6 @@
 //! Connections to the upstream: TCP or TLS, there within a time or not at all.
 
+use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -31,6 +32,57 @@ enum Over {
 #[derive(Debug, thiserror::Error)]
 #[error("there was no connection within {0:?}")]
 struct NoConnection(Duration);
+
+/// What kept a connection from being there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Why {
+    /// Nobody listens.
+    Refused,
+    /// The name has no address.
+    NoName,
+    /// The two do not agree on TLS.
+    Tls,
+    /// Something else.
+    Other,
+}
+
+/// Why there is no connection, and what was told about it.
+#[derive(Debug, thiserror::Error)]
+#[error("{cause}")]
+pub(super) struct Failed {
+    pub(super) why: Why,
+    #[source]
+    cause: BoxError,
+}
+
+impl Failed {
+    /// What is told of it, down to its root.
+    pub(super) fn story(&self) -> String {
+        let mut told = self.cause.to_string();
+        let mut next = self.cause.source();
+        while let Some(cause) = next {
+            let more = cause.to_string();
+            if !told.contains(&more) {
+                told = format!("{told}: {more}");
+            }
+            next = cause.source();
+        }
+        told
+    }
+
+    fn of(cause: BoxError, over_tls: bool) -> Self {
+        let is_tcp = cause.is::<<HttpConnector as Service<Uri>>::Error>();
+        let why = match cause.source().and_then(|root| root.downcast_ref::<io::Error>()) {
+            _ if cause.is::<NoConnection>() => Why::Other,
+            Some(root) if is_tcp && root.kind() == io::ErrorKind::ConnectionRefused => Why::Refused,
+            // The system's own errors have a number; those of looking a name up have none.
+            Some(root) if is_tcp && root.raw_os_error().is_none() => Why::NoName,
+            _ if over_tls && !is_tcp => Why::Tls,
+            _ => Why::Other,
+        };
+        Self { why, cause }
+    }
+}
 
 impl Connector {
     pub(super) fn new(upstream: &Upstream) -> Result<Self, BadUpstream> {
@@ -81,8 +133,13 @@ impl Service<Uri> for Connector {
             }
             Over::Tls(tls) => Box::pin(tls.call(to)),
         };
-        Box::pin(
-            async move { tokio::time::timeout(within, connecting).await.map_err(|_| NoConnection(within))? },
-        )
+        let over_tls = matches!(self.over, Over::Tls(_));
+        Box::pin(async move {
+            let connected = match tokio::time::timeout(within, connecting).await {
+                Ok(connected) => connected,
+                Err(_) => Err(NoConnection(within).into()),
+            };
+            connected.map_err(|cause| Failed::of(cause, over_tls).into())
+        })
     }
 }

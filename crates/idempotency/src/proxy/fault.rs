@@ -9,14 +9,17 @@ use http::{HeaderValue, Response, StatusCode};
 use hyper_util::client::legacy;
 use serde_json::Value;
 
+use super::connect::{Failed, Why};
 use crate::body::{Body, Pieces};
 use crate::outcome::Outcome;
 
 /// Why there is no answer of the upstream's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Nothing was sent.
-    Unreachable,
+    /// There is no connection, so nothing was sent.
+    Unreachable(Why),
+    /// There was a connection, and it did not take the request.
+    NotTaken,
     /// It was sent, and then the connection ended.
     Reset,
     /// It was sent, and then nothing came for this long.
@@ -27,6 +30,10 @@ pub(super) enum Fault {
     Tunnel,
     /// The path cannot be sent on.
     BadTarget,
+    /// It was here before.
+    Loop,
+    /// It is HTTP/1.1 and names no host, or several.
+    NoHost,
 }
 
 impl Fault {
@@ -37,46 +44,71 @@ impl Fault {
         if request_broke {
             return Self::Incomplete;
         }
+        if let Some(failed) = no_connection(error) {
+            return Self::Unreachable(failed.why);
+        }
+        if error.is_connect() {
+            return Self::Unreachable(Why::Other);
+        }
         let mut next: Option<&(dyn Error + 'static)> = Some(error);
-        let mut never_sent = error.is_connect();
+        let mut never_sent = false;
         while let Some(cause) = next {
             never_sent |= cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
             never_sent |= cause.downcast_ref::<h2::Error>().is_some_and(is_refused);
             next = cause.source();
         }
-        if never_sent { Self::Unreachable } else { Self::Reset }
+        if never_sent { Self::NotTaken } else { Self::Reset }
     }
 
     fn outcome(self) -> Outcome {
         match self {
-            Self::Unreachable | Self::Tunnel | Self::BadTarget => Outcome::NotStarted,
+            Self::Unreachable(_)
+            | Self::NotTaken
+            | Self::Tunnel
+            | Self::BadTarget
+            | Self::Loop
+            | Self::NoHost => Outcome::NotStarted,
             Self::Reset | Self::TimedOut(_) | Self::Incomplete => Outcome::Unknown,
         }
     }
 
     fn status(self) -> StatusCode {
         match self {
-            Self::Unreachable | Self::Reset => StatusCode::BAD_GATEWAY,
+            Self::Unreachable(_) | Self::NotTaken | Self::Reset => StatusCode::BAD_GATEWAY,
             Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
-            Self::Incomplete | Self::BadTarget => StatusCode::BAD_REQUEST,
+            Self::Incomplete | Self::BadTarget | Self::NoHost => StatusCode::BAD_REQUEST,
             Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+            Self::Loop => StatusCode::LOOP_DETECTED,
         }
     }
 
     fn code(self) -> &'static str {
         match self {
-            Self::Unreachable => "UPSTREAM_UNREACHABLE",
+            Self::Unreachable(_) | Self::NotTaken => "UPSTREAM_UNREACHABLE",
             Self::Reset => "UPSTREAM_RESET",
             Self::TimedOut(_) => "UPSTREAM_TIMEOUT",
             Self::Incomplete => "REQUEST_INCOMPLETE",
             Self::Tunnel => "NO_TUNNELS",
             Self::BadTarget => "INVALID_TARGET",
+            Self::Loop => "UPSTREAM_LOOP",
+            Self::NoHost => "INVALID_HOST",
         }
     }
 
     fn detail(self) -> String {
         match self {
-            Self::Unreachable => "The service behind the proxy cannot be reached; nothing was sent to it".into(),
+            Self::Unreachable(Why::Refused) => {
+                "The service behind the proxy refused the connection; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::NoName) => {
+                "The name of the service behind the proxy was not found; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::Tls) => {
+                "There is no TLS with the service behind the proxy that can be trusted; nothing was sent to it".into()
+            }
+            Self::Unreachable(Why::Other) | Self::NotTaken => {
+                "The service behind the proxy cannot be reached; nothing was sent to it".into()
+            }
             Self::Reset => {
                 "The connection to the service behind the proxy ended before it answered; the request may have been done"
                     .into()
@@ -87,6 +119,10 @@ impl Fault {
             Self::Incomplete => "The request's body ended too early".into(),
             Self::Tunnel => "This proxy makes no tunnels".into(),
             Self::BadTarget => "The path of the request cannot be sent on".into(),
+            Self::Loop => {
+                "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
+            }
+            Self::NoHost => "A request over HTTP/1.1 must have one Host header".into(),
         }
     }
 
@@ -101,6 +137,11 @@ impl Fault {
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response
     }
+}
+
+/// What kept the connection from being there, if that is what an error is about.
+pub(super) fn no_connection(error: &legacy::Error) -> Option<&Failed> {
+    error.source()?.downcast_ref()
 }
 
 fn is_refused(error: &h2::Error) -> bool {

@@ -1,5 +1,6 @@
 //! Where requests are sent on to, and how. Every figure has a bound.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use http::Uri;
@@ -45,6 +46,9 @@ pub enum BadUpstream {
     /// Two choices that exclude each other.
     #[error("an upstream that is spoken to in HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
     HostInHttp2,
+    /// The system has no random numbers, of which the proxy's name is made.
+    #[error("this system gives no random numbers")]
+    NoRandom,
     /// The system's certificates cannot be read.
     #[error("the certificates of this system cannot be used: {0}")]
     Certificates(String),
@@ -98,6 +102,24 @@ impl Upstream {
         Ok(())
     }
 
+    /// Whether it is what listens at this address of this machine, as far as that can be told without asking for names.
+    #[must_use]
+    pub fn is_at(&self, listen: SocketAddr) -> bool {
+        let port = self.authority.port_u16().unwrap_or(if self.is_tls() { 443 } else { 80 });
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let listens = listen.ip().to_canonical();
+        let is_there = match host.parse::<IpAddr>() {
+            Ok(ip) => {
+                let ip = ip.to_canonical();
+                ip == listens || listens.is_unspecified() && (ip.is_loopback() || ip.is_unspecified())
+            }
+            Err(_) => {
+                host.eq_ignore_ascii_case("localhost") && (listens.is_loopback() || listens.is_unspecified())
+            }
+        };
+        port == listen.port() && is_there
+    }
+
     /// Whether it is spoken to over TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.scheme == Scheme::HTTPS
@@ -143,6 +165,24 @@ mod tests {
         ] {
             let target_of = Upstream::at(url).unwrap().target(&asked.parse().unwrap());
             assert_eq!(target_of.unwrap().to_string(), target, "{url} {asked}");
+        }
+    }
+
+    /// IDM-12: a proxy can tell that it would be its own upstream.
+    #[test]
+    fn an_upstream_is_known_by_its_address() {
+        for (url, listen, is_there) in [
+            ("http://127.0.0.1:7402/x", "127.0.0.1:7402", true),
+            ("http://localhost:7402", "127.0.0.1:7402", true),
+            ("http://localhost:7402", "0.0.0.0:7402", true),
+            ("http://127.0.0.1", "[::]:80", true),
+            ("https://[::1]", "[::1]:443", true),
+            ("http://127.0.0.1:7402", "127.0.0.1:7403", false),
+            ("http://10.0.0.1:7402", "0.0.0.0:7402", false),
+            ("http://api.example.com:7402", "127.0.0.1:7402", false),
+        ] {
+            let upstream = Upstream::at(url).unwrap();
+            assert_eq!(upstream.is_at(listen.parse().unwrap()), is_there, "{url} {listen}");
         }
     }
 

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 
 use super::{Run, replay};
 use crate::answer::{Kept, Whole, headers_that_matter};
-use crate::body::{Body, BoxError, Handed, Pieces, handed_on};
+use crate::body::{Body, Handed, Pieces, handed_on};
 use crate::gate::{Gate, Last, Settled, Ticket};
 use crate::outcome::Outcome;
 use crate::refusal::Refusal;
@@ -34,7 +34,7 @@ impl<E: Send + 'static> Run<E> {
             Err(_) => {
                 tracing::error!(key = %books.ticket.name.key.shadow(), "the handler of a request with a key panicked");
                 books.unknown().await;
-                drop(client.send(Ok(books.refusal(Refusal::Panicked))));
+                drop(client.send(Ok(books.refusal(&Refusal::Panicked))));
             }
             Ok(Err(cause)) => {
                 books.unknown().await;
@@ -55,7 +55,7 @@ struct Books {
 }
 
 impl Books {
-    fn refusal(&self, refusal: Refusal) -> Response<Body> {
+    fn refusal(&self, refusal: &Refusal) -> Response<Body> {
         refusal.answer(self.ticket.policy.dialect, Some(self.ticket.name.key.as_str()))
     }
 
@@ -112,7 +112,8 @@ impl Books {
         self.keep(&Kept::TooLarge(status)).await;
     }
 
-    /// An answer of known length is read, kept, and then told.
+    /// An answer of known length is read, kept, and then told. One that breaks has told nobody anything yet, so the client
+    /// gets a whole refusal in its place.
     async fn whole(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
         let (parts, mut body) = response.into_parts();
         let mut pieces = Pieces::default();
@@ -121,8 +122,9 @@ impl Books {
                 Ok(Ok(data)) => pieces.push(data),
                 Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
                 Err(cause) => {
+                    tracing::debug!(%cause, "an answer broke off before anything of it was told");
                     self.unknown().await;
-                    return tell(Response::from_parts(parts, broken_after(&pieces, cause)));
+                    return tell(self.refusal(&Refusal::AnswerBroken));
                 }
             }
         }
@@ -180,12 +182,4 @@ fn whole(parts: &http::response::Parts, pieces: &Pieces) -> Whole {
         body: pieces.joined(),
         trailers: pieces.trailers.clone(),
     }
-}
-
-/// What came of a body before it broke, and that it broke.
-fn broken_after(pieces: &Pieces, cause: BoxError) -> Body {
-    let (hand, body) = handed_on();
-    drop(hand.send(Handed::Frame(http_body::Frame::data(pieces.joined()))));
-    drop(hand.send(Handed::Broken(cause)));
-    body
 }

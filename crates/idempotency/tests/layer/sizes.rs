@@ -1,11 +1,13 @@
 //! Bodies that are large, cut into pieces, broken, or empty, on the way in and on the way out.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
-use http_body::Frame;
+use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, StreamBody};
 use tidegate_idempotency::{Body, BoxError, Policy};
 
@@ -132,6 +134,38 @@ async fn a_broken_answer_is_not_kept() {
     });
     let world = World::new(handler, Policy::default());
     assert_eq!(world.post("k", "a").await.body, None, "the client sees that it broke");
+    assert_eq!(world.post("k", "a").await.text(), "1234");
+    assert!(world.post("k", "a").await.is_replay());
+    assert_eq!(world.handler.runs(), 2);
+}
+
+/// Says how long it is and ends before.
+struct Short(Option<Piece>);
+
+impl http_body::Body for Short {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Piece>> {
+        Poll::Ready(Some(self.0.take().unwrap_or_else(|| Err("reset".into()))))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(4)
+    }
+}
+
+/// IDM-18, IDM-11: of a broken answer of known length nothing was told yet: the client gets a whole refusal, and the key is
+/// free.
+#[tokio::test(start_paused = true)]
+async fn a_broken_answer_of_known_length_is_a_refusal() {
+    let handler = Handler::new(|nth| async move {
+        let whole = || streamed(vec![data("1234")]);
+        Ok(Response::new(if nth == 1 { Short(Some(data("12"))).boxed_unsync() } else { whole() }))
+    });
+    let world = World::new(handler, Policy::default());
+    let broken = world.post("k", "a").await;
+    assert_eq!((broken.status, broken.code()), (502, "IDEMPOTENCY_ANSWER_BROKEN"));
     assert_eq!(world.post("k", "a").await.text(), "1234");
     assert!(world.post("k", "a").await.is_replay());
     assert_eq!(world.handler.runs(), 2);

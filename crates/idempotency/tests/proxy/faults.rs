@@ -24,7 +24,19 @@ async fn idm_18_refused_is_not_started() {
     for _ in 0..2 {
         let came = world.post("k", "{}").await;
         assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{}", came.body);
+        assert!(came.body.contains("refused the connection"), "{}", came.body);
     }
+}
+
+/// IDM-18: a name that nobody has: nothing was sent, and the answer tells it from a refusal.
+#[tokio::test]
+async fn idm_18_no_such_name_is_not_started() {
+    // Too long for a name, so that nobody is asked for it.
+    let name = "n".repeat(64);
+    let world = World::new(Upstream::at(&format!("http://{name}:1")).unwrap(), holding()).await;
+    let came = world.post("k", "{}").await;
+    assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"));
+    assert!(came.body.contains("name of the service behind the proxy was not found"), "{}", came.body);
 }
 
 /// IDM-18: TLS that is refused or never answered: nothing was sent.
@@ -36,13 +48,14 @@ async fn idm_18_no_connection_is_not_started() {
         drop(stream);
     })
     .await;
-    for host in [closes, silent] {
+    for (host, told) in [(closes, "There is no TLS"), (silent, "cannot be reached")] {
         let mut upstream = Upstream::at(&format!("https://{host}")).unwrap();
         upstream.connect_timeout = Duration::from_millis(300);
         let world = World::new(upstream, holding()).await;
         for _ in 0..2 {
             let came = world.post("k", "{}").await;
             assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{host}");
+            assert!(came.body.contains(told), "{}", came.body);
         }
     }
 }
@@ -132,13 +145,14 @@ async fn idm_18_silence_is_unknown() {
     assert_eq!(read.get(), 1);
 }
 
-/// IDM-18, IDM-11: an answer that breaks or falls silent in the middle is not stored.
+/// IDM-18, IDM-11: an answer that breaks or falls silent in the middle is not stored. One of known length was not begun to be
+/// told, so the client gets an answer all the same.
 #[tokio::test]
 async fn idm_18_half_an_answer_is_unknown() {
-    for (goes_silent, head) in [
-        (false, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
-        (true, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
-        (false, "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
+    for (goes_silent, is_told, head) in [
+        (false, true, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
+        (true, true, "HTTP/1.1 201 Created\r\ncontent-length: 100\r\n\r\nhalf"),
+        (false, false, "HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n4\r\nhalf\r\n"),
     ] {
         let addr = by_hand(move |mut stream: TcpStream| async move {
             one_request(&mut stream).await;
@@ -152,7 +166,12 @@ async fn idm_18_half_an_answer_is_unknown() {
         upstream.answer_timeout = SILENCE;
         let world = World::new(upstream, holding()).await;
         let request = http::Request::post(world.url("/items")).header("idempotency-key", "k");
-        assert!(world.breaks(request, full("{}")).await, "the client sees that it broke");
+        if is_told {
+            let came = world.ask(request, full("{}")).await;
+            assert_eq!((came.status, came.code().as_str()), (502, "IDEMPOTENCY_ANSWER_BROKEN"));
+        } else {
+            assert!(world.breaks(request, full("{}")).await, "the client sees that it broke");
+        }
         assert_eq!(world.post("k", "{}").await.code(), "IDEMPOTENCY_OUTCOME_UNKNOWN");
     }
 }

@@ -6,6 +6,7 @@ mod faults;
 mod frames;
 mod kept;
 mod passing;
+mod rounds;
 mod service;
 mod streams;
 mod upgrade;

@@ -54,11 +54,16 @@ impl World {
     pub(crate) async fn new(upstream: Upstream, policy: Policy) -> Self {
         let store = tidegate_store_embedded::open("memory:", Arc::new(WallClock)).unwrap();
         let layer = IdempotencyLayer::new(Gate::new(store), policy, Scoping::unscoped()).unwrap();
-        let proxy = layer.layer(Forward::new(upstream).unwrap());
+        let forward = Forward::new(upstream).unwrap();
+        let proxy = layer.layer(forward.clone());
         let addr = serving(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer("192.0.2.7:9".parse().unwrap()));
+            let turned_away = forward.turned_away(&request);
             let answering = proxy.clone().call(request);
             async move {
+                if let Some(answer) = turned_away {
+                    return answer;
+                }
                 let Ok(answer) = answering.await;
                 answer
             }

@@ -20,6 +20,17 @@ pub fn duration(text: &str) -> Result<Duration, String> {
     measured(text, &TIMES).map(Duration::from_millis).ok_or_else(wrong)
 }
 
+/// A time as it is written here, in the largest unit that leaves nothing over.
+#[must_use]
+pub fn time(time: Duration) -> String {
+    let ms = time.as_millis();
+    let fits = |(_, worth): &&(&str, u64)| ms > 0 && ms.is_multiple_of(u128::from(*worth));
+    match TIMES.iter().rev().find(fits) {
+        Some((unit, worth)) => format!("{}{unit}", ms / u128::from(*worth)),
+        None => format!("{}s", ms / 1_000),
+    }
+}
+
 fn size(text: &str) -> Result<usize, String> {
     let wrong = || format!("It must be a size such as 512B, 64KiB or 8MiB, not {:?}.", cut(text));
     measured(text, &SIZES).and_then(|size| usize::try_from(size).ok()).ok_or_else(wrong)
@@ -96,7 +107,9 @@ mod tests {
             [("500ms", 500), ("90s", 90_000), ("10m", 600_000), ("1h", 3_600_000), ("7d", 604_800_000)]
         {
             assert_eq!(duration(text), Ok(Duration::from_millis(ms)));
+            assert_eq!(time(Duration::from_millis(ms)), text);
         }
+        assert_eq!((time(Duration::ZERO), time(Duration::from_secs(86_400))), ("0s".into(), "1d".into()));
         for wrong in
             ["", "1", "s", "-1s", "1.5h", "1 h", "1H", "99999999999999999999s", "18446744073709551615d"]
         {

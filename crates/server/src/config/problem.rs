@@ -10,6 +10,12 @@ pub struct Spot {
 }
 
 impl Spot {
+    /// Whether it is a flag of the command line.
+    #[must_use]
+    pub fn is_flag(&self) -> bool {
+        self.text.starts_with("--")
+    }
+
     /// Outside of any file.
     pub(super) fn outside(text: impl Into<String>) -> Self {
         Self { offset: 0, text: text.into() }
@@ -46,6 +52,17 @@ impl fmt::Display for Problem {
 /// Everything that is wrong, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
+
+impl Problems {
+    /// Tells what stands at one spot, of no file, as standing at another.
+    pub(super) fn moved(mut self, from: &str, to: &str) -> Self {
+        for problem in self.0.iter_mut().filter(|problem| problem.at.text == from) {
+            problem.at = Spot::outside(to);
+            problem.place.clear();
+        }
+        self
+    }
+}
 
 impl fmt::Display for Problems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,5 +1,6 @@
 //! What can be set of the proxy: `[proxy]` and `[[proxy.route]]`, over defaults of its own.
 
+mod address;
 mod policy;
 mod scope;
 #[cfg(test)]
@@ -15,7 +16,8 @@ use tidegate_idempotency::proxy::Upstream;
 use super::problem::{Problem, Problems, Source, Spot};
 use super::section::{Environment, Section};
 use super::value::Found;
-use super::{Reading, parse, read, text_of};
+use super::{Reading, parse, parse_toml, read, text_of, time};
+pub use address::address;
 pub use scope::ScopeChoice;
 
 /// The proxy's defaults, and what every key means.
@@ -86,8 +88,20 @@ impl ProxyConfig {
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
             Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
-            None => Self::parse("defaults", "", &env, over, &set),
+            // What is missing without a file is missing from the command line.
+            None => Self::parse("defaults", "", &env, over, &set)
+                .map_err(|problems| problems.moved("defaults:1:1", "tidegate proxy")),
         }
+    }
+
+    /// Whether a file is one of the proxy's: whether it has a `[proxy]`.
+    ///
+    /// # Errors
+    /// When it cannot be read, or is no TOML.
+    pub fn is_in(file: &Path) -> Result<bool, Problems> {
+        let (name, text) = (file.display().to_string(), text_of(file)?);
+        let table = parse_toml(Source { name: &name, text: &text })?;
+        Ok(table.get_ref().contains_key("proxy"))
     }
 
     /// From a text; `name` is what messages call it, `set` are the variables that are set.
@@ -109,8 +123,10 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let problems = &mut reading.problems;
     let mut section = root.section("proxy", problems);
     let upstream = read_upstream(&mut section, over, problems);
-    let listen = read_listen(&mut section, "listen", over.listen, problems);
-    let admin_listen = read_listen(&mut section, "admin_listen", over.admin_listen, problems);
+    let listen = address::read(&mut section, "listen", ("--listen", over.listen), problems);
+    let admin = address::read(&mut section, "admin_listen", ("--admin", over.admin_listen), problems);
+    address::check(listen.as_ref(), admin.as_ref(), upstream.as_ref(), problems);
+    let upstream = upstream.map(|found| found.value);
     let store =
         section.text("store", problems).map(|found| flagged(found, "--store", over.store_url.clone()));
     let store_url = store.and_then(|found| read::check_store(found, problems));
@@ -121,7 +137,14 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let drain = bounded(&mut section, "drain", 0, 86_400, problems);
     let mut usual = policy::read(&mut section, &policy::Choices::default(), problems);
     if let Some(ttl) = over.ttl {
-        usual.policy.ttl = ttl;
+        match (Policy { ttl, ..Policy::default() }).check() {
+            Ok(()) => usual.policy.ttl = ttl,
+            Err(wrong) => problems.push(Problem {
+                at: Spot::outside("--ttl"),
+                place: String::new(),
+                message: format!("It cannot be used: {wrong}, not {}.", time(ttl)),
+            }),
+        }
     }
     let answer_max = upstream.as_ref().map(|upstream| upstream.connect_timeout + upstream.answer_timeout);
     policy::check(&section, &usual.policy, answer_max, problems);
@@ -134,8 +157,8 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     }
     Some(ProxyConfig {
         upstream: upstream?,
-        listen: listen?,
-        admin_listen: admin_listen?,
+        listen: listen?.value,
+        admin_listen: admin?.value,
         store_url: store_url?,
         scope: scope?,
         seal_key_env: seal_key_env.map(|found| found.value),
@@ -159,7 +182,7 @@ fn read_upstream(
     section: &mut Section<'_>,
     over: &ProxyOverrides,
     problems: &mut Vec<Problem>,
-) -> Option<Upstream> {
+) -> Option<Found<Upstream>> {
     let url = section.text("upstream", problems);
     let preserve_host = section.switch("preserve_host", problems);
     let http2 = section.switch("http2", problems);
@@ -183,21 +206,7 @@ fn read_upstream(
     upstream.connect_timeout = connect_timeout?;
     upstream.answer_timeout = answer_timeout?;
     upstream.check().map_err(|error| problems.push(section.problem(sentence(&error)))).ok()?;
-    Some(upstream)
-}
-
-fn read_listen(
-    section: &mut Section<'_>,
-    key: &'static str,
-    said: Option<SocketAddr>,
-    problems: &mut Vec<Problem>,
-) -> Option<SocketAddr> {
-    let found = section.text(key, problems)?;
-    if said.is_some() {
-        return said;
-    }
-    let wrong = |_| problems.push(found.problem("It must be an address and a port, as in 127.0.0.1:7402."));
-    found.value.parse().map_err(wrong).ok()
+    Some(Found { value: upstream, at: url.at, place: url.place })
 }
 
 fn bounded(

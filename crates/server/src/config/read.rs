@@ -124,10 +124,19 @@ pub(super) fn check_store(found: Found<String>, problems: &mut Vec<Problem>) -> 
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" | "postgres" | "postgresql" => {
             return Some(found.value);
         }
-        _ => "It must be file:DIR, memory:, redis://… or postgres://….",
+        // Only what stands before a colon and can be nothing but a scheme is repeated: the rest may hold a password.
+        _ if found.value.contains(':') && is_scheme(scheme) => {
+            format!("It must be file:DIR, memory:, redis://… or postgres://…, not {scheme}:….")
+        }
+        _ => "It must be file:DIR, memory:, redis://… or postgres://….".to_owned(),
     };
     problems.push(found.problem(message));
     None
+}
+
+fn is_scheme(text: &str) -> bool {
+    let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte == b'+' || byte == b'-';
+    (1..=20).contains(&text.len()) && text.bytes().all(is_letter) && !["file", "memory"].contains(&text)
 }
 
 /// Nothing, unless one is named. Only where what ended is noted can it be copied.

@@ -51,22 +51,30 @@ impl<'a> Section<'a> {
         }
     }
 
-    /// Where a key stands, or the section when it is not there.
+    /// Where a key stands or which variable says it, or the section when neither does.
     pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> Problem {
+        let (place, message) = (self.place_of(key), message.into());
+        if let Some((variable, _)) = self.said_outside(&place) {
+            return Problem { at: Spot::outside(variable), place, message };
+        }
         let value = self.table.and_then(|table| table.get(key));
         let at = value.map_or_else(|| self.at.clone(), |value| self.source.at(value.span().start));
-        let place = if value.is_some() { self.place_of(key) } else { self.place.clone() };
-        Problem { at, place, message: message.into() }
+        let place = if value.is_some() { place } else { self.place.clone() };
+        Problem { at, place, message }
+    }
+
+    /// The variable of the environment for a place, and what it says.
+    fn said_outside(&self, place: &str) -> Option<(String, String)> {
+        let variable = format!("TIDEGATE_{}", place.replace('.', "_").to_ascii_uppercase());
+        let text = self.env?(&variable)?;
+        Some((variable, text))
     }
 
     pub(super) fn find(&mut self, key: &'static str) -> Option<Found<Raw<'a>>> {
         self.asked.push(key);
         let place = self.place_of(key);
-        if let Some(env) = self.env {
-            let variable = format!("TIDEGATE_{}", place.replace('.', "_").to_ascii_uppercase());
-            if let Some(text) = env(&variable) {
-                return Some(Found { value: Raw::Text(text), at: Spot::outside(variable), place });
-            }
+        if let Some((variable, text)) = self.said_outside(&place) {
+            return Some(Found { value: Raw::Text(text), at: Spot::outside(variable), place });
         }
         let own = self.table.and_then(|table| Some((table.get(key)?, self.source)));
         let (value, source) =

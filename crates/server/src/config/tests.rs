@@ -93,7 +93,7 @@ base_url = "http://127.0.0.1:1"
 fn what_later_versions_know_is_told_apart() {
     assert_snapshot!(wrong("[[model]]\n[store]\nurl = \"mysql://x\""), @r"
     tidegate.toml:1:3: model: This is not in this version.
-    tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://….
+    tidegate.toml:3:7: store.url: It must be file:DIR, memory:, redis://… or postgres://…, not mysql:….
     ");
 }
 

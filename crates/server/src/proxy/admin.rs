@@ -36,8 +36,12 @@ pub(super) struct Admin {
 /// The routes of the admin port. Keys are looked into and freed there only when it is open to this machine alone, for nobody
 /// says there who they are.
 pub(super) fn router(admin: Admin, keys: Option<Keys>) -> Router {
+    let mut paths = vec!["/healthz", "/readyz", "/metrics"];
+    paths.extend(keys.is_some().then_some("/v1/keys"));
+    let here = Json(json!({ "service": "tidegate proxy", "paths": paths }));
     let keys = keys.map(|keys| keys_router(keys, WHO).layer(middleware::from_fn(origin::local)));
     Router::new()
+        .route("/", get(async move || here))
         .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
         .route("/readyz", get(ready))
         .route("/metrics", get(metrics))

@@ -24,6 +24,7 @@ type Handling = Idempotency<Forward>;
 pub(super) struct Routes {
     usual: Handling,
     others: Arc<[(Vec<Vec<u8>>, Handling)]>,
+    forward: Forward,
     read_timeout: Duration,
 }
 
@@ -45,6 +46,7 @@ impl Routes {
         Ok(Self {
             usual: handling(&config.policy)?,
             others: others.into(),
+            forward,
             read_timeout: config.read_timeout,
         })
     }
@@ -83,6 +85,9 @@ impl Service<Request<axum::body::Body>> for Routes {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
+        if let Some(answer) = self.forward.turned_away(&request) {
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
         let mut request = request.map(|body| {
             proxy::patient(
                 body.map_err(|error| Box::new(error) as BoxError).boxed_unsync(),

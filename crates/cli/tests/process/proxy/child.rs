@@ -1,6 +1,7 @@
 //! `tidegate proxy` as a child of the test. Dropping it kills it.
 
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -18,28 +19,37 @@ pub(super) struct Proxy {
     pub(super) address: String,
     /// Where it serves health and metrics.
     pub(super) admin: String,
+    /// What it says on stderr after its greeting, line by line.
+    pub(super) log: mpsc::Receiver<String>,
 }
 
 impl Proxy {
     /// In front of a service, with keys in this store, and with more in its configuration.
     pub(super) fn start(dir: &Path, service: &Service, store: &str, more: &str) -> Self {
-        Self::start_in(dir, service, store, more, Vec::new())
+        Self::before(dir, service.addr, store, more)
+    }
+
+    /// The same, in front of an address where the service need not be yet.
+    pub(super) fn before(dir: &Path, upstream: SocketAddr, store: &str, more: &str) -> Self {
+        Self::start_in(dir, upstream, store, more, Vec::new())
     }
 
     /// The same, with more in its environment.
     pub(super) fn start_in(
         dir: &Path,
-        service: &Service,
+        upstream: SocketAddr,
         store: &str,
         more: &str,
         environment: Vec<(String, String)>,
     ) -> Self {
         let file = dir.join("proxy.toml");
-        std::fs::write(&file, format!("[proxy]\nunscoped = true\n{more}")).unwrap();
+        std::fs::write(&file, format!("[proxy]
+unscoped = true
+{more}")).unwrap();
         let mut command = tidegate();
         command.envs(environment);
-        command.args(["proxy", "--log-level", "warn", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        command.args(["--store", store, "--upstream", &format!("http://{}", service.addr)]);
+        command.args(["proxy", "--log-level", "info", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        command.args(["--store", store, "--upstream", &format!("http://{upstream}")]);
         command.arg("--config").arg(file).current_dir(dir).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (tell, told) = mpsc::channel();
@@ -50,9 +60,9 @@ impl Proxy {
                 let _ = tell.send(line);
             }
         });
-        let mut proxy = Self { child, address: String::new(), admin: String::new() };
+        let mut proxy = Self { child, address: String::new(), admin: String::new(), log: told };
         while proxy.admin.is_empty() {
-            let line = told.recv_timeout(START).expect("it starts");
+            let line = proxy.log.recv_timeout(START).expect("it starts");
             if let Some(address) = line.strip_prefix("tidegate proxies ") {
                 proxy.address = address.to_owned();
             } else if let Some(admin) = line.strip_prefix("  admin      ") {

@@ -25,7 +25,7 @@ async fn idm_7_a_clock_that_jumps_frees_no_key() {
         let clocks = Clocks::new(1);
         let dir = tempfile::tempdir().unwrap();
         let proxy = tokio::task::block_in_place(|| {
-            Proxy::start_in(dir.path(), &service, "file:data", "", clocks.environment(0))
+            Proxy::start_in(dir.path(), service.addr, "file:data", "", clocks.environment(0))
         });
         let caller = Caller::of(&proxy.address);
         let first = caller.clone();

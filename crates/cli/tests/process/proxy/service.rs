@@ -27,7 +27,11 @@ pub(super) struct Service {
 impl Service {
     /// The first `held` calls wait until they are let go.
     pub(super) async fn start(held: usize) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), held)
+    }
+
+    /// The same where somebody listens already.
+    pub(super) fn on(listener: TcpListener, held: usize) -> Self {
         let addr = listener.local_addr().unwrap();
         let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let (counter, gate) = (Arc::clone(&begun), Arc::clone(&go));

@@ -12,6 +12,9 @@ const CHOOSE: &str = "Choose whose a key is. --scope-header NAME (scope_header i
 that each of them sends, such as Authorization: then nobody gets the answer to another one's request. --unscoped \
 (unscoped = true) says that there is only one caller, or that callers may see each other's answers.";
 
+const NO_CALLER: &str = "Idempotency-Key says nothing about who calls, so that callers with the same key would share an \
+answer. Name a header that tells them apart, such as Authorization; or say --unscoped (unscoped = true) if that is meant.";
+
 /// Whose key it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScopeChoice {
@@ -59,6 +62,10 @@ pub(super) fn read(
     };
     match (header, unscoped) {
         (Some(found), false) => match HeaderName::from_bytes(found.value.as_bytes()) {
+            Ok(name) if name == "idempotency-key" => {
+                problems.push(found.problem(NO_CALLER));
+                None
+            }
             Ok(name) => Some(ScopeChoice::Header(name)),
             Err(_) => {
                 problems.push(found.problem("It must be the name of a header, as in authorization."));

@@ -82,6 +82,19 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
             "http2 = true\npreserve_host = true\n",
             "This cannot be used: an upstream that is spoken to in HTTP/2",
         ),
+        (
+            "listen = \"localhost:1\"\n",
+            "p.toml:2:12: proxy.upstream: http://127.0.0.1:1 leads to the proxy itself, which takes requests (--listen)",
+        ),
+        (
+            "admin_listen = \"0.0.0.0:1\"\n",
+            "leads to the proxy itself, which is looked after (--admin) at 0.0.0.0:1",
+        ),
+        (
+            "admin_listen = \"127.0.0.1:7402\"\n",
+            "p.toml:4:16: proxy.admin_listen: Requests and operators need an address each",
+        ),
+        ("listen = \"7402\"\n", "p.toml:4:10: proxy.listen: It must be an address and a port, as in"),
         ("run_max = \"1m\"\n", "p.toml:4:11: proxy.run_max: run_max is 60s; it must be at least"),
         ("connect_timeout = \"1ms\"\n", "`connect_timeout` must be between 10 milliseconds and 5 minutes"),
     ] {

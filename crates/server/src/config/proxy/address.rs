@@ -1,0 +1,77 @@
+//! Where the proxy listens: two addresses, neither of them the other's nor the upstream's.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use tidegate_idempotency::proxy::Upstream;
+
+use super::flagged;
+use crate::config::problem::Problem;
+use crate::config::section::Section;
+use crate::config::value::Found;
+
+/// An address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which is the first of the two.
+///
+/// # Errors
+/// A sentence that says how it is written.
+pub fn address(text: &str) -> Result<SocketAddr, String> {
+    let local = || {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|_| host.eq_ignore_ascii_case("localhost"))?;
+        Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+    };
+    let wrong = || "It must be an address and a port, as in 127.0.0.1:7402 or localhost:7402.".to_owned();
+    text.parse().ok().or_else(local).ok_or_else(wrong)
+}
+
+pub(super) fn read(
+    section: &mut Section<'_>,
+    key: &'static str,
+    (flag, said): (&str, Option<SocketAddr>),
+    problems: &mut Vec<Problem>,
+) -> Option<Found<SocketAddr>> {
+    let found = section.text(key, problems)?;
+    let found = flagged(found, flag, said.map(|said| said.to_string()));
+    match address(&found.value) {
+        Ok(value) => Some(Found { value, at: found.at, place: found.place }),
+        Err(message) => {
+            problems.push(found.problem(message));
+            None
+        }
+    }
+}
+
+/// Tells of addresses that are used for two things.
+pub(super) fn check(
+    listen: Option<&Found<SocketAddr>>,
+    admin: Option<&Found<SocketAddr>>,
+    upstream: Option<&Found<Upstream>>,
+    problems: &mut Vec<Problem>,
+) {
+    if let (Some(listen), Some(admin)) = (listen, admin)
+        && is_same(listen.value, admin.value)
+    {
+        let message = format!(
+            "Requests and operators need an address each: --listen (listen in the file) is {} and --admin \
+             (admin_listen) is {}.",
+            listen.value, admin.value
+        );
+        problems.push(admin.problem(message));
+    }
+    let Some(upstream) = upstream else { return };
+    for (found, what) in [(listen, "takes requests (--listen)"), (admin, "is looked after (--admin)")] {
+        if let Some(found) = found.filter(|found| upstream.value.is_at(found.value)) {
+            let message = format!(
+                "{} leads to the proxy itself, which {what} at {}. Name the service behind it.",
+                upstream.value, found.value
+            );
+            problems.push(upstream.problem(message));
+        }
+    }
+}
+
+/// Port 0 is another one each time.
+fn is_same(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_any = |addr: SocketAddr| addr.ip().is_unspecified();
+    let meet = one.ip() == other.ip() || one.is_ipv4() == other.is_ipv4() && (is_any(one) || is_any(other));
+    one.port() != 0 && one.port() == other.port() && meet
+}

@@ -27,7 +27,7 @@ use wrk::Wrk;
 pub struct Args {
     /// Where keys are kept: `file:DIR`, where fresh directories are made and removed, `memory:`, `redis://…` or `postgres://…`.
     ///
-    /// On Redis also beside a middleware with SET NX. Each case uses keys of its own there, which expire.
+    /// On a server each case has a prefix or a schema of its own and leaves it there.
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
     /// Seconds to measure each case, each time.

@@ -27,6 +27,7 @@ pub(super) struct HalfLoad {
     requests_per_s: f64,
     bare_p99_ms: f64,
     proxy_p99_ms: f64,
+    /// The median of what each turn added, not the difference of two medians: a turn's two figures belong together.
     added_p99_ms: f64,
     turns: Vec<Turn>,
 }
@@ -39,6 +40,18 @@ struct Turn {
 }
 
 impl HalfLoad {
+    fn of(load: Load, rate: f64, turns: Vec<Turn>) -> Self {
+        let of = |figure: fn(&Turn) -> f64| to_thousandths(median(turns.iter().map(figure)));
+        Self {
+            load,
+            requests_per_s: rate.round(),
+            bare_p99_ms: of(|turn| turn.bare.p99_ms()),
+            proxy_p99_ms: of(|turn| turn.proxy.p99_ms()),
+            added_p99_ms: of(|turn| turn.proxy.p99_ms() - turn.bare.p99_ms()),
+            turns,
+        }
+    }
+
     pub(super) const fn load(&self) -> Load {
         self.load
     }
@@ -49,27 +62,19 @@ impl HalfLoad {
 }
 
 pub(super) async fn measure(args: &Args, peers: &Peers, cases: &[Measured]) -> Result<Vec<HalfLoad>, String> {
-    let mut measured = Vec::new();
+    let mut loads = Vec::new();
     for load in [Load::NoKey, Load::NewKeys, Load::Replays] {
-        let Some(most) = Measured::per_s(cases, Who::Proxy, load) else { continue };
-        let rate = (most * SHARE).max(1.0);
-        let mut turns = Vec::new();
-        for turn in 1..=args.turns {
-            eprintln!("turn {turn} of {}: {rate:.0} requests each second, {}", args.turns, load.name());
-            turns.push(one_turn(args, peers, load, rate).await?);
+        if let Some(most) = Measured::per_s(cases, Who::Proxy, load) {
+            loads.push((load, (most * SHARE).max(1.0), Vec::new()));
         }
-        let bare_p99_ms = median(turns.iter().map(|turn| turn.bare.p99_ms()));
-        let proxy_p99_ms = median(turns.iter().map(|turn| turn.proxy.p99_ms()));
-        measured.push(HalfLoad {
-            load,
-            requests_per_s: rate.round(),
-            bare_p99_ms,
-            proxy_p99_ms,
-            added_p99_ms: to_thousandths(proxy_p99_ms - bare_p99_ms),
-            turns,
-        });
     }
-    Ok(measured)
+    for turn in 1..=args.turns {
+        for (load, rate, turns) in &mut loads {
+            eprintln!("turn {turn} of {}: {rate:.0} requests each second, {}", args.turns, load.name());
+            turns.push(one_turn(args, peers, *load, *rate).await?);
+        }
+    }
+    Ok(loads.into_iter().map(|(load, rate, turns)| HalfLoad::of(load, rate, turns)).collect())
 }
 
 async fn one_turn(args: &Args, peers: &Peers, load: Load, rate: f64) -> Result<Turn, String> {

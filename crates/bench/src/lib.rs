@@ -10,6 +10,7 @@ mod flags;
 mod groups;
 mod handover;
 mod http;
+mod idempotency;
 mod instant;
 mod limits;
 mod machine;
@@ -64,6 +65,12 @@ pub enum Bench {
     /// update of one row. Over as many connections on both sides; on Redis also with one that our callers share beside as
     /// many as there are callers, and with one on both sides.
     Limits(limits::Args),
+    /// What an idempotency key costs: the example service bare, with the layer and behind the proxy, under `wrk`.
+    ///
+    /// Without a key, with new keys and with replays; each case in a process of its own, several times in turns. Beside
+    /// axum-idempotent on its store in memory, and on Redis beside a middleware with SET NX. Then what the proxy adds at
+    /// half of its load, and memory over a long run. Needs wrk.
+    Idempotency(idempotency::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -81,6 +88,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Takeover(args) => print(&takeover::run(args).await?),
         Bench::Rolling(args) => print(&rolling::run(args).await?),
         Bench::Limits(args) => print(&limits::run(args).await?),
+        Bench::Idempotency(args) => print(&idempotency::run(args).await?),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What the figures were measured on, and what this process uses.
+//! What the figures were measured on, and what this process and others use.
 
 use serde::Serialize;
 
@@ -32,14 +32,27 @@ pub(crate) fn used_kib() -> Option<u64> {
     field_kib(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
+/// What another process uses now, in KiB.
+pub(crate) fn used_kib_of(process: u32) -> Option<u64> {
+    field_kib(&std::fs::read_to_string(format!("/proc/{process}/status")).ok()?, "VmRSS:")
+}
+
 fn field_kib(text: &str, field: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix(field))?.split_whitespace().next()?.parse().ok()
 }
 
 /// Processor time of this process so far, in seconds: its own and the kernel's for it.
 pub(crate) fn cpu_seconds() -> Option<f64> {
+    cpu_in(&std::fs::read_to_string("/proc/self/stat").ok()?)
+}
+
+/// The same of another process.
+pub(crate) fn cpu_seconds_of(process: u32) -> Option<f64> {
+    cpu_in(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?)
+}
+
+fn cpu_in(stat: &str) -> Option<f64> {
     // The name in brackets may hold anything, so what follows it is read from the last bracket on.
-    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = |at: usize| fields.get(at)?.parse::<u64>().ok();
     Some((ticks(11)? + ticks(12)?) as f64 / TICKS_PER_S)

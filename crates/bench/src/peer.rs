@@ -10,8 +10,11 @@ mod site;
 use serde::{Deserialize, Serialize};
 
 use crate::operations::Args;
+pub(crate) use cargo::build as build_with_cargo;
+pub(crate) use lock::of_cargo as version_in;
 use program::Program;
 use site::Site;
+pub(crate) use site::url_for_peers;
 
 /// Who can be run beside us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -66,6 +69,11 @@ pub(crate) fn prepare(peers: &[Peer], store: &str) -> Result<Vec<Ready>, String>
     peers.iter().map(|peer| peer.prepare(store)).collect()
 }
 
+/// Whether a store is a Redis that is no cluster.
+pub(crate) fn is_one_redis(store: &str) -> bool {
+    Site::of(store) == Site::Redis
+}
+
 impl Peer {
     const fn name(self) -> &'static str {
         match self {
@@ -97,7 +105,10 @@ impl Peer {
     fn prepare(self, store: &str) -> Result<Ready, String> {
         let name = self.name();
         let (version, program) = match self {
-            Self::Effectum => cargo::build(name)?,
+            Self::Effectum => {
+                let (program, lock) = cargo::build(name)?;
+                (lock::of_cargo(&lock, name), Program::Binary(program))
+            }
             Self::Bullmq | Self::Groupmq | Self::PgBoss => npm::install(name, store)?,
         };
         Ok(Ready { name, version, program })

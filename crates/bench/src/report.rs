@@ -15,6 +15,16 @@ pub(crate) struct Latency {
     samples: u64,
 }
 
+impl Latency {
+    pub(crate) const fn p99_ms(&self) -> f64 {
+        self.p99_ms
+    }
+
+    pub(crate) const fn samples(&self) -> u64 {
+        self.samples
+    }
+}
+
 /// A recorder of latencies between a microsecond and a minute.
 #[derive(Clone, Debug)]
 pub(crate) struct Recorder(Histogram<u64>);

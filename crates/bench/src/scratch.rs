@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tempfile::TempDir;
 use tidegate_store::{Store, WallClock};
 
+use crate::nodes;
+
 /// Opens a store, as a server would.
 pub(crate) async fn open(url: &str) -> Result<Arc<dyn Store>, String> {
     tidegate_server::backend::open(url, Arc::new(WallClock)).await.map_err(|error| error.message)
@@ -30,6 +32,15 @@ impl Scratch {
         };
         let dir = dir_in(Path::new(parent))?;
         Ok(Self { url: format!("file:{}", dir.path().display()), dir: Some(dir) })
+    }
+
+    /// As `new`, or other keys or another schema on a server.
+    pub(crate) fn anywhere(store: &str) -> Result<Self, String> {
+        if store.contains("://") {
+            Ok(Self { url: nodes::fresh(store)?, dir: None })
+        } else {
+            Self::new(store)
+        }
     }
 
     /// The store's URL.

@@ -6,7 +6,7 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
 /// Drivers, and the crates that may be built with them. Where there are several, each is a program of its own: the
-/// command line is a client of the server, the benchmarks are a command, the simulators are servers. The reverse proxy is a
+/// command line is a client of the server, the benchmarks are a command that also serves what it measures, the simulators are servers. The reverse proxy is a
 /// client of the service behind it.
 const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
@@ -14,7 +14,7 @@ const DRIVERS: [(&str, &[&str]); 16] = [
     ("sqlx", &["store-postgres"]),
     ("async-nats", &["hydration"]),
     ("reqwest", &["upstream"]),
-    ("axum", &["server", "sim"]),
+    ("axum", &["server", "sim", "bench"]),
     ("hyper", &["server", "sim", "cli", "idempotency"]),
     ("hyper-util", &["server", "sim", "cli", "idempotency"]),
     ("hyper-rustls", &["idempotency"]),

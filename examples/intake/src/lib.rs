@@ -28,6 +28,13 @@ pub struct Item {
 #[derive(Clone, Default)]
 pub struct Shelf(Arc<Mutex<Vec<Item>>>);
 
+impl Shelf {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
 /// `POST /api/v1/items` takes an item in, `GET` lists them all.
 pub fn items(shelf: Shelf) -> Router {
     Router::new().route("/api/v1/items", post(take_in).get(list)).with_state(shelf)

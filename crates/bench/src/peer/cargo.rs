@@ -1,13 +1,13 @@
-//! A peer in Rust, built with cargo as a workspace of its own, because two versions of SQLite cannot be linked into one
-//! program.
+//! A peer in Rust, built with cargo as a workspace of its own: two versions of SQLite cannot be linked into one program, and
+//! what only a peer needs is no business of ours.
 
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::lock;
-use super::program::{Program, build_folder, sources};
+use super::program::{build_folder, sources};
 
-/// Builds it; gives its version too.
-pub(super) fn build(name: &str) -> Result<(Option<String>, Program), String> {
+/// Builds it; gives where it is and the text of its lock file.
+pub(crate) fn build(name: &str) -> Result<(PathBuf, String), String> {
     let sources = sources(name)?;
     eprintln!("building the peer {name}");
     let target = build_folder(name);
@@ -25,6 +25,5 @@ pub(super) fn build(name: &str) -> Result<(Option<String>, Program), String> {
         return Err(format!("the peer {name} could not be built: cargo ended with {status}"));
     }
     let versions = std::fs::read_to_string(sources.join("Cargo.lock")).unwrap_or_default();
-    let program = target.join("release").join(format!("tidegate-peer-{name}"));
-    Ok((lock::of_cargo(&versions, name), Program::Binary(program)))
+    Ok((target.join("release").join(format!("tidegate-peer-{name}")), versions))
 }

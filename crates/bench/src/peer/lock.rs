@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The version of a package in a lock file of cargo.
-pub(super) fn of_cargo(lock: &str, package: &str) -> Option<String> {
+pub(crate) fn of_cargo(lock: &str, package: &str) -> Option<String> {
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split('"').next().map(ToOwned::to_owned)
 }

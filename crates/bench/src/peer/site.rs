@@ -49,7 +49,7 @@ impl fmt::Display for Site {
 }
 
 /// A store's URL without the parameters that are ours, which a peer's driver would stumble over.
-pub(super) fn url_for_peers(store: &str) -> String {
+pub(crate) fn url_for_peers(store: &str) -> String {
     let (place, params) = store.split_once('?').unwrap_or((store, ""));
     let ours = ["schema", "prefix", "wait", "cluster", "protocol"];
     let is_theirs =

@@ -1,0 +1,134 @@
+//! What an idempotency key costs: the example service bare, with the layer and behind the proxy, each in a process of its
+//! own under `wrk`, beside others who do the same. Every case is held against what it says it did.
+
+mod cases;
+mod child;
+mod goals;
+mod half;
+mod items;
+mod load;
+mod memory;
+mod peers;
+mod serve;
+mod wrk;
+
+use serde::Serialize;
+
+use crate::machine::Machine;
+use cases::{Case, Measured};
+use goals::Goal;
+use half::HalfLoad;
+use memory::Memory;
+use peers::Peers;
+use wrk::Wrk;
+
+/// How `bench idempotency` is run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// Where keys are kept: `file:DIR`, where fresh directories are made and removed, `memory:`, `redis://…` or `postgres://…`.
+    ///
+    /// On a server each case has a prefix or a schema of its own and leaves it there.
+    #[arg(long, default_value = "file:tidegate-bench")]
+    pub store: String,
+    /// Seconds to measure each case, each time.
+    #[arg(long, default_value_t = 10)]
+    pub seconds: u64,
+    /// Connections that are kept, each waiting for its answer.
+    #[arg(long, default_value_t = 64)]
+    pub connections: usize,
+    /// How often everything is measured, in turns; the medians count.
+    #[arg(long, default_value_t = 3)]
+    pub turns: usize,
+    /// Requests while memory is watched, for new keys and for replays each. 0 leaves it out.
+    ///
+    /// A goal that says "flat over ten million" wants 10000000 here, which takes a quarter of an hour and more.
+    #[arg(long, default_value_t = 200_000)]
+    pub requests_for_memory: u64,
+    /// Leave the others out, which are built with cargo from a checkout of the repository.
+    #[arg(long)]
+    pub no_peers: bool,
+    /// Serve what this says until the parent ends. The benchmark starts itself with it.
+    #[arg(long, hide = true, value_name = "JSON")]
+    pub serve: Option<String>,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    bench: &'static str,
+    store: String,
+    machine: Machine,
+    /// What made the load.
+    wrk: String,
+    seconds: u64,
+    connections: usize,
+    turns: usize,
+    /// Keys that replays are made of.
+    replayed_keys: u64,
+    peers: Vec<String>,
+    cases: Vec<Measured>,
+    half_load: Vec<HalfLoad>,
+    memory: Vec<Memory>,
+    goals: Vec<Goal>,
+}
+
+pub(crate) async fn run(args: Args) -> Result<Report, String> {
+    if let Some(asked) = &args.serve {
+        return Err(serve::until_alone(asked).await?);
+    }
+    if args.seconds == 0 || args.turns == 0 || args.connections < wrk::THREADS {
+        let least = wrk::THREADS;
+        return Err(format!("--seconds and --turns must be at least 1, --connections at least {least}"));
+    }
+    let wrk = Wrk::new(args.connections)?;
+    let peers = if args.no_peers { Peers::none() } else { Peers::build(&args.store)? };
+    let cases = in_turns(&args, &wrk, &peers).await?;
+    let half_load = half::measure(&args, &peers, &cases).await?;
+    let memory = memory::measure(&args, &wrk).await?;
+    Ok(Report {
+        bench: "idempotency",
+        store: tidegate_server::backend::shown(&args.store),
+        machine: Machine::here(),
+        wrk: wrk.version().to_owned(),
+        seconds: args.seconds,
+        connections: args.connections,
+        turns: args.turns,
+        replayed_keys: load::KEYS,
+        peers: peers.versions().to_vec(),
+        goals: goals::held_against(&cases, &half_load, &memory),
+        cases,
+        half_load,
+        memory,
+    })
+}
+
+/// All cases one after the other, and that again: the speed of a machine drifts.
+async fn in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<Measured>, String> {
+    let cases = Case::all(peers);
+    let mut turns: Vec<Vec<cases::Turn>> = vec![Vec::new(); cases.len()];
+    for turn in 1..=args.turns {
+        for (case, turns) in cases.iter().zip(&mut turns) {
+            eprintln!("turn {turn} of {}: {}", args.turns, case.name());
+            turns.push(case.measure(args, wrk, peers).await?);
+        }
+    }
+    Ok(cases.into_iter().zip(turns).map(|(case, turns)| Measured::of(case, turns)).collect())
+}
+
+/// The one in the middle of some figures, or the mean of the two in the middle.
+fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    match (figures.len() / 2, figures.len() % 2) {
+        (0, 0) => 0.0,
+        (half, 0) => f64::midpoint(figures[half - 1], figures[half]),
+        (half, _) => figures[half],
+    }
+}
+
+fn to_thousandths(figure: f64) -> f64 {
+    (figure * 1_000.0).round() / 1_000.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! A process that serves, as its parent sees it: where it is, what it uses, how many items it has. It does not outlive its
+//! handle.
+
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::serve::Serve;
+use crate::client::{Client, request};
+use crate::machine;
+
+/// Between two looks at a number that must not move any more.
+const LOOK: Duration = Duration::from_millis(50);
+const LOOKS_MAX: usize = 200;
+
+/// One process.
+#[derive(Debug)]
+pub(super) struct Serving {
+    child: Child,
+    pub(super) addr: SocketAddr,
+}
+
+impl Serving {
+    /// This program again, with the same arguments and the order to serve.
+    pub(super) async fn ours(serve: &Serve) -> Result<Self, String> {
+        let program =
+            std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+        let asked = serde_json::to_string(serve).map_err(|error| error.to_string())?;
+        let mut command = Command::new(program);
+        command.args(std::env::args_os().skip(1)).args(["--serve", &asked]);
+        Self::start(command).await
+    }
+
+    pub(super) async fn start(command: Command) -> Result<Self, String> {
+        let started = tokio::task::spawn_blocking(move || begin(command)).await;
+        started.map_err(|error| error.to_string())?
+    }
+
+    /// Processor time so far, in seconds.
+    pub(super) fn cpu_seconds(&self) -> Option<f64> {
+        machine::cpu_seconds_of(self.child.id())
+    }
+
+    /// What it uses now, in KiB.
+    pub(super) fn used_kib(&self) -> Result<u64, String> {
+        let kib = machine::used_kib_of(self.child.id());
+        kib.ok_or_else(|| "this system does not tell the memory of a process in /proc".into())
+    }
+
+    /// How many items it has, as soon as that moves no more: what `wrk` left behind may still be in work.
+    pub(super) async fn items(&self) -> Result<u64, String> {
+        let mut client = Client::connect(self.addr).await?;
+        let mut before = None;
+        for _ in 0..LOOKS_MAX {
+            let (_, body) = client.send(&request(self.addr, "GET", "/count", "")).await?;
+            let count: Option<u64> = std::str::from_utf8(body).ok().and_then(|text| text.parse().ok());
+            let count = count.ok_or("a service does not tell how many items it has")?;
+            if before == Some(count) {
+                return Ok(count);
+            }
+            before = Some(count);
+            tokio::time::sleep(LOOK).await;
+        }
+        Err("a service takes items in although nobody sends any".into())
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended by itself; either way nothing is left behind.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn begin(mut command: Command) -> Result<Serving, String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let child = command
+        // Held open for as long as this process lives; its end is how the child knows that nobody is left.
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{name}: {error}"))?;
+    let mut serving = Serving { child, addr: SocketAddr::from(([127, 0, 0, 1], 0)) };
+    let stdout = serving.child.stdout.take().ok_or("a child has no output")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child was not heard: {error}"))?;
+    serving.addr = line.trim().parse().map_err(|_| format!("{name} ended before it served"))?;
+    Ok(serving)
+}

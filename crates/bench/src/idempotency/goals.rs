@@ -1,0 +1,69 @@
+//! The goals, and what was measured held against them. A goal that this run cannot judge is not in the list.
+
+use serde::Serialize;
+
+use super::cases::{Measured, Who};
+use super::half::HalfLoad;
+use super::load::Load;
+use super::memory::Memory;
+use super::to_thousandths;
+
+/// Of a bare request, in time at saturation.
+const REPLAY_MAX: f64 = 1.3;
+/// Of a request through the middleware with SET NX.
+const NEW_KEY_MAX: f64 = 1.5;
+/// Milliseconds at the 99th percentile.
+const PROXY_ADDS_MAX: f64 = 1.0;
+/// Of the memory after the warm-up.
+const MEMORY_MAX: f64 = 1.05;
+
+/// One goal.
+#[derive(Debug, Serialize)]
+pub(super) struct Goal {
+    goal: String,
+    at_most: f64,
+    measured: f64,
+    met: bool,
+}
+
+impl Goal {
+    fn new(goal: String, at_most: f64, measured: f64) -> Self {
+        Self { goal, at_most, measured: to_thousandths(measured), met: measured <= at_most }
+    }
+}
+
+pub(super) fn held_against(cases: &[Measured], half_load: &[HalfLoad], memory: &[Memory]) -> Vec<Goal> {
+    let cost = |one: (Who, Load), of: (Who, Load)| {
+        let (one, of) = (Measured::per_s(cases, one.0, one.1)?, Measured::per_s(cases, of.0, of.1)?);
+        Some(of / one)
+    };
+    let mut goals = Vec::new();
+    let bare = (Who::Bare, Load::NoKey);
+    if let Some(cost) = cost((Who::Layer, Load::Replays), bare) {
+        goals.push(Goal::new("the cost of a replay, of a bare request".into(), REPLAY_MAX, cost));
+    }
+    if let Some(cost) = cost((Who::Layer, Load::NewKeys), (Who::SetNx, Load::NewKeys)) {
+        let goal = "the cost of a new key, of one with SET NX".into();
+        goals.push(Goal::new(goal, NEW_KEY_MAX, cost));
+    }
+    for half in half_load {
+        let goal = format!("what the proxy adds at p99 at half load, in ms: {}", half.load().name());
+        goals.push(Goal::new(goal, PROXY_ADDS_MAX, half.added_p99_ms()));
+    }
+    for memory in memory {
+        let goal = format!("memory at the end, of that after the warm-up: {}", memory.load().name());
+        goals.push(Goal::new(goal, MEMORY_MAX, memory.grown()));
+    }
+    goals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_goal_is_met_up_to_its_bound() {
+        assert!(Goal::new("g".into(), 1.3, 1.3).met);
+        assert!(!Goal::new("g".into(), 1.3, 1.300_1).met, "what is rounded is only what is shown");
+    }
+}

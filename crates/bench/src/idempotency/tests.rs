@@ -1,0 +1,36 @@
+//! What is not said, and figures in the middle.
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+#[test]
+fn what_is_not_said_is_as_the_goals_have_it() {
+    let args = Line::parse_from(["bench"]).args;
+    assert_eq!(args.store, "file:tidegate-bench");
+    assert_eq!((args.seconds, args.connections, args.turns), (10, 64, 3));
+    assert_eq!(args.requests_for_memory, 200_000);
+    assert!(!args.no_peers && args.serve.is_none());
+}
+
+#[tokio::test]
+async fn a_load_that_wrk_cannot_make_is_refused_in_a_sentence() {
+    for words in [["--seconds", "0"], ["--turns", "0"], ["--connections", "1"]] {
+        let args = Line::parse_from(["bench", words[0], words[1]]).args;
+        let refused = run(args).await.unwrap_err();
+        assert_eq!(refused, "--seconds and --turns must be at least 1, --connections at least 2");
+    }
+}
+
+#[test]
+fn the_median_is_in_the_middle() {
+    assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+    assert_eq!(median([4.0, 1.0].into_iter()), 2.5);
+    assert_eq!(median(std::iter::empty()), 0.0);
+}

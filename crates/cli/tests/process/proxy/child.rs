@@ -43,9 +43,7 @@ impl Proxy {
         environment: Vec<(String, String)>,
     ) -> Self {
         let file = dir.join("proxy.toml");
-        std::fs::write(&file, format!("[proxy]
-unscoped = true
-{more}")).unwrap();
+        std::fs::write(&file, format!("[proxy]\nunscoped = true\n{more}")).unwrap();
         let mut command = tidegate();
         command.envs(environment);
         command.args(["proxy", "--log-level", "info", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);

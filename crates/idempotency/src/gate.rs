@@ -1,6 +1,10 @@
 //! The store behind a bound of patience: a key is claimed, kept and settled here. What the handler does meanwhile is not known
 //! here.
 
+mod last;
+
+pub(crate) use last::{Last, Settled};
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,15 +14,14 @@ use tidegate_store::{Answer, Shared};
 use tokio_util::task::TaskTracker;
 
 use crate::answer::{Bound, Damaged, Kept, Seal, decode, encode};
+use crate::here::{Here, Known};
 use crate::name::Name;
 use crate::policy::Policy;
 use crate::tally::{self, Event};
 use crate::waiting::Waiting;
 
-/// How long a last word to the store is tried again when the store was away.
-const LAST_WORD_FOR: Duration = Duration::from_secs(300);
-/// The pause before it is tried again, at first and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// The pause before a claim is renewed again that could not be.
+const SOON: Duration = Duration::from_millis(500);
 
 /// Where keys are kept, and what works behind them. Layers with different policies may share one.
 #[derive(Clone)]
@@ -28,6 +31,7 @@ struct Inner {
     store: Arc<dyn Shared>,
     seal: Option<Seal>,
     waiting: Waiting,
+    here: Here,
     tasks: TaskTracker,
 }
 
@@ -49,27 +53,6 @@ pub(crate) enum Turn {
     Conflict,
 }
 
-/// The last word about a claim.
-#[derive(Clone, Debug)]
-pub(crate) enum Last {
-    /// The answer is kept.
-    Answer(Bytes),
-    /// The key is free.
-    Free,
-    /// The lease ends now: held or taken over, as the claim says.
-    Lapse,
-}
-
-/// What came of the last word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Settled {
-    Yes,
-    /// Somebody else has the key.
-    Lost,
-    /// The store was away; it is tried again in the background.
-    Later,
-}
-
 /// The store did not answer, or not in time.
 pub(crate) struct Away;
 
@@ -88,7 +71,7 @@ impl Gate {
 
     fn with(store: Arc<dyn Shared>, seal: Option<Seal>) -> Self {
         let (waiting, tasks) = (Waiting::default(), TaskTracker::new());
-        Self(Arc::new(Inner { store, seal, waiting, tasks }))
+        Self(Arc::new(Inner { store, seal, waiting, here: Here::default(), tasks }))
     }
 
     /// Waits until every handler that was begun has ended and its answer is kept. New requests are still taken: stop
@@ -113,6 +96,13 @@ impl Gate {
 
     /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
     pub(crate) async fn claim(&self, ticket: &Ticket) -> Result<Turn, Away> {
+        if let Some((is_same, known)) = self.0.here.known(&ticket.kept_as, &ticket.fingerprint) {
+            return Ok(match known {
+                _ if !is_same => Turn::Conflict,
+                Known::InWork => Turn::Processing,
+                Known::Answered(bytes) => Turn::Answered(self.read(ticket, bytes)),
+            });
+        }
         let claim = Claim {
             fingerprint: ticket.fingerprint,
             token: ticket.token,
@@ -139,19 +129,34 @@ impl Gate {
         })
     }
 
-    /// Renews the claim until it is lost or has been kept as long as a handler may work; then waits for ever.
+    /// Renews the claim until it is lost or has been kept as long as a handler may work; then waits for ever. While the
+    /// store does not hear of it, this process does not forget that the request is in work.
     pub(crate) async fn keep(&self, ticket: &Ticket) {
         let every = ticket.policy.lease / 3;
-        let beats = ticket.policy.run_max.as_micros() / every.as_micros().max(1);
-        for _ in 0..beats {
-            tokio::time::sleep(every).await;
+        let (mut pause, mut kept_for) = (every, Duration::ZERO);
+        let mut why = "a handler works for longer than it may; its key is not kept for it any longer";
+        while kept_for + pause <= ticket.policy.run_max {
+            tokio::time::sleep(pause).await;
+            kept_for += pause;
             let renew = self.0.store.renew_record(&ticket.kept_as, ticket.token, ticket.policy.lease);
-            if matches!(self.in_time(ticket, "keep a key", renew).await, Ok(false)) {
-                Event::LeaseLost.count();
-                tracing::warn!(key = %ticket.name.key.shadow(), "another request has the key of one still at work");
-                break;
+            match self.in_time(ticket, "keep a key", renew).await {
+                Ok(true) => {
+                    self.0.here.forget(&ticket.kept_as, ticket.token);
+                    pause = every;
+                }
+                Ok(false) => {
+                    why = "another request has the key of one still at work";
+                    break;
+                }
+                Err(Away) => {
+                    self.0.here.note(&ticket.kept_as, ticket.token, ticket.fingerprint, Known::InWork);
+                    pause = every.min(SOON);
+                }
             }
         }
+        self.0.here.forget(&ticket.kept_as, ticket.token);
+        Event::LeaseLost.count();
+        tracing::warn!(key = %ticket.name.key.shadow(), "{why}");
         std::future::pending::<()>().await;
     }
 
@@ -172,44 +177,6 @@ impl Gate {
         bytes: Bytes,
     ) -> Result<Kept, Damaged> {
         decode(bytes, &Bound { name, fingerprint }, self.0.seal.as_ref())
-    }
-
-    /// Says the last word about a claim. When the store is away it is said again in the background until it is heard.
-    pub(crate) async fn settle(&self, ticket: &Arc<Ticket>, last: Last) -> Settled {
-        let settled = match self.in_time(ticket, "settle a key", self.say(ticket, &last)).await {
-            Ok(true) => Settled::Yes,
-            Ok(false) => Settled::Lost,
-            Err(Away) => {
-                let (gate, ticket) = (self.clone(), Arc::clone(ticket));
-                self.spawn(async move { gate.settle_later(&ticket, &last).await });
-                Settled::Later
-            }
-        };
-        self.0.waiting.nudge(&ticket.kept_as);
-        settled
-    }
-
-    async fn settle_later(&self, ticket: &Ticket, last: &Last) {
-        let (mut pause, most) = PAUSES;
-        let mut left = LAST_WORD_FOR;
-        while left > Duration::ZERO {
-            tokio::time::sleep(pause).await;
-            left = left.saturating_sub(pause);
-            pause = (pause * 2).min(most);
-            let said = tokio::time::timeout(ticket.policy.store_patience, self.say(ticket, last)).await;
-            if matches!(said, Ok(Ok(_))) {
-                return self.0.waiting.nudge(&ticket.kept_as);
-            }
-        }
-    }
-
-    fn say<'a>(&'a self, ticket: &Ticket, last: &Last) -> Answer<'a, bool> {
-        let (store, name, token) = (&self.0.store, &ticket.kept_as, ticket.token);
-        match last {
-            Last::Answer(bytes) => store.complete_record(name, token, bytes.clone()),
-            Last::Free => store.release_record(name, token),
-            Last::Lapse => store.renew_record(name, token, Duration::ZERO),
-        }
     }
 
     /// The answer that the one who took the key over has given by now.

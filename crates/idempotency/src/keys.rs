@@ -152,7 +152,14 @@ impl Keys {
         };
         let Name { scope, method, path, key } = name;
         let (scope, key) = (scope.as_str(), key.shadow());
-        tracing::info!(target: "audit", who, did, scope, method, path, key, came = ?forgot, "idempotency key changed by hand");
+        let what = match forgot {
+            Forgot::Gone => "an idempotency key was changed by hand",
+            Forgot::Absent => "an idempotency key was to be changed by hand; there is none",
+            Forgot::Otherwise => {
+                "an idempotency key was to be changed by hand; it stands otherwise and was left"
+            }
+        };
+        tracing::info!(target: "audit", who, did, scope, method, path, key, "{what}");
         Ok(forgot)
     }
 }

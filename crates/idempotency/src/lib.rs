@@ -8,6 +8,7 @@ mod answer;
 mod body;
 mod fingerprint;
 mod gate;
+mod here;
 mod hop;
 mod key;
 mod keys;

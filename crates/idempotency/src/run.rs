@@ -55,7 +55,6 @@ impl<E: Send + 'static> Run<E> {
                 drop(self.client.send(Ok(replay::answer(whole))));
             }
             Ok(Turn::Answered(Ok(Kept::TooLarge(_)))) => {
-                Event::Hit.count();
                 self.refuse(&Refusal::NotReplayable);
             }
             Ok(Turn::Answered(Err(damaged))) => {

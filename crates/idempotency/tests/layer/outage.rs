@@ -74,11 +74,37 @@ async fn an_answer_that_could_not_be_kept_is_kept_later() {
     world.store.follow(always(Verb::CompleteRecord, Injury::Fail));
     let first = world.post("k", "a").await;
     assert_eq!((first.status, first.text()), (201, "made 1"));
-    assert_eq!(world.post("k", "a").await.code(), "IDEMPOTENCY_KEY_PROCESSING");
+    let (again, other) = (world.post("k", "a").await, world.post("k", "b").await);
+    assert_eq!((again.text(), again.is_replay()), ("made 1", true), "from this process's memory");
+    assert_eq!(other.code(), "IDEMPOTENCY_KEY_CONFLICT");
     world.store.follow(Plan::none());
-    tokio::time::sleep(secs(6)).await;
+    tokio::time::sleep(secs(1)).await;
+    let elsewhere = World::on(std::sync::Arc::clone(&world.store), world.handler.clone(), Policy::default());
+    assert!(elsewhere.post("k", "a").await.is_replay(), "by now it is kept");
+    assert_eq!(world.handler.runs(), 1);
+}
+
+/// IDM-21, IDM-7: a store that is away for longer than the lease, and forgets nothing, lets no repeat run twice in a process
+/// that is still there: neither while the handler works nor after it answered.
+#[tokio::test(start_paused = true)]
+async fn a_store_away_for_longer_than_the_lease_doubles_nothing_here() {
+    let world = World::new(Handler::slow(secs(200)), Policy::default());
+    let working = world.clone();
+    let first = tokio::spawn(async move { working.post("k", "a").await });
+    tokio::time::sleep(secs(1)).await;
+    world.store.set_down(true);
+    tokio::time::sleep(secs(100)).await;
+    world.store.set_down(false);
+    assert_eq!(world.post("k", "a").await.code(), "IDEMPOTENCY_KEY_PROCESSING", "its lease ran out long ago");
+    tokio::time::sleep(secs(50)).await;
+    world.store.set_down(true);
+    assert_eq!(first.await.unwrap().text(), "made 1");
+    tokio::time::sleep(secs(60)).await;
+    world.store.set_down(false);
     let again = world.post("k", "a").await;
     assert_eq!((again.text(), again.is_replay()), ("made 1", true));
+    tokio::time::sleep(secs(5)).await;
+    assert!(world.post("k", "a").await.is_replay());
     assert_eq!(world.handler.runs(), 1);
 }
 

@@ -21,6 +21,9 @@ pub(super) const PARTITIONS: usize = 16;
 const WORKERS: usize = 16;
 pub(super) const CAPACITY: u64 = 20;
 pub(super) const REFILL_PER_S: f64 = 50.0;
+/// Calls that the upstream takes beyond that: a machine that stands still for a tenth of a second holds up as many on their way,
+/// and they arrive together with the next. Granted twice, a full bucket would be far more.
+const HELD_UP: u64 = 5;
 /// Long enough that some calls are under way at any time.
 const LATENCY: Duration = Duration::from_millis(40);
 /// How long shares may take to be what they should be: a lease that runs out, and a look.
@@ -78,7 +81,8 @@ impl Nodes {
 
     /// The same with what is out of the ordinary.
     pub(super) async fn start_with(count: usize, store: Store, setup: Setup) -> Self {
-        let limit = HttpSimOptions { capacity: CAPACITY, refill_per_s: Some(REFILL_PER_S), ..simulated() };
+        let limit =
+            HttpSimOptions { capacity: CAPACITY + HELD_UP, refill_per_s: Some(REFILL_PER_S), ..simulated() };
         let limited = HttpSim::start(limit).await.unwrap();
         let wide = HttpSim::start(simulated()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();

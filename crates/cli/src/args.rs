@@ -29,7 +29,7 @@ SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one end
 const PROXYING: &str = "\
 Whose a key is must be chosen: --scope-header NAME or --unscoped, here or in the file.
 What is said here goes before the environment (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), and that before the file.
-Every key of the file is told in docs/proxy.md.
+What it does is told in docs/proxy.md, every key of the file in crates/server/src/config/proxy.toml.
 
 SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. A second one ends it at once.
 
@@ -171,7 +171,7 @@ pub(crate) struct ProxyArgs {
     /// The configuration, in which everything else can be set. It is read only when it is named.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where to serve /healthz, /readyz and /metrics. Usually 127.0.0.1:7401.
+    /// Where to serve /healthz, /readyz and /metrics, and on a loopback address alone /v1/keys. Usually 127.0.0.1:7401.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
     pub admin: Option<SocketAddr>,
 }

@@ -3,6 +3,7 @@
 
     python3 client.py http://127.0.0.1:7410/api/v1/items A-1 "A lamp"
 """
+import http.client
 import json
 import sys
 import time
@@ -11,6 +12,24 @@ import urllib.request
 import uuid
 
 TRIES = 6
+
+
+def error_code(body: bytes) -> str | None:
+    """What the service calls the error; what stands between it and us may answer with no JSON at all."""
+    try:
+        return json.loads(body).get("error_code")
+    except (ValueError, AttributeError):
+        return None
+
+
+def read(refused: urllib.error.HTTPError) -> bytes:
+    """The body of an error, or as much as came of it; its status is an answer without it."""
+    try:
+        return refused.read()
+    except http.client.IncompleteRead as broken:
+        return broken.partial
+    except OSError:
+        return b""
 
 
 def take_in(url: str, sku: str, title: str) -> dict:
@@ -27,11 +46,13 @@ def take_in(url: str, sku: str, title: str) -> dict:
                     print("answered before: nothing was done twice", file=sys.stderr)
                 return json.load(answer)
         except urllib.error.HTTPError as refused:
-            code = json.loads(refused.read() or b"{}").get("error_code")
-            if refused.code < 500 and code != "IDEMPOTENCY_KEY_PROCESSING":
-                raise  # repeating would not change it
+            told = read(refused)
+            code = error_code(told)
+            if refused.code < 500 and refused.code != 429 and code != "IDEMPOTENCY_KEY_PROCESSING":
+                # Repeating would not change it.
+                raise SystemExit(f"refused: {refused.code}\n{told.decode(errors='replace')}") from None
             print(f"try {attempt + 1}: {refused.code} {code}", file=sys.stderr)
-        except OSError as broken:  # a time-out, a reset, nobody there
+        except (OSError, http.client.HTTPException) as broken:  # a time-out, a reset, nobody there, half an answer
             print(f"try {attempt + 1}: {broken}", file=sys.stderr)
         time.sleep(min(2**attempt * 0.2, 5))
     raise SystemExit("no answer; try again later with the same key: " + key)

@@ -1,20 +1,28 @@
 #!/usr/bin/env bash
-# Takes one item in with curl, and repeats the request with the same key until there is an answer.
+# Takes one item in with curl, and repeats the request with the same key until there is an answer that repeating would not
+# change. Prints it and exits with 0 when the item was taken in; else it goes to stderr, and the exit is 1.
 #   ./client.sh http://127.0.0.1:7410/api/v1/items A-1 "A lamp"
 set -euo pipefail
 url=$1 sku=$2 title=$3
-key=$(cat /proc/sys/kernel/random/uuid) # one for each item, kept for every try
+key=$(python3 -c 'import uuid; print(uuid.uuid4())') # one for each item, kept for every try
+item=$(python3 -c 'import json, sys; print(json.dumps({"sku": sys.argv[1], "title": sys.argv[2]}))' "$sku" "$title")
+body=$(mktemp)
+trap 'rm -f "$body"' EXIT
 
-# curl repeats by itself after a time-out, a refused or broken connection and 5xx. A 409 that says PROCESSING is worth
-# another try too; any other answer is the answer.
-for try in 1 2 3 4 5; do
-    answer=$(curl --silent --show-error --max-time 2 --retry 5 --retry-all-errors --retry-connrefused \
+for pause in 0.2 0.4 0.8 1.6 3.2 0; do
+    : >"$body" # what a try before this one left is not its answer
+    status=$(curl --silent --show-error --max-time 2 --output "$body" --write-out '%{http_code}' \
         --header 'Content-Type: application/json' --header 'X-Api-Key: demo' --header "Idempotency-Key: $key" \
-        --data "{\"sku\":\"$sku\",\"title\":\"$title\"}" "$url") || { echo "try $try: no answer" >&2; continue; }
-    case $answer in
-        *IDEMPOTENCY_KEY_PROCESSING*) sleep 1 ;;
-        *) printf '%s\n' "$answer"; exit 0 ;;
+        --data-raw "$item" "$url") || status="no answer" # a time-out, a reset, nobody there, half an answer
+    again=no
+    case $status in
+        2??) cat "$body" && echo && exit 0 ;;
+        "no answer" | 429 | 5??) again=yes ;;
+        409) if grep -q IDEMPOTENCY_KEY_PROCESSING "$body"; then again=yes; fi ;;
     esac
+    printf '%s: %s\n' "$status" "$(cat "$body")" >&2
+    if [[ $again == no ]]; then exit 1; fi
+    sleep "$pause"
 done
-echo "no answer; try again later with the same key: $key" >&2
+echo "try again later with the same key: $key" >&2
 exit 1

@@ -4,9 +4,10 @@
 mod tests {
     use std::net::SocketAddr;
     use std::process::Command;
-    use std::sync::Arc;
+    use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
+    use axum::http::StatusCode;
     use intake::{Shelf, items};
     use tidegate_idempotency::{Gate, IdempotencyLayer, Policy, Scoping};
     use tidegate_store_embedded::{Embedded, Options};
@@ -53,6 +54,20 @@ mod tests {
         }
     }
 
+    fn clients() -> [Vec<String>; 2] {
+        let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
+        [vec!["python3".to_owned(), format!("{clients}/client.py")], vec![format!("{clients}/client.sh")]]
+    }
+
+    /// Whether it says that it is done, and what it tells on stdout and on stderr.
+    async fn run(client: Vec<String>, url: String) -> (bool, String, String) {
+        let mut command = Command::new(&client[0]);
+        command.args(&client[1..]).args([&url, "A-9", "A \"low\" stool"]);
+        let ran = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        (ran.status.success(), text(&ran.stdout), text(&ran.stderr))
+    }
+
     /// IDM-14: 201, then the same answer again; one item.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_14_an_item_is_taken_in_once() {
@@ -82,21 +97,37 @@ mod tests {
     /// IDM-13, IDM-17: clients whose first try times out repeat with the same key and get the one item.
     #[tokio::test(flavor = "multi_thread")]
     async fn idm_13_clients_repeat_after_a_time_out() {
-        let clients = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
-        for client in
-            [vec!["python3".to_owned(), format!("{clients}/client.py")], vec![format!("{clients}/client.sh")]]
-        {
+        for client in clients() {
             let service = Service::start(Duration::from_secs(3)).await;
-            let url = service.url();
-            let ran = tokio::task::spawn_blocking(move || {
-                Command::new(&client[0]).args(&client[1..]).args([&url, "A-9", "A stool"]).output().unwrap()
-            })
-            .await
-            .unwrap();
-            let said = String::from_utf8_lossy(&ran.stderr);
-            assert!(ran.status.success(), "{said}");
-            assert!(String::from_utf8_lossy(&ran.stdout).contains("\"A stool\""), "{said}");
+            let (done, told, said) = run(client, service.url()).await;
+            assert!(done, "{said}");
+            assert!(told.contains("\"A \\\"low\\\" stool\""), "{told}{said}");
             assert_eq!(service.count().await, 1, "{said}");
+        }
+    }
+
+    /// IDM-13: a client repeats what it may with the same key, whatever the body, and does not call a refusal an answer.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn idm_13_clients_tell_a_refusal_from_an_answer() {
+        for client in clients() {
+            let keys = Arc::new(Mutex::new(Vec::new()));
+            let seen = Arc::clone(&keys);
+            let post = axum::routing::post(move |headers: axum::http::HeaderMap| async move {
+                let mut seen = seen.lock().unwrap();
+                seen.push(headers["idempotency-key"].clone());
+                let status = [429, 503, 403][seen.len().min(3) - 1];
+                (StatusCode::from_u16(status).unwrap(), "<p>not now</p>")
+            });
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let url = format!("http://{}/items", listener.local_addr().unwrap());
+            tokio::spawn(
+                async move { axum::serve(listener, axum::Router::new().route("/items", post)).await },
+            );
+            let (done, told, said) = run(client, url).await;
+            assert!(!done && told.is_empty(), "{told}{said}");
+            assert!(said.contains("403") && said.contains("<p>not now</p>"), "{said}");
+            let keys = keys.lock().unwrap();
+            assert!(keys.len() == 3 && keys.iter().all(|key| *key == keys[0]), "{keys:?}");
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod address;
 mod policy;
+mod route;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -10,14 +11,15 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use tidegate_idempotency::Policy;
 use tidegate_idempotency::proxy::Upstream;
+use tidegate_idempotency::{Policy, Seal};
 
 use super::problem::{Problem, Problems, Source, Spot};
 use super::section::{Environment, Section};
 use super::value::Found;
 use super::{Reading, parse, parse_toml, read, text_of, time};
 pub use address::address;
+pub use route::ProxyRoute;
 pub use scope::ScopeChoice;
 
 /// The proxy's defaults, and what every key means.
@@ -48,15 +50,6 @@ pub struct ProxyConfig {
     pub policy: Policy,
     /// Other choices below some paths.
     pub routes: Vec<ProxyRoute>,
-}
-
-/// Other choices below a path.
-#[derive(Clone, Debug)]
-pub struct ProxyRoute {
-    /// The path.
-    pub path: String,
-    /// The choices.
-    pub policy: Policy,
 }
 
 /// What the command line says goes before everything else.
@@ -150,10 +143,13 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     policy::check(&section, &usual.policy, answer_max, problems);
     let routes = section.sections("route", problems);
     section.finish(problems);
-    let routes = read_routes(routes, &usual, answer_max, problems);
+    let routes = route::read(routes, &usual, answer_max, problems);
     let seal_key_env = Some(seal_key_env).filter(|found| !found.value.is_empty());
     if let Some(found) = &seal_key_env {
-        reading.secret(found);
+        // It is read again when the proxy starts: keys have no place in what is told of a configuration.
+        if let Some(Err(bad)) = reading.secret(found).map(|keys| Seal::read(&found.value, &keys)) {
+            reading.problems.push(found.problem(format!("It cannot be used: {bad}.")));
+        }
     }
     Some(ProxyConfig {
         upstream: upstream?,
@@ -222,31 +218,4 @@ fn bounded(
     }
     problems.push(section.problem_at(key, format!("It must be {least_s}s to {most_s}s.")));
     None
-}
-
-fn read_routes(
-    sections: Vec<Section<'_>>,
-    usual: &policy::Choices,
-    answer_max: Option<Duration>,
-    problems: &mut Vec<Problem>,
-) -> Vec<ProxyRoute> {
-    let mut routes: Vec<ProxyRoute> = Vec::new();
-    for mut section in sections {
-        let path = section.text("path", problems);
-        let policy = policy::read(&mut section, usual, problems).policy;
-        policy::check(&section, &policy, answer_max, problems);
-        match path {
-            None if !section.has("path") => problems.push(section.problem("path is missing.")),
-            Some(path) if !path.value.starts_with('/') || path.value.contains(['?', '#']) => {
-                problems.push(path.problem("It must be a path, as in /payments."));
-            }
-            Some(path) if routes.iter().any(|route| route.path == path.value) => {
-                problems.push(path.problem(format!("There is another route for {:?}.", path.value)));
-            }
-            Some(path) => routes.push(ProxyRoute { path: path.value, policy }),
-            None => {}
-        }
-        section.finish(problems);
-    }
-    routes
 }

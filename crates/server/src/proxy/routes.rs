@@ -9,12 +9,11 @@ use std::time::Duration;
 
 use axum::http::{Request, Response};
 use http_body_util::BodyExt;
-use percent_encoding::percent_decode_str;
 use tidegate_idempotency::proxy::{self, Forward};
 use tidegate_idempotency::{Body, BoxError, Gate, Idempotency, IdempotencyLayer, Policy};
 use tower::{Layer, Service};
 
-use crate::config::ProxyConfig;
+use crate::config::{ProxyConfig, ProxyRoute};
 use crate::edge::auth::Peer;
 
 type Handling = Idempotency<Forward>;
@@ -40,7 +39,7 @@ impl Routes {
         };
         let mut others = Vec::new();
         for route in &config.routes {
-            others.push((segments(&route.path), handling(&route.policy)?));
+            others.push((ProxyRoute::segments(&route.path), handling(&route.policy)?));
         }
         others.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
         Ok(Self {
@@ -55,24 +54,10 @@ impl Routes {
         if self.others.is_empty() {
             return &self.usual;
         }
-        let asked = segments(path);
+        let asked = ProxyRoute::segments(path);
         let fits = self.others.iter().find(|(path, _)| asked.starts_with(path));
         fits.map_or(&self.usual, |(_, handling)| handling)
     }
-}
-
-/// The segments of a path as a service would read them.
-fn segments(path: &str) -> Vec<Vec<u8>> {
-    let decoded: Vec<u8> = percent_decode_str(path).collect();
-    let mut segments: Vec<Vec<u8>> = Vec::new();
-    for segment in decoded.split(|byte| *byte == b'/') {
-        match segment {
-            b"" | b"." => {}
-            b".." => drop(segments.pop()),
-            _ => segments.push(segment.to_vec()),
-        }
-    }
-    segments
 }
 
 impl Service<Request<axum::body::Body>> for Routes {
@@ -108,6 +93,7 @@ mod tests {
     /// IDM-5, IDM-12: a route is for whole segments, however they are spelled.
     #[test]
     fn no_spelling_of_a_path_slips_past_its_route() {
+        let segments = ProxyRoute::segments;
         let route = segments("/payments/card");
         for path in [
             "/payments/card",

@@ -131,6 +131,10 @@ async fn idm_9_keys_are_counted() {
             let figure = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
             assert!(figure.is_some_and(|figure| figure.parse::<u64>().unwrap() >= 1), "{name} in {text}");
         }
+        // What has not happened yet is there too.
+        for name in ["idempotency_store_error", "idempotency_damaged", "idempotency_cleanup_count"] {
+            assert!(text.contains(&format!("\n{name} ")), "{name} in {text}");
+        }
     })
     .await;
 }

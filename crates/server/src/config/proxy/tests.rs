@@ -7,7 +7,12 @@ use tidegate_idempotency::{InFlight, OnUnknown, Policy};
 use super::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice};
 
 fn read(text: &str) -> Result<ProxyConfig, Vec<String>> {
-    let parsed = ProxyConfig::parse("p.toml", text, &|_| None, &ProxyOverrides::default(), &[]);
+    let env = |name: &str| match name {
+        "NO_KEY" => Some("swordfish".to_owned()),
+        "A_KEY" => Some("5e".repeat(32)),
+        _ => None,
+    };
+    let parsed = ProxyConfig::parse("p.toml", text, &env, &ProxyOverrides::default(), &[]);
     parsed.map_err(|problems| problems.0.iter().map(ToString::to_string).collect())
 }
 
@@ -72,6 +77,10 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
         ("required = \"yes\"\n", "p.toml:4:12: proxy.required: It must be true or false, not a text."),
         ("seal_key = \"00\"\n", "p.toml:4:1: proxy.seal_key: There is no such key"),
         ("seal_key_env = \"NOT_SET\"\n", "p.toml:4:16: proxy.seal_key_env: The variable NOT_SET is not set."),
+        (
+            "seal_key_env = \"NO_KEY\"\n",
+            "p.toml:4:16: proxy.seal_key_env: It cannot be used: key 1 in `NO_KEY` must be 64 hexadecimal digits (32 bytes).",
+        ),
         ("[[proxy.route]]\nttl = \"1h\"\n", "proxy.route[0]: path is missing."),
         ("[[proxy.route]]\npath = \"a\"\n", "p.toml:5:8: proxy.route[0].path: It must be a path"),
         (
@@ -104,4 +113,31 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
     let none = read("").unwrap_err();
     assert!(none.iter().any(|problem| problem.contains("The upstream is missing")), "{none:?}");
     assert!(none.iter().any(|problem| problem.contains("Choose whose a key is.")), "{none:?}");
+}
+
+/// OPS-22, IDM-12: a variable that holds a key is taken, and one that does not is not told.
+#[test]
+fn ops_22_a_key_to_seal_with_is_looked_at_and_not_told() {
+    let config = read(&format!("{LEAST}seal_key_env = \"A_KEY\"\n")).unwrap();
+    assert_eq!(config.seal_key_env.as_deref(), Some("A_KEY"));
+    let told = read(&format!("{LEAST}seal_key_env = \"NO_KEY\"\n")).unwrap_err();
+    assert!(told.len() == 1 && !told[0].contains("swordfish"), "{told:?}");
+}
+
+/// OPS-22, IDM-5: of two routes for one path, however it is spelled, the second is refused where it stands.
+#[test]
+fn ops_22_a_path_has_one_route() {
+    let two = |first: &str, second: &str| {
+        read(&format!("{LEAST}[[proxy.route]]\npath = \"{first}\"\n[[proxy.route]]\npath = \"{second}\"\n"))
+    };
+    for second in ["/a/", "/%61", "//a", "/b/../a"] {
+        let told =
+            "p.toml:7:8: proxy.route[1].path: There is a route for the same path already, written \"/a\".";
+        assert_eq!(two("/a", second).unwrap_err(), [told], "{second}");
+    }
+    let told = "p.toml:7:8: proxy.route[1].path: There is a route for \"/a\" already.";
+    assert_eq!(two("/a", "/a").unwrap_err(), [told]);
+    for second in ["/", "/A", "/a/b", "/ab"] {
+        assert_eq!(two("/a", second).unwrap().routes.len(), 2, "{second}");
+    }
 }

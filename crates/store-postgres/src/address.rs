@@ -24,6 +24,13 @@ impl Address {
             return Err(invalid("a PostgreSQL is named postgres://user@host:port/database"));
         }
         let (place, params) = url.split_once('?').unwrap_or((url, ""));
+        // Behind the first `/` of what follows the scheme there is a database; with an `@` in it, it is the rest of a password.
+        let behind = place.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
+        if behind.is_some_and(|(_, database)| database.contains('@')) {
+            return Err(invalid(
+                "a PostgreSQL URL cannot be read: in a password, write `@` as %40, `/` as %2F and `:` as %3A",
+            ));
+        }
         let mut schema = usual;
         let mut others = Vec::new();
         for param in params.split('&').filter(|param| !param.is_empty()) {
@@ -70,6 +77,17 @@ fn invalid(message: impl Into<String>) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What was meant for a password is not taken for a place, which would be shown.
+    #[test]
+    fn a_password_that_is_not_escaped_is_refused_and_not_shown() {
+        for url in
+            ["postgres://u:p@ss/word@db:1/main", "postgres://u:pa/ss@db:1/main", "postgres://u:/@db/main"]
+        {
+            let error = Address::parse(url, "x").err().expect("refused").to_string();
+            assert!(error.ends_with("in a password, write `@` as %40, `/` as %2F and `:` as %3A"), "{error}");
+        }
+    }
 
     #[test]
     fn the_schema_is_ours_and_the_rest_is_the_drivers() {

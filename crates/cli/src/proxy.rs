@@ -52,7 +52,7 @@ fn greet(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, output:
     output.say(&format!("  config     {file}"));
     output.say(&format!("  store      {}", proxy.store));
     output.say(&format!("  scope      {}", config.scope));
-    let sealed = if config.seal_key_env.is_some() { "sealed" } else { "in clear" };
+    let sealed = if config.sealing.is_some() { "sealed" } else { "in clear" };
     output.say(&format!("  answers    kept for {}, {sealed}", time(config.policy.ttl)));
     for route in &config.routes {
         output.say(&format!("  route      {} kept for {}", route.path, time(route.policy.ttl)));

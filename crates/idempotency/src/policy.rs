@@ -69,7 +69,7 @@ pub enum Dialect {
 /// What happens to a request with a key when the store is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAway {
-    /// 503: it is safe to repeat, nothing was done.
+    /// 503: this try was not handled; it may be repeated.
     Refuse,
     /// It passes without protection, and its answer says so.
     PassOn,

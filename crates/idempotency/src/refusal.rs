@@ -97,7 +97,9 @@ impl Refusal {
                 "The request with this idempotency key was answered, but the stored answer cannot be read"
             }
             Self::AnswerBroken => "The answer broke off; what was done is not known",
-            Self::StoreAway => "The store of idempotency keys cannot be reached; nothing was done",
+            Self::StoreAway => {
+                "The store of idempotency keys cannot be reached; this request was not handled"
+            }
             Self::Panicked => "The handler of this request failed",
         };
         Cow::Borrowed(fixed)

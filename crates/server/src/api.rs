@@ -8,7 +8,6 @@ mod health;
 mod keys;
 mod leases;
 mod limits;
-pub(crate) mod once;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod orders;
@@ -29,6 +28,7 @@ use tidegate_idempotency::Keys;
 
 use crate::app::{House, Shared};
 use crate::config::Scope::{Operate, Read, Write};
+use crate::edge::once;
 use crate::edge::{auth, origin, request_id};
 use crate::page;
 use crate::wire::failure::{Failure, wrong_method};

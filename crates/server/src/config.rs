@@ -7,6 +7,7 @@ mod measure;
 mod problem;
 mod proxy;
 mod read;
+mod sealing;
 mod section;
 mod stranger;
 #[cfg(test)]
@@ -29,6 +30,7 @@ pub use idempotency::IdempotencyConfig;
 pub use measure::{duration, time};
 pub use problem::{Problem, Problems, Spot};
 pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice, address};
+pub use sealing::Sealing;
 pub use section::Environment;
 pub use token::{Scope, Token};
 

@@ -1,7 +1,9 @@
-//! What every request passes before a handler sees it: who calls, from where, under which id, how large.
+//! What every request passes before a handler sees it: who calls, from where, under which id, how large, and
+//! whether it happened before.
 
 pub(crate) mod auth;
 pub(crate) mod content;
+pub(crate) mod once;
 pub(crate) mod origin;
 pub(crate) mod query;
 pub(crate) mod request_id;

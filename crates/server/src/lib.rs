@@ -7,6 +7,7 @@ pub mod backend;
 pub mod config;
 mod edge;
 mod front;
+mod gate;
 mod listen;
 mod page;
 mod proxy;

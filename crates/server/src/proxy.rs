@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::Router;
 use tidegate::{Code, Error, Result};
-use tidegate_idempotency::{Gate, Seal, sweep_now_and_then};
-use tidegate_store::{Shared, SteadyClock, Store};
+use tidegate_idempotency::{Gate, sweep_now_and_then};
+use tidegate_store::{Shared, SteadyClock};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
@@ -19,6 +19,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend;
 use crate::config::ProxyConfig;
+use crate::gate;
 use crate::listen::{self, Door};
 use crate::server::tidy;
 use crate::telemetry;
@@ -59,7 +60,7 @@ impl ProxyServer {
             door(config.admin_listen, "--admin, or admin_listen in the file").await?;
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
-        let gate = gate(&config, &store)?;
+        let gate = gate::open(config.sealing.as_ref(), Arc::clone(&store))?;
         let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let (clients, admins) = (TaskTracker::new(), TaskTracker::new());
@@ -129,12 +130,4 @@ async fn door(listen: SocketAddr, chosen_by: &str) -> Result<(TcpListener, Socke
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let addr = listener.local_addr().map_err(cannot)?;
     Ok((listener, addr))
-}
-
-fn gate(config: &ProxyConfig, store: &Arc<dyn Store>) -> Result<Gate> {
-    let shared = Arc::clone(store) as Arc<dyn Shared>;
-    let Some(variable) = &config.seal_key_env else { return Ok(Gate::new(shared)) };
-    let seal = Seal::from_env(variable)
-        .map_err(|error| Error::new(Code::BadConfig, format!("Answers cannot be sealed: {error}.")))?;
-    Ok(Gate::sealed(shared, seal))
 }

@@ -13,11 +13,12 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::api::once;
 use crate::app::House;
 use crate::backend;
 use crate::config::Config;
+use crate::edge::once;
 use crate::edge::request_id::RequestIds;
+use crate::gate;
 use crate::listen::{self, Door};
 use crate::telemetry;
 use crate::work::Work;
@@ -66,7 +67,7 @@ impl Server {
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
-        let gate = once::gate(&config.idempotency, Arc::clone(&store))?;
+        let gate = gate::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
         let house = Arc::new(House {
             once: once::layer(&config, gate.clone())?,
             gate: gate.clone(),

@@ -6,7 +6,7 @@ use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tidegate::{Code, Error, Result};
-use tidegate_core::shared::record::Forgot;
+use tidegate_core::shared::record::{Forget, Forgot};
 use tidegate_idempotency::{Key, Keys, Name, Scope, Which};
 use tidegate_store::{Clock, WallClock};
 
@@ -65,44 +65,43 @@ pub(super) async fn show(State(keys): State<Keys>, Path(text): Path<String>, que
 
 pub(super) async fn release(
     State(keys): State<Keys>,
-    Extension(Caller(who)): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
 ) -> Answer {
-    let name = match find(&keys, &text, query).await? {
-        Found::One(name) => name,
-        Found::Several(names) => return Ok(several(&names)),
-    };
-    match keys.release(&name, &who).await.map_err(Error::from)? {
-        Forgot::Gone => Ok(Json(ChangedOut { name: NameOut::new(&name), state: "released" }).into_response()),
-        Forgot::Absent => Err(absent(&name.key).into()),
-        Forgot::Otherwise => {
-            let key = name.key.as_str();
-            let message =
-                format!("The key {key:?} has an answer: there is no claim to release. Expire it instead.");
-            Err(Error::new(Code::NotNow, message).into())
-        }
-    }
+    change(&keys, &caller, &text, query, Forget::Claim).await
 }
 
 pub(super) async fn expire(
     State(keys): State<Keys>,
-    Extension(Caller(who)): Extension<Caller>,
+    Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
 ) -> Answer {
-    let name = match find(&keys, &text, query).await? {
+    change(&keys, &caller, &text, query, Forget::Answer).await
+}
+
+async fn change(keys: &Keys, Caller(who): &Caller, text: &str, query: Query, what: Forget) -> Answer {
+    let name = match find(keys, text, query).await? {
         Found::One(name) => name,
         Found::Several(names) => return Ok(several(&names)),
     };
-    match keys.expire(&name, &who).await.map_err(Error::from)? {
-        Forgot::Gone => Ok(Json(ChangedOut { name: NameOut::new(&name), state: "expired" }).into_response()),
+    let (forgot, state, stands) = match what {
+        Forget::Claim => {
+            let stands = "has an answer: there is no claim to release. Expire it instead.";
+            (keys.release(&name, who).await, "released", stands)
+        }
+        Forget::Answer => {
+            let stands =
+                "has no answer yet: its request is in work, or nobody knows its outcome. Release it instead.";
+            (keys.expire(&name, who).await, "expired", stands)
+        }
+    };
+    match forgot.map_err(Error::from)? {
+        Forgot::Gone => Ok(Json(ChangedOut { name: NameOut::new(&name), state }).into_response()),
         Forgot::Absent => Err(absent(&name.key).into()),
         Forgot::Otherwise => {
-            let key = name.key.as_str();
-            let message = format!(
-                "The key {key:?} has no answer yet: its request is in work, or nobody knows its outcome. Release it instead."
-            );
+            let message = format!("The key {:?} {stands}", name.key.as_str());
             Err(Error::new(Code::NotNow, message).into())
         }
     }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use tidegate_idempotency::{InFlight, OnUnknown, Policy, Seal};
-use tidegate_upstream::Secret;
+use tidegate_idempotency::{InFlight, OnUnknown, Policy};
 
 use super::Reading;
+use super::sealing::{self, Sealing};
 use super::section::Section;
 use crate::edge::content::BATCH_MAX;
 
@@ -17,8 +17,8 @@ const DAY_S: u64 = 24 * 3_600;
 pub struct IdempotencyConfig {
     /// How long, and what happens when.
     pub policy: Policy,
-    /// The keys that answers are sealed with, as their variable holds them, and its name.
-    pub seal: Option<(String, Secret)>,
+    /// The keys that answers are sealed with.
+    pub sealing: Option<Sealing>,
 }
 
 #[derive(Clone, Copy)]
@@ -41,13 +41,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<
     let keep_client_errors = section.flag("keep_client_errors", problems);
     let variable = section.text("seal_key_env", problems);
     section.finish(problems);
-    let seal = variable.filter(|found| !found.value.is_empty()).and_then(|found| {
-        let keys = reading.secret(&found)?;
-        if let Err(bad) = Seal::read(&found.value, &keys) {
-            reading.problems.push(found.problem(format!("It cannot be used: {bad}.")));
-        }
-        Some((found.value, Secret::new(keys)))
-    });
+    let sealing = sealing::read(variable, reading);
     let policy = Policy {
         ttl: Duration::from_secs(ttl?),
         lease: Duration::from_secs(lease?),
@@ -60,5 +54,5 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<
         request_max: BATCH_MAX,
         ..Policy::default()
     };
-    Some(IdempotencyConfig { policy, seal })
+    Some(IdempotencyConfig { policy, sealing })
 }

@@ -11,10 +11,11 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tidegate_idempotency::Policy;
 use tidegate_idempotency::proxy::Upstream;
-use tidegate_idempotency::{Policy, Seal};
 
 use super::problem::{Problem, Problems, Source, Spot};
+use super::sealing::{self, Sealing};
 use super::section::{Environment, Section};
 use super::value::Found;
 use super::{Reading, parse, parse_toml, read, text_of, time};
@@ -38,8 +39,8 @@ pub struct ProxyConfig {
     pub store_url: String,
     /// Whose key it is.
     pub scope: ScopeChoice,
-    /// The variable with the keys that answers are sealed with.
-    pub seal_key_env: Option<String>,
+    /// The keys that answers are sealed with.
+    pub sealing: Option<Sealing>,
     /// Connections of clients at once.
     pub connections_max: usize,
     /// How long a client may take to send a head, and be silent inside of a body.
@@ -124,7 +125,7 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
         section.text("store", problems).map(|found| flagged(found, "--store", over.store_url.clone()));
     let store_url = store.and_then(|found| read::check_store(found, problems));
     let scope = scope::read(&mut section, over, problems);
-    let seal_key_env = section.text("seal_key_env", problems)?;
+    let seal_key_env = section.text("seal_key_env", problems);
     let connections_max = section.integer("connections_max", 1..=1_000_000, problems);
     let read_timeout = bounded(&mut section, "read_timeout", 1, 3_600, problems);
     let drain = bounded(&mut section, "drain", 0, 86_400, problems);
@@ -144,20 +145,14 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let routes = section.sections("route", problems);
     section.finish(problems);
     let routes = route::read(routes, &usual, answer_max, problems);
-    let seal_key_env = Some(seal_key_env).filter(|found| !found.value.is_empty());
-    if let Some(found) = &seal_key_env {
-        // It is read again when the proxy starts: keys have no place in what is told of a configuration.
-        if let Some(Err(bad)) = reading.secret(found).map(|keys| Seal::read(&found.value, &keys)) {
-            reading.problems.push(found.problem(format!("It cannot be used: {bad}.")));
-        }
-    }
+    let sealing = sealing::read(seal_key_env, reading);
     Some(ProxyConfig {
         upstream: upstream?,
         listen: listen?.value,
         admin_listen: admin?.value,
         store_url: store_url?,
         scope: scope?,
-        seal_key_env: seal_key_env.map(|found| found.value),
+        sealing,
         connections_max: usize::try_from(connections_max?).ok()?,
         read_timeout: read_timeout?,
         drain: drain?,

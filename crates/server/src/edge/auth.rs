@@ -16,7 +16,6 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tidegate::{Code, Error, Result};
 use tidegate_idempotency::HEADER;
 
-use crate::api::once;
 use crate::app::House;
 use crate::config::{Scope, Token};
 use crate::wire::failure::Failure;
@@ -48,7 +47,7 @@ pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next
             request.extensions_mut().insert(caller);
             match needs.keyed_max {
                 Some(most) if request.headers().contains_key(HEADER) => {
-                    once::run(&needs.house, most, request, next).await
+                    super::once::run(&needs.house, most, request, next).await
                 }
                 _ => next.run(request).await,
             }

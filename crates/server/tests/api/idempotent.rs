@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::{Method, Response};
 use serde_json::Value;
 use tidegate_server::Server;
+use tidegate_server::config::Sealing;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{World, answer, config_on, operation, read, with, within};
@@ -150,7 +151,7 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
         for _ in 0..2 {
             let mut config = config_on(&store, &sim, "");
             let key = tidegate_upstream::Secret::new("ab".repeat(32));
-            config.idempotency.seal = Some(("SEAL_KEYS".into(), key));
+            config.idempotency.sealing = Some(Sealing { variable: "SEAL_KEYS".into(), keys: key });
             // The folder is free again when the last task of the first server has gone.
             let server = loop {
                 match Server::start(config.clone()).await {

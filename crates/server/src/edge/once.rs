@@ -3,34 +3,20 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error, Result};
-use tidegate_idempotency::{Gate, IdempotencyLayer, Scope, Scoping, Seal};
-use tidegate_store::Store;
+use tidegate_idempotency::{Gate, IdempotencyLayer, Scope, Scoping};
 use tower::{Layer, Service};
 
 use crate::app::House;
-use crate::config::{Config, IdempotencyConfig};
+use crate::config::Config;
 use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::wire::failure::Failure;
-
-/// Where the keys are kept.
-///
-/// # Errors
-/// When there is no sealing with the keys that are configured.
-pub(crate) fn gate(config: &IdempotencyConfig, store: Arc<dyn Store>) -> Result<Gate> {
-    let Some((variable, keys)) = &config.seal else { return Ok(Gate::new(store)) };
-    let seal = Seal::read(variable, keys.reveal());
-    let seal =
-        seal.map_err(|bad| Error::new(Code::BadConfig, format!("Answers cannot be sealed: {bad}.")))?;
-    Ok(Gate::sealed(store, seal))
-}
 
 /// What lets a POST with a key happen once: each token has keys of its own, and without tokens there is one caller.
 ///

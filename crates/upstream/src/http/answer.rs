@@ -65,7 +65,8 @@ impl Answer {
     pub fn outcome(self, asked: &Asked<'_>) -> Outcome {
         let verdict = self.verdict(asked);
         let body = result::encode(self.status.as_u16(), &self.headers, self.content);
-        Outcome { verdict, hints: Vec::new(), body, status: Some(self.status.as_u16()) }
+        let status = Some(self.status.as_u16());
+        Outcome { body, status, ..Outcome::unanswered(verdict) }
     }
 
     fn verdict(&self, asked: &Asked<'_>) -> Verdict {

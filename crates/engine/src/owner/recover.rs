@@ -72,8 +72,7 @@ impl Owner {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
                 Verdict::Unknown(fault)
             };
-            let (hints, body) = (Vec::new(), bytes::Bytes::new());
-            self.settle(crate::carry::Report { seq, fence, verdict, hints, body });
+            self.settle(crate::carry::Report::bare(seq, fence, verdict));
         }
         self.never_left.clear();
         for report in std::mem::take(&mut self.unsettled) {

@@ -3,6 +3,7 @@
 mod open;
 mod orders;
 mod outbox;
+mod withdraw;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -168,8 +169,14 @@ impl Engine {
         })
         .await?;
         // Told, given up, or the time is over: look again in every case.
-        let _ = tokio::time::timeout(most, ended).await;
-        self.get(id).await
+        let told = tokio::time::timeout(most, ended).await;
+        match self.get(id).await {
+            // It has ended, and so has the engine since: what is durable is there without it.
+            Err(error) if error.code == Code::Stopping && matches!(told, Ok(Ok(()))) => {
+                Ok(self.merge(self.stored(seq).await?, None))
+            }
+            found => found,
+        }
     }
 
     /// The partition that it owns.

@@ -58,11 +58,15 @@ pub enum Code {
     NoKey,
     /// Several requests use the same idempotency key.
     KeyNotUnique,
+    /// It was not answered within the time that an answer is waited for.
+    NotInTime,
+    /// There is no answer of the upstream to give back.
+    NoAnswer,
 }
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Malformed,
         Self::Invalid,
         Self::UnknownUpstream,
@@ -88,6 +92,8 @@ impl Code {
         Self::Internal,
         Self::NoKey,
         Self::KeyNotUnique,
+        Self::NotInTime,
+        Self::NoAnswer,
     ];
 
     /// Its number, which is its place in the list.

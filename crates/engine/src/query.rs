@@ -193,7 +193,7 @@ impl Engine {
     }
 
     /// What the store keeps, overruled by the model for what has not ended.
-    fn merge(&self, stored: Stored, active: Option<Active>) -> View {
+    pub(crate) fn merge(&self, stored: Stored, active: Option<Active>) -> View {
         let Stored { operation, result } = stored;
         let envelope = Envelope::decode(&operation.envelope);
         let known = !operation.payload.is_empty();

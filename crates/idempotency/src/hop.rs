@@ -35,7 +35,7 @@ pub(crate) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bo
 
 /// Takes out what ends with the connection. `Trailer` stays: trailers are handed on, and HTTP/1.1 sends only those that were
 /// announced.
-pub(crate) fn strip(headers: &mut HeaderMap) {
+pub fn strip(headers: &mut HeaderMap) {
     let named = named_by_connection(headers);
     let ends: Vec<HeaderName> = headers
         .keys()

@@ -27,6 +27,7 @@ mod waiting;
 pub use answer::{BadSeal, Seal};
 pub use body::{Body, BoxError};
 pub use gate::Gate;
+pub use hop::strip as strip_hop_by_hop;
 pub use key::{HEADER, KEY_LEN_MAX, Key};
 pub use keys::{Keys, Listed, Page, Shown, Standing, Which};
 pub use layer::{Idempotency, IdempotencyLayer};

@@ -13,6 +13,7 @@ pub(crate) mod openapi;
 pub(crate) mod operations;
 mod orders;
 mod outbox;
+mod pass;
 pub(crate) mod route;
 mod submit;
 
@@ -34,10 +35,13 @@ use crate::edge::{auth, origin, request_id};
 use crate::page;
 use crate::wire::failure::{Failure, wrong_method};
 use crate::wire::object::shown;
-use route::{Route, get, post, put};
+use route::{Route, any, get, post, put};
 
 /// What a handler answers.
 type Answer = std::result::Result<Response, Failure>;
+
+/// Where calls are passed on from: everything below an upstream's name, and the name alone.
+pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstream}/", "/proxy/{upstream}"];
 
 /// Every call that a partition serves.
 pub(crate) fn routes() -> Vec<Route> {
@@ -61,6 +65,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get(Read, "/v1/cluster", cluster::alone),
         get(None, "/readyz", health::ready),
     ];
+    routes.extend(PROXY.map(|path| any(Write, path, pass::on)));
     routes.extend(page::routes());
     routes
 }

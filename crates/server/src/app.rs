@@ -11,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Token;
 use crate::edge::request_id::RequestIds;
+use crate::pacing::Pacing;
 
 /// What a process has once, however many partitions it serves.
 pub(crate) struct House {
@@ -23,6 +24,8 @@ pub(crate) struct House {
     pub gate: Gate,
     /// What lets a POST with a key happen once.
     pub once: IdempotencyLayer,
+    /// What calls through the proxy need.
+    pub pacing: Pacing,
     pub metrics: PrometheusHandle,
     pub request_ids: RequestIds,
     /// The server is about to stop: streams and waits end.

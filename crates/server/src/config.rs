@@ -4,6 +4,7 @@
 mod cluster;
 mod idempotency;
 mod measure;
+mod pacing;
 mod problem;
 mod proxy;
 mod read;
@@ -28,6 +29,7 @@ use toml::de::DeTable;
 
 pub use idempotency::IdempotencyConfig;
 pub use measure::{duration, time};
+pub use pacing::PacingConfig;
 pub use problem::{Problem, Problems, Spot};
 pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ProxyRoute, ScopeChoice, address};
 pub use sealing::Sealing;
@@ -76,6 +78,8 @@ pub struct Config {
     pub cluster: ClusterConfig,
     /// How the keys of its own POST routes are kept.
     pub idempotency: IdempotencyConfig,
+    /// How a call through the proxy waits.
+    pub pacing: PacingConfig,
 }
 
 /// How a node takes part in a cluster.

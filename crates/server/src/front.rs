@@ -11,6 +11,7 @@ mod hello;
 mod hop;
 mod operations;
 mod own;
+mod passing;
 mod reach;
 mod relay;
 mod rooms;
@@ -42,8 +43,10 @@ use crate::config::Scope;
 use crate::edge::auth::Caller;
 use crate::edge::request_id::RequestId;
 use crate::edge::{content, origin, request_id};
+use crate::pacing::request::BODY_MAX;
 use crate::page;
 use crate::wire::failure::Failure;
+use passing::Passing;
 use reach::Reach;
 
 /// How long a call is held while this node joins.
@@ -71,6 +74,8 @@ pub(crate) struct Call {
     pub body: Bytes,
     pub caller: Arc<str>,
     pub request_id: Arc<str>,
+    /// Of a call that is passed on to an upstream, the client's own headers.
+    pub passing: Option<Arc<Passing>>,
 }
 
 impl Call {
@@ -128,6 +133,7 @@ async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
             Reach::Group => everywhere::group(&front, call).await,
             Reach::Limits => everywhere::limits(&front, call).await,
             Reach::Limit => relay::by_limit(&front, call).await,
+            Reach::Passing => passing::pass(&front, call).await,
         },
         Err(failure) => failure.into_response(),
     }
@@ -151,6 +157,7 @@ async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failu
     let most = match way {
         Reach::Submission => content::ONE_MAX,
         Reach::Batch => content::BATCH_MAX,
+        Reach::Passing => BODY_MAX,
         _ => content::SMALL_MAX,
     };
     let (parts, body) = request.into_parts();
@@ -160,7 +167,8 @@ async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failu
         parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
-    Ok(Call { method: parts.method, target, content_type, body, caller, request_id })
+    let passing = (way == Reach::Passing).then(|| Passing::of(&front.house, parts.headers));
+    Ok(Call { method: parts.method, target, content_type, body, caller, request_id, passing })
 }
 
 fn content_type(headers: &HeaderMap) -> Option<axum::http::HeaderValue> {

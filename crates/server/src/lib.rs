@@ -9,6 +9,7 @@ mod edge;
 mod front;
 mod gate;
 mod listen;
+mod pacing;
 mod page;
 mod proxy;
 mod server;

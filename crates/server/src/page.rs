@@ -22,6 +22,7 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use crate::api::route::{Route, get};
 use crate::config::Scope::Read;
+use crate::pacing::answer::is_upstreams;
 use crate::wire::failure::status;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -59,9 +60,12 @@ async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
 }
 
-/// On every answer: nothing from elsewhere, no guessing of types, no frames, nothing kept.
+/// On every answer of ours: nothing from elsewhere, no guessing of types, no frames, nothing kept.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
+    if is_upstreams(&response) {
+        return response;
+    }
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

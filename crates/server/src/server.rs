@@ -20,6 +20,7 @@ use crate::edge::once;
 use crate::edge::request_id::RequestIds;
 use crate::gate;
 use crate::listen::{self, Door};
+use crate::pacing::Pacing;
 use crate::telemetry;
 use crate::work::Work;
 
@@ -37,6 +38,7 @@ pub struct Server {
     /// And its archive, where it has one.
     pub archive: Option<String>,
     work: Work,
+    house: Arc<House>,
     gate: Gate,
     stopping: CancellationToken,
     /// The door is closed last: while calls under way are waited for, whoever asks is answered.
@@ -71,6 +73,7 @@ impl Server {
         let house = Arc::new(House {
             once: once::layer(&config, gate.clone())?,
             gate: gate.clone(),
+            pacing: Pacing::new(&config),
             store: Arc::clone(&store),
             archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),
@@ -80,7 +83,7 @@ impl Server {
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
-        let work = Work::start(&config, addr, house).await?;
+        let work = Work::start(&config, addr, Arc::clone(&house)).await?;
         let door = Door {
             router: work.router(),
             connections: Arc::new(Semaphore::new(config.connections_max)),
@@ -94,7 +97,7 @@ impl Server {
         let sweeping = tokio::spawn(sweep_now_and_then(store)).abort_handle();
         let aborts = vec![taking, tidying, sweeping];
         let (store, archive) = described;
-        Ok(Self { addr, store, archive, work, gate, stopping, closing, tasks, aborts })
+        Ok(Self { addr, store, archive, work, house, gate, stopping, closing, tasks, aborts })
     }
 
     /// Resolves when nothing can be served any more because the store failed; the reason is in it.
@@ -118,6 +121,7 @@ impl Server {
     /// Stops taking requests, lets calls under way finish or gives them back, and ends.
     pub async fn shutdown(self) {
         self.stopping.cancel();
+        self.house.pacing.heard().await;
         self.work.drain().await;
         self.closing.cancel();
         self.tasks.close();

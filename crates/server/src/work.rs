@@ -30,7 +30,8 @@ pub(crate) enum Work {
 impl Work {
     pub(crate) async fn start(config: &Config, addr: SocketAddr, house: Arc<House>) -> Result<Self> {
         let upstreams = HttpUpstreams::new(config.upstreams.clone())
-            .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?;
+            .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?
+            .handing_over(house.pacing.handover.clone());
         let limits = upstreams.limits();
         let mut executors = Executors::new();
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod config;
+pub mod handover;
 pub mod result;
 pub mod send;
 pub mod target;
@@ -18,14 +19,16 @@ use tidegate_core::fact::Shape;
 use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
+pub use handover::{Expected, Handover, Whole};
 
 use crate::port::{Call, Carrying, Checked, Outcome, Refusal, Upstream};
-use crate::request::Envelope;
+use crate::request::{Envelope, HttpRequest, Proxied};
 use send::Sender;
 
 /// The configured upstreams.
 pub struct HttpUpstreams {
     by_name: BTreeMap<String, Configured>,
+    handover: Handover,
 }
 
 /// One upstream with all that a call needs.
@@ -60,7 +63,13 @@ impl HttpUpstreams {
                 return Err(config.refuse("name", "Two upstreams have this name."));
             }
         }
-        Ok(Self { by_name })
+        Ok(Self { by_name, handover: Handover::default() })
+    }
+
+    /// Hands answers that are waited for over here.
+    #[must_use]
+    pub fn handing_over(self, handover: Handover) -> Self {
+        Self { handover, ..self }
     }
 
     /// What must be set in the model before anything is carried: for each upstream its gate, then its limits.
@@ -101,10 +110,33 @@ impl HttpUpstreams {
             Ok((envelope, _)) if call.look_first && envelope.request.on_unknown() == OnUnknown::Ask => {
                 Outcome::unanswered(Verdict::Unknown(cannot_look(&envelope)))
             }
-            Ok((envelope, upstream)) => upstream.sender.send(envelope.request, call).await,
+            Ok((Envelope { request, proxied: Some(proxied), .. }, upstream)) => {
+                self.pass(upstream, request, &proxied, call).await
+            }
+            Ok((envelope, upstream)) => upstream.sender.send(envelope.request, call).await.0,
             // It was accepted once; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(no_longer_fits(&refusal)),
         }
+    }
+}
+
+impl HttpUpstreams {
+    /// The same for a client that waits for the answer itself. Whatever it gets is an answer, also where it is pointed
+    /// elsewhere.
+    async fn pass(
+        &self,
+        upstream: &Configured,
+        request: HttpRequest,
+        proxied: &Proxied,
+        call: Call<'_>,
+    ) -> Outcome {
+        self.handover.put(&proxied.ticket, None);
+        let (mut outcome, whole) = upstream.sender.send(request, call).await;
+        self.handover.put(&proxied.ticket, whole);
+        if outcome.status.is_some_and(|status| (300..400).contains(&status)) {
+            outcome.verdict = Verdict::Done;
+        }
+        outcome
     }
 }
 

@@ -5,6 +5,7 @@ pub mod body;
 pub mod envelope;
 pub mod header;
 pub mod path;
+pub mod proxied;
 
 use std::fmt;
 
@@ -13,6 +14,7 @@ use tidegate_core::OnUnknown;
 
 pub use body::Body;
 pub use envelope::Envelope;
+pub use proxied::Proxied;
 
 use crate::port::Refusal;
 
@@ -43,6 +45,13 @@ impl Method {
             Self::Delete => "DELETE",
             Self::Options => "OPTIONS",
         }
+    }
+
+    /// Of a word as it is sent; `None` for what is not carried.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        let all = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
+        all.into_iter().find(|method| method.as_str() == word)
     }
 
     /// Whether sending it twice is meant to do no more than sending it once.
@@ -86,13 +95,18 @@ impl HttpRequest {
     /// # Errors
     /// Names the first field that cannot be taken.
     pub fn validate(&self) -> Result<(), Refusal> {
-        path::validate(&self.path).map_err(|message| Refusal::new("request.path", message))?;
-        header::validate(&self.headers).map_err(|message| Refusal::new("request.headers", message))?;
+        self.validate_head()?;
         if !self.body.is_empty() && matches!(self.method, Method::Get | Method::Head) {
             let message = format!("A {} carries no body; use POST, or put it into the query.", self.method);
             return Err(Refusal::new("request.body", message));
         }
         Ok(())
+    }
+
+    /// The same without its body, which a client of the proxy may send with any method.
+    pub(crate) fn validate_head(&self) -> Result<(), Refusal> {
+        path::validate(&self.path).map_err(|message| Refusal::new("request.path", message))?;
+        header::validate(&self.headers).map_err(|message| Refusal::new("request.headers", message))
     }
 
     /// The value of a header, whatever the case of its name.

@@ -24,7 +24,8 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::{key_calls, open_calls, routes, store_calls};
+    use crate::api::route::PASSED_ON;
+    use crate::api::{PROXY, key_calls, open_calls, routes, store_calls};
 
     /// Every call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
@@ -37,6 +38,13 @@ mod tests {
             }
         }
         calls
+    }
+
+    /// Everything that is passed on is described once, with each of its methods.
+    fn passed_on(calls: &mut BTreeSet<String>) {
+        let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
+        assert_eq!(methods.len(), PASSED_ON.len());
+        calls.extend(methods.map(|method| format!("{method} /proxy/{{upstream}}/{{path}} write")));
     }
 
     fn call<S>(route: &crate::api::route::Route<S>) -> String {
@@ -54,8 +62,12 @@ mod tests {
     }
 
     fn served() -> BTreeSet<String> {
-        let calls = routes().into_iter().chain(open_calls()).map(|route| call(&route));
-        calls.chain(store_calls().iter().map(call)).chain(key_calls().iter().map(call)).collect()
+        let routes = routes().into_iter().filter(|route| !PROXY.contains(&route.path));
+        let calls = routes.chain(open_calls()).map(|route| call(&route));
+        let mut calls: BTreeSet<String> =
+            calls.chain(store_calls().iter().map(call)).chain(key_calls().iter().map(call)).collect();
+        passed_on(&mut calls);
+        calls
     }
 
     #[test]

@@ -43,6 +43,23 @@ pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'stati
     Route::new(MethodFilter::POST, Some(scope), path, handler)
 }
 
+/// Every method that can be passed on.
+pub(crate) const PASSED_ON: [MethodFilter; 7] = [
+    MethodFilter::GET,
+    MethodFilter::HEAD,
+    MethodFilter::POST,
+    MethodFilter::PUT,
+    MethodFilter::PATCH,
+    MethodFilter::DELETE,
+    MethodFilter::OPTIONS,
+];
+
+/// A call with whatever method can be passed on.
+pub(crate) fn any<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
+    let every = PASSED_ON.into_iter().fold(MethodFilter::GET, MethodFilter::or);
+    Route::new(every, Some(scope), path, handler)
+}
+
 pub(crate) fn put<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
     Route::new(MethodFilter::PUT, Some(scope), path, handler)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
-use super::{Config, Overrides, Reading, cluster, exposed, idempotency, token, upstream};
+use super::{Config, Overrides, Reading, cluster, exposed, idempotency, pacing, token, upstream};
 use crate::backend::{has_trail, is_archive, is_shared};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
@@ -37,6 +37,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     store.finish(problems);
     let cluster = cluster::read(root, reading);
     let idempotency = idempotency::read(root, reading);
+    let pacing = pacing::read(root, reading);
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
@@ -71,6 +72,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         tokens,
         cluster: cluster?,
         idempotency: idempotency?,
+        pacing: pacing?,
     })
 }
 

@@ -1,5 +1,6 @@
 //! Who may do what. Tokens are compared by their hashes in constant time; with none configured only this machine is
-//! served. A browser may send the token as the password of its login form.
+//! served. A browser may send the token as the password of its login form, and a client of the proxy in the header of the
+//! upstream's own credential.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub(crate) struct Needs {
 
 pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    match admit(&needs.house, needs.scope, peer, request.headers()) {
+    match admit(&needs.house, needs.scope, peer, request.uri().path(), request.headers()) {
         Ok(caller) => {
             request.extensions_mut().insert(caller);
             match needs.keyed_max {
@@ -56,7 +57,7 @@ pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next
     }
 }
 
-fn admit(house: &House, scope: Scope, peer: Option<Peer>, headers: &HeaderMap) -> Result<Caller> {
+fn admit(house: &House, scope: Scope, peer: Option<Peer>, path: &str, headers: &HeaderMap) -> Result<Caller> {
     if house.tokens.is_empty() {
         let local = peer.is_some_and(|peer| peer.0.ip().to_canonical().is_loopback());
         let refuse =
@@ -64,6 +65,7 @@ fn admit(house: &House, scope: Scope, peer: Option<Peer>, headers: &HeaderMap) -
         return local.then(|| Caller(Arc::from("local"))).ok_or_else(refuse);
     }
     let credential = credential(headers)
+        .or_else(|| house.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
         .ok_or_else(|| Error::new(Code::Unauthorized, "Send a token: Authorization: Bearer …"))?;
     let token = find(&house.tokens, &credential)
         .ok_or_else(|| Error::new(Code::Unauthorized, "This token is not known here."))?;

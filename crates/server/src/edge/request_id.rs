@@ -12,6 +12,7 @@ use tidegate_core::Time;
 use tidegate_core::bounds::TRACE_LEN_MAX;
 
 use crate::app::House;
+use crate::pacing::answer::is_upstreams;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -42,7 +43,9 @@ pub(crate) async fn layer(State(house): State<Arc<House>>, mut request: Request,
     let id: Arc<str> = fit.map_or_else(|| house.request_ids.make().into(), Arc::from);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let mut response = next.run(request).await;
-    if let Ok(value) = HeaderValue::from_str(&id) {
+    if let Ok(value) = HeaderValue::from_str(&id)
+        && !is_upstreams(&response)
+    {
         response.headers_mut().insert(HEADER, value);
     }
     response

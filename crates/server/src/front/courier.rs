@@ -1,4 +1,5 @@
-//! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node, once. It says whether the
+//! Passes a call on to the node that owns its partition: HTTP/2, one connection for each node and one more for what takes
+//! long, once. It says whether the
 //! call may have arrived.
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 
 use super::Call;
+use crate::pacing::answer::OPERATION;
 
 pub(super) const CALLER: HeaderName = HeaderName::from_static("x-tidegate-caller");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -49,6 +51,8 @@ pub(crate) struct Courier {
     client: Client<HttpConnector, Full<Bytes>>,
     /// The same without a memory: each call is made over a line of its own.
     fresh: Client<HttpConnector, Full<Bytes>>,
+    /// For calls that are passed on to an upstream: they may take minutes, and hold up nobody else.
+    patient: Client<HttpConnector, Full<Bytes>>,
     token: Option<HeaderValue>,
     /// Nodes that do not know the secret, each told of once.
     strangers: Arc<Mutex<BTreeSet<String>>>,
@@ -67,13 +71,14 @@ impl Courier {
             .http2_keep_alive_interval(Some(SILENCE_MAX))
             .http2_keep_alive_timeout(SILENCE_MAX);
         let client = builder.build(connector.clone());
+        let patient = builder.build(connector.clone());
         let fresh = builder.pool_max_idle_per_host(0).build(connector);
         let token = token.and_then(|token| {
             let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
             value.set_sensitive(true);
             Some(value)
         });
-        Self { client, fresh, token, strangers: Arc::default() }
+        Self { client, fresh, patient, token, strangers: Arc::default() }
     }
 
     /// What a node says to be let in.
@@ -92,10 +97,20 @@ impl Courier {
             request = request.header(CONTENT_TYPE, kind.clone());
         }
         request = request.header(CALLER, &*call.caller).header(REQUEST_ID, &*call.request_id);
-        let Ok(request) = request.body(Full::new(call.body.clone())) else { return Passed::NotSent };
-        match tokio::time::timeout(ANSWER_TIMEOUT, self.client.request(request)).await {
+        let Ok(mut request) = request.body(Full::new(call.body.clone())) else { return Passed::NotSent };
+        let (client, within) = match &call.passing {
+            Some(passing) => {
+                passing.pack(request.headers_mut());
+                (&self.patient, passing.within + ANSWER_TIMEOUT)
+            }
+            None => (&self.client, ANSWER_TIMEOUT),
+        };
+        match tokio::time::timeout(within, client.request(request)).await {
             // Callers are let in before a call is passed on: this is about the nodes' own secret.
-            Ok(Ok(response)) if response.status() == StatusCode::FORBIDDEN => {
+            Ok(Ok(response))
+                if response.status() == StatusCode::FORBIDDEN
+                    && !response.headers().contains_key(OPERATION) =>
+            {
                 self.tell_of_stranger(&node.name);
                 Passed::Refused
             }

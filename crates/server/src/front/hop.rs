@@ -13,6 +13,7 @@ use tidegate::{Code, Error};
 use tidegate_core::id::Partition;
 
 use super::courier::{CALLER, Passed};
+use super::passing::Passing;
 use super::{Call, Front, content_type, relay};
 use crate::edge::auth::Peer;
 use crate::edge::content;
@@ -38,7 +39,8 @@ pub(super) async fn take(
     let caller = parts.headers.get(&CALLER).and_then(|caller| caller.to_str().ok()).unwrap_or("node").into();
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
-    let call = Call { method: parts.method, target, content_type, body, caller, request_id };
+    let passing = Passing::unpacked(&front.house, &target, &parts.headers);
+    let call = Call { method: parts.method, target, content_type, body, caller, request_id, passing };
     match relay::here(&front, partition, &call).await {
         Passed::Answered(response) if !relay::has_moved(&response) => response,
         _ => StatusCode::MISDIRECTED_REQUEST.into_response(),

@@ -10,6 +10,7 @@ use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
 
 use super::Front;
+use crate::api;
 
 /// How a call finds its partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,12 +31,14 @@ pub(super) enum Reach {
     Limits,
     /// By the upstream in the limit's name.
     Limit,
+    /// By the upstream in its path, or the group in its headers.
+    Passing,
 }
 
 impl Reach {
     /// Whether the place of such a call follows from this node's configuration.
     pub(super) const fn places(self) -> bool {
-        matches!(self, Self::Submission | Self::Batch | Self::Limit)
+        matches!(self, Self::Submission | Self::Batch | Self::Limit | Self::Passing)
     }
 }
 
@@ -58,6 +61,7 @@ pub(super) fn of(method: MethodFilter, path: &str) -> Option<Reach> {
         | "/groups/{group}" => Reach::Group,
         "/v1/limits" => Reach::Limits,
         "/v1/limits/{*name}" => Reach::Limit,
+        path if api::PROXY.contains(&path) => Reach::Passing,
         _ => return None,
     })
 }
@@ -77,6 +81,11 @@ impl<'a> Head<'a> {
     /// What can be read of it. One that cannot be read has a place too, where it is told what is wrong with it.
     pub(super) fn read(body: &'a [u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// Of a call whose upstream and group are known.
+    pub(super) fn of(upstream: Cow<'a, str>, group: Cow<'a, str>) -> Self {
+        Self { upstream: Some(upstream), group: Some(group), dedupe_key: None }
     }
 
     /// Whether it may be handed in again without being accepted twice.

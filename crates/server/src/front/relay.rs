@@ -20,6 +20,7 @@ use super::reach::{self, Head};
 use super::{Call, Front};
 use crate::edge::auth::Caller;
 use crate::edge::request_id::RequestId;
+use crate::pacing::answer::{OPERATION, bodiless};
 use crate::wire::failure::Failure;
 use story::Story;
 
@@ -71,7 +72,8 @@ pub(super) async fn by_limit(front: &Front, call: Call) -> Response {
 
 /// Makes a call to the partition, wherever it is.
 pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: Again) -> Response {
-    let end = Instant::now() + PATIENCE;
+    let begun = Instant::now();
+    let mut end = begun + PATIENCE;
     let mut story = Story::default();
     loop {
         let route = front.cluster.route(partition);
@@ -87,13 +89,20 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
         match passed {
             Passed::Answered(response) if !has_moved(&response) => return response,
             Passed::Lost if again == Again::No => return story.end(partition, call, again),
-            Passed::Answered(_) | Passed::NotSent | Passed::Refused | Passed::Lost => {}
+            // It may have waited there for long, and still has time.
+            Passed::Answered(_) | Passed::Lost => end = renewed(call, begun).unwrap_or(end),
+            Passed::NotSent | Passed::Refused => {}
         }
         if Instant::now() >= end {
             return story.end(partition, call, again);
         }
         front.cluster.route_after(partition, &route, LOOK).await;
     }
+}
+
+/// Until when a call that waits for an upstream is tried elsewhere.
+fn renewed(call: &Call, begun: Instant) -> Option<Instant> {
+    call.passing.as_ref().map(|passing| (Instant::now() + PATIENCE).min(begun + passing.within))
 }
 
 /// Into the room, if it is here.
@@ -104,9 +113,14 @@ pub(super) async fn here(front: &Front, partition: Partition, call: &Call) -> Pa
         request = request.header(axum::http::header::CONTENT_TYPE, kind.clone());
     }
     let Ok(mut request) = request.body(Body::from(call.body.clone())) else { return Passed::NotSent };
+    if let Some(passing) = &call.passing {
+        request.headers_mut().clone_from(&passing.headers);
+    }
     request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
     request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
     match router.oneshot(request).await {
+        // What leaves a room is only known to have no body there.
+        Ok(response) if call.passing.is_some() => Passed::Answered(bodiless(&call.method, response)),
         Ok(response) => Passed::Answered(response),
         Err(never) => match never {},
     }
@@ -124,6 +138,7 @@ async fn gone(front: &Front, node: &tidegate_store::nodes::Node) {
 
 /// Whether nothing was done because the partition is not there any more.
 pub(super) fn has_moved(response: &Response) -> bool {
-    response.status() == StatusCode::MISDIRECTED_REQUEST
+    // An upstream may answer so too, and then it has an operation.
+    (response.status() == StatusCode::MISDIRECTED_REQUEST && !response.headers().contains_key(OPERATION))
         || response.extensions().get::<Code>() == Some(&Code::Stopping)
 }

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
-use axum::http::{HeaderValue, Method, StatusCode};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::Value;
@@ -13,6 +13,9 @@ use super::time::At;
 
 /// When a caller may try again after the store could not be written.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// The code, where a client of the proxy looks for it: an upstream's own failure has none.
+pub(crate) const ERROR: HeaderName = HeaderName::from_static("x-tidegate-error");
 
 /// What a handler fails with.
 #[derive(Debug)]
@@ -79,6 +82,8 @@ pub(crate) const fn status(code: Code) -> StatusCode {
         Code::Forbidden => StatusCode::FORBIDDEN,
         Code::StoreUnavailable | Code::Stopping | Code::StoreRefused => StatusCode::SERVICE_UNAVAILABLE,
         Code::BadConfig | Code::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        Code::NotInTime => StatusCode::GATEWAY_TIMEOUT,
+        Code::NoAnswer => StatusCode::BAD_GATEWAY,
     }
 }
 
@@ -102,6 +107,9 @@ fn told(code: Code, wrapped: Wrapped) -> Response {
     let mut response = (status(code), Json(wrapped)).into_response();
     if status(code) == StatusCode::SERVICE_UNAVAILABLE {
         response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
+    }
+    if let Ok(code) = HeaderValue::from_str(&code.to_string()) {
+        response.headers_mut().insert(ERROR, code);
     }
     // For whoever passes the answer on within this process.
     response.extensions_mut().insert(code);

@@ -17,6 +17,7 @@ mod openapi;
 mod orders;
 mod outbox;
 mod page;
+mod pass;
 mod shared;
 mod stop;
 mod submit;

@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
+use super::handover::Whole;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
@@ -70,24 +71,25 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once.
-    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> Outcome {
+    /// Sends a request that was checked, once. The whole answer comes beside what is made of it.
+    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> (Outcome, Option<Whole>) {
         let asked = Asked { method: request.method, upstream: &self.name, base: &self.base };
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
-            return not_sent(&asked, "its deadline has passed");
+            return (not_sent(&asked, "its deadline has passed"), None);
         }
         let started = Instant::now();
         let until = started + allowed;
         let Some(url) = self.base.join(&request.path) else {
-            return not_sent(&asked, "its path leads out of the upstream's base URL");
+            return (not_sent(&asked, "its path leads out of the upstream's base URL"), None);
         };
         let (built, departure) = self.build(url, request, call.operation);
         let response = match timeout_at(until, self.client.execute(built)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return failed(&asked, &departure, &innermost(&error)),
+            Ok(Err(error)) => return (failed(&asked, &departure, &innermost(&error)), None),
             Err(_) => {
-                return failed(&asked, &departure, &format!("no answer within {} ms", allowed.as_millis()));
+                let reason = format!("no answer within {} ms", allowed.as_millis());
+                return (failed(&asked, &departure, &reason), None);
             }
         };
         let status = response.status();
@@ -96,7 +98,9 @@ impl Sender {
             Ok(content) => content,
             Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
         };
-        Answer { status, headers, content, at: call.now.after(started.elapsed()) }.outcome(&asked)
+        let answer = Answer { status, headers, content, at: call.now.after(started.elapsed()) };
+        let whole = Whole::from(&answer);
+        (answer.outcome(&asked), Some(whole))
     }
 
     fn build(&self, url: Url, request: HttpRequest, operation: &str) -> (reqwest::Request, Departure) {

@@ -1,4 +1,4 @@
-//! What a request sends: nothing, JSON exactly as the caller wrote it, or a text as it is.
+//! What a request sends: nothing, JSON exactly as the caller wrote it, a text as it is, or bytes that came by another way.
 
 use std::fmt;
 
@@ -16,6 +16,8 @@ pub enum Body {
     Json(Box<RawValue>),
     /// A text that is sent as it is.
     Text(String),
+    /// Bytes of any kind, without a type of their own. JSON has no form for them, so they are not written with the rest.
+    Bytes(Bytes),
 }
 
 impl Body {
@@ -32,6 +34,7 @@ impl Body {
             Self::Empty => Bytes::new(),
             Self::Json(json) => Bytes::from(Box::<str>::from(json).into_string()),
             Self::Text(text) => Bytes::from(text),
+            Self::Bytes(bytes) => bytes,
         }
     }
 
@@ -39,7 +42,7 @@ impl Body {
     #[must_use]
     pub const fn content_type(&self) -> Option<&'static str> {
         match self {
-            Self::Empty => None,
+            Self::Empty | Self::Bytes(_) => None,
             Self::Json(_) => Some("application/json"),
             Self::Text(_) => Some("text/plain; charset=utf-8"),
         }
@@ -53,6 +56,7 @@ impl fmt::Debug for Body {
             Self::Empty => f.write_str("Empty"),
             Self::Json(json) => write!(f, "Json({} bytes)", json.get().len()),
             Self::Text(text) => write!(f, "Text({} bytes)", text.len()),
+            Self::Bytes(bytes) => write!(f, "Bytes({})", bytes.len()),
         }
     }
 }
@@ -60,7 +64,7 @@ impl fmt::Debug for Body {
 impl Serialize for Body {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Empty => to.serialize_unit(),
+            Self::Empty | Self::Bytes(_) => to.serialize_unit(),
             Self::Json(json) => json.serialize(to),
             Self::Text(text) => to.serialize_str(text),
         }

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
-use super::HttpRequest;
+use super::{HttpRequest, Proxied};
 use crate::port::Refusal;
 
 /// A request and the upstream it goes to: the payload of an operation.
@@ -15,6 +15,9 @@ pub struct Envelope {
     pub upstream: String,
     /// What is sent there.
     pub request: HttpRequest,
+    /// That a client sent it through the proxy and waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxied: Option<Proxied>,
 }
 
 impl Envelope {
@@ -35,8 +38,16 @@ impl Envelope {
     /// Names the field that cannot be taken.
     pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
         check_len(bytes)?;
-        let envelope: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
-        envelope.request.validate()?;
+        let mut envelope: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
+        match &mut envelope.proxied {
+            Some(proxied) => {
+                envelope.request.validate_head()?;
+                if let Some(body) = proxied.body()? {
+                    envelope.request.body = body;
+                }
+            }
+            None => envelope.request.validate()?,
+        }
         Ok(envelope)
     }
 }

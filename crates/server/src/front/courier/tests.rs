@@ -26,6 +26,7 @@ fn call() -> Call {
         body: Bytes::from_static(b"{}"),
         caller: "ann".into(),
         request_id: "r".into(),
+        passing: None,
     }
 }
 

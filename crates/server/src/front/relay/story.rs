@@ -98,6 +98,7 @@ mod tests {
             body: axum::body::Bytes::new(),
             caller: "ann".into(),
             request_id: "".into(),
+            passing: None,
         };
         (story, call)
     }

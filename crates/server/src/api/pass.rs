@@ -1,0 +1,157 @@
+//! `/proxy/{upstream}/…`: hands in a client's request, waits for its end and gives the upstream's answer back. Whoever
+//! goes away leaves nothing in the line; what is under way goes on.
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Code, Error, Result, Submission, View};
+use tidegate_core::{OperationId, State as OperationState};
+use tidegate_upstream::http::Expected;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::app::Shared;
+use crate::edge::content;
+use crate::edge::request_id::RequestId;
+use crate::pacing::answer;
+use crate::pacing::request::{Asked, BODY_MAX, end_to_end};
+use crate::telemetry;
+use crate::wire::failure::Failure;
+
+pub(super) async fn on(
+    State(app): State<Shared>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
+    request: Request,
+) -> Response {
+    if app.house.stopping.is_cancelled() {
+        return answer::refused(stopping());
+    }
+    let (parts, body) = request.into_parts();
+    let body = match content::read(body, BODY_MAX, app.house.read_timeout).await {
+        Ok(body) => body,
+        Err(error) => return answer::refused(error),
+    };
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let headers = end_to_end(parts.headers, !app.house.tokens.is_empty());
+    let asked = Asked { method: &parts.method, target, headers, body, request_id };
+    let (submission, expected) = match asked.submission(&app.house.pacing) {
+        Ok(ready) => ready,
+        Err(error) => {
+            telemetry::refused(&error);
+            return answer::refused(error);
+        }
+    };
+    let method = parts.method;
+    let (tell, told) = oneshot::channel();
+    // On its own, so that it knows its operation also when the client goes away right now.
+    tokio::spawn(carry(app, method, submission, expected, tell));
+    told.await.unwrap_or_else(|_| {
+        Failure(Error::new(Code::Internal, "The call was dropped; this is a bug.")).into_response()
+    })
+}
+
+async fn carry(
+    app: Shared,
+    method: Method,
+    submission: Submission,
+    expected: Expected,
+    mut tell: oneshot::Sender<Response>,
+) {
+    let started = Instant::now();
+    let unaware = app.house.pacing.unaware().await;
+    let accepted = app.engine.submit(submission).await;
+    let response = match accepted {
+        Ok(receipt) => {
+            telemetry::accepted(started, receipt.deduplicated);
+            let waiting = Waiting { app: &app, method, id: receipt.id, expected, started };
+            tokio::select! {
+                response = waiting.answer(unaware) => response,
+                () = tell.closed() => return gone(&app, receipt.id).await,
+            }
+        }
+        Err(error) => {
+            telemetry::refused(&error);
+            answer::refused(error)
+        }
+    };
+    // The client may have gone in this moment.
+    let _ = tell.send(response);
+}
+
+/// Nobody waits any more.
+async fn gone(app: &Shared, id: OperationId) {
+    match app.engine.withdraw(id).await {
+        Ok(view) => tracing::debug!(operation_id = %id, state = %view.state, "the client has gone"),
+        // Its deadline ends it.
+        Err(error) => {
+            tracing::debug!(operation_id = %id, %error, "the client has gone; it was not called off");
+        }
+    }
+}
+
+fn stopping() -> Error {
+    Error::new(Code::Stopping, "The server is about to stop; nothing was sent.")
+}
+
+struct Waiting<'a> {
+    app: &'a Shared,
+    method: Method,
+    id: OperationId,
+    expected: Expected,
+    started: Instant,
+}
+
+impl Waiting<'_> {
+    /// The end of the operation, or of the time. `unaware` holds a stop up until this one has acted on it.
+    async fn answer<T>(self, unaware: T) -> Response {
+        let house = &self.app.house;
+        let (id, wait) = (self.id, house.pacing.config.wait);
+        let end = self.started + wait;
+        let mut unaware = Some(unaware);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let stops = async {
+                house.stopping.cancelled().await;
+            };
+            let found = tokio::select! {
+                found = self.app.engine.wait(id, left) => found,
+                () = stops, if unaware.is_some() => {
+                    let found = self.app.engine.withdraw(id).await;
+                    unaware = None;
+                    if matches!(&found, Ok(view) if view.state == OperationState::Canceled) {
+                        return answer::refused(stopping());
+                    }
+                    found
+                }
+            };
+            match found {
+                Ok(view) if view.state.is_ended() => return self.ended(&view),
+                Ok(_) if Instant::now() < end => {}
+                Ok(_) => return self.late(self.app.engine.withdraw(id).await, wait.as_secs()),
+                Err(error) => return self.lost(&error),
+            }
+        }
+    }
+
+    fn ended(&self, view: &View) -> Response {
+        answer::ended(&self.method, view, self.expected.take())
+    }
+
+    fn late(&self, withdrawn: Result<View>, waited_s: u64) -> Response {
+        match withdrawn {
+            Ok(view) if view.state == OperationState::Canceled => answer::late(self.id, true, waited_s),
+            Ok(view) if view.state.is_ended() => self.ended(&view),
+            _ => answer::late(self.id, false, waited_s),
+        }
+    }
+
+    /// The engine has stopped. What many nodes share goes on in another one.
+    fn lost(&self, error: &Error) -> Response {
+        if self.app.house.store.is_shared() {
+            return answer::moved(self.id);
+        }
+        let message = format!("What became of it is not known: {}.", error.message);
+        answer::failed(Error::new(Code::NoAnswer, message), self.id)
+    }
+}

@@ -1,0 +1,85 @@
+//! The paced proxy: a client's own request becomes an operation, waits its turn, and is answered with what the upstream
+//! said. What is here is the same on every node; the call itself is made where its partition is.
+
+pub(crate) mod answer;
+pub(crate) mod request;
+pub(crate) mod stored;
+pub(crate) mod target;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{HeaderMap, HeaderName};
+use tidegate_upstream::http::{Handover, UpstreamConfig};
+use tokio::sync::{OwnedRwLockReadGuard, RwLock};
+
+use crate::config::{Config, PacingConfig};
+use target::Target;
+
+/// How long a stop waits until those who wait for their turn have called off what they asked for.
+const CALLED_OFF: Duration = Duration::from_secs(2);
+
+/// What a process knows of it.
+#[derive(Debug)]
+pub(crate) struct Pacing {
+    pub config: PacingConfig,
+    /// Where whole answers come from.
+    pub handover: Handover,
+    upstreams: BTreeMap<String, Served>,
+    /// Held by everybody who has not heard of a stop.
+    unaware: Arc<RwLock<()>>,
+}
+
+/// What matters of an upstream.
+#[derive(Clone, Debug)]
+pub(crate) struct Served {
+    /// The header that its own credential is sent in, and what stands before it.
+    pub credential: Option<(HeaderName, String)>,
+    /// How long one attempt may take.
+    pub timeout: Duration,
+}
+
+impl Pacing {
+    pub(crate) fn new(config: &Config) -> Self {
+        let upstreams = config.upstreams.iter().map(|one| (one.name.clone(), Served::of(one))).collect();
+        Self { config: config.pacing, handover: Handover::default(), upstreams, unaware: Arc::default() }
+    }
+
+    pub(crate) fn served(&self, upstream: &str) -> Option<&Served> {
+        self.upstreams.get(upstream)
+    }
+
+    /// The longest that an answer takes to come from another node.
+    pub(crate) fn within(&self) -> Duration {
+        let slowest = self.upstreams.values().map(|served| served.timeout).max().unwrap_or_default();
+        self.config.wait + slowest
+    }
+
+    /// Until it is dropped, a stop waits.
+    pub(crate) async fn unaware(&self) -> OwnedRwLockReadGuard<()> {
+        Arc::clone(&self.unaware).read_owned().await
+    }
+
+    /// Waits until everybody who was told of a stop has acted on it.
+    pub(crate) async fn heard(&self) {
+        // Whoever takes longer than this finds out from the engine.
+        let _ = tokio::time::timeout(CALLED_OFF, self.unaware.write()).await;
+    }
+
+    /// A token in the header that carries the upstream's own credential, for clients that can send no other.
+    pub(crate) fn credential(&self, path: &str, headers: &HeaderMap) -> Option<String> {
+        let target = Target::read(path)?;
+        let (name, prefix) = self.served(&target.upstream)?.credential.as_ref()?;
+        let text = headers.get(name)?.to_str().ok()?;
+        Some(text.strip_prefix(prefix.as_str()).unwrap_or(text).trim().to_owned())
+    }
+}
+
+impl Served {
+    fn of(config: &UpstreamConfig) -> Self {
+        let header = &config.token_header;
+        let name = config.token.as_ref().and_then(|_| HeaderName::from_bytes(header.name.as_bytes()).ok());
+        Self { credential: name.map(|name| (name, header.prefix.clone())), timeout: config.timeout }
+    }
+}

@@ -1,0 +1,152 @@
+//! What a client of the proxy is told: the upstream's own answer, all of it, or why there is none. Every answer about an
+//! accepted call names its operation, and one of ours its code.
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER, TRAILER};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use tidegate::{Code, Error, View};
+use tidegate_core::{Fault, FaultClass, OperationId, State};
+use tidegate_idempotency::strip_hop_by_hop;
+use tidegate_upstream::http::Whole;
+use tidegate_upstream::http::answer::Content;
+
+use super::request::is_ours;
+use crate::wire::failure::{ERROR, Failure};
+
+/// Which operation an answer is about.
+pub(crate) const OPERATION: HeaderName = HeaderName::from_static("x-tidegate-operation");
+/// Among nodes: its partition has moved, and it goes on elsewhere.
+const MOVED: HeaderName = HeaderName::from_static("x-tidegate-moved");
+
+/// What became of an operation, to whoever waited for it here.
+pub(crate) fn ended(method: &Method, view: &View, whole: Option<Whole>) -> Response {
+    let fault = view.fault.as_ref();
+    let is_throttled = fault.is_some_and(|fault| fault.class == FaultClass::RateLimited);
+    match whole.filter(|_| !is_throttled) {
+        Some(Whole { status, headers, content: Content::Whole(body) }) => {
+            passed(method, view.id, status, headers, body)
+        }
+        Some(Whole { status, content: Content::TooLarge { most }, .. }) => {
+            let message =
+                format!("It was answered {status} with more than {most} bytes, which cannot be passed on.");
+            failed(Error::new(Code::NoAnswer, message), view.id)
+        }
+        _ => unanswered(view.id, view.state, view.attempt, fault),
+    }
+}
+
+/// Why there is no answer to give.
+pub(crate) fn unanswered(id: OperationId, state: State, attempt: u16, fault: Option<&Fault>) -> Response {
+    let error = match fault {
+        _ if state == State::Canceled => Error::new(Code::NoAnswer, format!("{id} was called off.")),
+        // It never left, or only to be told to wait for longer than it may.
+        Some(fault) if attempt == 0 || fault.class == FaultClass::RateLimited => {
+            Error::new(Code::NotInTime, fault.message.clone())
+        }
+        Some(fault) => Error::new(Code::NoAnswer, fault.message.clone()),
+        None => Error::new(Code::NoAnswer, format!("{id} has ended and its answer was not kept.")),
+    };
+    failed(error, id)
+}
+
+/// The upstream's own answer.
+pub(crate) fn passed(
+    method: &Method,
+    id: OperationId,
+    status: u16,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let Ok(status) = StatusCode::from_u16(status) else {
+        let error = Error::new(Code::NoAnswer, format!("It was answered {status}, which is no status."));
+        return failed(error, id);
+    };
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = status;
+    let mut headers = headers;
+    strip_hop_by_hop(&mut headers);
+    let ours: Vec<_> = headers.keys().filter(|name| is_ours(name)).cloned().collect();
+    ours.into_iter().chain([TRAILER]).for_each(|name| drop(headers.remove(name)));
+    if !has_no_body(method, status) {
+        // What it was on the other line; on this one it follows from the body.
+        headers.remove(CONTENT_LENGTH);
+    }
+    *response.headers_mut() = headers;
+    bodiless(method, name(response, id))
+}
+
+/// A length that nobody has said is not made up where there is no body.
+pub(crate) fn bodiless(method: &Method, response: Response) -> Response {
+    if has_no_body(method, response.status()) && !response.headers().contains_key(CONTENT_LENGTH) {
+        let nothing = stream::empty::<Result<Bytes, std::convert::Infallible>>();
+        return response.map(|_| Body::from_stream(nothing));
+    }
+    response
+}
+
+fn has_no_body(method: &Method, status: StatusCode) -> bool {
+    method == Method::HEAD || status == StatusCode::NOT_MODIFIED
+}
+
+/// A refusal before anything was accepted.
+pub(crate) fn refused(error: Error) -> Response {
+    let status = match error.code {
+        Code::UnknownUpstream => Some(StatusCode::NOT_FOUND),
+        Code::TooLate => Some(StatusCode::GATEWAY_TIMEOUT),
+        _ => None,
+    };
+    let mut response = Failure(error).into_response();
+    if let Some(status) = status {
+        *response.status_mut() = status;
+    }
+    response
+}
+
+/// A failure of an operation that was accepted.
+pub(crate) fn failed(error: Error, id: OperationId) -> Response {
+    name(Failure(error.operation(id)).into_response(), id)
+}
+
+/// It was not answered in time.
+pub(crate) fn late(id: OperationId, is_called_off: bool, waited_s: u64) -> Response {
+    let rest = if is_called_off {
+        "It was called off and is not sent any more."
+    } else {
+        "It is under way; what becomes of it can be looked up."
+    };
+    failed(Error::new(Code::NotInTime, format!("There was no answer within {waited_s} s. {rest}")), id)
+}
+
+/// It was accepted, and goes on in another node.
+pub(crate) fn moved(id: OperationId) -> Response {
+    let mut response = name(StatusCode::MISDIRECTED_REQUEST.into_response(), id);
+    response.headers_mut().insert(MOVED, HeaderValue::from_static("1"));
+    response
+}
+
+/// The operation that goes on elsewhere, if an answer says so.
+pub(crate) fn moved_on(response: &Response) -> Option<OperationId> {
+    response.headers().get(&MOVED)?;
+    response.headers().get(&OPERATION)?.to_str().ok()?.parse().ok()
+}
+
+/// Nobody knows what became of a call between nodes: not something that a client should repeat by itself.
+pub(crate) fn unknown(mut response: Response) -> Response {
+    *response.status_mut() = StatusCode::BAD_GATEWAY;
+    response.headers_mut().remove(RETRY_AFTER);
+    response
+}
+
+/// Whether an answer is the upstream's: nothing of ours belongs on it.
+pub(crate) fn is_upstreams(response: &Response) -> bool {
+    response.headers().contains_key(&OPERATION) && !response.headers().contains_key(&ERROR)
+}
+
+fn name(mut response: Response, id: OperationId) -> Response {
+    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
+        response.headers_mut().insert(OPERATION, id);
+    }
+    response
+}

@@ -1,0 +1,190 @@
+//! A client's own request as an operation: what passes, what is taken out, what is refused. Credentials are never kept
+//! with it: the upstream's own takes their place, and without one they are refused.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use tidegate::{Code, Error, Result, Submission};
+use tidegate_core::OnUnknown;
+use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_idempotency::strip_hop_by_hop;
+use tidegate_upstream::http::Expected;
+use tidegate_upstream::request::header;
+use tidegate_upstream::{Envelope, HttpRequest, Refusal};
+
+use super::target::Target;
+use super::{Pacing, Served};
+use crate::wire::object::shown;
+
+/// What is Tidegate's own in a request and in an answer.
+const OURS: &str = "x-tidegate-";
+pub(crate) const GROUP: HeaderName = HeaderName::from_static("x-tidegate-group");
+const PRIORITY: HeaderName = HeaderName::from_static("x-tidegate-priority");
+
+/// Whether a header is between the client and Tidegate.
+pub(super) fn is_ours(name: &HeaderName) -> bool {
+    name.as_str().starts_with(OURS)
+}
+
+/// What is left when a request has arrived: nothing of its connection, and no token of ours.
+pub(crate) fn end_to_end(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap {
+    strip_hop_by_hop(&mut headers);
+    for name in [HOST, CONTENT_LENGTH, EXPECT, TRAILER] {
+        headers.remove(name);
+    }
+    if has_tokens {
+        headers.remove(AUTHORIZATION);
+    }
+    headers
+}
+
+/// A client's request.
+pub(crate) struct Asked<'a> {
+    pub method: &'a Method,
+    /// Path and query, as they came.
+    pub target: &'a str,
+    /// Those that `end_to_end` has left.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+    pub request_id: Arc<str>,
+}
+
+impl Asked<'_> {
+    /// The operation, and where its answer is waited for.
+    ///
+    /// # Errors
+    /// Says what cannot be passed on.
+    pub(crate) fn submission(mut self, pacing: &Pacing) -> Result<(Submission, Expected)> {
+        let target = Target::read(self.target).ok_or_else(|| unknown(self.target))?;
+        let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
+        let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| target.upstream.as_ref().to_owned());
+        let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
+        let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
+            Error::new(
+                Code::Invalid,
+                format!("The method {} cannot be passed on.", shown(self.method.as_str())),
+            )
+        })?;
+        let mut request = HttpRequest::new(method, target.path.as_ref());
+        request.headers = kept(&self.headers, served)?;
+        let may_be_repeated = request.on_unknown() == OnUnknown::Repeat;
+        let expected = pacing.handover.expect();
+        let upstream = target.upstream.into_owned();
+        let envelope = Envelope::proxied(upstream, request, &self.body, expected.ticket());
+        let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
+        let submission = Submission {
+            priority,
+            // One attempt of what must not happen twice, so that an unknown outcome is its end and holds nobody up.
+            max_attempts: Some(if may_be_repeated { pacing.config.max_attempts } else { 1 }),
+            on_unknown: Some(OnUnknown::Repeat),
+            // What outlives this process and everybody who waits for it does not start any more.
+            deadline: Some(pacing.config.wait + served.timeout),
+            request_id: Some(self.request_id),
+            ..Submission::new("http", group, payload)
+        };
+        Ok((submission, expected))
+    }
+}
+
+/// Headers as a request keeps them: each name once, without what the upstream's own credential replaces.
+fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
+    let mut kept = Vec::with_capacity(headers.keys_len());
+    for name in headers.keys() {
+        let is_credential = served.credential.as_ref().is_some_and(|(credential, _)| credential == name);
+        if is_credential || name == header::OPERATION {
+            continue;
+        }
+        if is_ours(name) {
+            let message = format!("The header {name} is not known; there are {GROUP} and {PRIORITY}.");
+            return Err(Error::new(Code::Malformed, message).field(name.as_str()));
+        }
+        let values: Result<Vec<&str>> = headers.get_all(name).iter().map(|value| text(name, value)).collect();
+        kept.push((name.as_str().to_owned(), values?.join(", ")));
+    }
+    Ok(kept)
+}
+
+fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<Option<String>> {
+    headers.remove(name).map(|value| text(name, &value).map(str::to_owned)).transpose()
+}
+
+fn text<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&'a str> {
+    std::str::from_utf8(value.as_bytes()).map_err(|_| {
+        Error::new(Code::Invalid, format!("The header {name} has a value that is not UTF-8."))
+            .field(name.as_str())
+    })
+}
+
+fn priority(text: &str) -> Result<u8> {
+    text.trim().parse().ok().filter(|priority| *priority <= PRIORITY_MAX).ok_or_else(|| {
+        let message = format!("The header {PRIORITY} must be a whole number, 0 to {PRIORITY_MAX}.");
+        Error::new(Code::Invalid, message).field(PRIORITY.as_str())
+    })
+}
+
+fn unknown(upstream: &str) -> Error {
+    Error::new(Code::UnknownUpstream, format!("No upstream is called {:?}.", shown(upstream)))
+        .field("upstream")
+}
+
+fn too_large(refusal: &Refusal) -> Error {
+    let message = format!("{} What is not UTF-8 takes a third more than it has.", refusal.message);
+    Error::new(Code::TooLarge, message).field("body")
+}
+
+/// Largest body that is read.
+pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(HeaderName::from_static(name), value.parse().unwrap());
+        }
+        headers
+    }
+
+    fn served(credential: Option<&'static str>) -> Served {
+        let credential = credential.map(|name| (HeaderName::from_static(name), String::new()));
+        Served { credential, timeout: std::time::Duration::from_secs(1) }
+    }
+
+    /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.
+    #[test]
+    fn lim_28_what_passes_and_what_does_not() {
+        let all = headers(&[
+            ("host", "tidegate"),
+            ("connection", "x-hop"),
+            ("x-hop", "1"),
+            ("content-length", "3"),
+            ("expect", "100-continue"),
+            ("authorization", "Bearer hunter2"),
+            ("x-shopify-access-token", "hunter2"),
+            ("tidegate-operation", "op_1"),
+            ("accept", "a"),
+            ("accept", "b"),
+            ("idempotency-key", "k"),
+        ]);
+        let kept = kept(&end_to_end(all, true), &served(Some("x-shopify-access-token"))).unwrap();
+        let mut kept: Vec<_> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        kept.sort_unstable();
+        assert_eq!(kept, [("accept", "a, b"), ("idempotency-key", "k")]);
+        let mine = end_to_end(headers(&[("authorization", "Bearer x")]), false);
+        assert!(mine.contains_key(AUTHORIZATION), "without tokens it is not ours to take");
+    }
+
+    #[test]
+    fn what_is_misspelled_is_refused() {
+        let wrong = kept(&headers(&[("x-tidegate-gruop", "g")]), &served(None)).unwrap_err();
+        assert_eq!((wrong.code, wrong.field.as_deref()), (Code::Malformed, Some("x-tidegate-gruop")));
+        for text in ["5", "-1", "high", ""] {
+            assert!(priority(text).is_err(), "{text}");
+        }
+        assert_eq!(priority(" 4").ok(), Some(4));
+    }
+}

@@ -1,0 +1,129 @@
+//! An answer as it is stored, for a client whose operation ended in another node than the one that accepted it: the
+//! status, the body, and the headers that are kept of any answer.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use axum::body::Bytes;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::response::Response;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate_core::{Fault, FaultClass, OperationId, State};
+
+use super::answer::{passed, unanswered};
+
+/// An operation as `GET /v1/operations/{id}` tells it.
+#[derive(Deserialize)]
+struct Told<'a> {
+    state: &'a str,
+    attempt: u16,
+    #[serde(borrow)]
+    result: Option<Kept<'a>>,
+    fault: Option<FaultOut>,
+}
+
+#[derive(Deserialize)]
+struct Kept<'a> {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    #[serde(borrow)]
+    body: &'a RawValue,
+    #[serde(default)]
+    truncated: bool,
+}
+
+#[derive(Deserialize)]
+struct FaultOut {
+    class: String,
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Binary<'a> {
+    #[serde(borrow)]
+    base64: Cow<'a, str>,
+}
+
+/// The answer, when the operation has ended; `None` while it has not, and when what is told cannot be read.
+pub(crate) fn ended(method: &Method, id: OperationId, told: &[u8]) -> Option<Response> {
+    let told: Told<'_> = serde_json::from_slice(told).ok()?;
+    let state = State::parse(told.state).filter(|state| state.is_ended())?;
+    let fault = told.fault.map(|fault| {
+        Fault::new(FaultClass::parse(&fault.class).unwrap_or(FaultClass::Transient), fault.message)
+    });
+    let is_throttled = fault.as_ref().is_some_and(|fault| fault.class == FaultClass::RateLimited);
+    let kept = told.result.filter(|kept| !kept.truncated && !is_throttled);
+    let whole = kept.and_then(|kept| Some((kept.status, headers(&kept.headers), body(&kept)?)));
+    Some(match whole {
+        Some((status, headers, body)) => passed(method, id, status, headers, body),
+        None => unanswered(id, state, told.attempt, fault.as_ref()),
+    })
+}
+
+fn headers(kept: &BTreeMap<String, String>) -> HeaderMap {
+    let pair = |(name, value): (&String, &String)| {
+        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
+    };
+    kept.iter().filter_map(pair).collect()
+}
+
+/// The bytes. Of JSON they are what is kept; of anything else what is kept stands for them.
+fn body(kept: &Kept<'_>) -> Option<Bytes> {
+    let text = kept.body.get();
+    let kind = kept.headers.get("content-type").map_or("", String::as_str).to_ascii_lowercase();
+    let is_json = kind.contains("json") && !kept.headers.contains_key("content-encoding");
+    match text.as_bytes().first() {
+        Some(b'n') => Some(Bytes::new()),
+        _ if is_json => Some(Bytes::from(text.to_owned())),
+        Some(b'"') => serde_json::from_str::<String>(text).ok().map(Bytes::from),
+        Some(b'{') => {
+            let binary: Binary<'_> = serde_json::from_str(text).ok()?;
+            STANDARD.decode(binary.base64.as_ref()).ok().map(Bytes::from)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::{Seq, Time};
+
+    use super::*;
+
+    async fn told(result: &str) -> (u16, Option<String>, Vec<u8>) {
+        let id = OperationId::new(Time::from_millis(7), 3, Seq(9));
+        let told = format!(r#"{{"id":"x","state":"succeeded","attempt":1,"result":{result},"fault":null}}"#);
+        let response = ended(&Method::GET, id, told.as_bytes()).unwrap();
+        let (parts, body) = response.into_parts();
+        let code = parts.headers.get("x-tidegate-error").map(|code| code.to_str().unwrap().to_owned());
+        (parts.status.as_u16(), code, axum::body::to_bytes(body, 1_000).await.unwrap().to_vec())
+    }
+
+    /// LIM-28: what is stored of an answer gives its bytes back.
+    #[tokio::test]
+    async fn lim_28_a_stored_answer_is_the_answer() {
+        let json = r#"{"status":201,"headers":{"content-type":"application/json"},"body":{"b": 1.10}}"#;
+        assert_eq!(told(json).await, (201, None, br#"{"b": 1.10}"#.to_vec()));
+        let text = r#"{"status":200,"headers":{"content-type":"text/plain"},"body":"a\nb"}"#;
+        assert_eq!(told(text).await, (200, None, b"a\nb".to_vec()));
+        let packed = r#"{"status":200,"headers":{"content-type":"application/json","content-encoding":"gzip"},"body":{"base64":"/w=="}}"#;
+        assert_eq!(told(packed).await, (200, None, vec![0xff]));
+        let nothing = r#"{"status":204,"headers":{},"body":null}"#;
+        assert_eq!(told(nothing).await, (204, None, Vec::new()));
+        let cut = r#"{"status":200,"headers":{},"body":"it was not kept","truncated":true}"#;
+        assert_eq!(told(cut).await.1.as_deref(), Some("TG0027"));
+    }
+
+    #[test]
+    fn what_goes_on_has_no_answer_yet() {
+        let id = OperationId::new(Time::from_millis(7), 3, Seq(9));
+        let told = br#"{"state":"queued","attempt":0,"result":null,"fault":null}"#;
+        assert!(ended(&Method::GET, id, told).is_none());
+        let late =
+            br#"{"state":"failed","attempt":0,"result":null,"fault":{"class":"transient","message":"late"}}"#;
+        assert_eq!(ended(&Method::GET, id, late).unwrap().status(), 504);
+    }
+}

@@ -1,0 +1,123 @@
+//! LIM-28: what a client is told when the upstream fails, and that nobody is held up by it.
+
+use reqwest::Method;
+
+use super::Door;
+use super::upstream::{Next, answer as next};
+use crate::support::within;
+
+const BROKEN: &str = "HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nfour";
+const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
+const THROTTLED: &str = "HTTP/1.1 429 Slow\r\nretry-after: 0\r\ncontent-length: 0\r\n\r\n";
+
+/// LIM-28: what may be sent twice is tried again; the last answer is the upstream's own.
+#[tokio::test]
+async fn lim_28_what_may_be_sent_twice_is_tried_again() {
+    within(async {
+        let door =
+            Door::new("[pacing]\nmax_attempts = 2\n", [next(BROKEN), next(GOOD), next(BROKEN), next(BROKEN)])
+                .await;
+        let get = || door.request(Method::GET, "/proxy/up/x").send();
+        let good = get().await.unwrap();
+        assert_eq!(door.operation(&good).await["attempt"], 2);
+        assert_eq!((good.status().as_u16(), &*good.text().await.unwrap()), (200, "good"));
+        let broken = get().await.unwrap();
+        assert!(!broken.headers().contains_key("x-tidegate-error"));
+        assert_eq!((broken.status().as_u16(), &*broken.text().await.unwrap()), (500, "four"));
+        assert_eq!(door.upstream.seen().len(), 4);
+    })
+    .await;
+}
+
+/// LIM-28, OPS-23: what must not happen twice is sent once, and its own 5xx is what the client gets.
+#[tokio::test]
+async fn lim_28_ops_23_a_post_is_sent_once() {
+    within(async {
+        let door = Door::new("", [next(BROKEN), next(BROKEN), next(GOOD)]).await;
+        let post = door.request(Method::POST, "/proxy/up/x").body("{}");
+        assert_eq!(post.send().await.unwrap().status(), 500);
+        assert_eq!(door.upstream.seen().len(), 1);
+        let keyed = door.request(Method::POST, "/proxy/up/x").header("idempotency-key", "k").body("{}");
+        assert_eq!(keyed.send().await.unwrap().status(), 200, "the upstream knows that it is the same");
+        assert_eq!(door.upstream.seen().len(), 3);
+    })
+    .await;
+}
+
+/// LIM-28: a POST whose answer never comes is told as such, and the group goes on.
+#[tokio::test]
+async fn lim_28_an_unknown_outcome_holds_nobody_up() {
+    within(async {
+        let door = Door::new("timeout_ms = 300\n", [Next::Cut, Next::Hold(Vec::new()), next(GOOD)]).await;
+        for _ in 0..2 {
+            let response = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
+            assert_eq!(response.status(), 502);
+            assert_eq!(response.headers()["x-tidegate-error"], "TG0027");
+            assert!(!response.headers().contains_key("retry-after"));
+            let operation = door.operation(&response).await;
+            assert_eq!((&operation["state"], &operation["attempt"]), (&"failed".into(), &1.into()));
+            assert!(response.text().await.unwrap().contains("its outcome is unknown"));
+        }
+        let after = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
+        assert_eq!(after.text().await.unwrap(), "good");
+        assert_eq!(door.upstream.seen().len(), 3, "nothing was repeated");
+        let groups = door.get("/v1/groups?state=stopped").await.json;
+        assert!(groups["groups"].as_array().unwrap().is_empty(), "{groups}");
+    })
+    .await;
+}
+
+/// LIM-28: a 429 never reaches the client, also with one attempt.
+#[tokio::test]
+async fn lim_28_a_429_never_reaches_the_client() {
+    within(async {
+        let door = Door::new("", [next(THROTTLED), next(THROTTLED), next(GOOD)]).await;
+        let response = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
+        assert_eq!(response.text().await.unwrap(), "good");
+        assert_eq!(door.upstream.seen().len(), 3);
+    })
+    .await;
+}
+
+/// LIM-28: an upstream that asks for more time than there is makes a 504 of ours.
+#[tokio::test]
+async fn lim_28_a_429_for_too_long_is_not_in_time() {
+    within(async {
+        let long = "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n";
+        let door = Door::new("", [next(long)]).await;
+        let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
+        assert_eq!(response.status(), 504);
+        assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
+        // And whoever comes next hears it at once.
+        let next = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
+        assert_eq!(
+            (next.status().as_u16(), &next.headers()["x-tidegate-error"]),
+            (504, &"TG0008".parse().unwrap())
+        );
+        assert_eq!(door.upstream.seen().len(), 1);
+    })
+    .await;
+}
+
+/// LIM-28: an answer that is too large is none, and one that nobody listens for was not sent.
+#[tokio::test]
+async fn lim_28_what_cannot_be_given_back_is_told() {
+    within(async {
+        let door = Door::new("response_max_bytes = 3\n", [next(GOOD)]).await;
+        let large = door.request(Method::POST, "/proxy/up/x").send().await.unwrap();
+        assert_eq!(
+            (large.status().as_u16(), &large.headers()["x-tidegate-error"]),
+            (502, &"TG0027".parse().unwrap())
+        );
+        assert!(large.text().await.unwrap().contains("more than 3 bytes"));
+        let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let closed = nobody.local_addr().unwrap();
+        drop(nobody);
+        let away = format!("[[upstream]]\nname = \"away\"\nbase_url = \"http://{closed}\"\n");
+        let door = Door::new(&away, []).await;
+        let response = door.request(Method::POST, "/proxy/away/x").send().await.unwrap();
+        assert_eq!(response.status(), 502);
+        assert!(response.text().await.unwrap().contains("was not sent"));
+    })
+    .await;
+}

@@ -1,0 +1,135 @@
+//! LIM-28: clients that go away, times that run out, servers that stop.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::Door;
+use super::upstream::Next;
+use crate::support::within;
+
+const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
+const POST: &str = "POST /proxy/up/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
+
+impl Door {
+    /// The states of all operations, newest first.
+    async fn states(&self) -> Vec<String> {
+        let listed = self.get("/v1/operations").await.json;
+        let listed = listed["operations"].as_array().unwrap().iter();
+        listed.map(|one| one["state"].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn until(&self, states: &[&str]) {
+        while self.states().await != states {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    }
+
+    /// A client that has asked and not gone yet.
+    async fn asking(&self) -> TcpStream {
+        let mut client = TcpStream::connect(self.server.addr).await.unwrap();
+        client.write_all(POST.as_bytes()).await.unwrap();
+        client
+    }
+}
+
+/// LIM-28: who goes away leaves nothing in the line; what is under way goes on to its end.
+#[tokio::test]
+async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
+    within(async {
+        let door = Door::new("", [Next::Hold(GOOD.to_vec())]).await;
+        let first = door.asking().await;
+        door.upstream.has_seen(1).await;
+        let second = door.asking().await;
+        door.until(&["queued", "running"]).await;
+        drop((first, second));
+        door.until(&["canceled", "running"]).await;
+        door.upstream.go.add_permits(1);
+        door.until(&["canceled", "succeeded"]).await;
+        assert_eq!(door.upstream.seen().len(), 1);
+    })
+    .await;
+}
+
+/// LIM-28: after its time a client is told so with the operation's id; what waits is called off, what is under way goes on.
+#[tokio::test]
+async fn lim_28_the_wait_is_bounded() {
+    within(async {
+        let door = Door::new("[pacing]\nwait_s = 1\n", [Next::Hold(GOOD.to_vec())]).await;
+        let ask = || door.request(Method::POST, "/proxy/up/x").body("{}").send();
+        let (first, second) = tokio::join!(ask(), async {
+            door.upstream.has_seen(1).await;
+            ask().await
+        });
+        for (response, words) in [(first.unwrap(), "is under way"), (second.unwrap(), "was called off")] {
+            assert_eq!(response.status(), 504);
+            assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
+            let id = response.headers()["x-tidegate-operation"].to_str().unwrap().to_owned();
+            let told: serde_json::Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+            assert_eq!(told["error"]["detail"]["operation"], id);
+            assert!(told["error"]["message"].as_str().unwrap().contains(words), "{told}");
+        }
+        door.upstream.go.add_permits(1);
+        door.until(&["canceled", "succeeded"]).await;
+        assert_eq!(door.upstream.seen().len(), 1);
+    })
+    .await;
+}
+
+/// LIM-28: an operation that a person calls off is told to its client.
+#[tokio::test]
+async fn lim_28_what_a_person_calls_off_is_told() {
+    within(async {
+        let door = Door::new("", []).await;
+        let paused = door.request(Method::POST, "/v1/groups/up/pause").send().await.unwrap();
+        assert_eq!(paused.status(), 200);
+        let ask = door.request(Method::POST, "/proxy/up/x").body("{}").send();
+        let (response, ()) = tokio::join!(ask, async {
+            while door.states().await.is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            let listed = door.get("/v1/operations").await.json;
+            let id = listed["operations"][0]["id"].as_str().unwrap().to_owned();
+            let cancel =
+                door.request(Method::POST, &format!("/v1/operations/{id}/cancel")).send().await.unwrap();
+            assert_eq!(cancel.status(), 200);
+        });
+        let response = response.unwrap();
+        assert_eq!(
+            (response.status().as_u16(), &response.headers()["x-tidegate-error"]),
+            (502, &"TG0027".parse().unwrap())
+        );
+        assert!(door.upstream.seen().is_empty());
+    })
+    .await;
+}
+
+/// LIM-28: a server that stops calls off what waits, and gives the answer to what is under way.
+#[tokio::test]
+async fn lim_28_a_stop_calls_off_what_waits() {
+    within(async {
+        let door = Door::new("", [Next::Hold(GOOD.to_vec())]).await;
+        let ask = || {
+            let request = door.request(Method::POST, "/proxy/up/x").body("{}");
+            tokio::spawn(request.send())
+        };
+        let first = ask();
+        door.upstream.has_seen(1).await;
+        let second = ask();
+        door.until(&["queued", "running"]).await;
+        let stopping = tokio::spawn(door.server.shutdown());
+        let second = second.await.unwrap().unwrap();
+        assert_eq!(
+            (second.status().as_u16(), &second.headers()["x-tidegate-error"]),
+            (503, &"TG0018".parse().unwrap())
+        );
+        door.upstream.go.add_permits(1);
+        let first = first.await.unwrap().unwrap();
+        assert_eq!(first.text().await.unwrap(), "good");
+        stopping.await.unwrap();
+        assert_eq!(door.upstream.seen().len(), 1);
+    })
+    .await;
+}

@@ -1,0 +1,191 @@
+//! LIM-28: behind any node of several.
+
+use std::time::Duration;
+
+use reqwest::{Client, Method, RequestBuilder, Response};
+use serde_json::Value;
+use tidegate_core::OperationId;
+use tidegate_fixture::redis::Redis;
+use tidegate_server::Server;
+
+use super::config;
+use super::upstream::{Next, Upstream, answer as next};
+use crate::support::within;
+
+const GOOD: &str =
+    "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nx-other: 1\r\ncontent-length: 4\r\n\r\ngood";
+
+fn ask(client: &Client, node: &Server, method: Method, path: &str) -> RequestBuilder {
+    client.request(method, format!("http://{}{path}", node.addr))
+}
+
+async fn start(store: &Redis, upstream: &Upstream, more: &str) -> Server {
+    Server::start(config(&store.url(), upstream.addr, more)).await.unwrap()
+}
+
+async fn json(request: RequestBuilder) -> Value {
+    serde_json::from_str(&request.send().await.unwrap().text().await.unwrap()).unwrap()
+}
+
+/// Waits until both take part.
+async fn together(client: &Client, nodes: &[&Server]) {
+    for node in nodes {
+        loop {
+            let view = json(ask(client, node, Method::GET, "/v1/cluster")).await;
+            let owned = |node: &Value| node["partitions"].as_array().unwrap().len();
+            let parts: Vec<usize> = view["nodes"].as_array().unwrap().iter().map(owned).collect();
+            if parts.len() == nodes.len() && parts.iter().sum::<usize>() == 16 && !parts.contains(&0) {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// Who owns the place of an operation: its address.
+async fn owner(client: &Client, node: &Server, id: &str) -> String {
+    let id: OperationId = id.parse().unwrap();
+    let view = json(ask(client, node, Method::GET, "/v1/cluster")).await;
+    let name = &view["partitions"][usize::from(id.partition())]["node"];
+    name.as_str().unwrap().split('@').nth(1).unwrap().to_owned()
+}
+
+fn id_of(response: &Response) -> String {
+    response.headers()["x-tidegate-operation"].to_str().unwrap().to_owned()
+}
+
+/// LIM-28: whichever node is asked, the request arrives whole and the answer comes back whole, also where nodes use the same
+/// statuses among themselves.
+#[tokio::test]
+async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
+    within(async {
+        let odd =
+            "HTTP/1.1 421 Odd\r\nset-cookie: a=1\r\nset-cookie: b=2\r\ncontent-length: 2\r\n\r\n\u{1}\u{2}";
+        let no = "HTTP/1.1 403 No\r\nx-request-id: theirs\r\ncontent-length: 0\r\n\r\n";
+        let head = "HTTP/1.1 200 OK\r\ncontent-length: 4711\r\n\r\n";
+        let bare = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+        let one = [odd, no, head, bare];
+        let upstream = Upstream::start(one.iter().chain(&one).map(|text| next(text))).await;
+        let store = Redis::start();
+        let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
+        let client = Client::builder().no_proxy().build().unwrap();
+        together(&client, &[&nodes[0], &nodes[1]]).await;
+        for node in &nodes {
+            let body = vec![0_u8, 255, 10];
+            let request = ask(&client, node, Method::POST, "/proxy/up/a%2Fb?x=1")
+                .header("x-tag", "a")
+                .header("x-tag", "b");
+            let odd = request.header("x-tidegate-group", "g").body(body.clone()).send().await.unwrap();
+            assert_eq!(odd.status(), 421);
+            assert_eq!(odd.headers().get_all("set-cookie").iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
+            let id = id_of(&odd);
+            assert_eq!(&odd.bytes().await.unwrap()[..], [1, 2]);
+            let seen = upstream.seen().last().unwrap().clone();
+            assert_eq!((seen.line(), seen.body.clone()), ("POST /a%2Fb?x=1 HTTP/1.1", body));
+            assert_eq!(seen.all("x-tag"), ["a, b"]);
+            assert_eq!(seen.all("tidegate-operation"), [id.as_str()]);
+            assert!(
+                seen.all("x-request-id").is_empty() && !seen.head.contains("x-tidegate-"),
+                "{}",
+                seen.head
+            );
+            let no = ask(&client, node, Method::GET, "/proxy/up/x").send().await.unwrap();
+            assert_eq!(
+                (no.status().as_u16(), &no.headers()["x-request-id"]),
+                (403, &"theirs".parse().unwrap())
+            );
+            assert!(!no.headers().contains_key("content-security-policy"));
+            for len in [Some("4711"), None] {
+                let head = ask(&client, node, Method::HEAD, "/proxy/up/x").send().await.unwrap();
+                assert_eq!(head.headers().get("content-length").map(|len| len.to_str().unwrap()), len);
+            }
+            let none = ask(&client, node, Method::GET, "/proxy/nobody/x").send().await.unwrap();
+            assert_eq!(
+                (none.status().as_u16(), &none.headers()["x-tidegate-error"]),
+                (404, &"TG0003".parse().unwrap())
+            );
+        }
+        assert_eq!(upstream.seen().len(), 8);
+    })
+    .await;
+}
+
+/// LIM-28: a node that stops calls off what waits in it, and the other one makes the call.
+#[tokio::test]
+async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
+    within(async {
+        let upstream = Upstream::start([next(GOOD), Next::Hold(GOOD.into()), next(GOOD)]).await;
+        let store = Redis::start();
+        let (one, other) = (start(&store, &upstream, "").await, start(&store, &upstream, "").await);
+        let client = Client::builder().no_proxy().build().unwrap();
+        together(&client, &[&one, &other]).await;
+        let first = ask(&client, &one, Method::GET, "/proxy/up/x").send().await.unwrap();
+        let at = owner(&client, &one, &id_of(&first)).await;
+        let (owns, asks) = if at == one.addr.to_string() { (one, other) } else { (other, one) };
+        let post = |path: &str| tokio::spawn(ask(&client, &asks, Method::POST, path).body("{}").send());
+        let under_way = post("/proxy/up/under-way");
+        upstream.has_seen(2).await;
+        let waits = post("/proxy/up/waits");
+        while json(ask(&client, &asks, Method::GET, "/v1/groups/up")).await["depth"] != 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let stopping = tokio::spawn(owns.shutdown());
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        upstream.go.add_permits(1);
+        for call in [under_way, waits] {
+            let response = call.await.unwrap().unwrap();
+            assert_eq!(response.status(), 200, "{response:?}");
+            assert_eq!(response.text().await.unwrap(), "good");
+        }
+        stopping.await.unwrap();
+        let paths: Vec<_> = upstream.seen().iter().map(|seen| seen.line().to_owned()).collect();
+        assert_eq!(paths, ["GET /x HTTP/1.1", "POST /under-way HTTP/1.1", "POST /waits HTTP/1.1"]);
+    })
+    .await;
+}
+
+/// LIM-28: a call whose place goes to another node while it waits is followed there, and is made once.
+#[tokio::test]
+async fn lim_28_a_call_is_followed_when_its_place_moves() {
+    const UPSTREAMS: usize = 12;
+    within(async {
+        let upstream = Upstream::start(vec![next(GOOD); UPSTREAMS]).await;
+        let more: String = (0..UPSTREAMS)
+            .map(|n| format!("[[upstream]]\nname = \"up-{n}\"\nbase_url = \"http://{}\"\n", upstream.addr))
+            .collect();
+        let store = Redis::start();
+        let one = start(&store, &upstream, &more).await;
+        let client = Client::builder().no_proxy().build().unwrap();
+        together(&client, &[&one]).await;
+        let post = |path: String| ask(&client, &one, Method::POST, &path).body("{}").send();
+        for n in 0..UPSTREAMS {
+            assert_eq!(post(format!("/v1/groups/up-{n}/pause")).await.unwrap().status(), 200);
+        }
+        let calls: Vec<_> =
+            (0..UPSTREAMS).map(|n| tokio::spawn(post(format!("/proxy/up-{n}/x?n={n}")))).collect();
+        while json(ask(&client, &one, Method::GET, "/v1/operations?limit=200")).await["operations"]
+            .as_array()
+            .unwrap()
+            .len()
+            < UPSTREAMS
+        {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let other = start(&store, &upstream, &more).await;
+        together(&client, &[&one, &other]).await;
+        for n in 0..UPSTREAMS {
+            assert_eq!(post(format!("/v1/groups/up-{n}/resume")).await.unwrap().status(), 200);
+        }
+        let mut moved = 0;
+        for call in calls {
+            let response = call.await.unwrap().unwrap();
+            assert_eq!(response.status(), 200, "{response:?}");
+            let (id, kind) = (id_of(&response), response.headers()["content-type"].clone());
+            moved += usize::from(owner(&client, &one, &id).await == other.addr.to_string());
+            assert_eq!((kind.to_str().unwrap(), &*response.text().await.unwrap()), ("text/plain", "good"));
+        }
+        assert!(moved > 0, "none of them has moved");
+        assert_eq!(upstream.seen().len(), UPSTREAMS, "each was made once");
+    })
+    .await;
+}

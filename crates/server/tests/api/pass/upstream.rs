@@ -1,0 +1,135 @@
+//! An upstream that remembers every request as it came, byte for byte, and answers as it is told to.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    /// The first line and the headers.
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn line(&self) -> &str {
+        self.head.lines().next().unwrap()
+    }
+
+    /// All values of a header.
+    pub(crate) fn all(&self, name: &str) -> Vec<&str> {
+        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(": "));
+        lines.filter(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value).collect()
+    }
+}
+
+/// What it does next; when nothing is left, it answers 200 with nothing.
+#[derive(Clone, Debug)]
+pub(crate) enum Next {
+    /// Answers with these bytes.
+    Answer(Vec<u8>),
+    /// Breaks the line off.
+    Cut,
+    /// Waits until it is let go, and answers then.
+    Hold(Vec<u8>),
+}
+
+pub(crate) fn answer(text: &str) -> Next {
+    Next::Answer(text.as_bytes().to_vec())
+}
+
+#[derive(Default)]
+struct Shared {
+    seen: Mutex<Vec<Seen>>,
+    next: Mutex<VecDeque<Next>>,
+}
+
+/// It ends with the test's runtime.
+pub(crate) struct Upstream {
+    pub addr: SocketAddr,
+    shared: Arc<Shared>,
+    /// Lets one go that is held.
+    pub go: Arc<Semaphore>,
+}
+
+impl Upstream {
+    pub(crate) async fn start(next: impl IntoIterator<Item = Next>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared::default());
+        shared.next.lock().unwrap().extend(next);
+        let go = Arc::new(Semaphore::new(0));
+        let (kept, held) = (Arc::clone(&shared), Arc::clone(&go));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&kept), Arc::clone(&held)));
+            }
+        });
+        Self { addr, shared, go }
+    }
+
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.shared.seen.lock().unwrap().clone()
+    }
+
+    /// The only request that came.
+    pub(crate) fn only(&self) -> Seen {
+        let seen = self.seen();
+        assert_eq!(seen.len(), 1, "{seen:?}");
+        seen[0].clone()
+    }
+
+    /// Waits until this many requests have come.
+    pub(crate) async fn has_seen(&self, count: usize) {
+        while self.seen().len() < count {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    }
+}
+
+async fn serve(mut stream: TcpStream, shared: Arc<Shared>, go: Arc<Semaphore>) {
+    while let Some(seen) = read(&mut stream).await {
+        shared.seen.lock().unwrap().push(seen);
+        let next = shared.next.lock().unwrap().pop_front();
+        let bytes = match next {
+            None => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec(),
+            Some(Next::Answer(bytes)) => bytes,
+            Some(Next::Hold(bytes)) => {
+                go.acquire().await.unwrap().forget();
+                bytes
+            }
+            Some(Next::Cut) => return,
+        };
+        if stream.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A request with a content-length, or none.
+async fn read(stream: &mut TcpStream) -> Option<Seen> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+            break at + 4;
+        }
+        if stream.read_buf(&mut bytes).await.ok()? == 0 {
+            return None;
+        }
+    };
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let mut body = bytes[end..].to_vec();
+    let len = Seen { head: head.clone(), body: Vec::new() };
+    let len = len.all("content-length").first().map_or(0, |len| len.parse().unwrap());
+    while body.len() < len {
+        if stream.read_buf(&mut body).await.ok()? == 0 {
+            return None;
+        }
+    }
+    Some(Seen { head, body })
+}

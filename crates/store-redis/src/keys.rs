@@ -87,12 +87,12 @@ impl Keys {
 
     /// What the names of records of one shard begin with.
     pub(crate) fn records(&self, shard: u64) -> String {
-        format!("{}:{{record:{shard}}}:k:", self.prefix)
+        format!("{}:{{record:{shard}}}:r:", self.prefix)
     }
 
     /// Records of one shard by the time a sweep looks at them.
     pub(crate) fn record_index(&self, shard: u64) -> String {
-        format!("{}:{{record:{shard}}}:expires", self.prefix)
+        format!("{}:{{record:{shard}}}:due", self.prefix)
     }
 
     /// A named lease.
@@ -136,6 +136,8 @@ mod tests {
         assert_eq!(keys.batches(7), "tg:{7}:b:");
         assert_eq!(keys.bucket("shop/points"), "tg:{bucket:shop}:shop/points");
         assert_eq!(keys.bucket("plain"), "tg:{bucket:}:plain");
+        assert_eq!(keys.records(3), "tg:{record:3}:r:");
+        assert_eq!(keys.record_index(3), "tg:{record:3}:due");
         assert_eq!(family("a/b/c"), "a");
         assert!((0..RECORD_SHARDS).contains(&shard("schlüssel")));
     }

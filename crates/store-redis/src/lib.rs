@@ -16,6 +16,7 @@ mod nodes;
 mod reading;
 mod reply;
 mod scripts;
+mod server_time;
 mod shared;
 mod snapshot;
 mod spent;
@@ -28,12 +29,14 @@ mod upkeep;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tidegate_core::Time;
 use tidegate_core::time::micros;
 use tidegate_store::{Clock, Result, Store};
 
 use address::Address;
 use keys::Keys;
 use link::Link;
+use server_time::ServerTime;
 use tail::Tails;
 
 /// A store in Redis.
@@ -44,6 +47,8 @@ pub struct Redis {
     tails: Tails,
     /// Whether appends note what ended, for an archive.
     notes_ends: bool,
+    /// What plain commands know of the server's clock.
+    server_time: ServerTime,
     /// Only for tests: otherwise the server tells the time.
     clock: Option<Arc<dyn Clock>>,
 }
@@ -85,7 +90,8 @@ impl Redis {
         let address = Address::parse(url)?;
         let link = Link::new(&address)?;
         let keys = Keys::new(&address.prefix);
-        let store = Self { address, keys, link, tails: Tails::default(), notes_ends: false, clock };
+        let (tails, server_time) = (Tails::default(), ServerTime::new());
+        let store = Self { address, keys, link, tails, notes_ends: false, server_time, clock };
         store.check_server().await?;
         store.check_format().await?;
         Ok(store)
@@ -94,6 +100,14 @@ impl Redis {
     /// What a script is told of the time: nothing, unless a test moves it.
     fn now(&self) -> String {
         self.clock.as_ref().map(|clock| clock.now().as_micros().to_string()).unwrap_or_default()
+    }
+
+    /// The server's time for plain commands, as far as it is known here.
+    async fn time(&self) -> Result<Time> {
+        match &self.clock {
+            Some(clock) => Ok(clock.now()),
+            None => self.server_time.now(&self.link, &self.keys.format()).await,
+        }
     }
 }
 

@@ -33,6 +33,7 @@ macro_rules! scripts {
 }
 
 scripts! {
+    FORMAT = "format";
     OWN = "clock", "own";
     RENEW = "clock", "renew";
     OWNER = "clock", "owner";
@@ -45,14 +46,9 @@ scripts! {
     BOOKED = "booked";
     SNAPSHOT_BEGIN = "snapshot_begin";
     SNAPSHOT_END = "snapshot_end";
-    RECORD_CLAIM = "record_quick", "clock", "left", "record_claim";
     RECORD_COMPLETE = "record_complete";
-    RECORD_RELEASE = "record_release";
-    RECORD_RENEW = "clock", "left", "record_renew";
-    RECORD_FORGET = "clock", "record_forget";
-    RECORD_LOOK = "clock", "record_look";
+    RECORD_SWAP = "record_swap";
     RECORD_LIST = "clock", "record_list";
-    RECORD_SWEEP = "clock", "left", "record_sweep";
     LEASE_ACQUIRE = "clock", "lease_acquire";
     LEASE_KEEP = "clock", "lease_keep";
     WINDOW_OPEN = "clock", "window_open";

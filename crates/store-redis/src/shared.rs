@@ -1,9 +1,13 @@
 //! Shared records on Redis: each verb is one short script that does to what is kept what the pure function in `core`
-//! does. Of buckets the scripts answer what was there before, and the pure function says what that means.
+//! does. Of buckets the scripts answer what was there before, and the pure function says what that means. Idempotency
+//! records go by plain commands where they can.
 
 mod buckets;
 mod leases;
 mod record_pages;
+mod record_swap;
+mod record_sweep;
+mod record_value;
 mod records;
 mod windows;
 

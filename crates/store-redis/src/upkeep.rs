@@ -5,11 +5,12 @@ use tidegate_core::id::Partition;
 use tidegate_store::upkeep::Stats;
 use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
 
+use crate::scripts::{self, Call};
 use crate::trouble::{undecided, unreadable, unusable};
 use crate::{Redis, checks, reply};
 
 /// The layout that is written, and the newest that is read.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 /// How long a health check's write stays, in milliseconds.
 const TRIAL_MS: u64 = 60_000;
 
@@ -38,27 +39,32 @@ impl Redis {
         Ok(())
     }
 
-    /// Notes the layout on a fresh server, and refuses one that a newer program wrote.
+    /// Notes the layout on a fresh server and on one of an older layout, and refuses one that a newer program wrote.
     pub(crate) async fn check_format(&self) -> Result<()> {
         let mut set = cmd("SET");
         set.arg(self.keys.format()).arg(FORMAT).arg("NX").arg("GET");
         let answer = self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        self.must_be_known(answer)
+        if self.must_be_known(answer)?.is_some_and(|found| found < FORMAT) {
+            let call = Call::new(&scripts::FORMAT, [self.keys.format()]).with(FORMAT);
+            call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        }
+        Ok(())
     }
 
     /// Refuses a layout that a newer program has made; writes nothing.
     pub(crate) async fn look_at_format(&self) -> Result<()> {
         let answer = self.link.send(cmd("GET").arg(self.keys.format())).await;
-        self.must_be_known(answer.map_err(|failed| unusable(self.link.name(), failed))?)
+        self.must_be_known(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        Ok(())
     }
 
-    fn must_be_known(&self, format: Value) -> Result<()> {
-        match reply::parsed::<Option<u64>>(format)? {
+    fn must_be_known(&self, format: Value) -> Result<Option<u64>> {
+        match reply::parsed(format)? {
             Some(found) if found > FORMAT => Err(unreadable(format!(
                 "{} holds data of format {found}; this program reads up to format {FORMAT}",
                 self.link.name()
             ))),
-            _ => Ok(()),
+            found => Ok(found),
         }
     }
 

@@ -1,6 +1,6 @@
--- KEYS record, index · ARGV token, answer, key
-local kept = redis.call('HMGET', KEYS[1], 'token', 'until', 'late')
-if kept[1] ~= ARGV[1] or kept[2] == '' then return 0 end
-redis.call('HSET', KEYS[1], 'answer', ARGV[2], 'until', '')
-if kept[3] then redis.call('ZADD', KEYS[2], redis.call('HGET', KEYS[1], 'expires'), ARGV[3]) end
+-- KEYS record · ARGV what it begins with in the hands of the holder, answer. Where that is not so, nothing is done.
+-- Written whole, because room that is added to a string is given twice over.
+local head = redis.call('GETRANGE', KEYS[1], 0, 74)
+if string.sub(head, 1, 18) ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], '\1\3' .. string.sub(head, 3) .. ARGV[2])
 return 1

@@ -4,12 +4,11 @@
 use std::fmt;
 
 use redis::Value;
-use tidegate_core::Time;
 use tidegate_core::shared::record::{self, Record};
 use tidegate_store::checks::invalid;
 use tidegate_store::{RecordPage, Result};
 
-use super::records::read;
+use super::record_value::Kept;
 use crate::keys::RECORD_SHARDS;
 use crate::scripts::{self, Call};
 use crate::trouble::unusable;
@@ -62,6 +61,7 @@ impl Redis {
     pub(super) async fn page_of_records(&self, after: Option<&str>, most: usize) -> Result<RecordPage> {
         let walk = after.map_or(Some(Walk::START), Walk::parse);
         let mut walk = walk.ok_or_else(|| invalid("a list of records does not go on from there"))?;
+        let now = self.time().await?;
         // Its record may have gone; then those of its score come once more.
         let mut seen = walk.last.clone();
         let (mut page, mut looked_at) = (RecordPage::default(), 0);
@@ -72,7 +72,7 @@ impl Redis {
                 return Ok(page);
             }
             let limit = room.clamp(AT_ONCE.0, AT_ONCE.1);
-            let (now, rows) = self.records_behind(&walk, limit).await?;
+            let rows = self.records_behind(&walk, limit).await?;
             let is_last = rows.len() < limit;
             looked_at += rows.len();
             for (place, found) in rows {
@@ -93,37 +93,26 @@ impl Redis {
         Ok(page)
     }
 
-    /// The store's time, and the next records of a shard, those that have expired too.
-    async fn records_behind(
-        &self,
-        walk: &Walk,
-        limit: usize,
-    ) -> Result<(Time, Vec<(Place, Option<Record<usize>>)>)> {
+    /// The next records of a shard, those that have expired too.
+    async fn records_behind(&self, walk: &Walk, limit: usize) -> Result<Vec<(Place, Option<Record<usize>>)>> {
         let (score, key) = match &walk.last {
             Some(Place { score, key }) => (score.to_string(), &**key),
             None => (String::new(), ""),
         };
         let call = Call::new(&scripts::RECORD_LIST, [self.keys.record_index(walk.shard)])
-            .with(self.now())
             .with(limit)
             .with(self.keys.records(walk.shard))
             .with(score)
             .with(key);
         let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        let mut parts = reply::list(answer)?;
-        let now = reply::time_at(&mut parts, 0)?;
-        let rows = parts.into_iter().skip(1).map(row).collect::<Result<_>>()?;
-        Ok((now, rows))
+        reply::list(answer)?.into_iter().map(row).collect()
     }
 }
 
-/// A record with its place; none when somebody took it away by hand.
+/// A record with its place; none when it has gone, or its claim is on its way.
 fn row(value: Value) -> Result<(Place, Option<Record<usize>>)> {
-    let mut parts = reply::list(value)?;
-    let place = Place { score: reply::at(&mut parts, 0)?, key: reply::at(&mut parts, 1)? };
-    let mut fields = reply::list(parts.pop().unwrap_or_default())?;
-    let length = reply::at(&mut fields, 6)?;
-    Ok((place, read(&mut fields, length)?))
+    let (score, key, head, len): (u64, String, Vec<u8>, usize) = reply::parsed(value)?;
+    Ok((Place { score, key }, Kept::read(&head, len)?.map(|kept| kept.record)))
 }
 
 #[cfg(test)]

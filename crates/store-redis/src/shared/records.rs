@@ -1,156 +1,115 @@
-//! Idempotency records: a hash each, spread over shards; each shard has an index of them by the time a sweep looks at
-//! them. None goes by itself: a sweep says how many have gone, and what is in work is not its business.
+//! Idempotency records: a string each, spread over shards; each shard has an index of them by the time a sweep looks at
+//! them. What nearly all claims find, nothing or an answer, is one trip of plain commands. None goes by itself: a sweep
+//! says how many have gone, and what is in work is not its business.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use redis::Value;
-use tidegate_core::Time;
-use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, OnLapse, Record, Stage, Token};
+use redis::{Pipeline, Value, cmd};
+use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Stage, Token};
 use tidegate_store::Result;
 
-use crate::keys::{RECORD_SHARDS, shard};
-use crate::scripts::{self, Call, Script};
-use crate::trouble::unusable;
-use crate::{Redis, reply, span};
+use super::record_value::{HEAD_LEN, Kept, held};
+use crate::keys::shard;
+use crate::link::Failed;
+use crate::scripts::{self, Call};
+use crate::trouble::{Reach, undecided};
+use crate::{Redis, reply};
 
-/// Records that one script removes.
-const SWEPT_AT_ONCE: usize = 128;
+/// What a claim does, in words.
+const CLAIM: &str = "claim the record";
 
 impl Redis {
     pub(super) async fn claim(&self, key: &str, claim: Claim) -> Result<Claimed<Bytes>> {
-        let holds = u8::from(claim.on_lapse == OnLapse::Hold);
-        let call = self.on_record(&scripts::RECORD_CLAIM, key);
-        let call = call
-            .with(self.now())
-            .with(&claim.fingerprint[..])
-            .with(&claim.token.0[..])
-            .with(span(claim.lease))
-            .with(span(claim.ttl))
-            .with(holds)
-            .with(key);
-        let (word, mut parts) = reply::said(self.step("claim the record", &call).await?)?;
-        Ok(match word.as_str() {
-            "yours" => Claimed::Yours { taken_over: false },
-            "taken over" => Claimed::Yours { taken_over: true },
-            "processing" => Claimed::Processing { until: reply::time_at(&mut parts, 0)? },
-            "completed" => {
-                let answer = parts.pop().ok_or_else(|| reply::odd("a stored answer"))?;
-                Claimed::Completed(reply::bytes(answer)?.unwrap_or_default())
-            }
-            "unknown" => Claimed::Unknown,
-            "conflict" => Claimed::Conflict,
-            _ => return Err(reply::odd("what came of a claim")),
-        })
+        let now = self.time().await?;
+        let decide = |state| record::claim(state, claim, now);
+        let (Some(fresh), granted) = decide(None) else { return Err(reply::odd("a record")) };
+        let (fresh, _) = Kept::followed_by(None, fresh);
+        let Some(seen) = self.claim_new(key, &fresh).await? else {
+            return Ok(with_answer(&granted, &Bytes::new()));
+        };
+        let (said, seen) = self.step_on_seen(CLAIM, key, seen, &[], decide).await?;
+        Ok(with_answer(&said, &seen))
+    }
+
+    /// Claims a key that nobody has; otherwise answers what is there. The index comes first: when the trip is cut in
+    /// two, an entry without a record is swept away, and a record without one would stay for ever.
+    async fn claim_new(&self, key: &str, fresh: &Kept) -> Result<Option<Bytes>> {
+        let index = self.keys.record_index(shard(key));
+        let mut trip = Pipeline::with_capacity(2);
+        trip.cmd("ZADD").arg(&index).arg("NX").arg(fresh.due()).arg(key);
+        trip.cmd("SET").arg(self.record(key)).arg(fresh.head()).arg("NX").arg("GET");
+        let failed = |failed| undecided(self.link.name(), CLAIM, failed);
+        let answers = self.link.send_all(&trip).await.map_err(failed)?;
+        let Ok([indexed, seen]) = <[Value; 2]>::try_from(answers) else {
+            return Err(reply::odd("two parts"));
+        };
+        let seen = seen.extract_error().map_err(|cause| failed(Failed { reach: Reach::None, cause }))?;
+        let indexed =
+            indexed.extract_error().map_err(|cause| failed(Failed { reach: Reach::Perhaps, cause }))?;
+        let seen = reply::bytes(seen)?;
+        // An entry that was there belonged to a record that has gone since, and may have gone with it.
+        if seen.is_none() && indexed == Value::Int(0) {
+            let again = self.link.send(cmd("ZADD").arg(&index).arg(fresh.due()).arg(key)).await;
+            again.map_err(|Failed { cause, .. }| failed(Failed { reach: Reach::Perhaps, cause }))?;
+        }
+        Ok(seen)
     }
 
     pub(super) async fn complete(&self, key: &str, holder: Token, answer: &Bytes) -> Result<bool> {
-        let call = self.on_record(&scripts::RECORD_COMPLETE, key);
-        let call = call.with(&holder.0[..]).with(&**answer).with(key);
-        reply::parsed(self.step("complete the record", &call).await?)
+        const DOING: &str = "complete the record";
+        let call = Call::new(&scripts::RECORD_COMPLETE, [self.record(key)]);
+        let call = call.with(&held(holder)[..]).with(&**answer);
+        if reply::parsed(self.step(DOING, &call).await?)? {
+            return Ok(true);
+        }
+        // Lost, or late.
+        let decide = |state| record::complete(state, holder, answer.len());
+        self.step_on_record(DOING, key, answer, decide).await
     }
 
     pub(super) async fn release_claim(&self, key: &str, holder: Token) -> Result<bool> {
-        let call = self.on_record(&scripts::RECORD_RELEASE, key).with(&holder.0[..]).with(key);
-        reply::parsed(self.step("release the record", &call).await?)
+        self.step_on_record("release the record", key, &[], |state| record::release(state, holder)).await
     }
 
     pub(super) async fn renew_claim(&self, key: &str, holder: Token, ttl: Duration) -> Result<bool> {
-        let call = self.on_record(&scripts::RECORD_RENEW, key).with(self.now()).with(&holder.0[..]);
-        let call = call.with(span(ttl)).with(key);
-        reply::parsed(self.step("renew the record", &call).await?)
+        let now = self.time().await?;
+        let decide = |state| record::renew(state, holder, now, ttl);
+        self.step_on_record("renew the record", key, &[], decide).await
     }
 
     pub(super) async fn forget(&self, key: &str, what: Forget) -> Result<Forgot> {
-        let what = match what {
-            Forget::Claim => "claim",
-            Forget::Answer => "answer",
-        };
-        let call = self.on_record(&scripts::RECORD_FORGET, key).with(self.now()).with(what).with(key);
-        let said: String = reply::parsed(self.step("forget the record", &call).await?)?;
-        match said.as_str() {
-            "gone" => Ok(Forgot::Gone),
-            "absent" => Ok(Forgot::Absent),
-            "otherwise" => Ok(Forgot::Otherwise),
-            _ => Err(reply::odd("what came of forgetting")),
-        }
+        let now = self.time().await?;
+        self.step_on_record("forget the record", key, &[], |state| record::forget(state, what, now)).await
     }
 
     pub(super) async fn look_at_record(&self, key: &str) -> Result<Option<Record<Bytes>>> {
-        let call = Call::new(&scripts::RECORD_LOOK, [self.record(key)]).with(self.now());
-        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        let mut parts = reply::list(answer)?;
-        let now = reply::time_at(&mut parts, 0)?;
-        let answer = parts.pop().map(reply::bytes).transpose()?.flatten();
-        let found = read(&mut parts[1..], answer.unwrap_or_default())?;
-        Ok(found.filter(|found| record::is_live(found, now)))
-    }
-
-    pub(super) async fn sweep_expired(&self, most: usize) -> Result<usize> {
-        let mut swept = 0;
-        for shard in 0..RECORD_SHARDS {
-            while swept < most {
-                let limit = SWEPT_AT_ONCE.min(most - swept);
-                let call = Call::new(&scripts::RECORD_SWEEP, [self.keys.record_index(shard)])
-                    .with(self.now())
-                    .with(limit)
-                    .with(self.keys.records(shard));
-                let (seen, gone): (usize, usize) = reply::parsed(self.step("sweep records", &call).await?)?;
-                swept += gone;
-                if seen < limit {
-                    break;
-                }
-            }
-        }
-        Ok(swept)
-    }
-
-    fn record(&self, key: &str) -> String {
-        format!("{}{key}", self.keys.records(shard(key)))
-    }
-
-    fn on_record<'a>(&self, script: &'a Script, key: &str) -> Call<'a> {
-        Call::new(script, [self.record(key), self.keys.record_index(shard(key))])
+        let now = self.time().await?;
+        let value = self.value_of_record(key).await?;
+        let found = Kept::read(&value, value.len())?.map(|kept| kept.record);
+        Ok(found.filter(|found| record::is_live(found, now)).map(|found| {
+            let Record { fingerprint, token, created, expires, on_lapse, stage } = found;
+            let stage = match stage {
+                Stage::Processing { until } => Stage::Processing { until },
+                Stage::Completed(_) => Stage::Completed(answer_in(&value)),
+            };
+            Record { fingerprint, token, created, expires, on_lapse, stage }
+        }))
     }
 }
 
-/// The record of `print`, `token`, `created`, `expires`, `until` and `holds`; none when there is none.
-pub(super) fn read<A>(fields: &mut [Value], answer: A) -> Result<Option<Record<A>>> {
-    if fields.first().is_none_or(|first| *first == Value::Nil) {
-        return Ok(None);
+/// What came of a claim, with the answer that was seen.
+fn with_answer(claimed: &Claimed<usize>, seen: &Bytes) -> Claimed<Bytes> {
+    match *claimed {
+        Claimed::Yours { taken_over } => Claimed::Yours { taken_over },
+        Claimed::Completed(_) => Claimed::Completed(answer_in(seen)),
+        Claimed::Processing { until } => Claimed::Processing { until },
+        Claimed::Unknown => Claimed::Unknown,
+        Claimed::Conflict => Claimed::Conflict,
     }
-    let until: String = reply::at(fields, 4)?;
-    let stage = if until.is_empty() {
-        Stage::Completed(answer)
-    } else {
-        let until = until.parse().map_err(|_| reply::odd("a time"))?;
-        Stage::Processing { until: Time::from_micros(until) }
-    };
-    Ok(Some(Record {
-        fingerprint: exactly(fields, 0)?,
-        token: Token(exactly(fields, 1)?),
-        created: reply::time_at(fields, 2)?,
-        expires: reply::time_at(fields, 3)?,
-        on_lapse: if reply::at::<u8>(fields, 5)? == 1 { OnLapse::Hold } else { OnLapse::TakeOver },
-        stage,
-    }))
 }
 
-/// So many bytes at a place.
-fn exactly<const N: usize>(fields: &mut [Value], place: usize) -> Result<[u8; N]> {
-    let found: Vec<u8> = reply::at(fields, place)?;
-    found.try_into().map_err(|_| reply::odd("the bytes of a record"))
-}
-
-#[cfg(test)]
-mod tests {
-    use tidegate_core::shared::record::LEFT_BEHIND_FOR;
-
-    use super::*;
-
-    #[test]
-    fn what_is_left_behind_is_kept_as_long_as_core_says() {
-        let day = format!(", {})", span(LEFT_BEHIND_FOR));
-        assert!(include_str!("../scripts/left.lua").contains(&day), "{day}");
-    }
+/// What lies behind the head.
+fn answer_in(value: &Bytes) -> Bytes {
+    value.slice(HEAD_LEN.min(value.len())..)
 }

@@ -64,7 +64,7 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     assert_eq!(other.stats().await.unwrap().operations, 0);
     let owner_there = other.own(PARTITION, "other", TTL).await.unwrap();
     let mut eye = place.eye().await;
-    eye.ask::<String>(&["SET", "other:format", "2"]).await;
+    eye.ask::<String>(&["SET", "other:format", "3"]).await;
     assert_eq!(kind(other.migrate().await), Kind::Unreadable);
     assert_eq!(kind(other.layout().await), Kind::Unreadable);
     // An owner that was there before notices too.

@@ -1,0 +1,2 @@
+-- KEYS format · ARGV the layout that is written. A later one that somebody else has noted meanwhile stays.
+if tonumber(redis.call('GET', KEYS[1]) or 0) < tonumber(ARGV[1]) then redis.call('SET', KEYS[1], ARGV[1]) end

@@ -1,0 +1,123 @@
+//! The server's clock as far as this process knows it, for plain commands that have no script to read it: the machine's
+//! steady clock, and how far the server's is from it. Asked again each second that it is used, it is off by no more than
+//! the trip of one question. That is harmless: what it is used for are leases, whose holders are known by their tokens
+//! and renew them in good time, and the end of records, where nothing turns on a trip.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use redis::cmd;
+use tidegate_core::Time;
+use tidegate_store::{Clock, Result, SteadyClock};
+
+use crate::link::Link;
+use crate::reply;
+use crate::trouble::unusable;
+
+/// What is known is asked for anew after this long; others go on with what is known meanwhile.
+const FRESH_FOR: Duration = Duration::from_secs(1);
+/// After this long nobody goes on without having asked: this process, its machine or the server's clock may have stood
+/// still or been set.
+const USED_FOR: Duration = Duration::from_secs(5);
+
+/// What is known of the server's clock.
+pub(crate) struct ServerTime {
+    steady: SteadyClock,
+    known: Mutex<Option<Known>>,
+    /// Held by the one who asks.
+    asking: tokio::sync::Mutex<()>,
+}
+
+/// How far the server's clock was from the steady one, and when by that one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Known {
+    ahead: i64,
+    at: Time,
+}
+
+impl ServerTime {
+    pub(crate) fn new() -> Self {
+        Self { steady: SteadyClock::new(), known: Mutex::default(), asking: tokio::sync::Mutex::default() }
+    }
+
+    /// The time at the server that keeps `key`, of a cluster at one node of it.
+    pub(crate) async fn now(&self, link: &Link, key: &str) -> Result<Time> {
+        if let Some(known) = self.younger_than(FRESH_FOR) {
+            return Ok(self.by(known));
+        }
+        let _asking = match (self.asking.try_lock(), self.younger_than(USED_FOR)) {
+            (Ok(asking), _) => asking,
+            (Err(_), Some(known)) => return Ok(self.by(known)),
+            (Err(_), None) => self.asking.lock().await,
+        };
+        if let Some(known) = self.younger_than(FRESH_FOR) {
+            return Ok(self.by(known));
+        }
+        let asked = self.steady.now();
+        let answer = link.send_to(key, cmd("TIME")).await;
+        let answered = self.steady.now();
+        let answer = answer.map_err(|failed| unusable(link.name(), failed))?;
+        let (seconds, micros): (u64, u64) = reply::parsed(answer)?;
+        let told = seconds.saturating_mul(1_000_000).saturating_add(micros);
+        let known = learned(self.known(), asked, answered, Time::from_micros(told));
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(self.by(known))
+    }
+
+    fn known(&self) -> Option<Known> {
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn younger_than(&self, age: Duration) -> Option<Known> {
+        self.known().filter(|known| self.steady.now().since(known.at) < age)
+    }
+
+    fn by(&self, known: Known) -> Time {
+        Time::from_micros(self.steady.now().as_micros().saturating_add_signed(known.ahead))
+    }
+}
+
+/// What follows from an answer. The server read its clock at some time of the trip: what was known stands while it
+/// agrees, so that a slow trip spoils nothing, and else it is believed that the server answered last of all, because a
+/// time that is a little late takes nobody's lease away early.
+fn learned(known: Option<Known>, asked: Time, answered: Time, told: Time) -> Known {
+    let least = ahead_of(told, answered);
+    let most = ahead_of(told, asked);
+    let ahead = known.map(|known| known.ahead).filter(|ahead| (least..=most).contains(ahead));
+    Known { ahead: ahead.unwrap_or(least), at: answered }
+}
+
+/// How far one time is ahead of another, in microseconds.
+fn ahead_of(time: Time, other: Time) -> i64 {
+    let (time, other) = (time.as_micros(), other.as_micros());
+    i64::try_from(i128::from(time) - i128::from(other)).unwrap_or(if time > other {
+        i64::MAX
+    } else {
+        i64::MIN
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: fn(u64) -> Time = Time::from_micros;
+
+    #[test]
+    fn the_first_answer_is_taken_to_be_as_old_as_it_can_be_young() {
+        let known = learned(None, AT(1_000), AT(1_400), AT(5_000));
+        assert_eq!(known, Known { ahead: 3_600, at: AT(1_400) });
+        assert_eq!(learned(None, AT(9_000), AT(9_100), AT(5_000)).ahead, -4_100, "a server that is behind");
+    }
+
+    #[test]
+    fn a_slow_trip_changes_nothing_and_a_clock_that_was_set_does() {
+        let known = learned(None, AT(1_000), AT(1_400), AT(5_000));
+        let slow = learned(Some(known), AT(2_000), AT(900_000), AT(5_800));
+        assert_eq!(slow, Known { ahead: 3_600, at: AT(900_000) });
+        let set_back = learned(Some(slow), AT(950_000), AT(950_200), AT(3_000));
+        assert_eq!(set_back.ahead, -947_200);
+        let set_forth = learned(Some(set_back), AT(960_000), AT(960_200), AT(2_000_000));
+        assert_eq!(set_forth.ahead, 1_039_800);
+    }
+}

@@ -1,0 +1,112 @@
+//! One step on an idempotency record that is there: it is read, the pure function says what follows, and that is written
+//! if the record still is as it was read. Whoever was too late reads and decides anew.
+
+use bytes::Bytes;
+use redis::cmd;
+use tidegate_core::shared::record::Record;
+use tidegate_store::{Error, Kind, Result};
+
+use super::record_value::{HEAD_LEN, Kept};
+use crate::keys::shard;
+use crate::scripts::{self, Call};
+use crate::trouble::unusable;
+use crate::{Redis, reply};
+
+/// How often a step decides anew because others changed the record meanwhile.
+const TRIES_MAX: usize = 32;
+
+/// A record that changes, or an entry of the index that goes.
+pub(super) struct Change<'a> {
+    pub(super) key: &'a str,
+    /// The head that was seen, empty when there was nothing.
+    pub(super) seen: &'a [u8],
+    /// What follows, nothing when it goes.
+    pub(super) follows: &'a [u8],
+    /// Its place in the index, when that changes.
+    pub(super) due: Option<u64>,
+}
+
+impl Redis {
+    /// Does a step on the record as it is now. `decide` answers as the functions of `core` do; `answer` is put behind a
+    /// record that it completes.
+    pub(super) async fn step_on_record<T>(
+        &self,
+        doing: &str,
+        key: &str,
+        answer: &[u8],
+        decide: impl Fn(Option<Record<usize>>) -> (Option<Record<usize>>, T),
+    ) -> Result<T> {
+        let seen = self.value_of_record(key).await?;
+        Ok(self.step_on_seen(doing, key, seen, answer, decide).await?.0)
+    }
+
+    /// The same from what was seen; answers with it what was seen last.
+    pub(super) async fn step_on_seen<T>(
+        &self,
+        doing: &str,
+        key: &str,
+        mut seen: Bytes,
+        answer: &[u8],
+        decide: impl Fn(Option<Record<usize>>) -> (Option<Record<usize>>, T),
+    ) -> Result<(T, Bytes)> {
+        for _ in 0..TRIES_MAX {
+            let head = head_of(&seen);
+            let kept = Kept::read(head, seen.len())?;
+            let before = kept.as_ref().map(|kept| kept.record.clone());
+            let (next, said) = decide(before.clone());
+            if next == before {
+                return Ok((said, seen));
+            }
+            let (mut follows, mut due) = (Vec::new(), None);
+            if let Some(next) = next {
+                let (next, place) = Kept::followed_by(kept.as_ref(), next);
+                (follows, due) = (next.head(), place);
+                follows.extend_from_slice(answer);
+            }
+            let change = Change { key, seen: head, follows: &follows, due };
+            if self.swap_records(doing, shard(key), &[change]).await? == [true] {
+                return Ok((said, seen));
+            }
+            seen = self.value_of_record(key).await?;
+        }
+        let message = format!(
+            "{} did not {doing}: others changed it {TRIES_MAX} times meanwhile; nothing has changed",
+            self.link.name()
+        );
+        Err(Error::new(Kind::Unavailable, message))
+    }
+
+    /// Changes records of one shard, each if it is as it was seen; answers of each whether it was.
+    pub(super) async fn swap_records(
+        &self,
+        doing: &str,
+        shard: u64,
+        changes: &[Change<'_>],
+    ) -> Result<Vec<bool>> {
+        let mut call = Call::new(&scripts::RECORD_SWAP, [self.keys.record_index(shard)]);
+        let records = self.keys.records(shard);
+        for change in changes {
+            call.on(format!("{records}{}", change.key));
+            let due = change.due.map(|due| due.to_string()).unwrap_or_default();
+            call.tell(change.key).tell(change.seen).tell(change.follows).tell(due);
+        }
+        reply::parsed(self.step(doing, &call).await?)
+    }
+
+    /// What lies under a key, empty when there is nothing.
+    pub(super) async fn value_of_record(&self, key: &str) -> Result<Bytes> {
+        let answer = self.link.send(cmd("GET").arg(self.record(key))).await;
+        let answer = answer.map_err(|failed| unusable(self.link.name(), failed))?;
+        Ok(reply::bytes(answer)?.unwrap_or_default())
+    }
+
+    /// The name of a record.
+    pub(super) fn record(&self, key: &str) -> String {
+        format!("{}{key}", self.keys.records(shard(key)))
+    }
+}
+
+/// The beginning of what lies there.
+fn head_of(value: &Bytes) -> &[u8] {
+    &value[..value.len().min(HEAD_LEN)]
+}

@@ -1,0 +1,82 @@
+//! Sweeping idempotency records: along the index of each shard, what `core` says may go. What expired unfinished is
+//! noted as late and comes up again when it may go.
+
+use redis::{Pipeline, cmd};
+use tidegate_core::Time;
+use tidegate_core::shared::record;
+use tidegate_store::Result;
+
+use super::record_swap::Change;
+use super::record_value::{HEAD_LEN, Kept};
+use crate::keys::RECORD_SHARDS;
+use crate::trouble::{all_answered, unusable};
+use crate::{Redis, reply};
+
+/// Records that are looked at together.
+const AT_ONCE: usize = 128;
+
+impl Redis {
+    pub(super) async fn sweep_expired(&self, most: usize) -> Result<usize> {
+        let mut swept = 0;
+        for shard in 0..RECORD_SHARDS {
+            while swept < most {
+                let limit = AT_ONCE.min(most - swept);
+                let (seen, gone) = self.sweep_some(shard, limit).await?;
+                swept += gone;
+                if seen < limit {
+                    break;
+                }
+            }
+        }
+        Ok(swept)
+    }
+
+    /// Looks at the next records of a shard; answers at how many, and how many went.
+    async fn sweep_some(&self, shard: u64, limit: usize) -> Result<(usize, usize)> {
+        let now = self.time().await?;
+        let mut ask = cmd("ZRANGEBYSCORE");
+        ask.arg(self.keys.record_index(shard))
+            .arg("-inf")
+            .arg(now.as_micros())
+            .arg("LIMIT")
+            .arg(0)
+            .arg(limit);
+        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let keys: Vec<String> = reply::parsed(answer)?;
+        if keys.is_empty() {
+            return Ok((0, 0));
+        }
+        let heads = self.heads(shard, &keys).await?;
+        let fates = heads.iter().map(|head| fate(head, now)).collect::<Result<Vec<_>>>()?;
+        let changes = keys.iter().zip(&heads).zip(&fates);
+        let changes: Vec<_> =
+            changes.map(|((key, seen), (follows, due))| Change { key, seen, follows, due: *due }).collect();
+        let done = self.swap_records("sweep records", shard, &changes).await?;
+        let is_gone = |(change, done): &(&Change<'_>, bool)| {
+            *done && !change.seen.is_empty() && change.follows.is_empty()
+        };
+        Ok((keys.len(), changes.iter().zip(done).filter(is_gone).count()))
+    }
+
+    /// How each of these begins, empty where there is nothing.
+    async fn heads(&self, shard: u64, keys: &[String]) -> Result<Vec<Vec<u8>>> {
+        let records = self.keys.records(shard);
+        let mut ask = Pipeline::with_capacity(keys.len());
+        for key in keys {
+            ask.cmd("GETRANGE").arg(format!("{records}{key}")).arg(0).arg(HEAD_LEN - 1);
+        }
+        let answers = self.link.send_all(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        all_answered(self.link.name(), answers)?.into_iter().map(reply::parsed).collect()
+    }
+}
+
+/// What follows a head, nothing when it goes, and its new place.
+fn fate(head: &[u8], now: Time) -> Result<(Vec<u8>, Option<u64>)> {
+    Ok(match Kept::read(head, HEAD_LEN)? {
+        Some(kept) if !record::is_swept(&kept.record, now) => {
+            let (next, due) = kept.put_off(now);
+            (if next == kept { head.to_vec() } else { next.head() }, Some(due))
+        }
+        _ => (Vec::new(), None),
+    })
+}

@@ -1,0 +1,211 @@
+//! How a record lies in Redis: one string, a head of fixed size and behind it the answer when there is one. Decides
+//! nothing. The layout is frozen by a test; what has another first byte is not read.
+
+use tidegate_core::Time;
+use tidegate_core::shared::record::{LEFT_BEHIND_FOR, OnLapse, Record, Stage, Token};
+use tidegate_store::Result;
+
+use crate::trouble::unreadable;
+
+/// Bytes of a head.
+pub(super) const HEAD_LEN: usize = 75;
+/// The layout, which is the first byte.
+const LAYOUT: u8 = 1;
+/// Largest score of a sorted set that is exact.
+const SCORE_MAX: u64 = (1 << 53) - 1;
+
+/// The second byte: in work.
+const IN_WORK: u8 = 1;
+/// It expired in work, and a sweep has noted it: in the index it stands where its day is over.
+const LATE: u8 = 2;
+/// The answer follows the head.
+const COMPLETED: u8 = 3;
+
+/// A record without its answer, of which the size is known, and how it stands in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) record: Record<usize>,
+    /// Whether a sweep has noted that it expired unfinished.
+    pub(super) is_late: bool,
+}
+
+impl Kept {
+    /// What lies there, of which `head` is the beginning and `len` the whole length; nothing when that is empty.
+    pub(super) fn read(head: &[u8], len: usize) -> Result<Option<Self>> {
+        if head.is_empty() {
+            return Ok(None);
+        }
+        let kept = Self::of(head, len);
+        kept.map(Some)
+            .ok_or_else(|| unreadable("an idempotency record in Redis is not as this program writes it"))
+    }
+
+    fn of(head: &[u8], len: usize) -> Option<Self> {
+        let ([LAYOUT, stage], rest) = head.split_first_chunk()? else { return None };
+        let (token, rest) = rest.split_first_chunk()?;
+        let (fingerprint, rest) = rest.split_first_chunk()?;
+        let (created, rest) = rest.split_first_chunk()?;
+        let (expires, rest) = rest.split_first_chunk()?;
+        let (until, rest) = rest.split_first_chunk()?;
+        let time = |bytes: &[u8; 8]| Time::from_micros(u64::from_be_bytes(*bytes));
+        let record = Record {
+            fingerprint: *fingerprint,
+            token: Token(*token),
+            created: time(created),
+            expires: time(expires),
+            on_lapse: match rest.first()? {
+                0 => OnLapse::TakeOver,
+                1 => OnLapse::Hold,
+                _ => return None,
+            },
+            stage: match *stage {
+                IN_WORK | LATE => Stage::Processing { until: time(until) },
+                COMPLETED => Stage::Completed(len.checked_sub(HEAD_LEN)?),
+                _ => return None,
+            },
+        };
+        Some(Self { record, is_late: *stage == LATE })
+    }
+
+    /// The head as it is written.
+    pub(super) fn head(&self) -> Vec<u8> {
+        let Record { fingerprint, token, created, expires, on_lapse, stage } = &self.record;
+        let (stage, until) = match stage {
+            Stage::Processing { until } => (if self.is_late { LATE } else { IN_WORK }, *until),
+            Stage::Completed(_) => (COMPLETED, Time::ZERO),
+        };
+        let mut head = Vec::with_capacity(HEAD_LEN);
+        head.extend([LAYOUT, stage]);
+        head.extend(token.0);
+        head.extend(fingerprint);
+        for time in [*created, *expires, until] {
+            head.extend(time.as_micros().to_be_bytes());
+        }
+        head.push(u8::from(*on_lapse == OnLapse::Hold));
+        head
+    }
+
+    /// The record that follows from this one by a step, and its place when the index must be told.
+    pub(super) fn followed_by(before: Option<&Self>, record: Record<usize>) -> (Self, Option<u64>) {
+        let is_in_work = matches!(record.stage, Stage::Processing { .. });
+        let is_same = |before: &&Self| {
+            let before = &before.record;
+            (before.created, before.expires) == (record.created, record.expires)
+        };
+        match before.filter(is_same).filter(|_| is_in_work) {
+            Some(before) if !before.is_late => (Self { record, is_late: false }, None),
+            before => {
+                let next = Self { record, is_late: before.is_some() };
+                let due = next.due();
+                (next, Some(due))
+            }
+        }
+    }
+
+    /// The same for a sweep that found it too early: what expired unfinished is noted as late.
+    pub(super) fn put_off(&self, now: Time) -> (Self, u64) {
+        let is_in_work = matches!(self.record.stage, Stage::Processing { .. });
+        let is_late = self.is_late || (is_in_work && self.record.expires <= now);
+        let next = Self { record: self.record.clone(), is_late };
+        let due = next.due();
+        (next, due)
+    }
+
+    /// When a sweep looks at it: when it expires; what is late when its day is over and nobody works on it.
+    pub(super) fn due(&self) -> u64 {
+        let Record { expires, stage, .. } = &self.record;
+        let due = match stage {
+            Stage::Processing { until } if self.is_late => expires.after(LEFT_BEHIND_FOR).max(*until),
+            _ => *expires,
+        };
+        due.as_micros().min(SCORE_MAX)
+    }
+}
+
+/// What a record in the hands of this holder begins with, unless it is late.
+pub(super) fn held(holder: Token) -> [u8; 18] {
+    let mut start = [0; 18];
+    start[..2].copy_from_slice(&[LAYOUT, IN_WORK]);
+    start[2..].copy_from_slice(&holder.0);
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(stage: Stage<usize>) -> Kept {
+        let record = Record {
+            fingerprint: [0xaa; 32],
+            token: Token([0xbb; 16]),
+            created: Time::from_micros(0x0102_0304_0506_0708),
+            expires: Time::from_micros(0x1112_1314_1516_1718),
+            on_lapse: OnLapse::Hold,
+            stage,
+        };
+        Kept { record, is_late: false }
+    }
+
+    fn in_work() -> Kept {
+        sample(Stage::Processing { until: Time::from_micros(0x2122_2324_2526_2728) })
+    }
+
+    fn hex(bytes: &[u8]) -> String {
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The layout is in other people's servers: a change of these bytes is a new layout.
+    #[test]
+    fn the_layout_is_as_it_was() {
+        let (token, print) = ("bb".repeat(16), "aa".repeat(32));
+        let times = "01020304050607081112131415161718";
+        let kept = in_work();
+        assert_eq!(hex(&kept.head()), format!("0101{token}{print}{times}212223242526272801"));
+        let late = Kept { is_late: true, ..kept.clone() };
+        assert_eq!(hex(&late.head()), format!("0102{token}{print}{times}212223242526272801"));
+        let completed = sample(Stage::Completed(5));
+        assert_eq!(hex(&completed.head()), format!("0103{token}{print}{times}000000000000000001"));
+        assert_eq!(completed.head().len(), HEAD_LEN);
+        assert!(kept.head().starts_with(&held(kept.record.token)));
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let late = Kept { is_late: true, ..in_work() };
+        for kept in [in_work(), late, sample(Stage::Completed(0)), sample(Stage::Completed(9))] {
+            let len = if let Stage::Completed(len) = kept.record.stage { len } else { 0 };
+            assert_eq!(Kept::read(&kept.head(), HEAD_LEN + len).unwrap(), Some(kept));
+        }
+        assert_eq!(Kept::read(b"", 0).unwrap(), None);
+    }
+
+    #[test]
+    fn what_is_not_a_record_is_unreadable() {
+        let head = in_work().head();
+        let with = |place: usize, byte: u8| {
+            let mut head = head.clone();
+            head[place] = byte;
+            head
+        };
+        for wrong in
+            [with(0, 2), with(1, 0), with(1, 4), with(74, 2), head[..74].to_vec(), vec![1], vec![1, 1]]
+        {
+            assert!(Kept::read(&wrong, wrong.len()).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// Scripts know these figures too.
+    #[test]
+    fn scripts_know_the_layout() {
+        let range = format!("0, {})", HEAD_LEN - 1);
+        for script in [
+            include_str!("../scripts/record_complete.lua"),
+            include_str!("../scripts/record_swap.lua"),
+            include_str!("../scripts/record_list.lua"),
+        ] {
+            assert!(script.contains(&range), "{range} in {script}");
+        }
+        let completed = format!("'\\{LAYOUT}\\{COMPLETED}'");
+        assert!(include_str!("../scripts/record_complete.lua").contains(&completed), "{completed}");
+    }
+}

@@ -3,6 +3,7 @@
 
 pub mod answer;
 pub mod config;
+pub mod download;
 pub mod result;
 pub mod send;
 pub mod target;

@@ -63,7 +63,7 @@ impl Figures {
             }
             Ok(())
         };
-        self.looked.get_or_try_init(look).await.map(|()| ())
+        self.looked.get_or_try_init(look).await.copied()
     }
 
     /// A question asked some time after it was put together carries what is known by then.

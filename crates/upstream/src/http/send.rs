@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
+use super::dialect::Reader;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
@@ -70,8 +71,13 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once.
-    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> Outcome {
+    /// Sends a request that was checked, once, and has its answer read.
+    pub async fn send(
+        &self,
+        request: HttpRequest,
+        reader: Option<Box<dyn Reader + '_>>,
+        call: Call<'_>,
+    ) -> Outcome {
         let asked = Asked { method: request.method, upstream: &self.name, base: &self.base };
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
@@ -96,7 +102,7 @@ impl Sender {
             Ok(content) => content,
             Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
         };
-        Answer { status, headers, content, at: call.now.after(started.elapsed()) }.outcome(&asked)
+        Answer { status, headers, content, at: call.now.after(started.elapsed()) }.outcome(&asked, reader)
     }
 
     fn build(&self, url: Url, request: HttpRequest, operation: &str) -> (reqwest::Request, Departure) {

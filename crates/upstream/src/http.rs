@@ -18,7 +18,7 @@ use std::time::Duration;
 use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
-pub use dialect::{Dialect, MadeLimit, Reader};
+pub use dialect::{Dialect, MadeLimit, Meaning, Reader};
 pub use plain::Plain;
 
 use crate::port::{Call, Carrying, Checked, Outcome, Refusal, Upstream};

@@ -8,7 +8,7 @@ use tidegate_core::fact::Shape;
 use tidegate_core::{Charge, Hint, OnUnknown, Verdict};
 
 use super::answer::{Answer, Asked};
-use crate::port::Refusal;
+use crate::port::{Refusal, Spending};
 use crate::request::HttpRequest;
 
 /// A limit by its full name, and what it is at first.
@@ -38,8 +38,19 @@ pub trait Dialect: Send + Sync {
     }
 }
 
+/// What an answer means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Meaning {
+    /// For the operation.
+    pub verdict: Verdict,
+    /// For limits.
+    pub hints: Vec<Hint>,
+    /// For people who look later at what calls cost.
+    pub spending: Vec<Spending>,
+}
+
 /// Who reads the answer to one request.
 pub trait Reader: Send {
     /// What the answer means. By its status alone it would be `verdict`.
-    fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> (Verdict, Vec<Hint>);
+    fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> Meaning;
 }

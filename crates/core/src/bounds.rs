@@ -23,6 +23,10 @@ pub const PAYLOAD_LEN_MAX: usize = 1024 * 1024;
 pub const RESULT_LEN_MAX: usize = 8 * 1024 * 1024;
 /// Most operations in one batch of acceptances.
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
+/// Longest shape of a call that a cost is kept under, in bytes; longer ones are cut.
+pub const SHAPE_LEN_MAX: usize = 255;
+/// Most costs of calls that one append keeps.
+pub const COSTS_MAX: usize = 4_096;
 /// Most charges on one operation.
 pub const CHARGES_MAX: usize = 8;
 /// Most limits one partition keeps.

@@ -14,6 +14,7 @@ const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 /// The seqs of new operations grow, and fit; and nothing comes out of an outbox that is not there.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     tidegate_store::checks::no_outbox(batch)?;
+    tidegate_store::checks::costs_fit(batch)?;
     tidegate_store::checks::seqs_grow(batch, SEQ_MAX)
 }
 

@@ -1,7 +1,7 @@
 //! What a call must be before the server is asked, and what the server's refusals mean.
 
 use tidegate_core::Seq;
-use tidegate_store::checks::{seqs_grow, snapshot_ahead, snapshot_older};
+use tidegate_store::checks::{costs_fit, seqs_grow, snapshot_ahead, snapshot_older};
 use tidegate_store::log::{Batch, Lsn, Ownership};
 use tidegate_store::{Error, Kind, Result};
 
@@ -23,6 +23,7 @@ pub(crate) fn name_can_be_kept(name: &str) -> Result<()> {
 /// The seqs of new operations grow and fit, and every name can be kept.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     seqs_grow(batch, SEQ_MAX)?;
+    costs_fit(batch)?;
     for operation in &batch.operations {
         name_can_be_kept(&operation.group)?;
         name_can_be_kept(&operation.kind)?;

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use tidegate_core::Seq;
+use tidegate_core::bounds::COSTS_MAX;
 use tidegate_core::id::Partition;
 use tidegate_core::shared::bucket::Reserve;
 
@@ -50,6 +51,17 @@ pub fn seqs_grow(batch: &Batch, largest: Seq) -> Result<()> {
             Err(invalid(format!("the seq {} is too large; the largest is {}", seq.0, largest.0)))
         }
         _ => Ok(()),
+    }
+}
+
+/// One append keeps a bounded number of costs.
+///
+/// # Errors
+/// `Invalid`, with how many there are.
+pub fn costs_fit(batch: &Batch) -> Result<()> {
+    match batch.costs.len() {
+        some if some <= COSTS_MAX => Ok(()),
+        many => Err(invalid(format!("an append keeps at most {COSTS_MAX} costs; these are {many}"))),
     }
 }
 

@@ -1,12 +1,13 @@
 //! The storage ports. A backend keeps the log of a partition (`Log`), small records that any process may need at
 //! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`); some take operations from other people's transactions
-//! (`Outbox`). The traits say what is promised; how, is the backend's own business. Nothing here decides anything about
+//! (`Outbox`), and some keep what calls cost (`Costs`). The traits say what is promised; how, is the backend's own business. Nothing here decides anything about
 //! an operation.
 
 pub mod archive;
 pub mod checks;
 pub mod clock;
 pub mod codec;
+pub mod costs;
 mod error;
 pub mod log;
 pub mod nodes;
@@ -20,6 +21,7 @@ use std::pin::Pin;
 
 pub use archive::Archive;
 pub use clock::{Clock, SteadyClock, WallClock};
+pub use costs::Costs;
 pub use error::{Error, Kind, Result};
 pub use log::Log;
 pub use nodes::Nodes;

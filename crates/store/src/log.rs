@@ -10,8 +10,9 @@ use bytes::Bytes;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Fault, Seq, Time};
 
+use crate::costs::Cost;
 use crate::outbox::OutboxId;
-use crate::{Answer, Trail};
+use crate::{Answer, Costs, Trail};
 
 /// Grows with every owner of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,6 +61,9 @@ pub struct Batch {
     /// Rows of the outbox that this append takes out of it. When one of them is not there, nothing is written
     /// (`Unavailable`); a store without an outbox refuses them (`Invalid`).
     pub drained: Vec<OutboxId>,
+    /// What calls that it settles cost. A store that keeps no costs takes them and forgets them, unless it notes them for
+    /// an archive.
+    pub costs: Vec<Cost>,
     /// The append that this one follows. When that is not the last one, an earlier append did not stand, and this one
     /// is refused (`Unavailable`); so several may be under way at once.
     pub follows: Option<Lsn>,
@@ -187,6 +191,11 @@ pub trait Log: Send + Sync {
 
     /// What ended and is not archived yet, where appends note it.
     fn trail(&self) -> Option<&dyn Trail> {
+        None
+    }
+
+    /// What calls cost, where appends keep it.
+    fn costs(&self) -> Option<&dyn Costs> {
         None
     }
 }

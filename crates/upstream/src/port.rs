@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
@@ -50,13 +51,30 @@ pub struct Outcome {
     pub body: Bytes,
     /// The status of the answer, if there was one.
     pub status: Option<u16>,
+    /// What the call cost, where the dialect knows it; kept for analysis, and no limit goes by it. Of one call at most
+    /// [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept.
+    pub spending: Vec<Spending>,
+}
+
+/// What one call cost of one limit, in micro-tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spending {
+    /// The limit, by its whole name.
+    pub limit: Arc<str>,
+    /// What calls of its like have in common, for people to read: a name, `#` and a short hash, as in
+    /// `GetOrders#1f0c9a2b`. At most [`SHAPE_LEN_MAX`](tidegate_core::bounds::SHAPE_LEN_MAX) bytes; never a variable.
+    pub shape: Arc<str>,
+    /// What was taken before it was sent.
+    pub requested: u64,
+    /// What it really cost, where the answer says so.
+    pub actual: Option<u64>,
 }
 
 impl Outcome {
     /// An outcome with nothing but a verdict: no answer came.
     #[must_use]
     pub const fn unanswered(verdict: Verdict) -> Self {
-        Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None }
+        Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new() }
     }
 }
 
@@ -67,6 +85,7 @@ impl fmt::Debug for Outcome {
             .field("verdict", &self.verdict)
             .field("hints", &self.hints)
             .field("status", &self.status)
+            .field("spending", &self.spending)
             .field("body_len", &self.body.len())
             .finish()
     }

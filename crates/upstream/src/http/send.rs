@@ -12,6 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
+use super::dialect::Reader;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
@@ -70,11 +71,16 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once, and says what its answer means.
-    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> Outcome {
+    /// Sends a request that was checked, once, and has its answer read.
+    pub async fn send(
+        &self,
+        request: HttpRequest,
+        reader: Option<Box<dyn Reader + '_>>,
+        call: Call<'_>,
+    ) -> Outcome {
         let asked = Asked { method: request.method, upstream: &self.name, base: &self.base };
         match self.exchange(request, call).await {
-            Ok(answer) => answer.outcome(&asked),
+            Ok(answer) => answer.outcome(&asked, reader),
             Err(missed) => missed,
         }
     }

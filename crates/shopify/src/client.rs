@@ -27,10 +27,9 @@ pub use builder::Builder;
 pub use error::{Error, Kind, Result};
 
 use crate::bulk::{Bulk, Ears, Pauses};
-use crate::shop::ShopId;
 use crate::version::ApiVersion;
 use ask::Ask;
-use pace::Pace;
+use pace::{Heard, Pace};
 use wire::{Speech, Tried, What, Wire, json};
 
 /// A client for one shop. Clones are the same client.
@@ -42,11 +41,12 @@ pub struct Shopify {
     patience: Duration,
     /// The operation of the queue that this is for; empty for a program of its own.
     operation: Arc<str>,
+    version: ApiVersion,
 }
 
 pub(crate) struct Inner {
-    pub(crate) shop: ShopId,
-    pub(crate) version: ApiVersion,
+    /// What messages call it: the shop's id, or the name of the queue's upstream.
+    pub(crate) shop: Arc<str>,
     pub(crate) wire: Wire,
     /// How often a call is made in all, when it is not Shopify that asks to wait.
     pub(crate) attempts: u32,
@@ -65,13 +65,19 @@ impl Shopify {
         Builder::new(shop, Secret::new(token), Some(store))
     }
 
-    pub(crate) fn new(inner: Inner, pace: Pace, patience: Duration) -> Self {
-        Self { inner: Arc::new(inner), pace: Arc::new(pace), patience, operation: "".into() }
+    pub(crate) fn new(inner: Inner, pace: Pace, patience: Duration, version: ApiVersion) -> Self {
+        Self { inner: Arc::new(inner), pace: Arc::new(pace), patience, operation: "".into(), version }
     }
 
     /// The same client for one attempt of the queue, which paces by itself.
-    pub(crate) fn for_operation(&self, operation: &str) -> Self {
-        Self { pace: Arc::new(Pace::queue()), operation: operation.into(), ..self.clone() }
+    pub(crate) fn for_operation(&self, operation: &str, version: Option<ApiVersion>) -> Self {
+        let version = version.unwrap_or(self.version);
+        Self { pace: Arc::new(Pace::queue()), operation: operation.into(), version, ..self.clone() }
+    }
+
+    /// What the answers of that attempt said.
+    pub(crate) fn heard(&self) -> Heard {
+        self.pace.heard()
     }
 
     /// The same client with another patience: how long a call may wait for limits, and between attempts, in all.
@@ -80,19 +86,19 @@ impl Shopify {
         Self { patience, ..self.clone() }
     }
 
-    /// Which shop it is for.
+    /// Which shop it is for: its id.
     #[must_use]
-    pub fn shop(&self) -> &ShopId {
+    pub fn shop(&self) -> &str {
         &self.inner.shop
     }
 
     /// Which version of the API it asks for.
     #[must_use]
-    pub fn version(&self) -> ApiVersion {
-        self.inner.version
+    pub const fn version(&self) -> ApiVersion {
+        self.version
     }
 
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) const fn patience(&self) -> Duration {
         self.patience
     }
 
@@ -102,7 +108,7 @@ impl Shopify {
     /// # Errors
     /// [`Kind`] tells them apart. A mutation whose answer was lost is `Unknown`.
     pub async fn graphql(&self, query: &str, variables: impl Into<Value>) -> Result<Graphql> {
-        let ask = Ask::graphql(self.inner.version, query, &variables.into())?;
+        let ask = Ask::graphql(self.version, query, &variables.into())?;
         let (tried, _, body) = self.call(ask).await?;
         let mut body = json(&body);
         let data = body.get_mut("data").map(Value::take).unwrap_or_default();
@@ -117,7 +123,7 @@ impl Shopify {
     /// # Errors
     /// [`Kind`] tells them apart. A POST whose answer was lost is `Unknown`.
     pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Rest> {
-        let ask = Ask::rest(self.inner.version, method, path, body)?;
+        let ask = Ask::rest(self.version, method, path, body)?;
         let (tried, status, body) = self.call(ask).await?;
         let What::Done { headers, .. } = &tried.what else { return Err(unread()) };
         let link = headers.get(http::header::LINK).and_then(|link| link.to_str().ok()).map(str::to_owned);
@@ -178,8 +184,8 @@ impl Shopify {
         if let Some(requested) = tried.said.cost.requested.filter(|_| ask.speech == Speech::Graphql) {
             ask.points = requested.div_ceil(MICRO);
         }
-        if let Some(version) = tried.said.fell_forward(Some(self.inner.version)) {
-            let (shop, asked) = (&self.inner.shop, self.inner.version);
+        if let Some(version) = tried.said.fell_forward(Some(self.version)) {
+            let (shop, asked) = (&self.inner.shop, self.version);
             tracing::warn!(%shop, %asked, %version, "another version of the API answered than was asked for");
         }
     }
@@ -201,6 +207,6 @@ fn unread() -> Error {
 
 impl fmt::Debug for Shopify {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Shopify({}, {})", self.inner.shop, self.inner.version)
+        write!(f, "Shopify({}, {})", self.inner.shop, self.version)
     }
 }

@@ -4,6 +4,7 @@
 pub mod bulk;
 pub mod client;
 pub mod delay;
+pub mod executor;
 pub mod said;
 pub mod shop;
 pub mod version;

@@ -1,6 +1,8 @@
 //! What is to be run in bulk, and how it is known again among what Shopify runs: a query by its text, a mutation by a mark
 //! in its text that stands for the file it is run on.
 
+use std::fmt;
+
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use super::operation::Operation;
@@ -27,6 +29,13 @@ pub(crate) enum Likeness {
     /// The text is the same, and the mark is not there: somebody else's, or Shopify has dropped the mark.
     Unmarked,
     Other,
+}
+
+impl fmt::Debug for Job {
+    /// What it is, never what it says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({} bytes)", self.text.len())
+    }
 }
 
 impl Job {

@@ -28,6 +28,12 @@ impl Running {
         Self { client, id, guard, is_adopted }
     }
 
+    /// The same, looked at with the patience of another client.
+    pub(crate) fn with_client(mut self, client: &Shopify) -> Self {
+        self.client = client.clone();
+        self
+    }
+
     /// Its id: `gid://shopify/BulkOperation/…`.
     #[must_use]
     pub fn id(&self) -> &str {
@@ -55,6 +61,11 @@ impl Running {
         let ended = self.look_until_it_ends().await;
         self.give_back().await;
         finished(ended?)
+    }
+
+    /// How it ended, whichever way.
+    pub(crate) async fn end(self) -> Result<Operation> {
+        self.look_until_it_ends().await
     }
 
     /// Asks Shopify to stop it, waits until it has, and gives its place back.

@@ -138,29 +138,21 @@ impl Builder {
         };
         config.validate()?;
         let config = UpstreamConfig { response_max_bytes: ANSWER_MAX, ..config };
-        self.with(shop, &config, pace, Some(lease))
+        self.with(shop.as_str(), &config, pace, Some(lease))
     }
 
     /// The client of an upstream of the queue, which has its own limits and its own cap on bulk operations.
-    pub(crate) fn for_queue(config: &UpstreamConfig, shop: ShopId, version: ApiVersion) -> Result<Shopify> {
-        let builder = Self::new(shop.as_str(), Secret::new(""), None).version(version);
-        builder.with(shop, config, Pace::queue(), None)
+    pub(crate) fn for_queue(config: &UpstreamConfig) -> Result<Shopify> {
+        Self::new(&config.name, Secret::new(""), None).with(&config.name, config, Pace::queue(), None)
     }
 
-    fn with(
-        self,
-        shop: ShopId,
-        config: &UpstreamConfig,
-        pace: Pace,
-        lease: Option<Lease>,
-    ) -> Result<Shopify> {
+    fn with(self, shop: &str, config: &UpstreamConfig, pace: Pace, lease: Option<Lease>) -> Result<Shopify> {
         let is_plain = config.base_url.starts_with("http://");
         let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
             .map_err(|error| Error::caused(Kind::Invalid(error.to_string()), error))?;
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let inner = Inner {
-            shop,
-            version: self.version,
+            shop: shop.into(),
             wire: Wire { sender: Sender::new(config)?, clock },
             attempts: self.attempts.max(1),
             lease,
@@ -169,7 +161,7 @@ impl Builder {
             pauses: self.pauses,
             ears: Ears::default(),
         };
-        Ok(Shopify::new(inner, pace, self.patience))
+        Ok(Shopify::new(inner, pace, self.patience, self.version))
     }
 }
 

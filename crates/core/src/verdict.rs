@@ -16,7 +16,8 @@ pub enum Verdict {
     Throttled {
         /// How long it said, if it said.
         after: Option<Duration>,
-        /// The limit that is closed, by name; `None` closes every bucket the operation charges.
+        /// The limit that is closed, by name; `None` closes every bucket the operation charges. A cap closes nothing: the
+        /// operation's group alone waits.
         scope: Option<Arc<str>>,
         /// What it said.
         fault: Fault,

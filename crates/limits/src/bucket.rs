@@ -1,6 +1,7 @@
 //! A bucket that many processes take from. Taking or saying when is one step of the store; waiting is done here, in a line
 //! for each handle. The figures travel with every call, so there is nothing to set up and nothing to migrate.
 
+pub(crate) mod figures;
 mod line;
 mod several;
 
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::tokens::{LEAST, NOTHING, shown};
 use crate::{Error, Grant, Result, Tokens, named};
+use figures::{Figures, Pair};
 use line::Line;
 
 pub use several::{take_all, take_all_within, try_take_all};
@@ -29,8 +31,7 @@ pub struct Bucket {
 pub(crate) struct Inner {
     store: Arc<dyn Shared>,
     name: String,
-    capacity: u64,
-    refill_per_s: u64,
+    figures: Figures,
     line: Line,
 }
 
@@ -78,11 +79,32 @@ impl Bucket {
         capacity: impl Into<Tokens>,
         refill_per_s: impl Into<Tokens>,
     ) -> Result<Self> {
-        let name = named("bucket", name)?;
-        let capacity = capacity.into().checked("capacity", &name, LEAST)?;
-        let refill_per_s = refill_per_s.into().checked("refill", &name, LEAST)?;
-        let inner = Inner { store, name, capacity, refill_per_s, line: Line::default() };
+        let (name, pair) = checked(name, capacity.into(), refill_per_s.into())?;
+        let inner = Inner { store, name, figures: Figures::fixed(pair), line: Line::default() };
         Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// A handle on a bucket whose figures are [learned](Bucket::learn) from the API behind it: these serve only until then,
+    /// and not at all when somebody has learned better ones before. It asks the store for them once, with its first take.
+    ///
+    /// # Errors
+    /// As for [`Bucket::new`].
+    pub fn learning(
+        store: Arc<dyn Shared>,
+        name: impl Into<String>,
+        capacity: impl Into<Tokens>,
+        refill_per_s: impl Into<Tokens>,
+    ) -> Result<Self> {
+        let (name, pair) = checked(name, capacity.into(), refill_per_s.into())?;
+        let inner = Inner { store, name, figures: Figures::bootstrap(pair), line: Line::default() };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// The most it holds and what comes back each second, in tokens, as far as is known here.
+    #[must_use]
+    pub fn figures(&self) -> (f64, f64) {
+        let Pair { capacity, refill_per_s } = self.inner.figures.now();
+        (shown(capacity), shown(refill_per_s))
     }
 
     /// Its name.
@@ -97,7 +119,7 @@ impl Bucket {
     /// The store's.
     pub async fn level(&self) -> Result<f64> {
         let level = self.inner.store.observe_bucket(self.name()).await?;
-        Ok(shown(level.map_or(self.inner.capacity, |level| level.tokens)))
+        Ok(shown(level.map_or(self.inner.figures.now().capacity, |level| level.tokens)))
     }
 
     /// Takes `cost`, or says when. Asks once, and looks at no line.
@@ -105,7 +127,7 @@ impl Bucket {
     /// # Errors
     /// `Invalid`, `TooCostly`, or the store's. Nothing is granted then.
     pub async fn try_take(&self, cost: impl Into<Tokens>) -> Result<Taken<Grant>> {
-        let wanted = self.wanted(cost.into())?;
+        let wanted = self.wanted(cost.into()).await?;
         let reserved = self.inner.store.reserve(vec![wanted.clone()]).await?;
         self.single(reserved, &wanted)
     }
@@ -119,7 +141,7 @@ impl Bucket {
     /// # Errors
     /// `Invalid`, `TooCostly`, or the store's. Nothing is granted then.
     pub async fn take(&self, cost: impl Into<Tokens>) -> Result<Grant> {
-        let wanted = self.wanted(cost.into())?;
+        let wanted = self.wanted(cost.into()).await?;
         loop {
             let reserved = self.reserve(vec![wanted.clone()], None).await?;
             if let Taken::Granted(grant) = self.single(reserved, &wanted)? {
@@ -134,7 +156,7 @@ impl Bucket {
     /// # Errors
     /// As for [`Bucket::take`].
     pub async fn take_within(&self, cost: impl Into<Tokens>, patience: Duration) -> Result<Taken<Grant>> {
-        let wanted = self.wanted(cost.into())?;
+        let wanted = self.wanted(cost.into()).await?;
         let reserved = self.reserve(vec![wanted.clone()], Instant::now().checked_add(patience)).await?;
         self.single(reserved, &wanted)
     }
@@ -144,9 +166,10 @@ impl Bucket {
     }
 
     /// What is wanted of it, if it can ever be had.
-    fn wanted(&self, cost: Tokens) -> Result<Reserve> {
-        let (name, capacity, refill_per_s) =
-            (self.inner.name.clone(), self.inner.capacity, self.inner.refill_per_s);
+    async fn wanted(&self, cost: Tokens) -> Result<Reserve> {
+        self.inner.figures.look(self.store(), self.name()).await?;
+        let Pair { capacity, refill_per_s } = self.inner.figures.now();
+        let name = self.inner.name.clone();
         let cost = cost.checked("cost", &name, NOTHING)?;
         if cost > capacity {
             return Err(Error::TooCostly { bucket: name, cost: shown(cost), capacity: shown(capacity) });
@@ -190,6 +213,14 @@ impl Wait {
     }
 }
 
+/// The name and both figures, if they are within bounds.
+fn checked(name: impl Into<String>, capacity: Tokens, refill_per_s: Tokens) -> Result<(String, Pair)> {
+    let name = named("bucket", name)?;
+    let capacity = capacity.checked("capacity", &name, LEAST)?;
+    let refill_per_s = refill_per_s.checked("refill", &name, LEAST)?;
+    Ok((name, Pair { capacity, refill_per_s }))
+}
+
 /// It is checked before the store is asked, so a store that says so has figures of its own.
 fn never(wanted: &Reserve) -> Error {
     let (cost, capacity) = (shown(wanted.cost), shown(wanted.capacity));
@@ -198,8 +229,7 @@ fn never(wanted: &Reserve) -> Error {
 
 impl fmt::Debug for Bucket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { name, capacity, refill_per_s, .. } = &*self.inner;
-        let (capacity, refill_per_s) = (shown(*capacity), shown(*refill_per_s));
+        let (name, (capacity, refill_per_s)) = (&self.inner.name, self.figures());
         write!(f, "Bucket({name:?}, {capacity} tokens, {refill_per_s} each second)")
     }
 }

@@ -3,7 +3,7 @@
 use tidegate_core::shared::bucket::Settlement;
 
 use crate::tokens::{NOTHING, shown};
-use crate::{Bucket, Result, Tokens};
+use crate::{Bucket, Result, Told, Tokens};
 
 /// Tokens of one bucket that were taken.
 #[derive(Debug)]
@@ -49,5 +49,17 @@ impl Grant {
             self.bucket.store().settle_bucket(self.bucket.name(), settlement).await?;
         }
         Ok(())
+    }
+    /// The same by what the API behind it said: its figures are [learned](Bucket::learn), and of what it says is left and
+    /// what we know of the lower one counts, so that answers that come out of order never raise a balance.
+    ///
+    /// # Errors
+    /// As for [`Grant::settle`]. What was said of the figures is learned all the same.
+    pub async fn settle_as_told(self, actual: impl Into<Tokens>, told: Told) -> Result<()> {
+        self.bucket.learn(&told);
+        let name = self.bucket.name();
+        let actual = actual.into().checked("cost", name, NOTHING)?;
+        let remaining = told.remaining.and_then(|left| left.checked("rest", name, NOTHING).ok());
+        self.bucket.settled(Settlement { reserved: self.reserved, actual }, remaining).await
     }
 }

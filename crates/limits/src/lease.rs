@@ -1,4 +1,4 @@
-//! A named lease: one holder at a time among all processes. Who waits for it looks again; a dead holder's lease runs out.
+//! A named lease: one holder at a time among all processes, or as many as it has places. Who waits for it looks again; a dead holder's lease runs out.
 
 pub(crate) mod guard;
 
@@ -21,6 +21,8 @@ const TTL_MIN: Duration = Duration::from_millis(100);
 /// Who waits looks again at least this often, and at most so often.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 const LOOK_MIN: Duration = Duration::from_millis(20);
+/// Most places of one lease: each one is asked for by itself.
+const PLACES_MAX: u32 = 64;
 
 /// A lease, by name. Clones are the same handle.
 #[derive(Clone)]
@@ -32,6 +34,7 @@ pub(crate) struct Inner {
     store: Arc<dyn Shared>,
     name: String,
     ttl: Duration,
+    places: u32,
     /// Those who wait here look one after the other.
     line: Mutex<()>,
     /// It was released here.
@@ -44,9 +47,9 @@ pub(crate) struct Inner {
 pub enum Acquired {
     /// It is held until the guard is released or dropped, or it is lost.
     Held(Guard),
-    /// Somebody else holds it.
+    /// Somebody else holds it, or each of its places.
     Busy {
-        /// When it runs out unless it is renewed, by the store's clock.
+        /// When it runs out unless it is renewed, by the store's clock; of several places the first one.
         until: Time,
     },
 }
@@ -68,7 +71,27 @@ impl Lease {
     /// # Errors
     /// `Invalid` when the name is not 1 to 255 bytes on one line, or the time is not 100 ms to a day.
     pub fn new(store: Arc<dyn Shared>, name: impl Into<String>, ttl: Duration) -> Result<Self> {
+        Self::with_places(store, name, ttl, 1)
+    }
+
+    /// The same with `places` for as many holders at once. The first place is the lease `name`, the others are called
+    /// `name:2`, `name:3` and so on, so the number may be changed while others hold it. A fence grows with the holders of
+    /// its own place only.
+    ///
+    /// # Errors
+    /// As for [`Lease::new`]; and `Invalid` when there are not 1 to 64 places.
+    pub fn with_places(
+        store: Arc<dyn Shared>,
+        name: impl Into<String>,
+        ttl: Duration,
+        places: u32,
+    ) -> Result<Self> {
         let name = named("lease", name)?;
+        if !(1..=PLACES_MAX).contains(&places) {
+            let message = format!("The lease {name:?} has {places} places, and must have 1 to {PLACES_MAX}.");
+            return Err(Error::Invalid(message));
+        }
+        named("lease", place_name(&name, places))?;
         if !(TTL_MIN..=NAMED_LEASE_TTL_MAX).contains(&ttl) {
             let message = format!(
                 "The time to live of the lease {name:?} is {ttl:?}, and must be {TTL_MIN:?} to {NAMED_LEASE_TTL_MAX:?}."
@@ -76,7 +99,7 @@ impl Lease {
             return Err(Error::Invalid(message));
         }
         let (line, freed) = (Mutex::default(), Notify::new());
-        Ok(Self { inner: Arc::new(Inner { store, name, ttl, line, freed }) })
+        Ok(Self { inner: Arc::new(Inner { store, name, ttl, places, line, freed }) })
     }
 
     /// Its name.
@@ -85,16 +108,24 @@ impl Lease {
         &self.inner.name
     }
 
-    /// Acquires it if it is free. Asks once.
+    /// Acquires it if it is free. Asks once for each place, until one is free.
     ///
     /// # Errors
     /// The store's: it is not held then. When that [is unsure](Error::is_unsure) it may stay taken until it runs out.
     pub async fn try_acquire(&self) -> Result<Acquired> {
-        let asked = Instant::now();
-        match self.inner.store.acquire_lease(self.name(), self.inner.ttl).await? {
-            Answer::Held(lease) => Ok(Acquired::Held(Guard::renewing(Arc::clone(&self.inner), lease, asked))),
-            Answer::Busy { until } => Ok(Acquired::Busy { until }),
+        let mut first = Time::MAX;
+        for place in 1..=self.inner.places {
+            let name = place_name(self.name(), place);
+            let asked = Instant::now();
+            match self.inner.store.acquire_lease(&name, self.inner.ttl).await? {
+                Answer::Held(held) => {
+                    let guard = Guard::renewing(Arc::clone(&self.inner), name, held, asked);
+                    return Ok(Acquired::Held(guard));
+                }
+                Answer::Busy { until } => first = first.min(until),
+            }
         }
+        Ok(Acquired::Busy { until: first })
     }
 
     /// Acquires it, and waits for it at most for `patience`, behind those who wait at this handle already. It is noticed at
@@ -125,6 +156,11 @@ impl Lease {
             let _ = timeout_at(next, freed).await;
         }
     }
+}
+
+/// What a place is called in the store. The first one has the lease's own name.
+fn place_name(lease: &str, place: u32) -> String {
+    if place == 1 { lease.to_owned() } else { format!("{lease}:{place}") }
 }
 
 impl fmt::Debug for Lease {

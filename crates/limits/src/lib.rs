@@ -42,6 +42,7 @@ mod grant;
 mod lease;
 mod tokens;
 
+pub use bucket::figures::Told;
 pub use bucket::{Bucket, Taken, Wait, take_all, take_all_within, try_take_all};
 pub use error::{Error, Result};
 pub use grant::Grant;

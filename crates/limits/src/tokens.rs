@@ -20,6 +20,12 @@ pub struct Tokens {
 }
 
 impl Tokens {
+    /// An amount in millionths of a token, as APIs and stores are reckoned with.
+    #[must_use]
+    pub const fn from_micro(micro: u64) -> Self {
+        Self { micro: Some(micro), said: micro as f64 / MICRO as f64 }
+    }
+
     /// In millionths of a token, if it is at least `least` of them and within the bounds.
     pub(crate) fn checked(self, what: &str, bucket: &str, least: u64) -> Result<u64> {
         let most = TOKENS_MAX.saturating_mul(MICRO);

@@ -17,7 +17,7 @@ use tidegate_core::time::millis_up;
 use tokio::time::Instant;
 
 use crate::rate::Ruling;
-use crate::server::{Reply, Server, Simulator};
+use crate::server::{Reply, Server, Simulator, json};
 use crate::stats::Stats;
 use world::{Arrival, Fate, World};
 
@@ -162,15 +162,6 @@ impl Simulator for Shared {
         }
         Reply::Answer(response)
     }
-}
-
-fn json(status: StatusCode, body: &impl serde::Serialize) -> Response<Bytes> {
-    let mut response = Response::new(serde_json::to_vec(body).map_or_else(|_| Bytes::new(), Bytes::from));
-    *response.status_mut() = status;
-    response
-        .headers_mut()
-        .insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
-    response
 }
 
 /// Seconds with three decimals, rounded up.

@@ -6,7 +6,9 @@ pub mod http;
 pub mod rate;
 pub mod seen;
 pub mod server;
+pub mod shopify;
 pub mod stats;
 
 pub use http::{HttpSim, HttpSimOptions};
+pub use shopify::{ShopifySim, ShopifySimOptions};
 pub use stats::Stats;

@@ -1,14 +1,18 @@
 //! A server on loopback for simulators: it reads whole requests and lets the simulator answer, or cut the connection
 //! with no answer at all.
 
+use std::convert::Infallible;
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http_body_util::{BodyExt, Either, Full, Limited};
+use hyper::body::{Body, Frame, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, Response, StatusCode};
@@ -28,8 +32,38 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 pub enum Reply {
     /// Answers it.
     Answer(Response<Bytes>),
+    /// Answers it piece by piece.
+    Stream(Response<()>, Pieces),
     /// Cuts the connection.
     Cut,
+}
+
+/// A body that is made while it is sent, no faster than it is read.
+pub struct Pieces(Box<dyn Iterator<Item = Bytes> + Send>);
+
+impl Pieces {
+    /// Of these pieces.
+    pub fn new(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
+        Self(Box::new(pieces))
+    }
+}
+
+impl fmt::Debug for Pieces {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Pieces")
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.next().map(|piece| Ok(Frame::data(piece))))
+    }
 }
 
 /// A simulator as the server sees it.
@@ -105,15 +139,29 @@ async fn serve(stream: TcpStream, simulator: Arc<impl Simulator>) {
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
-async fn answer(request: Request<Incoming>, simulator: &impl Simulator) -> io::Result<Response<Full<Bytes>>> {
+async fn answer(
+    request: Request<Incoming>,
+    simulator: &impl Simulator,
+) -> io::Result<Response<Either<Full<Bytes>, Pieces>>> {
     let (head, body) = request.into_parts();
     let Ok(body) = Limited::new(body, BODY_LEN_MAX).collect().await else {
-        let mut refused = Response::new(Full::default());
+        let mut refused = Response::new(Either::Left(Full::default()));
         *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;
         return Ok(refused);
     };
     match simulator.reply(Request::from_parts(head, body.to_bytes())).await {
-        Reply::Answer(response) => Ok(response.map(Full::new)),
+        Reply::Answer(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
+        Reply::Stream(head, pieces) => Ok(head.map(|()| Either::Right(pieces))),
         Reply::Cut => Err(io::Error::other("cut")),
     }
+}
+
+/// An answer in JSON.
+pub fn json(status: StatusCode, body: &impl serde::Serialize) -> Response<Bytes> {
+    let mut response = Response::new(serde_json::to_vec(body).map_or_else(|_| Bytes::new(), Bytes::from));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert("content-type", hyper::header::HeaderValue::from_static("application/json"));
+    response
 }

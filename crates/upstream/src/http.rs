@@ -1,9 +1,12 @@
-//! The plain HTTP dialect: requests to configured upstreams, by name, within limits that are set by hand. Each
-//! upstream also has a gate of its own name, which a 429 closes. It learns nothing else from an answer.
+//! Requests to configured upstreams, by name, over HTTP. Each upstream has a gate of its own name, which a 429 closes,
+//! and a dialect that says what else a request charges and what an answer means; the plain one learns nothing.
 
 pub mod answer;
 pub mod config;
+pub mod dialect;
+pub mod download;
 pub mod handover;
+pub mod plain;
 pub mod result;
 pub mod send;
 pub mod target;
@@ -14,12 +17,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::bucket::usual_margin;
-use tidegate_core::fact::Shape;
-use tidegate_core::{Charge, Fault, FaultClass, OnUnknown, Verdict};
+use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
+pub use dialect::{Dialect, MadeLimit, Meaning, Reader};
 pub use handover::{Expected, Handover, Whole};
+pub use plain::Plain;
 
 use crate::port::{Call, Carrying, Checked, Outcome, Refusal, Upstream};
 use crate::request::{Envelope, HttpRequest, Proxied};
@@ -33,32 +36,32 @@ pub struct HttpUpstreams {
 
 /// One upstream with all that a call needs.
 struct Configured {
-    gate: Arc<str>,
-    limits: Vec<Limit>,
+    dialect: Arc<dyn Dialect>,
     sender: Sender,
 }
 
-/// One limit: the name callers use, the name the model uses, and what it is.
-struct Limit {
-    short: String,
-    name: Arc<str>,
-    shape: Shape,
-}
-
 impl HttpUpstreams {
-    /// Takes the configuration, checked; opens no connection.
+    /// Takes the configuration, checked, with the plain dialect for each; opens no connection.
     ///
     /// # Errors
     /// Names the first upstream and field that cannot be used.
     pub fn new(configs: Vec<UpstreamConfig>) -> Result<Self, Refusal> {
+        let plain = |config: UpstreamConfig| {
+            let dialect = Plain::new(&config.name, &config.limits);
+            (config, Arc::new(dialect) as Arc<dyn Dialect>)
+        };
+        Self::with_dialects(configs.into_iter().map(plain).collect())
+    }
+
+    /// Takes the configuration, checked, with a dialect for each; opens no connection.
+    ///
+    /// # Errors
+    /// Names the first upstream and field that cannot be used.
+    pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, Refusal> {
         let mut by_name = BTreeMap::new();
-        for config in configs {
+        for (config, dialect) in configs {
             config.validate()?;
-            let configured = Configured {
-                gate: Arc::from(config.name.as_str()),
-                limits: config.limits.iter().map(|limit| Limit::of(&config.name, limit)).collect(),
-                sender: Sender::new(&config)?,
-            };
+            let configured = Configured { dialect, sender: Sender::new(&config)? };
             if by_name.insert(config.name.clone(), configured).is_some() {
                 return Err(config.refuse("name", "Two upstreams have this name."));
             }
@@ -74,13 +77,8 @@ impl HttpUpstreams {
 
     /// What must be set in the model before anything is carried: for each upstream its gate, then its limits.
     #[must_use]
-    pub fn limits(&self) -> Vec<(Arc<str>, Shape)> {
-        let of = |upstream: &Configured| {
-            let gate = (Arc::clone(&upstream.gate), Shape::Gate);
-            let limits = upstream.limits.iter().map(|limit| (Arc::clone(&limit.name), limit.shape));
-            std::iter::once(gate).chain(limits).collect::<Vec<_>>()
-        };
-        self.by_name.values().flat_map(of).collect()
+    pub fn limits(&self) -> Vec<MadeLimit> {
+        self.by_name.values().flat_map(|upstream| upstream.dialect.limits()).collect()
     }
 
     /// The names of the upstreams, in order.
@@ -107,13 +105,18 @@ impl HttpUpstreams {
 
     async fn attempt(&self, call: Call<'_>) -> Outcome {
         match self.read(call.payload) {
-            Ok((envelope, _)) if call.look_first && envelope.request.on_unknown() == OnUnknown::Ask => {
+            Ok((envelope, upstream))
+                if call.look_first && upstream.dialect.on_unknown(&envelope.request) == OnUnknown::Ask =>
+            {
                 Outcome::unanswered(Verdict::Unknown(cannot_look(&envelope)))
             }
-            Ok((Envelope { request, proxied: Some(proxied), .. }, upstream)) => {
-                self.pass(upstream, request, &proxied, call).await
+            Ok((Envelope { mut request, proxied, .. }, upstream)) => {
+                let reader = upstream.dialect.ready(&mut request, call.operation);
+                match proxied {
+                    Some(proxied) => self.pass(upstream, request, reader, &proxied, call).await,
+                    None => upstream.sender.send(request, reader, call).await,
+                }
             }
-            Ok((envelope, upstream)) => upstream.sender.send(envelope.request, call).await.0,
             // It was accepted once; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(no_longer_fits(&refusal)),
         }
@@ -127,12 +130,18 @@ impl HttpUpstreams {
         &self,
         upstream: &Configured,
         request: HttpRequest,
+        reader: Option<Box<dyn Reader + '_>>,
         proxied: &Proxied,
         call: Call<'_>,
     ) -> Outcome {
         self.handover.put(&proxied.ticket, None);
-        let (mut outcome, whole) = upstream.sender.send(request, call).await;
-        self.handover.put(&proxied.ticket, whole);
+        let asked = upstream.sender.asked(request.method);
+        let answer = match upstream.sender.exchange(request, call).await {
+            Ok(answer) => answer,
+            Err(missed) => return missed,
+        };
+        self.handover.put(&proxied.ticket, Some(Whole::from(&answer)));
+        let mut outcome = answer.outcome(&asked, reader);
         if outcome.status.is_some_and(|status| (300..400).contains(&status)) {
             outcome.verdict = Verdict::Done;
         }
@@ -165,44 +174,14 @@ impl Upstream for HttpUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
         let (envelope, upstream) = self.read(payload)?;
         Ok(Checked {
-            charges: upstream.charges(cost)?,
-            on_unknown: envelope.request.on_unknown(),
+            charges: upstream.dialect.charges(&envelope.request, cost)?,
+            on_unknown: upstream.dialect.on_unknown(&envelope.request),
             can_reconcile: false,
         })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
         Box::pin(self.attempt(call))
-    }
-}
-
-impl Configured {
-    /// The gate, then every limit: what the caller said it costs, else one.
-    fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
-        if let Some(stranger) = cost.keys().find(|name| self.limits.iter().all(|limit| limit.short != **name))
-        {
-            let stranger: String = stranger.chars().take(config::NAME_LEN_MAX).collect();
-            let message = format!("The upstream {} has no limit called {stranger:?}.", self.gate);
-            return Err(Refusal::new(format!("cost.{stranger}"), message));
-        }
-        let gate = Charge::tokens(Arc::clone(&self.gate), 1);
-        let limits = self.limits.iter().map(|limit| {
-            Charge::tokens(Arc::clone(&limit.name), cost.get(&limit.short).copied().unwrap_or(1))
-        });
-        Ok(std::iter::once(gate).chain(limits).collect())
-    }
-}
-
-impl Limit {
-    fn of(upstream: &str, config: &LimitConfig) -> Self {
-        let shape = match config.kind {
-            LimitKind::Drip { .. } => {
-                let (capacity, refill_per_s) = config.kind.micro_tokens();
-                Shape::Drip { capacity, refill_per_s, margin: usual_margin(capacity, refill_per_s) }
-            }
-            LimitKind::AtOnce { at_once } => Shape::Cap { at_once },
-        };
-        Self { short: config.name.clone(), name: format!("{upstream}/{}", config.name).into(), shape }
     }
 }
 

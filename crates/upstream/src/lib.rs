@@ -1,6 +1,6 @@
 //! The outbound port: one attempt at a call in, a verdict and hints out. It knows no store and no queue, repeats
-//! nothing by itself, and tells what was *not sent* from what is *unknown*. The plain HTTP dialect lives here too,
-//! because every other dialect stands on it.
+//! nothing by itself, and tells what was *not sent* from what is *unknown*. Plain HTTP lives here too, because every
+//! dialect stands on it.
 
 pub mod http;
 pub mod port;

@@ -148,8 +148,10 @@ impl Model {
         fault: Fault,
         chance: u32,
     ) -> (After, Option<Fault>) {
-        let closed: Vec<Arc<str>> = match scope.filter(|name| self.by_limit.contains_key(*name)) {
-            Some(name) => vec![Arc::clone(name)],
+        let closed: Vec<Arc<str>> = match scope.and_then(|name| Some((name, *self.by_limit.get(name)?))) {
+            // A cap has nothing to close: its places are taken by somebody we do not know. The group comes back later.
+            Some((_, limit)) if matches!(self.limits[limit.at()].meter, Meter::Cap(_)) => Vec::new(),
+            Some((name, _)) => vec![Arc::clone(name)],
             None => self.buckets_of(entry).map(|(name, _)| Arc::clone(name)).collect(),
         };
         let streak = self.buckets_of(entry).map(|(_, throttles)| throttles).max().unwrap_or(0);

@@ -15,7 +15,7 @@ use crate::{Error, Grant, Result, Tokens};
 /// `Invalid` for no bucket or more than 8, one that is named twice, or buckets of different stores; `TooCostly`; or the
 /// store's. Nothing is granted then.
 pub async fn try_take_all(wanted: &[(&Bucket, Tokens)]) -> Result<Taken<Vec<Grant>>> {
-    let (first, wants) = together(wanted)?;
+    let (first, wants) = together(wanted).await?;
     let reserved = first.inner.store.reserve(wants.clone()).await?;
     granted(reserved, wanted, &wants)
 }
@@ -27,7 +27,7 @@ pub async fn try_take_all(wanted: &[(&Bucket, Tokens)]) -> Result<Taken<Vec<Gran
 /// As for [`try_take_all`].
 pub async fn take_all(wanted: &[(&Bucket, Tokens)]) -> Result<Vec<Grant>> {
     loop {
-        let (first, wants) = together(wanted)?;
+        let (first, wants) = together(wanted).await?;
         let reserved = first.reserve(wants.clone(), None).await?;
         if let Taken::Granted(grants) = granted(reserved, wanted, &wants)? {
             return Ok(grants);
@@ -40,13 +40,13 @@ pub async fn take_all(wanted: &[(&Bucket, Tokens)]) -> Result<Vec<Grant>> {
 /// # Errors
 /// As for [`try_take_all`].
 pub async fn take_all_within(wanted: &[(&Bucket, Tokens)], patience: Duration) -> Result<Taken<Vec<Grant>>> {
-    let (first, wants) = together(wanted)?;
+    let (first, wants) = together(wanted).await?;
     let reserved = first.reserve(wants.clone(), Instant::now().checked_add(patience)).await?;
     granted(reserved, wanted, &wants)
 }
 
 /// What is wanted, if it can be had in one step.
-fn together<'a>(wanted: &[(&'a Bucket, Tokens)]) -> Result<(&'a Bucket, Vec<Reserve>)> {
+async fn together<'a>(wanted: &[(&'a Bucket, Tokens)]) -> Result<(&'a Bucket, Vec<Reserve>)> {
     let count = wanted.len();
     let Some((first, _)) = wanted.first().filter(|_| count <= BUCKETS_MAX) else {
         return Err(Error::Invalid(format!("One step takes from 1 to {BUCKETS_MAX} buckets, not {count}.")));
@@ -61,7 +61,7 @@ fn together<'a>(wanted: &[(&'a Bucket, Tokens)]) -> Result<(&'a Bucket, Vec<Rese
         if wants.iter().any(|want| want.name == bucket.name()) {
             return Err(Error::Invalid(format!("The bucket {:?} is named twice.", bucket.name())));
         }
-        wants.push(bucket.wanted(*cost)?);
+        wants.push(bucket.wanted(*cost).await?);
     }
     Ok((first, wants))
 }

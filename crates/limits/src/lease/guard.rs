@@ -19,6 +19,8 @@ use crate::Result;
 #[must_use = "a guard that is dropped gives the lease back"]
 pub struct Guard {
     lease: Arc<Inner>,
+    /// What the place is called in the store.
+    name: Arc<str>,
     held: Lease,
     state: watch::Receiver<State>,
     renewal: JoinHandle<()>,
@@ -33,23 +35,24 @@ struct State {
 }
 
 impl Guard {
-    pub(super) fn renewing(lease: Arc<Inner>, held: Lease, asked: Instant) -> Self {
+    pub(super) fn renewing(lease: Arc<Inner>, name: String, held: Lease, asked: Instant) -> Self {
         let (tell, state) = watch::channel(State { until: asked + lease.ttl, is_lost: false });
-        let renewal = tokio::spawn(renew(Arc::clone(&lease), held, asked, tell));
-        Self { lease, held, state, renewal, is_released: false }
+        let name: Arc<str> = name.into();
+        let renewal = tokio::spawn(renew(Arc::clone(&lease), Arc::clone(&name), held, asked, tell));
+        Self { lease, name, held, state, renewal, is_released: false }
     }
 
-    /// A number that grows with every holder of this lease. Give it to whatever the work writes to, and let that refuse
+    /// A number that grows with every holder of this place of the lease. Give it to whatever the work writes to, and let that refuse
     /// smaller ones: it keeps a holder out that stood still and does not know yet that it lost the lease.
     #[must_use]
     pub const fn fence(&self) -> u64 {
         self.held.fence
     }
 
-    /// The lease's name.
+    /// The name of the place that is held, which is the lease's own where it has one place.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.lease.name
+        &self.name
     }
 
     /// Whether it is surely held at this moment. Once it is not, it never is again. Right even in a process that stood still
@@ -74,7 +77,7 @@ impl Guard {
     pub async fn release(mut self) -> Result<bool> {
         self.renewal.abort();
         self.is_released = true;
-        let was_held = self.lease.store.release_lease(&self.lease.name, self.held).await?;
+        let was_held = self.lease.store.release_lease(&self.name, self.held).await?;
         self.lease.freed.notify_one();
         Ok(was_held)
     }
@@ -87,8 +90,8 @@ impl Drop for Guard {
             return;
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            let (lease, held) = (Arc::clone(&self.lease), self.held);
-            runtime.spawn(async move { release_later(&lease, held).await });
+            let (lease, name, held) = (Arc::clone(&self.lease), Arc::clone(&self.name), self.held);
+            runtime.spawn(async move { release_later(&lease, &name, held).await });
         }
     }
 }
@@ -96,18 +99,24 @@ impl Drop for Guard {
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = if self.is_held() { "held" } else { "lost" };
-        write!(f, "Guard({:?}, fence {}, {held})", self.lease.name, self.held.fence)
+        write!(f, "Guard({:?}, fence {}, {held})", self.name, self.held.fence)
     }
 }
 
 /// Nobody waits for the outcome: what is not given back runs out.
-async fn release_later(lease: &Inner, held: Lease) {
-    let _ = lease.store.release_lease(&lease.name, held).await;
+async fn release_later(lease: &Inner, name: &str, held: Lease) {
+    let _ = lease.store.release_lease(name, held).await;
     lease.freed.notify_one();
 }
 
 /// Renews until it is lost.
-async fn renew(lease: Arc<Inner>, held: Lease, mut asked: Instant, tell: watch::Sender<State>) {
+async fn renew(
+    lease: Arc<Inner>,
+    name: Arc<str>,
+    held: Lease,
+    mut asked: Instant,
+    tell: watch::Sender<State>,
+) {
     let third = lease.ttl / 3;
     let mut until = asked + lease.ttl;
     let mut next = asked + third;
@@ -118,7 +127,7 @@ async fn renew(lease: Arc<Inner>, held: Lease, mut asked: Instant, tell: watch::
             break;
         }
         asked = now;
-        match timeout_at(until, lease.store.renew_lease(&lease.name, held, lease.ttl)).await {
+        match timeout_at(until, lease.store.renew_lease(&name, held, lease.ttl)).await {
             Ok(Ok(Some(_))) if Instant::now() < until => {
                 until = asked + lease.ttl;
                 next = asked + third;
@@ -131,7 +140,7 @@ async fn renew(lease: Arc<Inner>, held: Lease, mut asked: Instant, tell: watch::
     }
     tell.send_replace(State { until, is_lost: true });
     // It may have been renewed too late to be told: nobody works under it any more.
-    release_later(&lease, held).await;
+    release_later(&lease, &name, held).await;
 }
 
 /// Between two tries of a renewal that failed.

@@ -3,7 +3,11 @@
 #[cfg(test)]
 mod guards;
 #[cfg(test)]
+mod learning;
+#[cfg(test)]
 mod outage;
+#[cfg(test)]
+mod places;
 #[cfg(test)]
 mod servers;
 #[cfg(test)]

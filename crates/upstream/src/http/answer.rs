@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::{Fault, FaultClass, Time, Verdict};
 
+use super::dialect::{Meaning, Reader};
 use super::result;
 use super::target::Base;
 use crate::port::Outcome;
@@ -60,13 +61,16 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What it means, and what is kept of it.
+    /// What it means to its reader, or by its status alone, and what is kept of it.
     #[must_use]
-    pub fn outcome(self, asked: &Asked<'_>) -> Outcome {
+    pub fn outcome(self, asked: &Asked<'_>, reader: Option<Box<dyn Reader + '_>>) -> Outcome {
         let verdict = self.verdict(asked);
+        let Meaning { verdict, hints, spending } = match reader {
+            Some(reader) => reader.read(&self, asked, verdict),
+            None => Meaning { verdict, hints: Vec::new(), spending: Vec::new() },
+        };
         let body = result::encode(self.status.as_u16(), &self.headers, self.content);
-        let status = Some(self.status.as_u16());
-        Outcome { body, status, ..Outcome::unanswered(verdict) }
+        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
     }
 
     fn verdict(&self, asked: &Asked<'_>) -> Verdict {

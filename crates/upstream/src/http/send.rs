@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
-use super::handover::Whole;
+use super::dialect::Reader;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
@@ -71,25 +71,47 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once. The whole answer comes beside what is made of it.
-    pub async fn send(&self, request: HttpRequest, call: Call<'_>) -> (Outcome, Option<Whole>) {
-        let asked = Asked { method: request.method, upstream: &self.name, base: &self.base };
+    /// What messages about a request say.
+    pub(super) fn asked(&self, method: Method) -> Asked<'_> {
+        Asked { method, upstream: &self.name, base: &self.base }
+    }
+
+    /// Sends a request that was checked, once, and has its answer read.
+    pub async fn send(
+        &self,
+        request: HttpRequest,
+        reader: Option<Box<dyn Reader + '_>>,
+        call: Call<'_>,
+    ) -> Outcome {
+        let asked = self.asked(request.method);
+        match self.exchange(request, call).await {
+            Ok(answer) => answer.outcome(&asked, reader),
+            Err(missed) => missed,
+        }
+    }
+
+    /// Sends a request that was checked, once, for an answer as it came.
+    ///
+    /// # Errors
+    /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
+    pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
+        let asked = self.asked(request.method);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
-            return (not_sent(&asked, "its deadline has passed"), None);
+            return Err(not_sent(&asked, "its deadline has passed"));
         }
         let started = Instant::now();
         let until = started + allowed;
         let Some(url) = self.base.join(&request.path) else {
-            return (not_sent(&asked, "its path leads out of the upstream's base URL"), None);
+            return Err(not_sent(&asked, "its path leads out of the upstream's base URL"));
         };
         let (built, departure) = self.build(url, request, call.operation);
         let response = match timeout_at(until, self.client.execute(built)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return (failed(&asked, &departure, &innermost(&error)), None),
+            Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&error))),
             Err(_) => {
                 let reason = format!("no answer within {} ms", allowed.as_millis());
-                return (failed(&asked, &departure, &reason), None);
+                return Err(failed(&asked, &departure, &reason));
             }
         };
         let status = response.status();
@@ -98,9 +120,7 @@ impl Sender {
             Ok(content) => content,
             Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
         };
-        let answer = Answer { status, headers, content, at: call.now.after(started.elapsed()) };
-        let whole = Whole::from(&answer);
-        (answer.outcome(&asked), Some(whole))
+        Ok(Answer { status, headers, content, at: call.now.after(started.elapsed()) })
     }
 
     fn build(&self, url: Url, request: HttpRequest, operation: &str) -> (reqwest::Request, Departure) {
@@ -116,7 +136,7 @@ impl Sender {
                 headers.insert(name, value);
             }
         }
-        if let Ok(operation) = HeaderValue::from_str(operation) {
+        if let Some(operation) = HeaderValue::from_str(operation).ok().filter(|value| !value.is_empty()) {
             headers.insert(HeaderName::from_static(header::OPERATION), operation);
         }
         if let Some((name, value)) = &self.token {
@@ -194,7 +214,7 @@ fn not_sent(asked: &Asked<'_>, reason: &str) -> Outcome {
 }
 
 /// The first cause of an error. The outer ones hold the URL with its query.
-fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &reqwest::Error) -> String {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
     while let Some(deeper) = cause.and_then(std::error::Error::source) {
         cause = Some(deeper);

@@ -182,6 +182,30 @@ fn lim_23_reserve_then_settle() {
     }
 }
 
+/// LIM-16: places that somebody else has taken, as the API says, close nothing for others: the group alone waits, with no
+/// attempt spent, and is not asked again at once.
+#[test]
+fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
+    let mut world = World::new();
+    world.limit("shop", Shape::Gate);
+    world.limit("shop/bulk", Shape::Cap { at_once: 1 });
+    world.accept(charged("bulk", &[("shop", 1), ("shop/bulk", 1)]));
+    world.accept(charged("calls", &[("shop", 1)]));
+    let [bulk, call]: [Claim; 2] = world.take(9).try_into().unwrap();
+    world.done(&call);
+    let fault = Fault::new(FaultClass::RateLimited, "one is under way");
+    let after = Some(Duration::from_secs(10));
+    world.settle(&bulk, Verdict::Throttled { after, scope: Some("shop/bulk".into()), fault });
+    assert!(world.take(9).is_empty());
+    world.accept(charged("calls", &[("shop", 1)]));
+    assert_eq!(world.take_seqs(9), [3], "the gate is open");
+    world.wait_ms(9_999);
+    assert!(world.take(9).is_empty());
+    world.wait_ms(600);
+    let again = world.take(9).pop().unwrap();
+    assert_eq!((again.seq, again.attempt), (Seq(1), 1));
+}
+
 /// LIM-3: a cap lets so many run at once; a place that is given back wakes the next at once.
 #[test]
 fn lim_3_a_cap_is_not_a_rate() {

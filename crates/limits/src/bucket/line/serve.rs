@@ -36,7 +36,8 @@ pub(super) async fn serve(server: Server) {
                 () = bucket.line.left.notified() => continue,
             }
         }
-        let (count, wanted) = bucket.line.batch(&left);
+        let (count, mut wanted) = bucket.line.batch(&left);
+        bucket.figures.renew(&bucket.name, &mut wanted);
         left.clear();
         match bucket.store.reserve(wanted).await {
             Ok(Reserved::Granted { remaining }) => {

@@ -1,0 +1,128 @@
+//! What is to be run in bulk, and how it is known again among what Shopify runs: a query by its text, a mutation by a mark
+//! in its text that stands for the file it is run on.
+
+use std::fmt;
+
+use tidegate_core::fingerprint::{Fingerprint, hex};
+
+use super::operation::Operation;
+use crate::client::error::{Kind, Result};
+
+/// Longest document that Shopify takes, in bytes.
+const DOCUMENT_MAX: usize = 65_535;
+/// What begins the mark, as a comment of its own line.
+const MARK: &str = "# tidegate:";
+
+/// What is to be run.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Job {
+    /// What Shopify is given.
+    pub(crate) text: String,
+    /// Where the file of a mutation is; nothing for a query.
+    pub(crate) staged_upload_path: Option<String>,
+}
+
+/// Whether an operation of Shopify's is a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Likeness {
+    Same,
+    /// The text is the same, and the mark is not there: somebody else's, or Shopify has dropped the mark.
+    Unmarked,
+    Other,
+}
+
+impl fmt::Debug for Job {
+    /// What it is, never what it says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({} bytes)", self.text.len())
+    }
+}
+
+impl Job {
+    pub(crate) fn query(text: &str) -> Self {
+        Self { text: text.to_owned(), staged_upload_path: None }
+    }
+
+    pub(crate) fn mutation(text: &str, path: &str) -> Self {
+        let mark = hex(&Fingerprint::of("bulk").part(path.as_bytes()).short().to_be_bytes());
+        Self { text: format!("{}\n{MARK}{mark}", text.trim_end()), staged_upload_path: Some(path.to_owned()) }
+    }
+
+    /// Says what is wrong with it, if anything is.
+    pub(crate) fn check(&self) -> Result<()> {
+        let len = self.text.len();
+        if self.text.trim().is_empty() || self.text.trim_start().starts_with(MARK) {
+            return Err(Kind::Invalid("There is nothing to run: the text is empty.".into()).into());
+        }
+        if len > DOCUMENT_MAX {
+            let message = format!("The text is {len} bytes long; the most is {DOCUMENT_MAX}.");
+            return Err(Kind::Invalid(message).into());
+        }
+        if self.staged_upload_path.as_ref().is_some_and(|path| path.trim().is_empty()) {
+            return Err(Kind::Invalid("A bulk mutation needs the path of its uploaded file.".into()).into());
+        }
+        Ok(())
+    }
+
+    pub(crate) const fn is_mutation(&self) -> bool {
+        self.staged_upload_path.is_some()
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn likeness(&self, operation: &Operation) -> Likeness {
+        let Some(theirs) = operation.query.as_deref() else { return Likeness::Other };
+        if words(theirs).eq(words(&self.text)) {
+            return Likeness::Same;
+        }
+        let unmarked = self.text.rsplit_once(MARK).map(|(text, _)| text);
+        if unmarked.is_some_and(|text| words(theirs).eq(words(text))) {
+            return Likeness::Unmarked;
+        }
+        Likeness::Other
+    }
+}
+
+/// White space between words is nobody's business.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split_whitespace()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bulk::operation::Status;
+
+    fn running(query: &str) -> Operation {
+        Operation {
+            query: Some(query.to_owned()),
+            ..Operation::new("gid://shopify/BulkOperation/1", &Status::Running)
+        }
+    }
+
+    /// LIM-29: a query is known again by its text, a mutation only with the file it is run on.
+    #[test]
+    fn lim_29_a_job_is_known_again() {
+        let query = Job::query("{ products\n { edges { node { id } } } }");
+        assert_eq!(query.likeness(&running("{ products { edges {\tnode { id } } } }")), Likeness::Same);
+        assert_eq!(query.likeness(&running("{ orders { edges { node { id } } } }")), Likeness::Other);
+        let (one, other) =
+            (Job::mutation("mutation m { x }", "tmp/1"), Job::mutation("mutation m { x }", "tmp/2"));
+        assert_eq!(one.likeness(&running(&one.text)), Likeness::Same);
+        assert_eq!(one.likeness(&running(&other.text)), Likeness::Other);
+        assert_eq!(one.likeness(&running("mutation m { x }")), Likeness::Unmarked);
+        assert!(!one.text.contains("tmp/1"), "the path of a file is nobody's business");
+    }
+
+    #[test]
+    fn what_cannot_be_run_is_refused() {
+        for job in [
+            Job::query(" "),
+            Job::mutation(" ", "tmp/1"),
+            Job::mutation("mutation m { x }", " "),
+            Job::query(&"x".repeat(65_536)),
+        ] {
+            assert!(matches!(job.check().unwrap_err().kind(), Kind::Invalid(_)));
+        }
+        assert!(Job::query("{ shop { id } }").check().is_ok());
+    }
+}

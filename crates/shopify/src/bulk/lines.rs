@@ -1,0 +1,152 @@
+//! A result, line by line, in constant memory: one line, and the rest of the piece that its end came with. A line that is
+//! longer than allowed is an error, not a larger buffer.
+
+use std::fmt;
+
+use bytes::{Bytes, BytesMut};
+use serde::de::DeserializeOwned;
+use tidegate_upstream::http::download::{Broken, Download};
+
+use crate::client::error::{Kind, Result};
+
+/// The lines of a result. Rows carry `__parentId` or `__lineNumber` where they belong to another one.
+pub struct Lines {
+    download: Download,
+    split: Split,
+}
+
+impl Lines {
+    pub(super) fn new(download: Download, line_max: usize) -> Self {
+        Self { download, split: Split::new(line_max) }
+    }
+
+    /// The next line as it came, without its end; `None` after the last. Empty lines are passed over.
+    ///
+    /// # Errors
+    /// `Unreadable` when the result breaks off or a line is too long. Nothing comes after that.
+    pub async fn next_line(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            if let Some(line) = self.split.line()? {
+                return Ok(Some(line));
+            }
+            if self.split.is_over {
+                return Ok(None);
+            }
+            match self.download.piece().await {
+                Ok(piece) => self.split.feed(piece),
+                Err(Broken(reason)) => {
+                    self.split.end();
+                    return Err(Kind::Unreadable(reason).into());
+                }
+            }
+        }
+    }
+
+    /// The next line as a type of the caller's.
+    ///
+    /// # Errors
+    /// As for [`Lines::next_line`]; and `Unreadable` when it does not fit, after which the next line may be read.
+    pub async fn next_row<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let Some(line) = self.next_line().await? else { return Ok(None) };
+        let number = self.split.lines;
+        let told = |_| {
+            Kind::Unreadable(format!("line {number} of the result has another shape than was asked for."))
+        };
+        Ok(Some(serde_json::from_slice(&line).map_err(told)?))
+    }
+
+    /// The most bytes that were ever held at once, with what came in one piece.
+    #[must_use]
+    pub const fn held_most(&self) -> usize {
+        self.split.held_most
+    }
+}
+
+impl fmt::Debug for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lines").field("lines", &self.split.lines).finish_non_exhaustive()
+    }
+}
+
+/// Pieces in, lines out.
+#[derive(Debug)]
+struct Split {
+    /// What came last and was not given out. It is cut, never copied.
+    piece: Bytes,
+    /// The start of a line whose end is in a later piece.
+    begun: BytesMut,
+    line_max: usize,
+    lines: u64,
+    held_most: usize,
+    is_over: bool,
+}
+
+impl Split {
+    fn new(line_max: usize) -> Self {
+        Self { piece: Bytes::new(), begun: BytesMut::new(), line_max, lines: 0, held_most: 0, is_over: false }
+    }
+
+    /// Takes the next piece, or the end. The last one must have been used up.
+    fn feed(&mut self, piece: Option<Bytes>) {
+        match piece {
+            Some(piece) => self.piece = piece,
+            None => self.is_over = true,
+        }
+        self.held_most = self.held_most.max(self.begun.len() + self.piece.len());
+    }
+
+    /// Nothing more is given out.
+    fn end(&mut self) {
+        (self.piece, self.begun, self.is_over) = (Bytes::new(), BytesMut::new(), true);
+    }
+
+    /// The next whole line, if there is one.
+    fn line(&mut self) -> Result<Option<Bytes>> {
+        loop {
+            let line = match self.piece.iter().position(|byte| *byte == b'\n') {
+                Some(end) => {
+                    let rest = self.piece.split_to(end + 1).slice(..end);
+                    if self.begun.is_empty() { rest } else { self.complete(&rest)? }
+                }
+                None => {
+                    let rest = std::mem::take(&mut self.piece);
+                    self.check(self.begun.len() + rest.len())?;
+                    self.begun.extend_from_slice(&rest);
+                    if !self.is_over {
+                        return Ok(None);
+                    }
+                    // The last line may have no end.
+                    std::mem::take(&mut self.begun).freeze()
+                }
+            };
+            let line = if line.last() == Some(&b'\r') { line.slice(..line.len() - 1) } else { line };
+            if !line.is_empty() {
+                self.check(line.len())?;
+                self.lines += 1;
+                return Ok(Some(line));
+            }
+            if self.is_over && self.piece.is_empty() {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn complete(&mut self, rest: &[u8]) -> Result<Bytes> {
+        self.check(self.begun.len() + rest.len())?;
+        self.begun.extend_from_slice(rest);
+        Ok(std::mem::take(&mut self.begun).freeze())
+    }
+
+    fn check(&mut self, len: usize) -> Result<()> {
+        if len <= self.line_max {
+            return Ok(());
+        }
+        let (line, most) = (self.lines + 1, self.line_max);
+        self.end();
+        let message = format!("line {line} of the result is longer than the {most} bytes that are taken.");
+        Err(Kind::Unreadable(message).into())
+    }
+}
+
+#[cfg(test)]
+mod tests;

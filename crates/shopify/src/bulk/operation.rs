@@ -1,0 +1,188 @@
+//! A bulk operation as Shopify tells it. The URL of a result opens it for whoever has it, so it is never printed.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What begins the id of a bulk operation.
+const ID: &str = "gid://shopify/BulkOperation/";
+
+/// Where the result of a bulk operation is, for seven days.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ResultUrl(String);
+
+/// How far an operation is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "they are Shopify's words")]
+pub enum Status {
+    Created,
+    Running,
+    Completed,
+    Canceling,
+    Canceled,
+    Failed,
+    Expired,
+    /// A word that is not known here.
+    Other(String),
+}
+
+/// A bulk operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Operation {
+    /// Its id: `gid://shopify/BulkOperation/…`.
+    pub id: String,
+    /// How far it is.
+    pub status: Status,
+    /// Why it failed, in Shopify's word.
+    pub error_code: Option<String>,
+    /// Objects so far, or in all.
+    pub objects: u64,
+    /// Those of them that have no parent.
+    pub root_objects: u64,
+    /// How large the result is, in bytes.
+    pub file_size: Option<u64>,
+    /// Where the result is; nothing when there is none.
+    pub url: Option<ResultUrl>,
+    /// Where what it had when it failed is.
+    pub partial: Option<ResultUrl>,
+    /// What it runs.
+    pub(crate) query: Option<String>,
+}
+
+/// A bulk operation that has completed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Its id.
+    pub id: String,
+    /// Objects in all.
+    pub objects: u64,
+    /// Those of them that have no parent.
+    pub root_objects: u64,
+    /// How large the result is, in bytes.
+    pub file_size: Option<u64>,
+    /// Where the result is; nothing when it is empty.
+    pub url: Option<ResultUrl>,
+}
+
+impl Status {
+    fn of(word: &str) -> Self {
+        match word {
+            "CREATED" => Self::Created,
+            "RUNNING" => Self::Running,
+            "COMPLETED" => Self::Completed,
+            "CANCELING" => Self::Canceling,
+            "CANCELED" => Self::Canceled,
+            "FAILED" => Self::Failed,
+            "EXPIRED" => Self::Expired,
+            word => Self::Other(word.chars().take(32).collect()),
+        }
+    }
+
+    /// As Shopify writes it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Created => "CREATED",
+            Self::Running => "RUNNING",
+            Self::Completed => "COMPLETED",
+            Self::Canceling => "CANCELING",
+            Self::Canceled => "CANCELED",
+            Self::Failed => "FAILED",
+            Self::Expired => "EXPIRED",
+            Self::Other(word) => word,
+        }
+    }
+
+    /// Whether it takes a place at Shopify. A word that is not known here is taken to.
+    #[must_use]
+    pub const fn is_under_way(&self) -> bool {
+        matches!(self, Self::Created | Self::Running | Self::Canceling | Self::Other(_))
+    }
+}
+
+impl Operation {
+    #[cfg(test)]
+    pub(crate) fn new(id: &str, status: &Status) -> Self {
+        Self::read(&serde_json::json!({ "id": id, "status": status.as_str() })).unwrap()
+    }
+
+    /// From JSON; nothing when it is no bulk operation.
+    pub(crate) fn read(json: &Value) -> Option<Self> {
+        let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
+        Some(Self {
+            id: text("id").filter(|id| is_id(id))?,
+            status: Status::of(json.get("status").and_then(Value::as_str)?),
+            error_code: text("errorCode"),
+            objects: json.get("objectCount").and_then(count).unwrap_or(0),
+            root_objects: json.get("rootObjectCount").and_then(count).unwrap_or(0),
+            file_size: json.get("fileSize").and_then(count),
+            url: text("url").map(ResultUrl),
+            partial: text("partialDataUrl").map(ResultUrl),
+            query: text("query"),
+        })
+    }
+}
+
+/// Large numbers come as texts.
+fn count(json: &Value) -> Option<u64> {
+    json.as_u64().or_else(|| json.as_str()?.parse().ok())
+}
+
+pub(crate) fn is_id(text: &str) -> bool {
+    text.strip_prefix(ID)
+        .is_some_and(|number| (1..=32).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The ids of bulk operations in a sentence.
+pub(crate) fn ids_in(sentence: &str) -> Vec<String> {
+    let ends = |c: char| c == ',' || c.is_whitespace();
+    let ids = sentence.split(ends).map(|word| word.trim_end_matches('.')).filter(|word| is_id(word));
+    ids.map(str::to_owned).collect()
+}
+
+impl ResultUrl {
+    /// A result at this URL, as a webhook's receiver or the queue has it.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self(url.into())
+    }
+
+    /// The URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ResultUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ResultUrl(***)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LIM-29: the sentence that says it is busy names those that run.
+    #[test]
+    fn lim_29_running_ids_are_read_from_the_sentence() {
+        let sentence = "A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/7, gid://shopify/BulkOperation/81.";
+        assert_eq!(ids_in(sentence), ["gid://shopify/BulkOperation/7", "gid://shopify/BulkOperation/81"]);
+        assert!(ids_in("gid://shopify/Product/7 gid://shopify/BulkOperation/x").is_empty());
+    }
+
+    /// OPS-22: a URL that opens a result is in no log.
+    #[test]
+    fn ops_22_the_url_of_a_result_never_prints() {
+        let json = serde_json::json!({ "id": "gid://shopify/BulkOperation/7", "status": "FAILED", "objectCount": "12",
+            "rootObjectCount": 3, "fileSize": null, "partialDataUrl": "https://x/?sig=hunter2", "errorCode": "TIMEOUT" });
+        let operation = Operation::read(&json).unwrap();
+        assert_eq!((operation.objects, operation.root_objects, operation.file_size), (12, 3, None));
+        assert_eq!(operation.partial.as_ref().unwrap().as_str(), "https://x/?sig=hunter2");
+        assert!(!format!("{operation:?}").contains("hunter2"));
+        assert!(
+            Operation::read(&serde_json::json!({ "id": "gid://shopify/Product/7", "status": "X" })).is_none()
+        );
+    }
+}

@@ -1,0 +1,151 @@
+//! What is said to Shopify about bulk operations, and what its answers mean. Older versions have fewer words for it.
+
+use serde_json::{Value, json};
+
+use super::job::{Job, Likeness};
+use super::operation::{Operation, Status, ids_in};
+use crate::client::Shopify;
+use crate::client::error::{Error, Kind, Result};
+use crate::version::ApiVersion;
+
+/// The first version that tells bulk operations by search and by id, and refuses them with a code.
+const TOLD_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month: 1 };
+/// How many of the newest operations are looked at.
+const LOOKED_AT: u32 = 10;
+/// What is asked of an operation.
+const FIELDS: &str = "id status errorCode objectCount rootObjectCount fileSize url partialDataUrl";
+
+/// What was found of a job.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// It is this one.
+    This(String),
+    /// It may be this one.
+    Perhaps(String),
+    /// Nothing like it.
+    None,
+}
+
+/// Starts it; answers its id.
+pub(super) async fn start(client: &Shopify, job: &Job) -> Result<String> {
+    let errors = if client.version() >= TOLD_SINCE { "field message code" } else { "field message" };
+    let shape = format!("{{ bulkOperation {{ id status }} userErrors {{ {errors} }} }}");
+    let (name, query, variables) = match &job.staged_upload_path {
+        None => (
+            "bulkOperationRunQuery",
+            format!("mutation($query: String!) {{ bulkOperationRunQuery(query: $query) {shape} }}"),
+            json!({ "query": job.text }),
+        ),
+        Some(path) => (
+            "bulkOperationRunMutation",
+            format!(
+                "mutation($mutation: String!, $path: String!) {{ bulkOperationRunMutation(mutation: $mutation, stagedUploadPath: $path) {shape} }}"
+            ),
+            json!({ "mutation": job.text, "path": path }),
+        ),
+    };
+    let answer = client.graphql(&query, variables).await?;
+    let started = started(&answer.data[name])?;
+    Ok(started.id)
+}
+
+/// Where an operation stands.
+pub(super) async fn look_at(client: &Shopify, id: &str) -> Result<Operation> {
+    let query = if client.version() >= TOLD_SINCE {
+        format!("query($id: ID!) {{ bulkOperation(id: $id) {{ {FIELDS} }} }}")
+    } else {
+        format!("query($id: ID!) {{ node(id: $id) {{ ... on BulkOperation {{ {FIELDS} }} }} }}")
+    };
+    let answer = client.graphql(&query, json!({ "id": id })).await?;
+    let told = answer.data.get("bulkOperation").or_else(|| answer.data.get("node"));
+    told.and_then(Operation::read).ok_or_else(|| Kind::Gone(id.to_owned()).into())
+}
+
+/// Asks for an end.
+pub(super) async fn cancel(client: &Shopify, id: &str) -> Result<Operation> {
+    let query = format!(
+        "mutation($id: ID!) {{ bulkOperationCancel(id: $id) {{ bulkOperation {{ {FIELDS} }} userErrors {{ field message }} }} }}"
+    );
+    let answer = client.graphql(&query, json!({ "id": id })).await?;
+    started(&answer.data["bulkOperationCancel"])
+}
+
+/// Looks for a job among the newest operations. One that is under way is taken for it; of mutations also one that has
+/// completed, and where an attempt's outcome is unknown (`is_repeated`) one that ended in any way: it is not run again blindly.
+pub(super) async fn find(client: &Shopify, job: &Job, is_repeated: bool) -> Result<Found> {
+    let counts = |operation: &Operation| {
+        operation.status.is_under_way()
+            || job.is_mutation() && (is_repeated || operation.status == Status::Completed)
+    };
+    let mut found = Found::None;
+    for operation in newest(client, job).await?.into_iter().filter(counts) {
+        match job.likeness(&operation) {
+            Likeness::Same => return Ok(Found::This(operation.id)),
+            Likeness::Unmarked if found == Found::None => found = Found::Perhaps(operation.id),
+            Likeness::Unmarked | Likeness::Other => {}
+        }
+    }
+    Ok(found)
+}
+
+async fn newest(client: &Shopify, job: &Job) -> Result<Vec<Operation>> {
+    let kind = if job.is_mutation() { "mutation" } else { "query" };
+    if client.version() >= TOLD_SINCE {
+        let query = format!(
+            "query($search: String!) {{ bulkOperations(first: {LOOKED_AT}, query: $search) {{ nodes {{ {FIELDS} query }} }} }}"
+        );
+        let answer = client.graphql(&query, json!({ "search": format!("operation_type:{kind}") })).await?;
+        let nodes = answer.data.pointer("/bulkOperations/nodes").and_then(Value::as_array);
+        return Ok(nodes.into_iter().flatten().filter_map(Operation::read).collect());
+    }
+    let query =
+        format!("query {{ currentBulkOperation(type: {}) {{ {FIELDS} query }} }}", kind.to_uppercase());
+    let answer = client.graphql(&query, Value::Null).await?;
+    Ok(answer.data.get("currentBulkOperation").and_then(Operation::read).into_iter().collect())
+}
+
+/// The operation in the answer of a mutation, or why there is none.
+fn started(payload: &Value) -> Result<Operation> {
+    if let Some(operation) = payload.get("bulkOperation").and_then(Operation::read) {
+        return Ok(operation);
+    }
+    let errors = payload.get("userErrors").cloned().unwrap_or_default();
+    let each = || errors.as_array().into_iter().flatten();
+    let text =
+        |error: &Value, name: &str| error.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let is_busy = |error: &&Value| {
+        text(error, "code") == "OPERATION_IN_PROGRESS"
+            || text(error, "message").contains("already in progress")
+    };
+    if let Some(busy) = each().find(is_busy) {
+        return Err(Kind::Busy { running: ids_in(&text(busy, "message")) }.into());
+    }
+    let codes: Vec<_> = each().map(|error| text(error, "code")).filter(|code| !code.is_empty()).collect();
+    if each().next().is_none() {
+        // It was answered as if it had worked, and what it started is not told.
+        return Err(Error::new(Kind::Unknown("The answer names no bulk operation.".into())));
+    }
+    Err(Kind::UserErrors { codes, errors: Box::new(errors) }.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LIM-29: "busy" is read with or without a code, with the ids that run.
+    #[test]
+    fn lim_29_in_progress_is_busy() {
+        let message = "A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/9";
+        for code in [json!("OPERATION_IN_PROGRESS"), Value::Null] {
+            let payload = json!({ "bulkOperation": null, "userErrors": [{ "field": null, "message": message, "code": code }] });
+            let error = started(&payload).unwrap_err();
+            let busy = Kind::Busy { running: vec!["gid://shopify/BulkOperation/9".into()] };
+            assert_eq!((error.kind(), error.may_pass()), (&busy, true));
+        }
+        let payload = json!({ "userErrors": [{ "message": "hunter2", "code": "NO_SUCH_FILE" }] });
+        let error = started(&payload).unwrap_err();
+        assert_eq!(error.to_string(), "Shopify refused it with userErrors: NO_SUCH_FILE.");
+        assert!(!format!("{error:?}").contains("hunter2"));
+        assert!(started(&json!({ "bulkOperation": null, "userErrors": [] })).unwrap_err().is_unknown());
+    }
+}

@@ -1,0 +1,182 @@
+//! What can be set about a client, each with a default that is right for most.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_limits::Lease;
+use tidegate_store::{Clock, Shared, WallClock};
+use tidegate_upstream::Secret;
+use tidegate_upstream::http::config::{
+    CONNECT_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT, TokenHeader, UpstreamConfig,
+};
+use tidegate_upstream::http::download::Downloads;
+use tidegate_upstream::http::send::Sender;
+
+use super::error::{Error, Kind, Result};
+use super::pace::Pace;
+use super::wire::Wire;
+use super::{Inner, Shopify};
+use crate::bulk::{Ears, LINE_MAX_DEFAULT, Pauses};
+use crate::shop::ShopId;
+use crate::version::ApiVersion;
+
+/// The header that carries the access token.
+pub const TOKEN_HEADER: &str = "x-shopify-access-token";
+/// The version that is asked for when nothing else is said.
+pub const VERSION_DEFAULT: ApiVersion = ApiVersion::Quarter { year: 2026, month: 4 };
+/// Largest answer that is read, in bytes. Results of bulk operations are streamed and know no such bound.
+const ANSWER_MAX: usize = 32 * 1024 * 1024;
+
+/// Builds a [`Shopify`].
+#[derive(Clone)]
+#[must_use = "nothing is built before `build`"]
+pub struct Builder {
+    shop: String,
+    token: Secret,
+    store: Option<Arc<dyn Shared>>,
+    base_url: Option<String>,
+    version: ApiVersion,
+    timeout: Duration,
+    patience: Duration,
+    attempts: u32,
+    bulk_at_once: u32,
+    lease_ttl: Duration,
+    line_max: usize,
+    pauses: Pauses,
+}
+
+impl Builder {
+    pub(crate) fn new(shop: &str, token: Secret, store: Option<Arc<dyn Shared>>) -> Self {
+        Self {
+            shop: shop.to_owned(),
+            token,
+            store,
+            base_url: None,
+            version: VERSION_DEFAULT,
+            timeout: TIMEOUT_DEFAULT,
+            patience: Duration::from_secs(60),
+            attempts: 4,
+            bulk_at_once: 1,
+            lease_ttl: Duration::from_secs(30),
+            line_max: LINE_MAX_DEFAULT,
+            pauses: Pauses::default(),
+        }
+    }
+
+    /// Where the shop is, if not at `https://<shop>.myshopify.com`.
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// The version of the API; `2026-04` when not said.
+    pub const fn version(mut self, version: ApiVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// How long one answer is waited for; 30 s when not said.
+    pub const fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// How long a call may wait for limits, and between attempts, in all; 60 s when not said.
+    pub const fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// How often a call is made in all while it fails; 4 when not said. What Shopify asks to wait for does not count.
+    pub const fn attempts(mut self, attempts: u32) -> Self {
+        self.attempts = attempts;
+        self
+    }
+
+    /// How many bulk operations of the shop run at once; 1 when not said. From version 2026-01 on Shopify allows 5.
+    pub const fn bulk_at_once(mut self, places: u32) -> Self {
+        self.bulk_at_once = places;
+        self
+    }
+
+    /// How long the lease of a bulk operation outlives a process that died; 30 s when not said.
+    pub const fn lease_ttl(mut self, ttl: Duration) -> Self {
+        self.lease_ttl = ttl;
+        self
+    }
+
+    /// Longest line of a result, in bytes; 16 MiB when not said.
+    pub const fn line_max(mut self, bytes: usize) -> Self {
+        self.line_max = bytes;
+        self
+    }
+
+    /// How long to wait between two looks at a bulk operation: first so long, then half as long again each time, up to `most`.
+    /// 1 s and 30 s when not said.
+    pub const fn bulk_pauses(mut self, first: Duration, most: Duration) -> Self {
+        self.pauses = Pauses { first, most };
+        self
+    }
+
+    /// The client. Opens no connection.
+    ///
+    /// # Errors
+    /// `Invalid`, with what cannot be used.
+    pub fn build(self) -> Result<Shopify> {
+        let store =
+            self.store.clone().ok_or_else(|| Error::new(Kind::Invalid("There is no store.".into())))?;
+        let shop: ShopId = self.shop.parse().map_err(|error| Error::caused(told(&error), error))?;
+        let pace = Pace::buckets(&store, &shop)?;
+        let lease = Lease::with_places(store, shop.bulk_lease(), self.lease_ttl, self.bulk_at_once)?;
+        let base_url = self.base_url.clone().unwrap_or_else(|| format!("https://{shop}.myshopify.com"));
+        let config = UpstreamConfig {
+            token: Some(self.token.clone()),
+            token_header: TokenHeader::parse(TOKEN_HEADER),
+            timeout: self.timeout,
+            ..UpstreamConfig::new(shop.as_str(), base_url)
+        };
+        config.validate()?;
+        let config = UpstreamConfig { response_max_bytes: ANSWER_MAX, ..config };
+        self.with(shop.as_str(), &config, pace, Some(lease))
+    }
+
+    /// The client of an upstream of the queue, which has its own limits and its own cap on bulk operations.
+    pub(crate) fn for_queue(config: &UpstreamConfig) -> Result<Shopify> {
+        Self::new(&config.name, Secret::new(""), None).with(&config.name, config, Pace::queue(), None)
+    }
+
+    fn with(self, shop: &str, config: &UpstreamConfig, pace: Pace, lease: Option<Lease>) -> Result<Shopify> {
+        let is_plain = config.base_url.starts_with("http://");
+        let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
+            .map_err(|error| Error::caused(Kind::Invalid(error.to_string()), error))?;
+        let clock: Arc<dyn Clock> = Arc::new(WallClock);
+        let inner = Inner {
+            shop: shop.into(),
+            wire: Wire { sender: Sender::new(config)?, clock },
+            attempts: self.attempts.max(1),
+            lease,
+            downloads,
+            line_max: self.line_max.max(1),
+            pauses: self.pauses,
+            ears: Ears::default(),
+        };
+        Ok(Shopify::new(inner, pace, self.patience, self.version))
+    }
+}
+
+fn told(error: &impl std::error::Error) -> Kind {
+    Kind::Invalid(error.to_string())
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("shop", &self.shop)
+            .field("base_url", &self.base_url)
+            .field("version", &self.version)
+            .field("patience", &self.patience)
+            .field("bulk_at_once", &self.bulk_at_once)
+            .finish_non_exhaustive()
+    }
+}

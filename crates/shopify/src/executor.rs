@@ -1,0 +1,155 @@
+//! The queue's executor of kind `shopify.bulk`: starts a bulk operation, sees it through to its end, and keeps where its
+//! result is, never the result. Its place is held by the claim; what a crash or a drain left running is taken on.
+
+mod payload;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Charge, Hint, OnUnknown};
+use tidegate_upstream::http::UpstreamConfig;
+use tidegate_upstream::http::plain::refuse_strangers;
+use tidegate_upstream::{Call, Carrying, Checked, Outcome, Refusal, Spending, Upstream};
+
+use crate::bulk::Job;
+use crate::client::Shopify;
+use crate::client::builder::Builder;
+use payload::Payload;
+use verdict::{Scopes, unreadable};
+
+/// The kind of operations that it carries.
+pub const KIND: &str = "shopify.bulk";
+/// What starting one costs, in points.
+const START_POINTS: u64 = 10;
+
+/// The shops that bulk operations can be run in.
+pub struct BulkUpstreams {
+    by_name: BTreeMap<String, Shop>,
+}
+
+/// One shop with all that an operation needs.
+struct Shop {
+    client: Shopify,
+    gate: Arc<str>,
+    scopes: Scopes,
+}
+
+impl BulkUpstreams {
+    /// For the upstreams of the dialect `shopify`, which were checked. Opens no connection.
+    ///
+    /// # Errors
+    /// Names the first upstream that cannot be used.
+    pub fn new<'a>(configs: impl IntoIterator<Item = &'a UpstreamConfig>) -> Result<Self, Refusal> {
+        let mut by_name = BTreeMap::new();
+        for config in configs {
+            let name = &config.name;
+            let client = Builder::for_queue(config)
+                .map_err(|error| Refusal::new(format!("upstream.{name}"), error.to_string()))?;
+            let limit = |what: &str| Arc::from(format!("{name}/{what}"));
+            let scopes = Scopes { points: limit("points"), bulk: limit("bulk") };
+            by_name.insert(name.clone(), Shop { client, gate: Arc::from(name.as_str()), scopes });
+        }
+        Ok(Self { by_name })
+    }
+
+    /// Whether there is no shop at all.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+
+    fn read(&self, payload: &[u8]) -> Result<(&Shop, Payload, Job), Refusal> {
+        let payload = Payload::decode(payload)?;
+        let shop = self.by_name.get(&payload.upstream).ok_or_else(|| {
+            let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            let message = format!("No upstream of the dialect shopify has this name; configured: {known}.");
+            Refusal::new("upstream", message)
+        })?;
+        let job = payload.job()?;
+        Ok((shop, payload, job))
+    }
+
+    async fn attempt(&self, call: Call<'_>) -> Outcome {
+        match self.read(call.payload) {
+            Ok((shop, payload, job)) => shop.run(&payload, &job, call).await,
+            // It was accepted once; the configuration has changed since.
+            Err(refusal) => Outcome::unanswered(unreadable(&refusal, call.look_first)),
+        }
+    }
+}
+
+impl Shop {
+    async fn run(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
+        let client = self.client.for_operation(call.operation, payload.api_version);
+        // What the limits do not allow is for the queue to wait for, not for a worker.
+        let begun = client.with_patience(Duration::ZERO).bulk().begin_for_queue(job, call.look_first).await;
+        let spent = client.heard().spent;
+        let mut outcome = match begun {
+            Ok(running) => self.scopes.ended(running.with_client(&client).end().await),
+            Err(error) => Outcome::unanswered(self.scopes.not_begun(&error, call.look_first)),
+        };
+        // Looking at it costs points too, which have come back by the time it ends: what is left says the rest.
+        let last = client.heard().last;
+        outcome.hints = vec![Hint {
+            limit: Arc::clone(&self.scopes.points),
+            remaining: last.available,
+            capacity: last.maximum,
+            refill_per_s: last.restore_per_s,
+            spent: Some(spent),
+            ..Hint::default()
+        }];
+        outcome.spending = vec![Spending {
+            limit: Arc::clone(&self.scopes.points),
+            shape: shape(job),
+            requested: START_POINTS * MICRO,
+            actual: Some(client.heard().spent),
+        }];
+        outcome
+    }
+
+    fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+        refuse_strangers(&self.gate, &["points"], cost)?;
+        let points = cost.get("points").copied().unwrap_or(START_POINTS);
+        Ok(vec![
+            Charge::tokens(Arc::clone(&self.gate), 1),
+            Charge::tokens(Arc::clone(&self.scopes.points), points),
+            Charge::tokens(Arc::clone(&self.scopes.bulk), 1),
+        ])
+    }
+}
+
+/// What bulk operations of one text have in common.
+fn shape(job: &Job) -> Arc<str> {
+    let name = if job.is_mutation() { "bulkOperationRunMutation" } else { "bulkOperationRunQuery" };
+    let hash = Fingerprint::of("bulk shape").part(job.text.as_bytes()).short().to_be_bytes();
+    format!("{name}#{}", hex(&hash[..4])).into()
+}
+
+impl Upstream for BulkUpstreams {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        let (shop, ..) = self.read(payload)?;
+        Ok(Checked { charges: shop.charges(cost)?, on_unknown: OnUnknown::Reconcile, can_reconcile: true })
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+        Box::pin(self.attempt(call))
+    }
+}
+
+/// What is kept as the result.
+fn kept(result: &verdict::Kept<'_>) -> Bytes {
+    serde_json::to_vec(result).map_or_else(|_| Bytes::new(), Bytes::from)
+}
+
+impl fmt::Debug for BulkUpstreams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.by_name.keys()).finish()
+    }
+}

@@ -1,0 +1,103 @@
+//! What an answer of Shopify says besides its data: cost and budget, errors by their codes, calls used, the version
+//! that answered. It reads and judges nothing; what makes no sense counts as not said.
+
+mod calls;
+mod cost;
+mod errors;
+
+use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+pub use calls::CallLimit;
+pub use cost::Cost;
+pub use errors::{Code, SaidError};
+
+use crate::version::ApiVersion;
+
+/// The header in which REST tells the calls used: `32/40`.
+pub const CALL_LIMIT: &str = "x-shopify-shop-api-call-limit";
+/// The header that tells which version answered.
+pub const API_VERSION: &str = "x-shopify-api-version";
+/// The header that tells why a call will stop working.
+pub const DEPRECATED: &str = "x-shopify-api-deprecated-reason";
+/// Longest reason that is passed on, in characters.
+const REASON_LEN_MAX: usize = 300;
+
+/// All that an answer says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Said {
+    /// What it cost and what is left, in a GraphQL answer.
+    pub cost: Cost,
+    /// The errors beside the data, in a GraphQL answer.
+    pub errors: Vec<SaidError>,
+    /// Whether it has data that is not null. Errors beside data leave what worked as it is.
+    pub has_data: bool,
+    /// The codes of `userErrors` that say to send the same again, which is not for the caller to see.
+    pub still_running: bool,
+    /// The calls used, in a REST answer.
+    pub calls: Option<CallLimit>,
+    /// The version that answered.
+    pub version: Option<ApiVersion>,
+    /// Why this call will stop working.
+    pub deprecated: Option<String>,
+}
+
+/// The top of a GraphQL answer. The data is passed over, not read.
+#[derive(Default, Deserialize)]
+struct Top<'a> {
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    errors: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    extensions: Option<&'a RawValue>,
+}
+
+/// The code of a `userErrors` entry for a request whose first sending is still at work.
+const STILL_RUNNING: &[u8] = b"\"IDEMPOTENCY_CONCURRENT_REQUEST\"";
+
+impl Said {
+    /// What the headers say. Enough for REST.
+    #[must_use]
+    pub fn in_headers(headers: &HeaderMap) -> Self {
+        let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Self {
+            calls: text(CALL_LIMIT).and_then(CallLimit::parse),
+            version: text(API_VERSION).and_then(|version| version.trim().parse().ok()),
+            deprecated: text(DEPRECATED).map(|reason| reason.chars().take(REASON_LEN_MAX).collect()),
+            ..Self::default()
+        }
+    }
+
+    /// What the body of a GraphQL answer says, besides its headers. A body that is no JSON says nothing.
+    #[must_use]
+    pub fn in_graphql(headers: &HeaderMap, body: &[u8]) -> Self {
+        let top: Top<'_> = serde_json::from_slice(body).unwrap_or_default();
+        Self {
+            cost: top.extensions.map(|json| cost::read(json.get())).unwrap_or_default(),
+            errors: top.errors.map(|json| errors::read(json.get())).unwrap_or_default(),
+            has_data: top.data.is_some_and(|data| data.get() != "null"),
+            still_running: top.data.is_some_and(|data| {
+                let data = data.get().as_bytes();
+                data.windows(STILL_RUNNING.len()).any(|part| part == STILL_RUNNING)
+            }),
+            ..Self::in_headers(headers)
+        }
+    }
+
+    /// The first error with this code.
+    #[must_use]
+    pub fn error(&self, code: &Code) -> Option<&SaidError> {
+        self.errors.iter().find(|error| error.code == *code)
+    }
+
+    /// The version that answered instead of the one that was asked for.
+    #[must_use]
+    pub fn fell_forward(&self, asked: Option<ApiVersion>) -> Option<ApiVersion> {
+        self.version.filter(|version| asked.is_some_and(|asked| asked != *version))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,20 @@
+//! The client, bulk operations and the queue's executor, against a server that does as it is told and against the simulator.
+
+#[cfg(test)]
+mod bulk;
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+mod graphql;
+#[cfg(test)]
+mod queue;
+#[cfg(test)]
+mod rest;
+#[cfg(test)]
+mod results;
+#[cfg(test)]
+mod scripted;
+#[cfg(test)]
+mod shops;
+#[cfg(test)]
+mod world;

@@ -1,0 +1,164 @@
+//! Bulk operations of the queue, on a real Redis: the cap of a shop is their lease.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate::{Engine, Executors, Options, Submission};
+use tidegate_core::fact::Shape;
+use tidegate_core::{OperationId, State};
+use tidegate_fixture::redis::Redis;
+use tidegate_shopify::executor::{BulkUpstreams, KIND};
+use tidegate_sim::ShopifySim;
+use tidegate_store::Store;
+use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
+use tidegate_upstream::{Secret, Upstream};
+
+use crate::bulk::PRODUCTS;
+use crate::world::{TOKEN, at, memory, ms, sim, until};
+
+const ORDERS: &str = "{ orders { edges { node { id } } } }";
+const SHOPS: [&str; 2] = ["acme", "other"];
+
+fn executor(sim: &ShopifySim) -> BulkUpstreams {
+    let config = |shop: &&str| UpstreamConfig {
+        token: Some(Secret::new(TOKEN)),
+        token_header: TokenHeader::parse("x-shopify-access-token"),
+        ..UpstreamConfig::new(*shop, at(sim, shop))
+    };
+    BulkUpstreams::new(&SHOPS.iter().map(config).collect::<Vec<_>>()).unwrap()
+}
+
+async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> Engine {
+    let executors = Executors::from([(Arc::from(KIND), Arc::new(executor(sim)) as Arc<dyn Upstream>)]);
+    Engine::open(Arc::clone(store), options, executors, limits()).await.unwrap()
+}
+
+/// The limits of both shops, as their dialect makes them.
+fn limits() -> Vec<(Arc<str>, Shape)> {
+    let drip = Shape::Drip { capacity: 1_000_000_000, refill_per_s: 50_000_000, margin: 0 };
+    let of = |shop: &&str| {
+        [
+            (Arc::from(*shop), Shape::Gate),
+            (Arc::from(format!("{shop}/points")), drip),
+            (Arc::from(format!("{shop}/bulk")), Shape::Cap { at_once: 1 }),
+        ]
+    };
+    SHOPS.iter().flat_map(of).collect()
+}
+
+/// A job in an older version, of which Shopify runs one at a time and turns others away.
+fn job(shop: &str, group: &str, query: &str) -> Submission {
+    let request = json!({ "query": query, "api_version": "2025-10" });
+    Submission::new(KIND, group, json!({ "upstream": shop, "request": request }).to_string())
+}
+
+async fn ended(engine: &Engine, id: OperationId) -> (State, Value) {
+    let view = engine.wait(id, ms(60_000)).await.unwrap();
+    (view.state, serde_json::from_slice(&view.result.unwrap_or_default()).unwrap_or_default())
+}
+
+fn started(sim: &ShopifySim, shop: &str) -> u64 {
+    sim.stats().shops.get(shop).map_or(0, |shop| shop.bulk_started)
+}
+
+/// LIM-21, LIM-3, LIM-16: of two bulk jobs of one shop in the queue the second waits and then runs, without an attempt spent
+/// and without Shopify having to turn it away; one of another shop runs meanwhile.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
+    let (server, sim) = (Redis::start(), sim(ms(2_500), 7).await);
+    let store: Arc<dyn Store> = tidegate_store_redis::open(&server.url()).await.unwrap();
+    let engine = engine(&store, &sim, Options::default()).await;
+    let first = engine.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
+    let second = engine.submit(job("acme", "bulk:2", ORDERS)).await.unwrap().id;
+    let other = engine.submit(job("other", "bulk:3", PRODUCTS)).await.unwrap().id;
+    let running = |shop: &str| sim.stats().shops.get(shop).map_or(0, |shop| shop.bulk_running);
+    until("those of two shops run at once", || running("acme") == 1 && running("other") == 1).await;
+    assert_eq!(engine.get(second).await.unwrap().attempt, 0, "it waits, and no worker has it");
+    for id in [first, second, other] {
+        let (state, result) = ended(&engine, id).await;
+        assert_eq!(
+            (state, &result["status"], &result["object_count"]),
+            (State::Succeeded, &"COMPLETED".into(), &7.into())
+        );
+        assert!(result["url"].as_str().unwrap().ends_with(".jsonl"), "{result}");
+        assert_eq!(engine.get(id).await.unwrap().attempt, 1);
+    }
+    let stats = sim.stats();
+    assert_eq!((stats.shops["acme"].bulk_started, stats.all.overstepped), (2, 0));
+    let points =
+        engine.limits().await.unwrap().into_iter().find(|limit| &*limit.name == "acme/points").unwrap();
+    assert_eq!(points.capacity(), 2_000_000_000, "what its answers said of the budget is learned");
+    engine.drain().await;
+}
+
+/// LIM-29: a node that dies in the midst of a bulk job: the next owner looks first and takes it on, never two.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
+    let (server, sim) = (Redis::start(), Arc::new(sim(ms(8_000), 7).await));
+    let url = server.url();
+    let short = || Options { lease: ms(900), partition_lease: ms(900), ..Options::default() };
+    let dying = {
+        let (url, sim) = (url.clone(), Arc::clone(&sim));
+        move || {
+            let runtime =
+                tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+            let id = runtime.block_on(async {
+                let store: Arc<dyn Store> = tidegate_store_redis::open(&url).await.unwrap();
+                let engine = engine(&store, &sim, short()).await;
+                let id = engine.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
+                until("it has started", || started(&sim, "acme") == 1).await;
+                id
+            });
+            runtime.shutdown_background();
+            id
+        }
+    };
+    let id = tokio::task::spawn_blocking(dying).await.unwrap();
+    let store: Arc<dyn Store> = tidegate_store_redis::open(&url).await.unwrap();
+    let engine = loop {
+        // The dead one's lease has to run out.
+        let executors = Executors::from([(Arc::from(KIND), Arc::new(executor(&sim)) as Arc<dyn Upstream>)]);
+        match Engine::open(Arc::clone(&store), short(), executors, limits()).await {
+            Ok(engine) => break engine,
+            Err(_) => tokio::time::sleep(ms(50)).await,
+        }
+    };
+    let (state, result) = ended(&engine, id).await;
+    assert_eq!((state, &result["status"]), (State::Succeeded, &"COMPLETED".into()));
+    assert_eq!(engine.get(id).await.unwrap().attempt, 2, "the second attempt looked first");
+    assert_eq!((started(&sim, "acme"), sim.stats().all.overstepped), (1, 0));
+}
+
+/// LIM-29: a drain gives up what runs at Shopify, and the next owner takes it on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_29_after_a_drain_the_next_owner_takes_it_on() {
+    let (store, sim) = (memory(), sim(ms(4_000), 7).await);
+    let leaving = engine(&store, &sim, Options { drain: ms(50), ..Options::default() }).await;
+    let id = leaving.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
+    until("it has started", || started(&sim, "acme") == 1).await;
+    leaving.drain().await;
+    drop(leaving);
+    let engine = engine(&store, &sim, Options::default()).await;
+    assert_eq!(ended(&engine, id).await.0, State::Succeeded);
+    assert_eq!((started(&sim, "acme"), sim.stats().all.overstepped), (1, 0));
+}
+
+/// LIM-16: what somebody else runs in the shop makes the job wait, with no attempt spent and no hot loop.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_16_busy_at_shopify_spends_no_attempt() {
+    let (store, sim) = (memory(), sim(ms(60_000), 7).await);
+    let theirs = crate::world::builder(&memory(), &at(&sim, "acme"))
+        .version("2025-10".parse().unwrap())
+        .build()
+        .unwrap();
+    let _running = theirs.bulk().query(ORDERS).await.unwrap();
+    let engine = engine(&store, &sim, Options::default()).await;
+    let id = engine.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
+    until("it was turned away", || sim.stats().all.overstepped > 0).await;
+    tokio::time::sleep(ms(700)).await;
+    let view = engine.get(id).await.unwrap();
+    assert!(!view.state.is_ended() && view.attempt == 0, "{view:?}");
+    let said = view.fault.unwrap().message;
+    assert!(said.starts_with("The shop runs as many bulk operations as it may: gid://"), "{said}");
+    assert_eq!(sim.stats().all.overstepped, 1, "it was asked once");
+}

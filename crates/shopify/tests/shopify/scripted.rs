@@ -1,0 +1,147 @@
+//! An HTTP server that answers as a test tells it, one answer after the other, and remembers what it was asked.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// What is done with a call.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// It is answered.
+    Answer { status: u16, headers: Vec<(&'static str, String)>, body: String },
+    /// The connection is cut once it was read.
+    Cut,
+}
+
+/// A call that came.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) line: String,
+    pub(crate) head: String,
+    pub(crate) body: Value,
+}
+
+type Script = dyn Fn(usize, &Asked) -> Reply + Send + Sync;
+
+/// The server.
+pub(crate) struct Scripted {
+    addr: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Reply {
+    pub(crate) fn json(body: &Value) -> Self {
+        let headers = vec![("content-type", "application/json".to_owned())];
+        Self::Answer { status: 200, headers, body: body.to_string() }
+    }
+
+    pub(crate) fn status(status: u16) -> Self {
+        Self::Answer { status, headers: Vec::new(), body: r#"{"errors":"hunter3"}"#.to_owned() }
+    }
+
+    pub(crate) fn with(self, name: &'static str, value: &str) -> Self {
+        match self {
+            Self::Answer { status, mut headers, body } => {
+                headers.push((name, value.to_owned()));
+                Self::Answer { status, headers, body }
+            }
+            Self::Cut => Self::Cut,
+        }
+    }
+}
+
+/// What GraphQL says of costs: requested, actual, and the budget with 2,000 points and this much a second.
+pub(crate) fn cost(requested: u32, actual: Option<u32>, available: u32, restore: u32) -> Value {
+    json!({ "cost": { "requestedQueryCost": requested, "actualQueryCost": actual,
+        "throttleStatus": { "maximumAvailable": 2000.0, "currentlyAvailable": available, "restoreRate": f64::from(restore) } } })
+}
+
+/// Data, with what it cost.
+pub(crate) fn data(data: &Value, requested: u32, actual: u32, available: u32) -> Reply {
+    Reply::json(&json!({ "data": data, "extensions": cost(requested, Some(actual), available, 100) }))
+}
+
+/// `THROTTLED` inside a 200.
+pub(crate) fn throttled(requested: u32, available: u32, restore: u32) -> Reply {
+    let error = json!({ "message": "Throttled", "extensions": { "code": "THROTTLED" } });
+    Reply::json(&json!({ "errors": [error], "extensions": cost(requested, None, available, restore) }))
+}
+
+impl Scripted {
+    /// Answers the nth call, from 0 on, as `script` says.
+    pub(crate) async fn start(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let addr = listener.local_addr().unwrap();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (seen, script): (_, Arc<Script>) = (Arc::clone(&asked), Arc::new(script));
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(serve(stream, Arc::clone(&seen), Arc::clone(&script)));
+            }
+        });
+        Self { addr, asked }
+    }
+
+    /// Answers the calls with these, one after the other; the last one again and again.
+    pub(crate) async fn answering(replies: Vec<Reply>) -> Self {
+        Self::start(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn calls(&self) -> usize {
+        self.asked.lock().unwrap().len()
+    }
+}
+
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+    while let Some(asked) = read(&mut stream).await {
+        let nth = {
+            let mut seen = seen.lock().unwrap();
+            seen.push(asked.clone());
+            seen.len() - 1
+        };
+        let Reply::Answer { status, headers, body } = script(nth, &asked) else { return };
+        let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+        let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len());
+        if stream.write_all(answer.as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}
+
+async fn read(stream: &mut TcpStream) -> Option<Asked> {
+    let mut bytes = Vec::new();
+    let end = loop {
+        if let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") {
+            break end;
+        }
+        more(stream, &mut bytes).await?;
+    };
+    let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    let body = end + 4..end + 4 + length.unwrap_or(0);
+    while bytes.len() < body.end {
+        more(stream, &mut bytes).await?;
+    }
+    let line = head.lines().next().unwrap_or_default().to_owned();
+    Some(Asked { line, head, body: serde_json::from_slice(&bytes[body]).unwrap_or_default() })
+}
+
+async fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
+    let mut piece = [0; 4096];
+    let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+    bytes.extend_from_slice(&piece[..count]);
+    Some(())
+}

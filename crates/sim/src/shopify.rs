@@ -1,0 +1,250 @@
+//! Shopify's Admin API for any number of shops: GraphQL by cost, REST by calls, bulk operations by places, each limit
+//! enforced as Shopify does it. There is no schema behind it: every field exists, and what is read is made up.
+
+pub mod address;
+pub mod bodies;
+pub mod bulk;
+pub mod call;
+pub mod cost;
+pub mod data;
+pub mod document;
+pub mod keys;
+pub mod leaky;
+pub mod plan;
+pub mod points;
+pub mod resource;
+pub mod rows;
+pub mod run;
+pub mod shape;
+pub mod shop;
+pub mod version;
+pub mod world;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderValue};
+use hyper::{Method, Request, Response, StatusCode};
+use serde_json::json;
+use tidegate_core::Time;
+use tokio::time::Instant;
+
+use crate::server::{Pieces, Reply, Server, Simulator, json as answer};
+use address::{Address, Astray, is_shop, plain};
+use call::Call;
+use leaky::Fill;
+use plan::Plan;
+use version::Version;
+use world::{Fate, ShopifyStats, World};
+
+/// How the simulator behaves.
+#[derive(Clone, Debug)]
+pub struct ShopifySimOptions {
+    /// Where it listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// The plan of every shop.
+    pub plan: Plan,
+    /// The version that answers when an older one is asked for.
+    pub oldest: Version,
+    /// How long a bulk operation takes.
+    pub bulk_takes: Duration,
+    /// How many lines its result has.
+    pub bulk_rows: u64,
+    /// How long each answer takes.
+    pub latency: Duration,
+    /// How often a call fails with a 5xx and no effect, from 0 to 1.
+    pub fail_rate: f64,
+    /// How often the connection is cut after the effect, from 0 to 1.
+    pub cut_rate: f64,
+    /// Which calls fail, which are cut, and how much each one returns.
+    pub seed: u64,
+}
+
+impl Default for ShopifySimOptions {
+    /// Standard shops, no latency, no faults, any free port.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            plan: Plan::Standard,
+            oldest: Version::OLDEST,
+            bulk_takes: Duration::from_secs(2),
+            bulk_rows: 1_000,
+            latency: Duration::ZERO,
+            fail_rate: 0.0,
+            cut_rate: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// A running simulator. Dropping it ends it.
+#[derive(Debug)]
+pub struct ShopifySim {
+    server: Server,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    world: Mutex<World>,
+    oldest: Version,
+    latency: Duration,
+    seed: u64,
+    started: Instant,
+    /// Where it is, once it listens.
+    base: OnceLock<String>,
+}
+
+impl ShopifySim {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// When an option makes no sense, or the address cannot be had.
+    pub async fn start(options: ShopifySimOptions) -> io::Result<Self> {
+        let is_rate = |rate| (0.0..=1.0).contains(&rate);
+        if !is_rate(options.fail_rate) || !is_rate(options.cut_rate) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "A fail rate and a cut rate are 0 to 1.",
+            ));
+        }
+        let shared = Arc::new(Shared {
+            world: Mutex::new(World::new(&options)),
+            oldest: options.oldest,
+            latency: options.latency,
+            seed: options.seed,
+            started: Instant::now(),
+            base: OnceLock::new(),
+        });
+        let server = Server::start(options.listen, Arc::clone(&shared)).await?;
+        let _ = shared.base.set(format!("http://{}", server.addr()));
+        Ok(Self { server, shared })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
+    /// What it counted so far.
+    #[must_use]
+    pub fn stats(&self) -> ShopifyStats {
+        let (mut world, now) = self.shared.world();
+        world.stats(now)
+    }
+
+    /// Ends it.
+    pub async fn shutdown(self) {
+        self.server.shutdown().await;
+    }
+}
+
+impl Shared {
+    /// The world and the time. The time is read under the lock, so that buckets see it only go on.
+    fn world(&self) -> (MutexGuard<'_, World>, Time) {
+        let world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
+        (world, Time::ZERO.after(self.started.elapsed()))
+    }
+
+    fn control(&self, request: &Request<Bytes>) -> Response<Bytes> {
+        let path = request.uri().path();
+        let Some(shop) = path.strip_prefix("/_sim/shops/").map(plain) else {
+            if path == "/_sim/stats" {
+                let (mut world, now) = self.world();
+                return answer(StatusCode::OK, &world.stats(now));
+            }
+            let error = "there are /_sim/stats and POST /_sim/shops/{shop}";
+            return answer(StatusCode::NOT_FOUND, &json!({ "error": error }));
+        };
+        if !is_shop(&shop) || request.method() != Method::POST {
+            return answer(
+                StatusCode::NOT_FOUND,
+                &json!({ "error": "a shop is changed by POST /_sim/shops/{shop}" }),
+            );
+        }
+        let change = match serde_json::from_slice(request.body()) {
+            Ok(change) => change,
+            Err(error) => return answer(StatusCode::BAD_REQUEST, &json!({ "error": error.to_string() })),
+        };
+        let (mut world, now) = self.world();
+        world.change(&shop, change, now).map_or_else(
+            || answer(StatusCode::BAD_REQUEST, &json!({ "error": "a figure is at most 1,000,000,000" })),
+            |figures| answer(StatusCode::OK, &figures),
+        )
+    }
+
+    fn result(&self, path: &str) -> Reply {
+        let named = path.strip_suffix(".jsonl").and_then(|path| path.split_once('/'));
+        let (world, now) = self.world();
+        match named.and_then(|(shop, number)| world.rows(shop, number, now)) {
+            Some(rows) => {
+                let mut head = Response::new(());
+                head.headers_mut().insert("content-type", HeaderValue::from_static("application/jsonl"));
+                Reply::Stream(head, Pieces::new(rows))
+            }
+            None => Reply::Answer(answer(StatusCode::NOT_FOUND, &json!({ "errors": "Not Found" }))),
+        }
+    }
+
+    async fn admin(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
+        let address = match Address::of(request) {
+            Ok(address) => address,
+            Err(Astray::NoToken) => return Some(answer(StatusCode::UNAUTHORIZED, &bodies::unauthorized())),
+            Err(Astray::NotFound) => {
+                return Some(answer(StatusCode::NOT_FOUND, &json!({ "errors": "Not Found" })));
+            }
+        };
+        let version = address.version.unwrap_or(self.oldest).served(self.oldest);
+        let call = Call::read(&address.target, version, request);
+        let base = self.base.get().map_or("", String::as_str);
+        let (fate, number) = {
+            let (mut world, now) = self.world();
+            let fate = world.arrive(&address, version, &call, base, now);
+            (fate, world.calls())
+        };
+        tokio::time::sleep(self.latency).await;
+        let fill = if let Fate::Rest(_, _, fill) = &fate { Some(*fill) } else { None };
+        let (status, body) = {
+            let (mut world, now) = self.world();
+            world.tell(&address.shop, fate, now)?
+        };
+        let mut response = answer(status, &body);
+        let id = format!("{:08x}-0000-4000-8000-{number:012x}", self.seed & 0xffff_ffff);
+        mark(response.headers_mut(), "x-request-id", &id);
+        mark(response.headers_mut(), "x-shopify-api-version", &version.to_string());
+        if let Some(fill) = fill {
+            state_limit(response.headers_mut(), status, fill);
+        }
+        Some(response)
+    }
+}
+
+impl Simulator for Shared {
+    async fn reply(&self, request: Request<Bytes>) -> Reply {
+        let path = request.uri().path();
+        if path.starts_with("/_sim/") {
+            return Reply::Answer(self.control(&request));
+        }
+        if let Some(path) = path.strip_prefix("/_bulk/") {
+            return self.result(path);
+        }
+        self.admin(&request).await.map_or(Reply::Cut, Reply::Answer)
+    }
+}
+
+fn state_limit(headers: &mut HeaderMap, status: StatusCode, fill: Fill) {
+    mark(headers, "x-shopify-shop-api-call-limit", &format!("{}/{}", fill.used, fill.size));
+    if status == StatusCode::TOO_MANY_REQUESTS {
+        mark(headers, "retry-after", "2.0");
+    }
+}
+
+fn mark(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}

@@ -1,0 +1,136 @@
+//! The bodies that are not data, in the shapes in which Shopify sends them: `tests/shopify/golden` holds each one.
+
+use serde_json::{Map, Value, json};
+
+use super::cost::SINGLE_MAX;
+use super::points::Status;
+
+const DOCUMENTATION: &str = "https://shopify.dev/api/usage/rate-limits";
+
+/// What an answer says of its cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Bill {
+    /// What was asked for.
+    pub requested: u64,
+    /// What was used; none when it did not run.
+    pub actual: Option<u64>,
+    /// How the bucket stands.
+    pub status: Status,
+    /// Whether figures are written as decimals. Both ways are seen.
+    pub decimals: bool,
+}
+
+impl Bill {
+    /// As `extensions.cost`.
+    #[must_use]
+    pub fn cost(&self) -> Value {
+        let figure = |figure: u64| if self.decimals { json!(figure as f64) } else { json!(figure) };
+        json!({
+            "requestedQueryCost": self.requested,
+            "actualQueryCost": self.actual,
+            "throttleStatus": {
+                "maximumAvailable": figure(self.status.maximum),
+                "currentlyAvailable": figure(self.status.available),
+                "restoreRate": figure(self.status.restore_per_s),
+            },
+        })
+    }
+}
+
+/// A call that did not fit.
+#[must_use]
+pub fn throttled(bill: &Bill) -> Value {
+    json!({
+        "errors": [{
+            "message": "Throttled",
+            "extensions": {"code": "THROTTLED", "documentation": DOCUMENTATION},
+        }],
+        "extensions": {"cost": bill.cost()},
+    })
+}
+
+/// A call that no shop may make.
+#[must_use]
+pub fn too_costly(cost: u64) -> Value {
+    let message =
+        format!("Query cost is {cost}, which exceeds the single query max cost limit ({SINGLE_MAX}).");
+    json!({
+        "errors": [{
+            "message": message,
+            "extensions": {
+                "code": "MAX_COST_EXCEEDED", "cost": cost, "maxCost": SINGLE_MAX, "documentation": DOCUMENTATION,
+            },
+        }],
+    })
+}
+
+/// Data, and errors beside it, with its cost.
+#[must_use]
+pub fn answered(data: Map<String, Value>, errors: Vec<Value>, bill: &Bill) -> Value {
+    let mut body = json!({ "data": data, "extensions": {"cost": bill.cost()} });
+    if !errors.is_empty() {
+        body["errors"] = Value::Array(errors);
+    }
+    body
+}
+
+/// A document that makes no sense; it costs nothing.
+#[must_use]
+pub fn malformed(message: &str) -> Value {
+    json!({ "errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}] })
+}
+
+/// A directive that the version does not have.
+#[must_use]
+pub fn unknown_directive(name: &str) -> Value {
+    let message = format!("Directive @{name} is not defined");
+    json!({ "errors": [{
+        "message": message, "extensions": {"code": "undefinedDirective", "directiveName": name},
+    }] })
+}
+
+/// A directive on the operation, where only fields may have it.
+#[must_use]
+pub fn misplaced_directive(name: &str) -> Value {
+    let message = format!("'@{name}' can't be applied to mutations (allowed: fields)");
+    json!({ "errors": [{"message": message, "extensions": {"code": "directiveCannotBeApplied", "name": name}}] })
+}
+
+/// A mutation that must have a key and has none.
+#[must_use]
+pub fn key_required(field: &str) -> Value {
+    json!({
+        "message": "The @idempotent directive is required for this mutation but was not provided.",
+        "path": [field],
+        "extensions": {"code": "BAD_REQUEST"},
+    })
+}
+
+/// A failure inside a mutation's answer.
+#[must_use]
+pub fn user_error(code: &str, message: &str) -> Value {
+    json!({ "field": null, "code": code, "message": message })
+}
+
+/// No token.
+#[must_use]
+pub fn unauthorized() -> Value {
+    json!({ "errors": "[API] Invalid API key or access token (unrecognized login or wrong password)" })
+}
+
+/// A REST call that did not fit.
+#[must_use]
+pub fn rest_limited(per_s: u64) -> Value {
+    let message = format!(
+        "Exceeded {per_s} calls per second for api client. Reduce request rates to resume uninterrupted service."
+    );
+    json!({ "errors": message })
+}
+
+/// Too many bulk operations at once.
+#[must_use]
+pub fn in_progress(kind: &str, running: &[String]) -> Value {
+    let running = running.join(", ");
+    let message = format!("A bulk {kind} operation for this app and shop is already in progress: {running}");
+    user_error("OPERATION_IN_PROGRESS", &message)
+}

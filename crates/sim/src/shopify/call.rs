@@ -1,0 +1,94 @@
+//! A call as it came in, read before the world is locked: what it asks for, and what it costs.
+
+use bytes::Bytes;
+use hyper::{Method, Request, StatusCode};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::address::Target;
+use super::bodies;
+use super::cost::{Share, cost};
+use super::document::Document;
+use super::shape::unsized_connection;
+use super::version::{Idempotency, Version};
+
+/// A call.
+#[derive(Debug)]
+pub enum Call {
+    /// A document, and what it asks for.
+    Graphql {
+        /// What is asked.
+        document: Document,
+        /// The points that must be there.
+        requested: u64,
+    },
+    /// A REST call.
+    Rest {
+        /// How.
+        method: Method,
+        /// What: a path such as `products/1`.
+        resource: String,
+        /// With what.
+        body: Value,
+    },
+    /// One that is answered at once and costs nothing.
+    Wrong(StatusCode, Value),
+}
+
+#[derive(Deserialize)]
+struct Body {
+    query: String,
+    #[serde(default)]
+    variables: Option<Map<String, Value>>,
+    #[serde(default, rename = "operationName")]
+    operation: Option<String>,
+}
+
+impl Call {
+    /// Of a request.
+    #[must_use]
+    pub fn read(target: &Target, version: Version, request: &Request<Bytes>) -> Self {
+        match target {
+            Target::Rest(resource) => Self::Rest {
+                method: request.method().clone(),
+                resource: resource.clone(),
+                body: serde_json::from_slice(request.body()).unwrap_or_default(),
+            },
+            Target::Graphql if request.method() == Method::POST => Self::graphql(version, request.body()),
+            Target::Graphql => Self::Wrong(StatusCode::NOT_FOUND, json!({ "errors": "Not Found" })),
+        }
+    }
+
+    fn graphql(version: Version, body: &[u8]) -> Self {
+        let Ok(body) = serde_json::from_slice::<Body>(body) else {
+            let wrong = json!({ "errors": {"query": "Required parameter missing or invalid"} });
+            return Self::Wrong(StatusCode::BAD_REQUEST, wrong);
+        };
+        let variables = body.variables.unwrap_or_default();
+        let document = match Document::parse(&body.query, body.operation.as_deref(), &variables) {
+            Ok(document) => document,
+            Err(message) => return Self::Wrong(StatusCode::OK, bodies::malformed(&message)),
+        };
+        if let Some(wrong) = wrong_directive(&document, version) {
+            return Self::Wrong(StatusCode::OK, wrong);
+        }
+        if let Some(field) = unsized_connection(&document.selection) {
+            let message = format!("you must provide one of first or last for `{}`", field.name);
+            return Self::Wrong(StatusCode::OK, bodies::malformed(&message));
+        }
+        Self::Graphql { requested: cost(&document, Share::ALL), document }
+    }
+}
+
+fn wrong_directive(document: &Document, version: Version) -> Option<Value> {
+    let known = |name: &str| match name {
+        "skip" | "include" => true,
+        "idempotent" => version.idempotency() != Idempotency::Unknown,
+        _ => false,
+    };
+    let mut all = document.directives.iter().chain(&document.on_operation);
+    if let Some(unknown) = all.find(|name| !known(name)) {
+        return Some(bodies::unknown_directive(unknown));
+    }
+    document.on_operation.first().map(|name| bodies::misplaced_directive(name))
+}

@@ -1,0 +1,126 @@
+//! What a shop may do: the figures of its plan, and figures that are set for one shop while calls run.
+
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Plan {
+    /// 100 points a second, 2,000 at most; 2 REST calls a second, 40 at once.
+    #[default]
+    Standard,
+    /// Twice that.
+    Advanced,
+    /// Ten times that.
+    Plus,
+    /// Twenty times that.
+    Enterprise,
+}
+
+/// The limits of one shop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Figures {
+    /// Points that come back each second.
+    pub restore_per_s: u64,
+    /// The most points that are held.
+    pub maximum: u64,
+    /// REST calls that leak out of the bucket each second.
+    pub rest_per_s: u64,
+    /// REST calls that the bucket holds.
+    pub rest_bucket: u64,
+    /// Bulk operations of one kind at once; `None` is as many as the version of the call allows.
+    pub bulk_at_once: Option<u64>,
+}
+
+/// Other figures for some of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    restore_per_s: Option<u64>,
+    maximum: Option<u64>,
+    rest_per_s: Option<u64>,
+    rest_bucket: Option<u64>,
+    bulk_at_once: Option<u64>,
+}
+
+/// The largest figure that is taken.
+const FIGURE_MAX: u64 = 1_000_000_000;
+
+impl Plan {
+    /// Its limits.
+    #[must_use]
+    pub const fn figures(self) -> Figures {
+        let times = match self {
+            Self::Standard => 1,
+            Self::Advanced => 2,
+            Self::Plus => 10,
+            Self::Enterprise => 20,
+        };
+        Figures {
+            restore_per_s: 100 * times,
+            maximum: 2_000 * times,
+            rest_per_s: 2 * times,
+            rest_bucket: 40 * times,
+            bulk_at_once: None,
+        }
+    }
+}
+
+impl FromStr for Plan {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "standard" => Ok(Self::Standard),
+            "advanced" => Ok(Self::Advanced),
+            "plus" => Ok(Self::Plus),
+            "enterprise" => Ok(Self::Enterprise),
+            _ => Err(format!("{text:?} is no plan: there are standard, advanced, plus and enterprise")),
+        }
+    }
+}
+
+impl Change {
+    /// These figures with the change in them; `None` when one of them is absurd.
+    #[must_use]
+    pub fn on(self, figures: Figures) -> Option<Figures> {
+        let changed = Figures {
+            restore_per_s: self.restore_per_s.unwrap_or(figures.restore_per_s),
+            maximum: self.maximum.unwrap_or(figures.maximum),
+            rest_per_s: self.rest_per_s.unwrap_or(figures.rest_per_s),
+            rest_bucket: self.rest_bucket.unwrap_or(figures.rest_bucket),
+            bulk_at_once: self.bulk_at_once.or(figures.bulk_at_once),
+        };
+        let all = [changed.restore_per_s, changed.maximum, changed.rest_per_s, changed.rest_bucket];
+        all.iter().all(|figure| *figure <= FIGURE_MAX).then_some(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plans_have_their_figures() {
+        let of = |plan: &str| {
+            let figures = plan.parse::<Plan>().unwrap().figures();
+            [figures.restore_per_s, figures.maximum, figures.rest_per_s, figures.rest_bucket]
+        };
+        assert_eq!(of("standard"), [100, 2_000, 2, 40]);
+        assert_eq!(of("advanced"), [200, 4_000, 4, 80]);
+        assert_eq!(of("plus"), [1_000, 20_000, 20, 400]);
+        assert_eq!(of("enterprise"), [2_000, 40_000, 40, 800]);
+        assert!("basic".parse::<Plan>().is_err());
+    }
+
+    #[test]
+    fn a_change_leaves_the_rest_alone() {
+        let change: Change = serde_json::from_str(r#"{"maximum":1000,"bulk_at_once":2}"#).unwrap();
+        let expected = Figures { maximum: 1_000, bulk_at_once: Some(2), ..Plan::Standard.figures() };
+        assert_eq!(change.on(Plan::Standard.figures()), Some(expected));
+        assert!(serde_json::from_str::<Change>(r#"{"maximun":1000}"#).is_err());
+        let absurd: Change = serde_json::from_str(r#"{"restore_per_s":1000000001}"#).unwrap();
+        assert_eq!(absurd.on(Plan::Standard.figures()), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! REST answers: a resource is told by its path. Writes are counted and echoed with an id, reads are made up.
+
+use hyper::{Method, StatusCode};
+use serde_json::{Map, Value, json};
+
+/// What a REST call does and is answered.
+#[derive(Debug, PartialEq)]
+pub struct Told {
+    /// How it went.
+    pub status: StatusCode,
+    /// The answer.
+    pub body: Value,
+    /// Whether it has an effect.
+    pub is_write: bool,
+    /// What names the effect of a POST: doing it twice makes two.
+    pub key: Option<String>,
+}
+
+/// Answers a call; `number` is what a new thing gets.
+#[must_use]
+pub fn tell(method: &Method, resource: &str, sent: &Value, number: u64) -> Told {
+    let parts: Vec<_> = resource.split('/').collect();
+    let last = parts.last().copied().unwrap_or_default();
+    let id = last.parse::<u64>().ok();
+    // `products/1` is one of the products, `products` are all of them.
+    let many = if id.is_some() && parts.len() > 1 { parts[parts.len() - 2] } else { last };
+    let one = many.strip_suffix('s').unwrap_or(many);
+    let told = |status, body, is_write| Told { status, body, is_write, key: None };
+    match *method {
+        Method::GET if last == "count" => told(StatusCode::OK, json!({ "count": 1 }), false),
+        Method::GET if id.is_some() || many == one => {
+            told(StatusCode::OK, named(one, thing(id.unwrap_or(number), None)), false)
+        }
+        Method::GET => told(StatusCode::OK, named(many, json!([thing(number, None)])), false),
+        Method::POST => {
+            let inner = sent.get(one).and_then(Value::as_object);
+            let text = |name: &str| inner.and_then(|inner| inner.get(name)).and_then(Value::as_str);
+            let key =
+                text("handle").or_else(|| text("title")).or_else(|| text("email")).or_else(|| text("name"));
+            let body = named(one, thing(number, inner));
+            Told { status: StatusCode::CREATED, body, is_write: true, key: key.map(str::to_owned) }
+        }
+        Method::PUT => {
+            let inner = sent.get(one).and_then(Value::as_object);
+            told(StatusCode::OK, named(one, thing(id.unwrap_or(number), inner)), true)
+        }
+        Method::DELETE => told(StatusCode::OK, json!({}), true),
+        _ => told(StatusCode::NOT_ACCEPTABLE, json!({ "errors": "Not Acceptable" }), false),
+    }
+}
+
+fn named(name: &str, value: Value) -> Value {
+    Value::Object(Map::from_iter([(name.to_owned(), value)]))
+}
+
+fn thing(id: u64, inner: Option<&Map<String, Value>>) -> Value {
+    let mut thing = inner.cloned().unwrap_or_default();
+    thing.insert("id".to_owned(), json!(id));
+    Value::Object(thing)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resources_are_told_by_their_path() {
+        let body = |method: Method, resource: &str, sent: Value| tell(&method, resource, &sent, 9).body;
+        assert_eq!(body(Method::GET, "products", Value::Null), json!({"products": [{"id": 9}]}));
+        assert_eq!(body(Method::GET, "products/4", Value::Null), json!({"product": {"id": 4}}));
+        assert_eq!(body(Method::GET, "products/count", Value::Null), json!({"count": 1}));
+        assert_eq!(body(Method::GET, "shop", Value::Null), json!({"shop": {"id": 9}}));
+        let sent = json!({"product": {"title": "A"}});
+        assert_eq!(body(Method::POST, "products", sent.clone()), json!({"product": {"id": 9, "title": "A"}}));
+        assert_eq!(
+            body(Method::PUT, "products/4", sent.clone()),
+            json!({"product": {"id": 4, "title": "A"}})
+        );
+        assert_eq!(body(Method::DELETE, "products/4", Value::Null), json!({}));
+        assert_eq!(tell(&Method::POST, "products", &sent, 9).key.as_deref(), Some("A"));
+    }
+}

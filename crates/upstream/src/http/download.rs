@@ -1,0 +1,117 @@
+//! A result that an API put elsewhere, by the URL it named: one GET without a credential, read piece by piece. It is never
+//! kept as a whole, redirects are not followed, and the URL, which is a secret by itself, is in no message.
+
+use std::fmt;
+use std::time::Duration;
+
+use bytes::Bytes;
+use reqwest::{Client, Response, Url, redirect, retry};
+use tokio::time::timeout;
+
+use super::send::innermost;
+
+/// Fetches results. Its connections are shared by all that it opens.
+#[derive(Clone)]
+pub struct Downloads {
+    client: Client,
+    is_plain: bool,
+    idle_max: Duration,
+}
+
+/// A result on its way.
+pub struct Download {
+    response: Response,
+    idle_max: Duration,
+}
+
+/// Why a result did not come, or not all of it. A sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+impl Downloads {
+    /// Of results behind `https`; where `is_plain`, behind plain `http` only. A piece is waited for at most `idle_max`.
+    ///
+    /// # Errors
+    /// When TLS cannot be set up.
+    pub fn new(is_plain: bool, connect_timeout: Duration, idle_max: Duration) -> Result<Self, Broken> {
+        let builder = Client::builder()
+            .http1_only()
+            .no_proxy()
+            .redirect(redirect::Policy::none())
+            .retry(retry::never())
+            .referer(false)
+            .connect_timeout(connect_timeout);
+        // A plain connection needs no certificates, so none are looked for on machines that have none.
+        let builder = if is_plain { builder.tls_certs_only([]) } else { builder.https_only(true) };
+        let client = builder
+            .build()
+            .map_err(|error| Broken(format!("TLS cannot be set up: {}.", innermost(&error))))?;
+        Ok(Self { client, is_plain, idle_max })
+    }
+
+    /// Asks for it, and has its first byte when this returns.
+    ///
+    /// # Errors
+    /// When the URL cannot be used, nothing answers, or the answer is no success.
+    pub async fn open(&self, url: &str) -> Result<Download, Broken> {
+        let url = Url::parse(url).map_err(|error| Broken(format!("It is no URL: {error}.")))?;
+        let scheme = if self.is_plain { "http" } else { "https" };
+        if url.scheme() != scheme || url.host_str().is_none_or(str::is_empty) {
+            return Err(Broken(format!("The URL of a result starts with {scheme}:// and names a host.")));
+        }
+        let request = self.client.get(url);
+        let response = match timeout(self.idle_max, request.send()).await {
+            Ok(Ok(response)) => response,
+            Ok(Err(error)) => return Err(Broken(format!("Nothing came: {}.", innermost(&error)))),
+            Err(_) => return Err(self.late()),
+        };
+        let status = response.status();
+        if !status.is_success() {
+            return Err(Broken(format!("It was answered {status}; a result is kept for a week at most.")));
+        }
+        Ok(Download { response, idle_max: self.idle_max })
+    }
+
+    fn late(&self) -> Broken {
+        late(self.idle_max)
+    }
+}
+
+impl Download {
+    /// The next piece, as large as it came; `None` at the end.
+    ///
+    /// # Errors
+    /// When it breaks off before its end, or nothing comes for too long.
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, Broken> {
+        match timeout(self.idle_max, self.response.chunk()).await {
+            Ok(Ok(piece)) => Ok(piece),
+            Ok(Err(error)) => Err(Broken(format!("It broke off: {}.", innermost(&error)))),
+            Err(_) => Err(late(self.idle_max)),
+        }
+    }
+}
+
+fn late(idle_max: Duration) -> Broken {
+    Broken(format!("Nothing more came within {} ms.", idle_max.as_millis()))
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Broken {}
+
+impl fmt::Debug for Downloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Downloads").field("is_plain", &self.is_plain).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Download {
+    /// Without the URL.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Download").finish_non_exhaustive()
+    }
+}

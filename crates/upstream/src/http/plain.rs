@@ -1,0 +1,80 @@
+//! Plain HTTP: limits that are set by hand, and costs that the caller says. Nothing is learned from an answer.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate_core::Charge;
+use tidegate_core::bucket::usual_margin;
+use tidegate_core::fact::Shape;
+
+use super::config::{LimitConfig, LimitKind, NAME_LEN_MAX};
+use super::dialect::{Dialect, MadeLimit};
+use crate::port::Refusal;
+use crate::request::HttpRequest;
+
+/// The dialect of an upstream that has none.
+#[derive(Clone, Debug)]
+pub struct Plain {
+    gate: Arc<str>,
+    limits: Vec<Limit>,
+}
+
+/// One limit: the name callers use, the name the model uses, and what it is.
+#[derive(Clone, Debug)]
+struct Limit {
+    short: String,
+    name: Arc<str>,
+    shape: Shape,
+}
+
+impl Plain {
+    /// For an upstream of this name with these limits, which were checked.
+    #[must_use]
+    pub fn new(upstream: &str, limits: &[LimitConfig]) -> Self {
+        let limits = limits.iter().map(|limit| Limit::of(upstream, limit)).collect();
+        Self { gate: Arc::from(upstream), limits }
+    }
+}
+
+impl Dialect for Plain {
+    fn limits(&self) -> Vec<MadeLimit> {
+        let gate = (Arc::clone(&self.gate), Shape::Gate);
+        let limits = self.limits.iter().map(|limit| (Arc::clone(&limit.name), limit.shape));
+        std::iter::once(gate).chain(limits).collect()
+    }
+
+    /// The gate, then every limit: what the caller said it costs, else one.
+    fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+        let known: Vec<_> = self.limits.iter().map(|limit| limit.short.as_str()).collect();
+        refuse_strangers(&self.gate, &known, cost)?;
+        let gate = Charge::tokens(Arc::clone(&self.gate), 1);
+        let limits = self.limits.iter().map(|limit| {
+            Charge::tokens(Arc::clone(&limit.name), cost.get(&limit.short).copied().unwrap_or(1))
+        });
+        Ok(std::iter::once(gate).chain(limits).collect())
+    }
+}
+
+/// Refuses a cost for a limit that the upstream does not have.
+///
+/// # Errors
+/// Names the limit.
+pub fn refuse_strangers(upstream: &str, known: &[&str], cost: &BTreeMap<String, u64>) -> Result<(), Refusal> {
+    let Some(stranger) = cost.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
+    let stranger: String = stranger.chars().take(NAME_LEN_MAX).collect();
+    let message = format!("The upstream {upstream} has no limit called {stranger:?}.");
+    Err(Refusal::new(format!("cost.{stranger}"), message))
+}
+
+impl Limit {
+    fn of(upstream: &str, config: &LimitConfig) -> Self {
+        let shape = match config.kind {
+            LimitKind::Drip { .. } => {
+                let (capacity, refill_per_s) = config.kind.micro_tokens();
+                Shape::Drip { capacity, refill_per_s, margin: usual_margin(capacity, refill_per_s) }
+            }
+            LimitKind::AtOnce { at_once } => Shape::Cap { at_once },
+        };
+        Self { short: config.name.clone(), name: format!("{upstream}/{}", config.name).into(), shape }
+    }
+}

@@ -41,7 +41,7 @@ impl Instant {
 impl Upstream for Instant {
     fn check(&self, _payload: &[u8], _cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
         let charges = self.limits.iter().map(|limit| Charge::tokens(Arc::clone(limit), 1)).collect();
-        Ok(Checked { charges, on_unknown: OnUnknown::Repeat, can_reconcile: false })
+        Ok(Checked { charges, opens: Vec::new(), on_unknown: OnUnknown::Repeat, can_reconcile: false })
     }
 
     fn carry<'a>(&'a self, _call: Call<'a>) -> Carrying<'a> {

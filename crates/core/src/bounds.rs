@@ -31,6 +31,8 @@ pub const COSTS_MAX: usize = 4_096;
 pub const CHARGES_MAX: usize = 8;
 /// Most limits one partition keeps.
 pub const LIMITS_MAX: usize = 100_000;
+/// Opened limits of a partition that are kept although nobody uses them.
+pub const OPENED_KEPT: usize = 10_000;
 /// Most attempts an operation may ask for.
 pub const ATTEMPTS_MAX: u16 = 1_000;
 /// Attempts when none are asked for.

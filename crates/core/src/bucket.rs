@@ -111,6 +111,19 @@ impl Bucket {
         }
     }
 
+    /// Whether all of it is there, it is open and no call is under way.
+    #[must_use]
+    pub fn is_at_rest(&self, now: Time) -> bool {
+        let is_full = match &self.budget {
+            Budget::Drip(paced) => {
+                paced.available(now) >= paced.drip.capacity.saturating_sub(paced.drip.margin)
+            }
+            Budget::Window(window) => window.refreshed(now).reset_at == Time::ZERO,
+            Budget::Gate(gate) => gate.at_once == 0,
+        };
+        is_full && self.in_flight == 0 && self.frozen_until <= now
+    }
+
     /// When `cost` can be taken, if nobody else takes any.
     #[must_use]
     pub fn ready(&self, cost: u64, now: Time) -> Readiness {

@@ -98,6 +98,13 @@ pub enum Fact {
         /// When.
         at: Time,
     },
+    /// A limit that a call had opened went: nobody uses it, and it has nothing to remember.
+    LimitGone {
+        /// Which.
+        limit: Arc<str>,
+        /// When.
+        at: Time,
+    },
     /// Part of a snapshot: the counters.
     Counters(Counters),
     /// Part of a snapshot: a limit as it stands.

@@ -33,6 +33,8 @@ pub use take::{Claim, Take};
 pub use view::{Active, Counts, GroupView, LimitView};
 pub use why::{Cause, Why};
 
+use slab::Slab;
+
 use arena::Arena;
 use by_seq::BySeq;
 use entry::Entry;
@@ -59,8 +61,12 @@ pub struct Model {
     by_seq: BySeq,
     groups: Arena<Group>,
     by_group: BTreeMap<Arc<str>, GroupIx>,
-    limits: Vec<Limit>,
+    limits: Slab<Limit>,
     by_limit: HashMap<Arc<str>, LimitIx>,
+    /// Limits that operations opened.
+    opened: BTreeSet<LimitIx>,
+    /// The one of them that was looked at last.
+    looked_at: LimitIx,
     kinds: Vec<Arc<str>>,
     keys: HashMap<u128, Key>,
     keys_by_age: VecDeque<(Time, u128)>,
@@ -110,7 +116,9 @@ impl Model {
             by_seq: BySeq::default(),
             groups: Arena::new(),
             by_group: BTreeMap::new(),
-            limits: Vec::new(),
+            limits: Slab::new(),
+            opened: BTreeSet::new(),
+            looked_at: LimitIx(0),
             by_limit: HashMap::new(),
             kinds: Vec::new(),
             keys: HashMap::new(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds;
+use crate::fact::Shape;
 use crate::time::Time;
 
 /// One million of these are one token.
@@ -69,6 +70,9 @@ pub struct Draft {
     pub kind: Arc<str>,
     /// What must be granted before it runs, all or nothing.
     pub charges: Vec<Charge>,
+    /// Limits that are made like this if there are none of these names: those of an upstream that nobody can list in
+    /// advance, such as one for each route and channel.
+    pub opens: Vec<(Arc<str>, Shape)>,
     /// Not to be started after this time.
     pub deadline: Option<Time>,
     /// Not to be started before this time.
@@ -93,6 +97,7 @@ impl Draft {
             group: group.into(),
             kind: kind.into(),
             charges: Vec::new(),
+            opens: Vec::new(),
             deadline: None,
             not_before: None,
             max_attempts: bounds::ATTEMPTS_DEFAULT,
@@ -127,6 +132,9 @@ impl Draft {
         }
         if self.charges.len() > bounds::CHARGES_MAX {
             return wrong("cost", "names too many limits");
+        }
+        if self.opens.iter().any(|(name, _)| self.charges.iter().all(|charge| charge.limit != *name)) {
+            return wrong("cost", "opens a limit that it does not charge");
         }
         if self.charges.iter().any(|c| c.limit.is_empty() || c.limit.len() > bounds::LIMIT_LEN_MAX) {
             return wrong("cost", "names a limit that is not 1 to 255 bytes long");

@@ -67,6 +67,7 @@ pub(crate) fn prepare(
     };
     let draft = Draft {
         charges: checked.charges,
+        opens: checked.opens,
         deadline: submission.deadline.map(|within| now.after(within)),
         not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
         max_attempts: submission.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),

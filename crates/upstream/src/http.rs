@@ -175,6 +175,7 @@ impl Upstream for HttpUpstreams {
         let (envelope, upstream) = self.read(payload)?;
         Ok(Checked {
             charges: upstream.dialect.charges(&envelope.request, cost)?,
+            opens: upstream.dialect.opens(&envelope.request),
             on_unknown: upstream.dialect.on_unknown(&envelope.request),
             can_reconcile: false,
         })

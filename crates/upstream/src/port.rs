@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tidegate_core::fact::Shape;
 use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
 
 /// One attempt at a call.
@@ -96,6 +97,8 @@ impl fmt::Debug for Outcome {
 pub struct Checked {
     /// What must be granted before it is sent.
     pub charges: Vec<Charge>,
+    /// Those of the charged limits that are made like this when there are none of these names.
+    pub opens: Vec<(Arc<str>, Shape)>,
     /// What follows an unknown outcome, when the caller does not say.
     pub on_unknown: OnUnknown,
     /// Whether the dialect can look whether an earlier attempt took effect.

@@ -71,6 +71,7 @@ impl Model {
                     self.stale.push(ix);
                 }
             }
+            Fact::LimitGone { limit, at } => self.absorb_gone(limit, *at),
             Fact::Counters(counters) => self.counters = *counters,
             Fact::LimitImage(image) => self.restore_limit(image),
             Fact::GroupImage(image) => self.restore_group(image),
@@ -134,6 +135,9 @@ impl Model {
     pub(super) fn insert_entry(&mut self, accepted: &Accepted, group: GroupIx) -> EntryIx {
         let kind = self.intern_kind(&accepted.kind);
         let charges = self.charges(&accepted.charges);
+        for (limit, _) in charges.iter() {
+            self.limits[limit.at()].users += 1;
+        }
         let entry = Entry {
             seq: accepted.seq,
             at: accepted.at,

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Model;
+use super::{LimitRefusal, Model};
 use crate::bounds;
 use crate::bucket::Readiness;
 use crate::fact::{Accepted, Fact};
@@ -31,6 +31,8 @@ pub enum Refusal {
     Invalid(Invalid),
     /// It charges a limit that nobody has set.
     UnknownLimit(Arc<str>),
+    /// It opens a limit, and there are too many, or its figures are out of bounds.
+    CannotOpen(LimitRefusal),
     /// It charges the same limit twice.
     ChargedTwice(Arc<str>),
     /// It costs more than the limit can ever hold. Micro-tokens.
@@ -62,7 +64,8 @@ impl Model {
             let same = known.fingerprint == dedupe.fingerprint;
             return if same { Accept::Duplicate(known.seq) } else { Accept::Conflict(known.seq) };
         }
-        if let Err(refusal) = self.check_charges(&draft, now) {
+        let opened = self.open(now, &draft.opens, facts).map_err(Refusal::CannotOpen);
+        if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
             return Accept::Refused(refusal);
         }
         let seq = self.counters.next_seq;
@@ -84,7 +87,8 @@ impl Model {
         }
         let now = self.now(now);
         let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
-        if let Err(refusal) = self.check_charges(&draft, now) {
+        let opened = self.open(now, &draft.opens, facts).map_err(Refusal::CannotOpen);
+        if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
             return Some(Accept::Refused(refusal));
         }
         self.decide(facts, accepted(seq, at, draft, true));

@@ -28,7 +28,7 @@ impl Model {
         if let Some((_, ix)) = self.ready.first() {
             return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
         }
-        for (ix, limit) in self.limits.iter().enumerate() {
+        for (ix, limit) in &self.limits {
             let Some((_, group)) = limit.waiting.first() else { continue };
             let cost = self.cost_of(*group, super::LimitIx(ix as u32)).unwrap_or(0);
             if limit.ready(cost, now) == Readiness::Now {
@@ -97,7 +97,7 @@ impl Model {
             }
             filed += usize::from(group.place != Place::Nowhere);
         }
-        let waiting: usize = self.limits.iter().map(|limit| limit.waiting.len()).sum();
+        let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
         if places != filed || self.groups.len() != self.by_group.len() {
             return Err(format!("{filed} groups are filed in {places} places"));
@@ -106,7 +106,7 @@ impl Model {
     }
 
     fn check_limits(&self) -> Result<(), String> {
-        for (ix, limit) in self.limits.iter().enumerate() {
+        for (ix, limit) in &self.limits {
             let holders = self.running.values().filter(|group| {
                 self.head_of(&self.groups[group.at()])
                     .is_some_and(|head| head.charges.iter().any(|(of, _)| of.at() == ix))
@@ -118,6 +118,14 @@ impl Model {
             };
             if counted != holders {
                 return Err(format!("{} counts {counted} under way, there are {holders}", limit.name));
+            }
+            let users = self
+                .by_seq
+                .newest_first(None)
+                .filter(|(_, at)| self.entries[at.at()].charges.iter().any(|(of, _)| of.at() == ix));
+            let users = users.count();
+            if users != limit.users as usize {
+                return Err(format!("{} counts {} users, there are {users}", limit.name, limit.users));
             }
             if let Meter::Bucket(bucket) = &limit.meter
                 && let Budget::Drip(paced) = &bucket.budget

@@ -86,7 +86,8 @@ impl Model {
     /// Works out anew when the first group waiting for each changed limit can be fed.
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
-            let limit = &self.limits[ix.at()];
+            // One that has gone meanwhile has nobody waiting.
+            let Some(limit) = self.limits.get(ix.at()) else { continue };
             let armed = match limit.waiting.first() {
                 None => Armed::No,
                 Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or(0), now) {
@@ -144,6 +145,9 @@ impl Model {
     pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {
         let entry = self.entries.remove(ix.at());
         self.by_seq.remove(entry.seq);
+        for (limit, _) in entry.charges.iter() {
+            self.limits[limit.at()].users -= 1;
+        }
         self.deadlines.remove(&(entry.deadline, entry.seq));
         let group = &mut self.groups[entry.group.at()];
         group.depth -= 1;

@@ -59,6 +59,8 @@ pub(super) struct Limit {
     pub waiting: BTreeSet<(Turn, GroupIx)>,
     /// Where it is filed for its first waiting group.
     pub armed: Armed,
+    /// Operations that charge it and have not ended.
+    pub users: u32,
 }
 
 impl Limit {
@@ -67,7 +69,7 @@ impl Limit {
             Shape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
             _ => Bucket::new(shape, now).map_or_else(|| Meter::Cap(Cap::new(1)), Meter::Bucket),
         };
-        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), armed: Armed::No }
+        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), armed: Armed::No, users: 0 }
     }
 
     pub(super) const fn shape(&self) -> Shape {
@@ -113,6 +115,20 @@ impl Limit {
                 _ => Some(now),
             },
         }
+    }
+
+    /// Whether it was opened by an operation, and nobody has said since what it should be.
+    pub(super) fn is_opened(&self) -> bool {
+        self.source == Source::Learned && self.configured.is_none()
+    }
+
+    /// Whether a new one in its place would be the same to everybody but for the figures that were learned.
+    pub(super) fn is_at_rest(&self, now: Time) -> bool {
+        let is_idle = match &self.meter {
+            Meter::Bucket(bucket) => bucket.is_at_rest(now),
+            Meter::Cap(cap) => cap.held() == 0,
+        };
+        self.users == 0 && self.waiting.is_empty() && self.is_opened() && is_idle
     }
 
     /// Whether somebody with an earlier turn waits for it.

@@ -1,11 +1,15 @@
-//! Setting limits: by configuration at the start, by a person at run time.
+//! Setting limits: by configuration at the start, by a person at run time, by an operation that opens its own.
 
+use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Model;
 use crate::bounds;
 use crate::fact::{Fact, Shape, Source};
 use crate::time::Time;
+
+/// Opened limits that are looked at for each new one: more than one, so that they never pile up.
+const RETIRED_AT_ONCE: usize = 4;
 
 /// Why a limit was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +75,43 @@ impl Model {
         self.decide(facts, Fact::Thawed { limit: Arc::clone(name), at: now });
         self.rearm(now);
         Ok(())
+    }
+
+    /// Makes the limits that an operation opens, as far as there are none of these names.
+    pub(super) fn open(
+        &mut self,
+        now: Time,
+        opens: &[(Arc<str>, Shape)],
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), LimitRefusal> {
+        for (name, shape) in opens {
+            if self.by_limit.contains_key(name) {
+                continue;
+            }
+            self.retire(now, facts);
+            if self.limits.len() >= bounds::LIMITS_MAX {
+                return Err(LimitRefusal::TooMany);
+            }
+            self.set(now, name, *shape, Source::Learned, facts)?;
+        }
+        Ok(())
+    }
+
+    /// Lets some of those go that were opened long ago and have nothing to remember, when there are many.
+    fn retire(&mut self, now: Time, facts: &mut Vec<Fact>) {
+        for _ in 0..RETIRED_AT_ONCE {
+            if self.opened.len() <= bounds::OPENED_KEPT {
+                return;
+            }
+            let next = self.opened.range((Bound::Excluded(self.looked_at), Bound::Unbounded)).next();
+            let Some(ix) = next.or_else(|| self.opened.first()).copied() else { return };
+            self.looked_at = ix;
+            let limit = &self.limits[ix.at()];
+            if limit.is_at_rest(now) {
+                let limit = Arc::clone(&limit.name);
+                self.decide(facts, Fact::LimitGone { limit, at: now });
+            }
+        }
     }
 
     fn set(

@@ -15,7 +15,7 @@ use crate::time::Time;
 impl Model {
     /// Everything a new owner must know, in an order that can be absorbed by an empty model.
     pub fn snapshot(&self) -> impl Iterator<Item = Fact> + '_ {
-        let limits = self.limits.iter().map(|limit| Fact::LimitImage(Box::new(limit_image(limit))));
+        let limits = self.limits.iter().map(|(_, limit)| Fact::LimitImage(Box::new(limit_image(limit))));
         let groups = self.by_group.values().flat_map(|ix| {
             let group = &self.groups[ix.at()];
             std::iter::once(Fact::GroupImage(Box::new(group_image(group)))).chain(

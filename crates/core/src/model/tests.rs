@@ -4,6 +4,7 @@
 mod control;
 mod groups;
 mod limits;
+mod opened;
 mod retries;
 
 use std::sync::Arc;

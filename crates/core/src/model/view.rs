@@ -186,7 +186,7 @@ impl Model {
     /// All limits, as they stand at `now`.
     pub fn limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
         let now = self.now(now);
-        self.limits.iter().map(move |limit| limit_view(limit, now))
+        self.limits.iter().map(move |(_, limit)| limit_view(limit, now))
     }
 
     /// One limit.

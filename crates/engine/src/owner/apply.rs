@@ -1,6 +1,6 @@
 //! Applying one command to the model.
 
-use tidegate_core::model::{Accept, Refusal, Settle};
+use tidegate_core::model::{Accept, LimitRefusal, Refusal, Settle};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{OperationId, State, Time};
 use tidegate_store::Clock;
@@ -119,6 +119,12 @@ pub(crate) fn refused(refusal: Refusal, now: Time) -> Error {
     match refusal {
         Refusal::Invalid(invalid) => {
             Error::new(Code::Invalid, format!("{} {}", invalid.field, invalid.problem)).field(invalid.field)
+        }
+        Refusal::CannotOpen(LimitRefusal::TooMany) => {
+            Error::new(Code::NotNow, "there are too many limits already: none is opened for this call")
+        }
+        Refusal::CannotOpen(_) => {
+            Error::new(Code::Invalid, "a limit that this call opens is out of bounds").field("request")
         }
         Refusal::UnknownLimit(limit) => {
             Error::new(Code::UnknownLimit, format!("there is no limit {limit:?}")).field(cost_of(&limit))

@@ -73,7 +73,12 @@ impl Upstream for Scripted {
         let text = std::str::from_utf8(payload).map_err(|_| Refusal::new("request", "not text"))?;
         let limits = text.split_once('|').map_or("", |(limits, _)| limits);
         let charges = limits.split(',').filter(|name| !name.is_empty()).map(|name| Charge::tokens(name, 1));
-        Ok(Checked { charges: charges.collect(), on_unknown: OnUnknown::Ask, can_reconcile: true })
+        Ok(Checked {
+            charges: charges.collect(),
+            opens: Vec::new(),
+            on_unknown: OnUnknown::Ask,
+            can_reconcile: true,
+        })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {

@@ -63,6 +63,7 @@ choice!(Fact {
     9 => Resumed { group, at },
     10 => LimitSet { limit, shape, source, at },
     11 => Thawed { limit, at },
+    12 => LimitGone { limit, at },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),

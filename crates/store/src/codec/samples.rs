@@ -59,6 +59,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
         Fact::Resumed { group: "g".into(), at: AT },
         Fact::LimitSet { limit: "l".into(), shape: Shape::Gate, source: Source::Operator, at: AT },
         Fact::Thawed { limit: "l".into(), at: AT },
+        Fact::LimitGone { limit: "l".into(), at: AT },
     ];
     facts.extend(images());
     facts

@@ -25,6 +25,13 @@ pub trait Dialect: Send + Sync {
     /// Names the field that cannot be accepted.
     fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal>;
 
+    /// Those of the charged limits that nobody can list in advance, such as one for each route and channel: they are made
+    /// like this when there are none of these names.
+    fn opens(&self, request: &HttpRequest) -> Vec<MadeLimit> {
+        let _ = request;
+        Vec::new()
+    }
+
     /// What follows an unknown outcome of the request, when the caller does not say.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         request.on_unknown()

@@ -53,9 +53,25 @@ impl Model {
     }
 
     pub(in crate::model) fn add_limit(&mut self, limit: Limit) -> LimitIx {
-        let ix = LimitIx(u32::try_from(self.limits.len()).unwrap_or(u32::MAX));
-        self.by_limit.insert(Arc::clone(&limit.name), ix);
-        self.limits.push(limit);
+        let (name, is_opened) = (Arc::clone(&limit.name), limit.is_opened());
+        let ix = LimitIx(u32::try_from(self.limits.insert(limit)).unwrap_or(u32::MAX));
+        self.by_limit.insert(name, ix);
+        if is_opened {
+            self.opened.insert(ix);
+        }
         ix
+    }
+
+    /// One that somebody uses stays, whatever the log says: what charges it could not be told what it charges.
+    pub(super) fn absorb_gone(&mut self, name: &Arc<str>, at: Time) {
+        self.touch(at);
+        let Some(ix) = self.by_limit.get(name).copied() else { return };
+        let limit = &self.limits[ix.at()];
+        if limit.users > 0 || !limit.waiting.is_empty() {
+            return;
+        }
+        self.by_limit.remove(name);
+        self.limits.remove(ix.at());
+        self.opened.remove(&ix);
     }
 }

@@ -214,6 +214,7 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             at
         }),
         (text(), time()).prop_map(|(limit, at)| Fact::Thawed { limit, at }),
+        (text(), time()).prop_map(|(limit, at)| Fact::LimitGone { limit, at }),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),

@@ -1,0 +1,86 @@
+//! Limits that operations open: made with the first one that charges them, learned like others, gone when nobody needs them.
+
+use super::*;
+use crate::bounds::OPENED_KEPT;
+use crate::fact::Source;
+use crate::model::{LimitRefusal, Refusal};
+use crate::verdict::Hint;
+
+const UNKNOWN: Shape = Shape::Window { limit: 0, period: Duration::ZERO };
+
+/// An operation of a group of its own that charges one limit and opens it.
+fn opening(limit: &str, shape: Shape) -> Draft {
+    Draft { opens: vec![(limit.into(), shape)], ..charged(limit, &[(limit, 1)]) }
+}
+
+/// LIM-8: a limit that nobody configured is there with the first operation that charges it, and follows what the answer said.
+#[test]
+fn lim_8_a_limit_is_opened_and_learned() {
+    let mut world = World::new();
+    world.accept(opening("route", UNKNOWN));
+    world.accept(Draft { group: "other".into(), ..opening("route", UNKNOWN) });
+    let first = world.take(9).pop().unwrap();
+    assert!(world.take(9).is_empty(), "one goes ahead and finds out");
+    let hint = Hint {
+        limit: "route".into(),
+        remaining: Some(4 * MICRO),
+        capacity: Some(5 * MICRO),
+        reset_at: Some(world.now.after(Duration::from_secs(1))),
+        ..Hint::default()
+    };
+    world.model.settle(world.now, first.seq, first.fence, Verdict::Done, &[hint], 0, &mut world.facts);
+    let seen = world.model.limit("route", world.now).unwrap();
+    assert_eq!((seen.level, seen.source), (4 * MICRO, Source::Learned));
+    assert_eq!(world.take(9).len(), 1);
+}
+
+/// What is there already stays as it is, whoever made it.
+#[test]
+fn a_limit_that_is_there_is_not_made_again() {
+    let mut world = World::new();
+    world.limit("points", drip(7, 1));
+    world.accept(opening("points", UNKNOWN));
+    let seen = world.model.limit("points", world.now).unwrap();
+    assert_eq!((seen.shape, seen.source), (drip(7, 1), Source::Config));
+}
+
+/// Nothing is opened that is not charged, and nothing that makes no sense.
+#[test]
+fn what_makes_no_sense_is_not_opened() {
+    let mut world = World::new();
+    let stranger = Draft { opens: vec![("other".into(), UNKNOWN)], ..draft("g") };
+    assert!(matches!(world.try_accept(stranger), Accept::Refused(Refusal::Invalid(_))));
+    let senseless = world.try_accept(opening("cap", Shape::Cap { at_once: 0 }));
+    assert_eq!(senseless, Accept::Refused(Refusal::CannotOpen(LimitRefusal::OutOfBounds)));
+    assert!(world.model.limit("cap", world.now).is_none() && world.facts.is_empty());
+}
+
+/// However many are opened one after the other, those that nobody uses and that have nothing to remember go; one that an
+/// operation still charges, one that is closed and one that a person has set stay.
+#[test]
+fn limits_that_nobody_needs_go() {
+    let mut world = World::new();
+    world.accept(opening("queued", UNKNOWN));
+    world.model.pause(world.now, &named("queued"), &named("ann"), &named(""), &mut world.facts);
+    world.accept(opening("closed", drip(5, 1)));
+    let claim = world.take(9).pop().unwrap();
+    world.settle(&claim, throttled(Some(86_400_000)));
+    world.model.cancel(world.now, claim.seq, &mut world.facts);
+    world.accept(opening("by hand", drip(5, 1)));
+    world.model.set_limit(world.now, &"by hand".into(), drip(6, 1), &mut world.facts).unwrap();
+    for nth in 0..OPENED_KEPT + 500 {
+        let draft = opening(&format!("route {nth}"), UNKNOWN);
+        assert!(matches!(world.model.accept(world.now, draft, &mut world.facts), Accept::New(_)));
+        let lease = Duration::from_secs(9);
+        for claim in world.model.take(world.now, 9, lease, 0, &mut world.facts).claims {
+            let facts = &mut world.facts;
+            world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, facts);
+        }
+    }
+    let kept: Vec<_> = world.model.limits(world.now).map(|limit| limit.name).collect();
+    assert!(kept.len() <= OPENED_KEPT + 5, "{}", kept.len());
+    for name in ["queued", "closed", "by hand"] {
+        assert!(kept.contains(&named(name)), "{name}");
+    }
+    assert!(!kept.contains(&named("route 0")) && kept.contains(&named(&format!("route {OPENED_KEPT}"))));
+}

@@ -47,9 +47,14 @@ impl Journal {
             .map(|((_, key), entry)| (key, entry))
     }
 
-    /// The key that an object is known by.
+    /// The keys that an object is known by: one, or an old one too.
+    pub fn keys_of(&self, kind: Kind, id: Id) -> impl Iterator<Item = &Key> {
+        self.of(kind).filter(move |(_, entry)| entry.id == id).map(|(key, _)| key)
+    }
+
+    /// A key that an object is known by.
     #[must_use]
     pub fn key_of(&self, kind: Kind, id: Id) -> Option<&Key> {
-        self.of(kind).find(|(_, entry)| entry.id == id).map(|(key, _)| key)
+        self.keys_of(kind, id).next()
     }
 }

@@ -1,0 +1,165 @@
+//! From Discord's JSON to the guild.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::{Channel, Guild, Message, Overwrite, Role};
+use crate::Id;
+use crate::permission::Permissions;
+
+/// An answer that is not what Discord documents. It says which list, and nothing of what was in it.
+#[derive(Debug)]
+pub struct Undecodable {
+    what: &'static str,
+    source: serde_json::Error,
+}
+
+impl fmt::Display for Undecodable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (line, column) = (self.source.line(), self.source.column());
+        write!(f, "Discord's list of {} cannot be read, from line {line}, column {column} on.", self.what)
+    }
+}
+
+impl std::error::Error for Undecodable {}
+
+#[derive(Deserialize)]
+struct WireRole {
+    id: Id,
+    name: String,
+    permissions: Permissions,
+    #[serde(default)]
+    color: u32,
+    colors: Option<WireColors>,
+    #[serde(default)]
+    hoist: bool,
+    #[serde(default)]
+    mentionable: bool,
+    #[serde(default)]
+    position: i64,
+    #[serde(default)]
+    managed: bool,
+}
+
+#[derive(Deserialize)]
+struct WireColors {
+    primary_color: u32,
+}
+
+#[derive(Deserialize)]
+struct WireChannel {
+    id: Id,
+    #[serde(rename = "type")]
+    kind: u8,
+    name: Option<String>,
+    #[serde(default)]
+    position: i64,
+    parent_id: Option<Id>,
+    topic: Option<String>,
+    nsfw: Option<bool>,
+    rate_limit_per_user: Option<u32>,
+    #[serde(default)]
+    permission_overwrites: Vec<WireOverwrite>,
+}
+
+#[derive(Deserialize)]
+struct WireOverwrite {
+    id: Id,
+    #[serde(rename = "type")]
+    kind: u8,
+    #[serde(default)]
+    allow: Permissions,
+    #[serde(default)]
+    deny: Permissions,
+}
+
+#[derive(Deserialize)]
+struct WireMessage {
+    id: Id,
+    #[serde(default)]
+    content: String,
+    author: Option<WireAuthor>,
+}
+
+#[derive(Deserialize)]
+struct WireAuthor {
+    id: Id,
+}
+
+impl Guild {
+    /// A guild from the answers to `GET /guilds/{id}/roles` and `GET /guilds/{id}/channels`.
+    ///
+    /// # Errors
+    /// When an answer is not a list of such objects.
+    pub fn decode(id: Id, roles: &[u8], channels: &[u8]) -> Result<Self, Undecodable> {
+        let roles: Vec<WireRole> = list("roles", roles)?;
+        let channels: Vec<WireChannel> = list("channels", channels)?;
+        Ok(Self {
+            id,
+            roles: roles.into_iter().map(Role::from).collect(),
+            channels: channels.into_iter().map(Channel::from).collect(),
+            messages: std::collections::BTreeMap::new(),
+        })
+    }
+
+    /// Adds what `GET /channels/{id}/messages` answered, as far as `me` wrote it. May be called for each page.
+    ///
+    /// # Errors
+    /// When the answer is not a list of messages.
+    pub fn add_messages(&mut self, channel: Id, me: Id, messages: &[u8]) -> Result<(), Undecodable> {
+        let read: Vec<WireMessage> = list("messages", messages)?;
+        let own =
+            read.into_iter().filter(|message| message.author.as_ref().is_some_and(|author| author.id == me));
+        let known = self.messages.entry(channel).or_default();
+        known.extend(own.map(|message| Message { id: message.id, content: message.content }));
+        known.sort_by_key(|message| message.id);
+        known.dedup_by_key(|message| message.id);
+        Ok(())
+    }
+}
+
+fn list<T: DeserializeOwned>(what: &'static str, json: &[u8]) -> Result<Vec<T>, Undecodable> {
+    serde_json::from_slice(json).map_err(|source| Undecodable { what, source })
+}
+
+impl From<WireRole> for Role {
+    fn from(wire: WireRole) -> Self {
+        Self {
+            id: wire.id,
+            name: wire.name,
+            permissions: wire.permissions,
+            color: wire.colors.map_or(wire.color, |colors| colors.primary_color),
+            hoist: wire.hoist,
+            mentionable: wire.mentionable,
+            position: wire.position,
+            managed: wire.managed,
+        }
+    }
+}
+
+impl From<WireChannel> for Channel {
+    fn from(wire: WireChannel) -> Self {
+        let overwrite = |wire: WireOverwrite| Overwrite {
+            id: wire.id,
+            of_member: wire.kind == 1,
+            allow: wire.allow,
+            deny: wire.deny,
+        };
+        Self {
+            id: wire.id,
+            kind: wire.kind,
+            name: wire.name.unwrap_or_default(),
+            position: wire.position,
+            parent: wire.parent_id,
+            topic: wire.topic.unwrap_or_default(),
+            nsfw: wire.nsfw.unwrap_or_default(),
+            slow_mode: wire.rate_limit_per_user.unwrap_or_default(),
+            overwrites: wire.permission_overwrites.into_iter().map(overwrite).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! The key that a template gives to each object. It stays when the display name changes, and it is in the managed
+//! name; what it is a key of is its [`Kind`].
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use crate::bounds::KEY_MAX;
+
+/// A key: 1 to 32 of `A-Z a-z 0-9 _ -`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(String);
+
+impl Key {
+    /// `None` for what is no key.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = !text.is_empty() && text.len() <= KEY_MAX;
+        let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+        (fits && plain).then(|| Self(text.to_owned()))
+    }
+
+    /// Stands for a key that could not be read, so that the rest of a broken template can be looked at. It equals
+    /// no real key.
+    pub(crate) fn unreadable(number: usize) -> Self {
+        Self(format!("?{number}"))
+    }
+
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.0.starts_with('?')
+    }
+
+    /// As written in the template.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The form that a channel's name ends in: lower case, and `_` for `-`, because the last `-` of a channel's name
+    /// is where the key begins.
+    #[must_use]
+    pub fn short(&self) -> String {
+        self.0.to_ascii_lowercase().replace('-', "_")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Serialize for Key {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+/// What a key belongs to. Each kind has its own keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A role.
+    Role,
+    /// A category: a channel that holds others.
+    Category,
+    /// Any other channel.
+    Channel,
+    /// A message of the bot.
+    Message,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Role => "role",
+            Self::Category => "category",
+            Self::Channel => "channel",
+            Self::Message => "message",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-13: what a key may be made of, and what of it is left in a channel's name.
+    #[test]
+    fn ops_13_keys_are_plain_and_short() {
+        for bad in ["", "a b", "ключ", "a.b", "a/b", "?1", &"k".repeat(33)] {
+            assert_eq!(Key::new(bad), None, "{bad}");
+        }
+        assert_eq!(Key::new(&"k".repeat(32)).unwrap().as_str().len(), 32);
+        assert_eq!(Key::new("Staff-Room_2").unwrap().short(), "staff_room_2");
+        assert!(Key::unreadable(1).is_unreadable());
+    }
+}

@@ -1,0 +1,107 @@
+//! The plan: template, live guild and journal in, steps out, in the order in which they can be made. Planning again
+//! is planning: nothing is carried over from an earlier plan, and the guild is believed before the journal.
+
+mod call;
+mod channels;
+mod conflict;
+mod counts;
+mod estimate;
+mod field;
+mod fingerprint;
+mod json;
+mod leftover;
+mod matching;
+mod messages;
+mod order;
+mod roles;
+mod step;
+mod text;
+mod wire;
+
+use crate::guild::Guild;
+use crate::journal::Journal;
+use crate::template::Template;
+use crate::{Id, Kind};
+
+pub use call::{Body, Call, Method, Request, Route};
+pub use conflict::Conflict;
+pub use estimate::{Estimate, Limits, Rate};
+pub use field::Change;
+pub use leftover::Leftover;
+pub use matching::Matches;
+pub use messages::to_read;
+pub use step::{Action, Drift, Step, Target};
+pub use text::{Line, Mark};
+pub use wire::{Handle, Missing, Wire};
+
+/// What the documentation and every plan say.
+pub const WARNING: &str =
+    "Do not rename managed objects: their names carry the keys by which they are found again.";
+
+/// What one may choose.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Remove managed objects that are not in the template any more.
+    pub prune: bool,
+}
+
+/// What is to be done to a guild.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// Which guild.
+    pub guild: Id,
+    /// Everything in the template, in the order of dependency: also what is left as it is.
+    pub steps: Vec<Step>,
+    /// What people have to settle first. With one of these nothing may be applied.
+    pub conflicts: Vec<Conflict>,
+    /// Managed objects that are not in the template. With `prune` there is a step for each.
+    pub leftovers: Vec<Leftover>,
+    /// Roles of the guild now, @everyone counted.
+    pub roles: usize,
+    /// Channels of the guild now, categories counted.
+    pub channels: usize,
+}
+
+impl Plan {
+    /// Makes the plan.
+    #[must_use]
+    pub fn make(template: &Template, guild: &Guild, journal: &Journal, options: Options) -> Self {
+        let (matches, mut conflicts) = Matches::find(template, guild, journal);
+        let mut steps = roles::steps(template, guild, journal, &matches);
+        steps.extend(channels::categories(template, guild, journal, &matches));
+        steps.extend(channels::channels(template, guild, journal, &matches));
+        steps.extend(order::roles(template, guild, &matches));
+        steps.extend(order::channels(template, guild, &matches));
+        steps.extend(messages::steps(template, guild, journal, &matches, &mut conflicts));
+        let leftovers = leftover::find(template, guild, journal, &steps);
+        if options.prune {
+            steps.extend(leftover::steps(&leftovers));
+        }
+        conflicts.extend(counts::check(template, guild, &matches, &steps));
+        // What people have to look at first gets no step: it would be made twice.
+        steps.retain(|step| !conflicts.iter().any(|conflict| conflict.stops(&step.target)));
+        let (roles, channels) = (guild.roles.len(), guild.channels.len());
+        Self { guild: guild.id, steps, conflicts, leftovers, roles, channels }
+    }
+
+    /// Steps that make a call.
+    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|step| step.call.is_some())
+    }
+
+    /// Whether the guild is as the template says.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.conflicts.is_empty() && self.writes().next().is_none()
+    }
+
+    /// Steps of a kind that do something.
+    #[must_use]
+    pub fn count(&self, kind: Kind, action: Action) -> usize {
+        let of = |step: &&Step| step.target.kind() == Some(kind) && step.action == action;
+        self.steps.iter().filter(of).count()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! The one call of a step: its route, and a body that is complete when everything before it was applied.
+
+use serde_json::{Value, json};
+
+use super::order;
+use super::wire::{Handle, Missing, Wire};
+use crate::Id;
+use crate::guild::Guild;
+use crate::journal::Journal;
+
+/// A call to Discord.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Where to.
+    pub route: Route,
+    /// With what.
+    pub body: Body,
+}
+
+/// What a call carries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Nothing.
+    None,
+    /// Fields of an object.
+    Fields(Wire),
+    /// Roles, the highest first. The positions follow from where all roles are by then.
+    Roles(Vec<Handle>),
+    /// Channels that are listed together, each list from top to bottom. As with roles.
+    Channels(Vec<Vec<Handle>>),
+}
+
+/// The verb of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// POST
+    Post,
+    /// PATCH
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl Method {
+    /// As it is sent.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Post => "POST",
+            Self::Patch => "PATCH",
+            Self::Delete => "DELETE",
+        }
+    }
+}
+
+/// The routes that change a guild.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Make a role.
+    RoleCreate,
+    /// Change one.
+    RoleEdit(Id),
+    /// Remove one.
+    RoleRemove(Id),
+    /// Move roles.
+    RolesMove,
+    /// Make a channel or category.
+    ChannelCreate,
+    /// Change one.
+    ChannelEdit(Id),
+    /// Remove one.
+    ChannelRemove(Id),
+    /// Move channels.
+    ChannelsMove,
+    /// Post a message.
+    MessageCreate(Handle),
+    /// Edit one: its channel and itself.
+    MessageEdit(Id, Id),
+    /// Remove one.
+    MessageRemove(Id, Id),
+}
+
+impl Route {
+    /// The verb.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        match self {
+            Self::RoleCreate | Self::ChannelCreate | Self::MessageCreate(_) => Method::Post,
+            Self::RoleEdit(_) | Self::RolesMove | Self::ChannelEdit(_) | Self::ChannelsMove => Method::Patch,
+            Self::MessageEdit(..) => Method::Patch,
+            Self::RoleRemove(_) | Self::ChannelRemove(_) | Self::MessageRemove(..) => Method::Delete,
+        }
+    }
+
+    /// The route as Discord's documentation writes it: limits belong to it.
+    #[must_use]
+    pub fn template(&self) -> &'static str {
+        match self {
+            Self::RoleCreate | Self::RolesMove => "/guilds/{guild}/roles",
+            Self::RoleEdit(_) | Self::RoleRemove(_) => "/guilds/{guild}/roles/{role}",
+            Self::ChannelCreate | Self::ChannelsMove => "/guilds/{guild}/channels",
+            Self::ChannelEdit(_) | Self::ChannelRemove(_) => "/channels/{channel}",
+            Self::MessageCreate(_) => "/channels/{channel}/messages",
+            Self::MessageEdit(..) | Self::MessageRemove(..) => "/channels/{channel}/messages/{message}",
+        }
+    }
+
+    /// The channel that a limit of this route belongs to; `None` where it is the guild.
+    #[must_use]
+    pub fn channel(&self) -> Option<Handle> {
+        match self {
+            Self::ChannelEdit(id) | Self::ChannelRemove(id) => Some(Handle::Known(*id)),
+            Self::MessageEdit(id, _) | Self::MessageRemove(id, _) => Some(Handle::Known(*id)),
+            Self::MessageCreate(handle) => Some(handle.clone()),
+            _ => None,
+        }
+    }
+
+    /// The path with its ids.
+    fn path(&self, guild: Id, journal: &Journal) -> Result<String, Missing> {
+        Ok(match self {
+            Self::RoleCreate | Self::RolesMove => format!("/guilds/{guild}/roles"),
+            Self::RoleEdit(id) | Self::RoleRemove(id) => format!("/guilds/{guild}/roles/{id}"),
+            Self::ChannelCreate | Self::ChannelsMove => format!("/guilds/{guild}/channels"),
+            Self::ChannelEdit(id) | Self::ChannelRemove(id) => format!("/channels/{id}"),
+            Self::MessageCreate(channel) => format!("/channels/{}/messages", channel.id(journal)?),
+            Self::MessageEdit(channel, id) | Self::MessageRemove(channel, id) => {
+                format!("/channels/{channel}/messages/{id}")
+            }
+        })
+    }
+}
+
+/// A call as it is sent: below the version, without reason and token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// The verb.
+    pub method: Method,
+    /// `/guilds/…`
+    pub path: String,
+    /// The body.
+    pub body: Option<Value>,
+}
+
+impl Call {
+    /// The request, when all that comes before it was applied and is in the journal. `None` when there is nothing left
+    /// to do: positions that turned out right by themselves. `guild` is only looked at for positions, and must be listed
+    /// after the last create.
+    ///
+    /// # Errors
+    /// When something that it names is not there yet.
+    pub fn request(&self, guild: &Guild, journal: &Journal) -> Result<Option<Request>, Missing> {
+        let ids = |handles: &[Handle]| {
+            handles.iter().map(|handle| handle.id(journal)).collect::<Result<Vec<_>, _>>()
+        };
+        let moves = |moves: Vec<(Id, i64)>| {
+            let entry = |(id, position)| json!({"id": id, "position": position});
+            (!moves.is_empty()).then(|| Value::Array(moves.into_iter().map(entry).collect()))
+        };
+        let body = match &self.body {
+            Body::None => None,
+            Body::Fields(wire) => Some(wire.resolve(journal)?),
+            Body::Roles(roles) => match moves(order::role_moves(guild, &ids(roles)?)) {
+                None => return Ok(None),
+                body => body,
+            },
+            Body::Channels(lists) => {
+                let lists = lists.iter().map(|list| ids(list)).collect::<Result<Vec<_>, _>>()?;
+                match moves(lists.iter().flat_map(|list| order::channel_moves(guild, list)).collect()) {
+                    None => return Ok(None),
+                    body => body,
+                }
+            }
+        };
+        Ok(Some(Request { method: self.route.method(), path: self.route.path(guild.id, journal)?, body }))
+    }
+
+    /// The body for people, with keys where ids are not known yet.
+    #[must_use]
+    pub fn shown(&self) -> Value {
+        let list =
+            |handles: &[Handle]| Value::Array(handles.iter().map(|handle| handle.shown().into()).collect());
+        match &self.body {
+            Body::None => Value::Null,
+            Body::Fields(wire) => wire.shown(),
+            Body::Roles(roles) => list(roles),
+            Body::Channels(lists) => Value::Array(lists.iter().map(|handles| list(handles)).collect()),
+        }
+    }
+}

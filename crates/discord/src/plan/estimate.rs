@@ -1,0 +1,153 @@
+//! What a plan costs before it is applied: room, calls, hidden quotas, and time at limits that are given. Calls of
+//! one guild go one after the other, so the time is found by walking through them.
+
+use std::collections::BTreeMap;
+
+use super::call::Call;
+use super::step::{Action, Step};
+use super::{Body, Method, Plan, Route, Wire};
+use crate::bounds::{CHANNELS_MAX, RENAMES_MAX, RENAMES_PER, ROLE_CREATES_MAX, ROLE_CREATES_PER, ROLES_MAX};
+use crate::{Id, Kind};
+
+/// So many calls in so many milliseconds, from the first of them on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    /// Calls.
+    pub calls: u32,
+    /// Milliseconds.
+    pub per_ms: u64,
+}
+
+/// What is known of the limits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// For everything together.
+    pub global: Rate,
+    /// By verb and route, for each guild or channel. A route that is not here has no limit of its own yet.
+    pub routes: BTreeMap<(&'static str, &'static str), Rate>,
+    /// How long one call takes.
+    pub latency_ms: u64,
+    /// Roles that were made lately, as far as known.
+    pub role_creates_used: u32,
+    /// Names and topics that were changed lately, by channel, as far as known.
+    pub renames_used: BTreeMap<Id, u32>,
+}
+
+impl Limits {
+    /// What Discord documents, and no call made yet: 50 calls in a second.
+    #[must_use]
+    pub fn documented(latency_ms: u64) -> Self {
+        Self {
+            global: Rate { calls: 50, per_ms: 1_000 },
+            routes: BTreeMap::new(),
+            latency_ms,
+            role_creates_used: 0,
+            renames_used: BTreeMap::new(),
+        }
+    }
+}
+
+/// What a plan needs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Estimate {
+    /// Roles that the guild has room for when all is done; without what is removed.
+    pub roles_left: usize,
+    /// Channels likewise.
+    pub channels_left: usize,
+    /// Calls that change something.
+    pub calls: usize,
+    /// Calls by verb and route.
+    pub by_route: BTreeMap<(&'static str, &'static str), usize>,
+    /// Roles that can still be made, of those that Discord allows in 48 hours.
+    pub role_creates_left: u32,
+    /// Channels whose name or topic cannot be changed at once: two in ten minutes are allowed.
+    pub renames_held: Vec<Id>,
+    /// From the first call to the last answer.
+    pub time_ms: u64,
+}
+
+impl Plan {
+    /// Counts before it calls.
+    #[must_use]
+    pub fn estimate(&self, limits: &Limits) -> Estimate {
+        let new = |kind| self.count(kind, Action::Create);
+        let mut by_route = BTreeMap::new();
+        let mut renames_held = Vec::new();
+        for call in self.writes().filter_map(|step: &Step| step.call.as_ref()) {
+            *by_route.entry(route(call)).or_default() += 1;
+            let used = |id: &Id| limits.renames_used.get(id).copied().unwrap_or(0);
+            renames_held.extend(renamed(call).filter(|id| used(id) >= RENAMES_MAX));
+        }
+        let creates = u32::try_from(new(Kind::Role)).unwrap_or(u32::MAX);
+        Estimate {
+            roles_left: ROLES_MAX.saturating_sub(self.roles + new(Kind::Role)),
+            channels_left: CHANNELS_MAX
+                .saturating_sub(self.channels + new(Kind::Category) + new(Kind::Channel)),
+            calls: self.writes().count(),
+            by_route,
+            role_creates_left: ROLE_CREATES_MAX
+                .saturating_sub(limits.role_creates_used.saturating_add(creates)),
+            renames_held,
+            time_ms: self.time(limits),
+        }
+    }
+
+    fn time(&self, limits: &Limits) -> u64 {
+        let mut global = Window::new(limits.global, 0);
+        let role_creates = Rate { calls: ROLE_CREATES_MAX, per_ms: ROLE_CREATES_PER * 1_000 };
+        let mut role_creates = Window::new(role_creates, limits.role_creates_used);
+        let mut routes: BTreeMap<_, Window> = BTreeMap::new();
+        let mut now = 0;
+        for call in self.writes().filter_map(|step| step.call.as_ref()) {
+            let mut at = now;
+            if let Some(rate) = limits.routes.get(&route(call)) {
+                let own = (route(call), call.route.channel());
+                at = routes.entry(own).or_insert_with(|| Window::new(*rate, 0)).take(at);
+            }
+            if call.route == Route::RoleCreate {
+                at = role_creates.take(at);
+            }
+            if let Some(id) = renamed(call) {
+                let rate = Rate { calls: RENAMES_MAX, per_ms: RENAMES_PER * 1_000 };
+                at = Window::new(rate, limits.renames_used.get(&id).copied().unwrap_or(0)).take(at);
+            }
+            now = global.take(at) + limits.latency_ms;
+        }
+        now
+    }
+}
+
+fn route(call: &Call) -> (&'static str, &'static str) {
+    (call.route.method().as_str(), call.route.template())
+}
+
+/// The channel whose name or topic a call changes.
+fn renamed(call: &Call) -> Option<Id> {
+    let (Route::ChannelEdit(id), Method::Patch) = (&call.route, call.route.method()) else { return None };
+    let Body::Fields(Wire::Object(fields)) = &call.body else { return None };
+    fields.iter().any(|(name, _)| matches!(*name, "name" | "topic")).then_some(*id)
+}
+
+/// A budget that comes back all at once. What was used before counts as if it had been used just now.
+struct Window {
+    rate: Rate,
+    opened: u64,
+    used: u32,
+}
+
+impl Window {
+    fn new(rate: Rate, used: u32) -> Self {
+        Self { rate: Rate { calls: rate.calls.max(1), ..rate }, opened: 0, used }
+    }
+
+    /// When a call that is ready at `now` may go.
+    fn take(&mut self, now: u64) -> u64 {
+        let ends = self.opened.saturating_add(self.rate.per_ms);
+        let at = if self.used >= self.rate.calls { now.max(ends) } else { now };
+        if at >= ends || self.used == 0 {
+            (self.opened, self.used) = (at, 0);
+        }
+        self.used += 1;
+        at
+    }
+}

@@ -1,0 +1,85 @@
+//! A plan and its estimate for scripts.
+
+use serde_json::{Value, json};
+
+use super::step::Step;
+use super::{Conflict, Estimate, Plan, WARNING};
+
+impl Plan {
+    /// All of it. Ids that are not known yet are written as `<role mods>`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let leftovers = self.leftovers.iter().map(|left| {
+            json!({"kind": left.kind, "key": left.key, "id": left.id, "channel": left.channel, "name": left.name})
+        });
+        json!({
+            "guild": self.guild,
+            "writes": self.writes().count(),
+            "steps": self.steps.iter().map(of_step).collect::<Vec<_>>(),
+            "conflicts": self.conflicts.iter().map(of_conflict).collect::<Vec<_>>(),
+            "leftovers": leftovers.collect::<Vec<_>>(),
+            "warning": WARNING,
+        })
+    }
+}
+
+fn of_step(step: &Step) -> Value {
+    let changes = step
+        .changes
+        .iter()
+        .map(|change| json!({"field": change.field, "from": change.from, "to": change.to}));
+    let (kind, key) = match &step.target {
+        super::Target::Object(kind, key) => (kind.to_string(), key.to_string()),
+        super::Target::RoleOrder => ("order".to_owned(), "roles".to_owned()),
+        super::Target::ChannelOrder => ("order".to_owned(), "channels".to_owned()),
+    };
+    let call = step.call.as_ref().map(|call| {
+        let route = &call.route;
+        json!({"method": route.method().as_str(), "route": route.template(), "body": call.shown()})
+    });
+    json!({
+        "kind": kind,
+        "key": key,
+        "action": step.action.word(),
+        "operation": step.operation(),
+        "id": step.id,
+        "adopted": step.adopted,
+        "drift": step.drift.map(super::Drift::word),
+        "fingerprint": step.fingerprint,
+        "changes": changes.collect::<Vec<_>>(),
+        "call": call,
+    })
+}
+
+fn of_conflict(conflict: &Conflict) -> Value {
+    let message = conflict.to_string();
+    match conflict {
+        Conflict::Several { kind, key, ids } => {
+            json!({"what": "several", "kind": kind, "key": key, "ids": ids, "message": message})
+        }
+        Conflict::OtherType { key, id, .. } => {
+            json!({"what": "other_type", "kind": "channel", "key": key, "ids": [id], "message": message})
+        }
+        Conflict::NoRoom { what, would_be, most } => {
+            json!({"what": "no_room", "of": what, "would_be": would_be, "most": most, "message": message})
+        }
+    }
+}
+
+impl Estimate {
+    /// All of it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let by_route =
+            self.by_route.iter().map(|((verb, route), count)| (format!("{verb} {route}"), json!(count)));
+        json!({
+            "roles_left": self.roles_left,
+            "channels_left": self.channels_left,
+            "calls": self.calls,
+            "calls_by_route": by_route.collect::<serde_json::Map<_, _>>(),
+            "role_creates_left": self.role_creates_left,
+            "renames_held": self.renames_held,
+            "time_ms": self.time_ms,
+        })
+    }
+}

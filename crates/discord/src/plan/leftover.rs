@@ -1,0 +1,139 @@
+//! Managed objects that are not in the template any more. They are told; only who asks for it has them removed. A
+//! channel counts only if the journal knows it: its name alone does not prove that it is ours.
+
+use super::call::{Body, Call, Route};
+use super::step::{Action, Step, Target};
+use crate::guild::{CATEGORY, Guild};
+use crate::journal::Journal;
+use crate::name;
+use crate::template::Template;
+use crate::{Id, Key, Kind};
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// What it is.
+    pub kind: Kind,
+    /// Its key.
+    pub key: Key,
+    /// Its id.
+    pub id: Id,
+    /// For a message: where it stands.
+    pub channel: Option<Id>,
+    /// Its name; a message has none.
+    pub name: String,
+}
+
+/// All of them: messages, channels, categories, roles, which is the order in which they can go.
+pub(super) fn find(template: &Template, guild: &Guild, journal: &Journal, steps: &[Step]) -> Vec<Leftover> {
+    let search = Search { template, guild, journal };
+    let channels = search.channels();
+    let goes = |message: &Leftover| channels.iter().any(|channel| Some(channel.id) == message.channel);
+    let mut all: Vec<_> = search.messages().into_iter().filter(|message| !goes(message)).collect();
+    all.extend(channels);
+    all.extend(search.categories());
+    all.extend(search.roles());
+    // An old line of the journal may be about what is wanted under a new key.
+    let wanted = |left: &Leftover| {
+        steps.iter().any(|step| step.id == Some(left.id) && step.target.kind() == Some(left.kind))
+    };
+    all.retain(|left| !wanted(left));
+    all
+}
+
+/// The steps that remove them.
+pub(super) fn steps(leftovers: &[Leftover]) -> Vec<Step> {
+    let route = |left: &Leftover| match (left.kind, left.channel) {
+        (Kind::Role, _) => Some(Route::RoleRemove(left.id)),
+        (Kind::Category | Kind::Channel, _) => Some(Route::ChannelRemove(left.id)),
+        (Kind::Message, channel) => channel.map(|channel| Route::MessageRemove(channel, left.id)),
+    };
+    let step = |left: &Leftover| Step {
+        target: Target::Object(left.kind, left.key.clone()),
+        action: Action::Remove,
+        id: Some(left.id),
+        adopted: false,
+        fingerprint: super::fingerprint::order("discord removal", [left.id.to_string().as_str()].into_iter()),
+        drift: None,
+        changes: Vec::new(),
+        call: route(left).map(|route| Call { route, body: Body::None }),
+    };
+    leftovers.iter().map(step).collect()
+}
+
+struct Search<'a> {
+    template: &'a Template,
+    guild: &'a Guild,
+    journal: &'a Journal,
+}
+
+impl Search<'_> {
+    /// The key by which an object is ours: the journal's, or the one in its name.
+    fn key_of(&self, kind: Kind, id: Id, name: &str) -> Option<Key> {
+        let marked = || name::read_marked(name).filter(|marked| marked.prefix == self.template.prefix);
+        self.journal.key_of(kind, id).cloned().or_else(|| marked().map(|marked| marked.key))
+    }
+
+    fn roles(&self) -> Vec<Leftover> {
+        let kept = |key: &Key| self.template.roles.iter().any(|role| role.key == *key);
+        let left = |role: &crate::guild::Role| {
+            let key =
+                self.key_of(Kind::Role, role.id, &role.name).filter(|key| !kept(key) && !role.managed)?;
+            Some(Leftover { kind: Kind::Role, key, id: role.id, channel: None, name: role.name.clone() })
+        };
+        self.guild.roles.iter().filter_map(left).collect()
+    }
+
+    fn categories(&self) -> Vec<Leftover> {
+        let kept = |key: &Key| self.template.categories.iter().any(|category| category.key == *key);
+        let left = |channel: &crate::guild::Channel| {
+            let key = self.key_of(Kind::Category, channel.id, &channel.name).filter(|key| !kept(key))?;
+            let name = channel.name.clone();
+            Some(Leftover { kind: Kind::Category, key, id: channel.id, channel: None, name })
+        };
+        self.guild.channels.iter().filter(|channel| channel.kind == CATEGORY).filter_map(left).collect()
+    }
+
+    fn channels(&self) -> Vec<Leftover> {
+        let kept = |key: &Key| self.template.channels.iter().any(|channel| channel.key == *key);
+        let left = |channel: &crate::guild::Channel| {
+            let key = self.journal.key_of(Kind::Channel, channel.id).filter(|key| !kept(key))?.clone();
+            Some(Leftover {
+                kind: Kind::Channel,
+                key,
+                id: channel.id,
+                channel: None,
+                name: channel.name.clone(),
+            })
+        };
+        self.guild.channels.iter().filter(|channel| channel.kind != CATEGORY).filter_map(left).collect()
+    }
+
+    /// Those that were read, and those that the journal knows in channels that were not.
+    fn messages(&self) -> Vec<Leftover> {
+        let kept = |key: &Key| self.template.messages.iter().any(|message| message.key == *key);
+        let left = |key: Key, id, channel| Leftover {
+            kind: Kind::Message,
+            key,
+            id,
+            channel: Some(channel),
+            name: String::new(),
+        };
+        let mut all = Vec::new();
+        for (channel, own) in &self.guild.messages {
+            for message in own {
+                let marked = name::read_marker(&message.content);
+                let marked = marked.filter(|(prefix, _)| *prefix == self.template.prefix).map(|(_, key)| key);
+                let key = self.journal.key_of(Kind::Message, message.id).cloned().or(marked);
+                all.extend(key.filter(|key| !kept(key)).map(|key| left(key, message.id, *channel)));
+            }
+        }
+        for (key, entry) in self.journal.of(Kind::Message).filter(|(key, _)| !kept(key)) {
+            let unread = |channel: &Id| {
+                !self.guild.messages.contains_key(channel) && self.guild.channel(*channel).is_some()
+            };
+            all.extend(entry.channel.filter(unread).map(|channel| left(key.clone(), entry.id, channel)));
+        }
+        all
+    }
+}

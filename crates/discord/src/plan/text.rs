@@ -1,0 +1,160 @@
+//! A plan for people: lines with a mark each. Colours are the terminal's business.
+
+use std::fmt;
+
+use super::estimate::Estimate;
+use super::step::{Action, Step};
+use super::{Plan, WARNING};
+use crate::bounds::{CHANNELS_MAX, ROLE_CREATES_MAX, ROLES_MAX};
+
+/// What a line tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// Something new.
+    Add,
+    /// Something that changes.
+    Change,
+    /// Something that goes.
+    Remove,
+    /// Something that stays, and is worth a word.
+    Keep,
+    /// Something that people have to settle.
+    Conflict,
+    /// Talk.
+    Note,
+}
+
+impl Mark {
+    /// One character.
+    #[must_use]
+    pub fn sign(self) -> char {
+        match self {
+            Self::Add => '+',
+            Self::Change => '~',
+            Self::Remove => '-',
+            Self::Keep => '=',
+            Self::Conflict => '!',
+            Self::Note => ' ',
+        }
+    }
+}
+
+/// One line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it tells.
+    pub mark: Mark,
+    /// How far it is indented: 0 for an object, 1 for a field of it.
+    pub depth: usize,
+    /// The rest.
+    pub text: String,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = format!("{}{} {}", "    ".repeat(self.depth), self.mark.sign(), self.text);
+        f.write_str(line.trim_end())
+    }
+}
+
+fn line(mark: Mark, depth: usize, text: impl Into<String>) -> Line {
+    Line { mark, depth, text: text.into() }
+}
+
+impl Plan {
+    /// The plan line by line. What stays as it is has no line.
+    #[must_use]
+    pub fn lines(&self) -> Vec<Line> {
+        let mut lines = vec![line(Mark::Note, 0, self.headline())];
+        lines.extend(self.conflicts.iter().map(|conflict| line(Mark::Conflict, 0, conflict.to_string())));
+        for step in &self.steps {
+            lines.extend(of_step(step));
+        }
+        let pruned = |id| self.steps.iter().any(|step| step.action == Action::Remove && step.id == Some(id));
+        for left in self.leftovers.iter().filter(|left| !pruned(left.id)) {
+            let (kind, key, id) = (left.kind, &left.key, left.id);
+            let text = format!("{kind} {key} ({id}) is not in the template; it stays unless you prune");
+            lines.push(line(Mark::Keep, 0, text));
+        }
+        lines.push(line(Mark::Note, 0, WARNING));
+        lines
+    }
+
+    fn headline(&self) -> String {
+        let count = |action| self.steps.iter().filter(|step| step.action == action).count();
+        if self.is_empty() {
+            return format!(
+                "Guild {} is as the template says: {} objects, nothing to do.",
+                self.guild,
+                self.steps.len()
+            );
+        }
+        let parts: Vec<_> = [
+            (count(Action::Create), "to create"),
+            (count(Action::Update), "to change"),
+            (count(Action::Remove), "to remove"),
+            (count(Action::Skip), "as they should be"),
+            (self.conflicts.len(), "to be settled by you first"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}"))
+        .collect();
+        format!("Guild {}: {}.", self.guild, parts.join(", "))
+    }
+}
+
+fn of_step(step: &Step) -> Vec<Line> {
+    let id = step.id.map_or_else(String::new, |id| format!(" ({id})"));
+    let mut text = format!("{}{id}", step.target);
+    if step.adopted {
+        text.push_str(", adopted");
+    }
+    if let Some(drift) = step.drift {
+        text.push_str(&format!(", {} by hand", drift.word()));
+    }
+    let mark = match step.action {
+        Action::Create => Mark::Add,
+        Action::Update | Action::Order => Mark::Change,
+        Action::Remove => Mark::Remove,
+        Action::Skip if step.adopted => Mark::Keep,
+        Action::Skip => return Vec::new(),
+    };
+    let field = |change: &super::Change| {
+        let text = match &change.from {
+            Some(from) => format!("{}: {from} → {}", change.field, change.to),
+            None => format!("{}: {}", change.field, change.to),
+        };
+        line(mark, 1, text)
+    };
+    let mut lines = vec![line(mark, 0, text)];
+    lines.extend(step.changes.iter().map(field));
+    lines
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lines().iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.time_ms as f64 / 1_000.0;
+        writeln!(f, "{} calls, about {seconds:.1} s at the limits known so far.", self.calls)?;
+        for ((verb, route), count) in &self.by_route {
+            writeln!(f, "  {count:>4} {verb} {route}")?;
+        }
+        writeln!(
+            f,
+            "Room afterwards: {} of {ROLES_MAX} roles, {} of {CHANNELS_MAX} channels.",
+            self.roles_left, self.channels_left
+        )?;
+        writeln!(f, "Role creates left in 48 hours: {} of {ROLE_CREATES_MAX}.", self.role_creates_left)?;
+        if !self.renames_held.is_empty() {
+            let count = self.renames_held.len();
+            writeln!(f, "{count} channels were renamed twice in ten minutes already and have to wait.")?;
+        }
+        Ok(())
+    }
+}

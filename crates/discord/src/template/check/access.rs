@@ -1,0 +1,82 @@
+//! Overwrites: about roles that are there, each once, saying something, and not in a circle.
+
+use super::{Findings, references};
+use crate::bounds::OVERWRITES_MAX;
+use crate::template::{Access, Channel, Overwrite, Path, Template, Whom};
+use crate::{Key, Kind};
+
+pub(super) fn check(template: &Template, findings: &mut Findings) {
+    let roles: Vec<_> = template.roles.iter().map(|role| &role.key).collect();
+    for (index, category) in template.categories.iter().enumerate() {
+        let at = Path::of("categories").item(index).field("overwrites");
+        list(&category.overwrites, &roles, &at, findings);
+    }
+    let channels: Vec<_> = template.channels.iter().map(|channel| &channel.key).collect();
+    for (index, channel) in template.channels.iter().enumerate() {
+        let at = Path::of("channels").item(index);
+        match &channel.access {
+            Access::OfCategory => {}
+            Access::Own(overwrites) => list(overwrites, &roles, &at.field("overwrites"), findings),
+            Access::SameAs(key) => {
+                let at = at.field("same_overwrites_as");
+                references::unknown(Kind::Channel, key, &channels, at.clone(), findings);
+                if let Some(circle) = circle(template, channel) {
+                    findings.push((at, format!("this goes in a circle: {circle}.")));
+                }
+            }
+        }
+    }
+}
+
+fn list(overwrites: &[Overwrite], roles: &[&Key], at: &Path, findings: &mut Findings) {
+    if overwrites.len() > OVERWRITES_MAX {
+        let count = overwrites.len();
+        findings.push((at.clone(), format!("{count} overwrites; Discord takes at most {OVERWRITES_MAX}.")));
+    }
+    for (index, overwrite) in overwrites.iter().enumerate() {
+        let at = at.item(index);
+        let whom = match &overwrite.whom {
+            Whom::Everyone => "@everyone",
+            Whom::Role(key) => {
+                references::unknown(Kind::Role, key, roles, at.field("role"), findings);
+                key.as_str()
+            }
+        };
+        if overwrites[..index].iter().any(|before| before.whom == overwrite.whom) {
+            findings.push((
+                at.field("role"),
+                format!("there are two overwrites for {whom} here; make them one."),
+            ));
+        }
+        let both = overwrite.allow.shared(overwrite.deny);
+        if !both.is_empty() {
+            findings.push((at.clone(), format!("{both} is both allowed and denied for {whom}.")));
+        }
+        if overwrite.allow.with(overwrite.deny).is_empty() {
+            findings
+                .push((at, format!("this says nothing about {whom}: name something under allow or deny.")));
+        }
+    }
+}
+
+/// The circle that a channel is on, told once: by its first channel in the template.
+fn circle(template: &Template, channel: &Channel) -> Option<String> {
+    let place = |key: &Key| template.channels.iter().position(|known| known.key == *key);
+    let start = place(&channel.key)?;
+    let mut way = vec![start];
+    let mut here = channel;
+    while let Access::SameAs(next) = &here.access {
+        let next = place(next)?;
+        if next == start {
+            let keys = way.iter().chain([&start]).map(|index| template.channels[*index].key.as_str());
+            return Some(keys.collect::<Vec<_>>().join(" → "));
+        }
+        // Behind the first one, or on a circle that this channel only leads to.
+        if next < start || way.contains(&next) {
+            return None;
+        }
+        way.push(next);
+        here = &template.channels[next];
+    }
+    None
+}

@@ -1,0 +1,68 @@
+//! Keys: none twice among its kind, and each reference leads to something that is there.
+
+use std::collections::HashMap;
+
+use super::Findings;
+use crate::template::{Path, Template};
+use crate::{Key, Kind};
+
+pub(super) fn check(template: &Template, findings: &mut Findings) {
+    let roles = template.roles.iter().map(|role| &role.key);
+    let categories = template.categories.iter().map(|category| &category.key);
+    let channels = template.channels.iter().map(|channel| &channel.key);
+    let messages = template.messages.iter().map(|message| &message.key);
+    twice(Kind::Role, "roles", roles, Key::to_string, findings);
+    twice(Kind::Category, "categories", categories, Key::to_string, findings);
+    twice(Kind::Channel, "channels", channels, Key::short, findings);
+    twice(Kind::Message, "messages", messages, Key::to_string, findings);
+    let known: Vec<_> = template.categories.iter().map(|category| &category.key).collect();
+    for (index, channel) in template.channels.iter().enumerate() {
+        if let Some(category) = &channel.category {
+            let at = Path::of("channels").item(index).field("category");
+            unknown(Kind::Category, category, &known, at, findings);
+        }
+    }
+    let known: Vec<_> = template.channels.iter().map(|channel| &channel.key).collect();
+    for (index, message) in template.messages.iter().enumerate() {
+        let at = Path::of("messages").item(index).field("channel");
+        unknown(Kind::Channel, &message.channel, &known, at, findings);
+    }
+}
+
+/// Two keys that read alike where they are used: in a channel's name case and `-` are gone.
+fn twice<'a>(
+    kind: Kind,
+    list: &'static str,
+    keys: impl Iterator<Item = &'a Key>,
+    form: fn(&Key) -> String,
+    findings: &mut Findings,
+) {
+    let mut seen: HashMap<String, (usize, &Key)> = HashMap::new();
+    for (index, key) in keys.enumerate() {
+        let Some((first, other)) = seen.get(&form(key)) else {
+            seen.insert(form(key), (index, key));
+            continue;
+        };
+        let at = Path::of(list).item(index).field("key");
+        let before = Path::of(list).item(*first);
+        findings.push((
+            at,
+            if *other == key {
+                format!("the {kind} {key} is there twice; the first is {before}.")
+            } else {
+                format!("{key} and {other} ({before}) are both {:?} in a channel's name.", form(key))
+            },
+        ));
+    }
+}
+
+/// A reference that leads nowhere. Keys that could not be read were told already.
+pub(super) fn unknown(kind: Kind, key: &Key, known: &[&Key], at: Path, findings: &mut Findings) {
+    if known.contains(&key) || key.is_unreadable() {
+        return;
+    }
+    let near = known.iter().map(|known| (strsim::jaro_winkler(key.as_str(), known.as_str()), known));
+    let near = near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8);
+    let hint = near.map_or_else(|| ".".to_owned(), |(_, near)| format!("; did you mean {near}?"));
+    findings.push((at, format!("there is no {kind} {key} in this template{hint}")));
+}

@@ -1,0 +1,191 @@
+//! YAML as a tree in which everything has its place. Only what a template needs: one document, plain keys, no tags.
+//! Anchors and aliases are resolved here, within bounds.
+
+use std::collections::HashMap;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
+
+use super::path::Part;
+use super::{Path, Place, Problem};
+
+/// Bytes of a template. The largest guild needs a tenth of it.
+const TEXT_MAX: usize = 1 << 20;
+/// Lists in lists, and so on.
+const DEPTH_MAX: usize = 16;
+/// Values, with what aliases repeat.
+const NODES_MAX: usize = 200_000;
+
+/// A value and where it begins.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub at: Place,
+    pub value: Value,
+    /// How many nodes it is made of.
+    size: usize,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    /// Text as written, and whether it was in quotes (or a block), which makes it text whatever it says.
+    Scalar(String, bool),
+    List(Vec<Node>),
+    /// Keys with their places, in the order of the file; one may be there twice.
+    Map(Vec<(String, Place, Node)>),
+}
+
+impl Node {
+    /// What it is, for a sentence.
+    pub(super) fn what(&self) -> &'static str {
+        match &self.value {
+            Value::List(_) => "a list",
+            Value::Map(_) => "a mapping",
+            Value::Scalar(..) if self.is_nothing() => "nothing",
+            Value::Scalar(..) => "a single value",
+        }
+    }
+
+    /// `key:` with nothing behind it, or `null`.
+    pub(super) fn is_nothing(&self) -> bool {
+        matches!(&self.value, Value::Scalar(text, false) if matches!(text.as_str(), "" | "~" | "null"))
+    }
+
+    /// Where a value of the template stands, or what is nearest to it.
+    pub(super) fn place_of(&self, path: &Path) -> Place {
+        let mut node = self;
+        for part in path.parts() {
+            let next = match (part, &node.value) {
+                (Part::Field(name), Value::Map(fields)) => {
+                    fields.iter().find(|(key, ..)| key == name).map(|(.., node)| node)
+                }
+                (Part::Item(index), Value::List(items)) => items.get(*index),
+                _ => None,
+            };
+            match next {
+                Some(next) => node = next,
+                None => break,
+            }
+        }
+        node.at
+    }
+}
+
+/// Reads a text.
+pub(super) fn read(text: &str) -> Result<Node, Problem> {
+    let start = Place { line: 1, column: 1 };
+    if text.len() > TEXT_MAX {
+        return Err(problem(
+            start,
+            format!("this is {} bytes; a template has at most {TEXT_MAX}.", text.len()),
+        ));
+    }
+    let mut builder = Builder::default();
+    for event in Parser::new_from_str(text) {
+        let (event, span) = event.map_err(|error| {
+            problem(
+                place(error.marker()),
+                format!("this is not YAML: {}.", error.info().trim_end_matches('.')),
+            )
+        })?;
+        builder.take(event, span)?;
+    }
+    builder.root.ok_or_else(|| problem(start, "the template is empty.".into()))
+}
+
+fn place(marker: &Marker) -> Place {
+    Place { line: marker.line().max(1), column: marker.col() + 1 }
+}
+
+fn problem(at: Place, message: String) -> Problem {
+    Problem { at, path: Path::default(), message }
+}
+
+/// A list or mapping that is not closed yet.
+struct Open {
+    at: Place,
+    anchor: usize,
+    value: Value,
+    /// In a mapping: the key whose value comes next.
+    key: Option<(String, Place)>,
+    size: usize,
+}
+
+#[derive(Default)]
+struct Builder {
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    root: Option<Node>,
+    nodes: usize,
+}
+
+impl Builder {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
+        let at = place(&span.start);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                refuse_tag(at, tag.is_some())?;
+                let quoted = style != ScalarStyle::Plain;
+                self.add(Node { at, value: Value::Scalar(text.into_owned(), quoted), size: 1 }, anchor)
+            }
+            Event::SequenceStart(anchor, tag) => {
+                refuse_tag(at, tag.is_some())?;
+                self.begin(at, anchor, Value::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                refuse_tag(at, tag.is_some())?;
+                self.begin(at, anchor, Value::Map(Vec::new()))
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some(Open { at, anchor, value, size, .. }) => self.add(Node { at, value, size }, anchor),
+                None => Ok(()),
+            },
+            Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
+                Some(node) => self.add(node, 0),
+                None => Err(problem(at, "this alias is inside of what it stands for: it has no end.".into())),
+            },
+            Event::DocumentStart(_) if self.root.is_some() => {
+                Err(problem(at, "a second document begins here; a template is one.".into()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn begin(&mut self, at: Place, anchor: usize, value: Value) -> Result<(), Problem> {
+        if self.open.len() == DEPTH_MAX {
+            return Err(problem(at, format!("this is nested more than {DEPTH_MAX} deep.")));
+        }
+        self.open.push(Open { at, anchor, value, key: None, size: 1 });
+        Ok(())
+    }
+
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+        self.nodes += node.size;
+        if self.nodes > NODES_MAX {
+            return Err(problem(
+                node.at,
+                format!("with its aliases the template has more than {NODES_MAX} values."),
+            ));
+        }
+        if anchor != 0 {
+            self.anchors.insert(anchor, node.clone());
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.root = Some(node);
+            return Ok(());
+        };
+        open.size += node.size;
+        match (&mut open.value, open.key.take()) {
+            (Value::List(items), _) => items.push(node),
+            (Value::Map(fields), Some((key, at))) => fields.push((key, at, node)),
+            (Value::Map(_), None) => match node.value {
+                Value::Scalar(text, _) => open.key = Some((text, node.at)),
+                _ => return Err(problem(node.at, "a key is a single word.".into())),
+            },
+            (Value::Scalar(..), _) => {}
+        }
+        Ok(())
+    }
+}
+
+fn refuse_tag(at: Place, tagged: bool) -> Result<(), Problem> {
+    if tagged { Err(problem(at, "tags (`!…`) mean nothing in a template.".into())) } else { Ok(()) }
+}

@@ -1,0 +1,180 @@
+//! From the tree to a template: which fields there are, and what each may hold by itself. Whether they fit together
+//! is looked at afterwards, in `check`.
+
+use super::node::{Node, Value};
+use super::reader::{Fields, Found};
+use super::{
+    Access, Category, Channel, DEFAULT_PREFIX, Message, Overwrite, Path, Problem, Role, Shape, Template, Whom,
+};
+use crate::bounds::SLOW_MODE_MAX;
+
+/// The fields of each mapping of a template, by its name in the JSON Schema.
+pub const FIELDS: [(&str, &[&str]); 6] = [
+    ("template", &["prefix", "roles", "categories", "channels", "messages"]),
+    ("role", &["key", "name", "permissions", "color", "hoist", "mentionable"]),
+    ("category", &["key", "name", "overwrites"]),
+    (
+        "channel",
+        &[
+            "key",
+            "name",
+            "type",
+            "category",
+            "topic",
+            "nsfw",
+            "slow_mode",
+            "overwrites",
+            "same_overwrites_as",
+        ],
+    ),
+    ("overwrite", &["role", "allow", "deny"]),
+    ("message", &["key", "channel", "content"]),
+];
+
+fn known(mapping: &str) -> &'static [&'static str] {
+    FIELDS.iter().find(|(name, _)| *name == mapping).map_or(&[], |(_, fields)| fields)
+}
+
+/// Reads what can be read, and says what cannot. The template is `None` when it does not count as the file does, so
+/// that nothing more can be said about it.
+pub(super) fn template(root: &Node) -> (Option<Template>, Vec<Problem>) {
+    let mut found = Found::default();
+    let mut made = Template {
+        prefix: DEFAULT_PREFIX.into(),
+        roles: Vec::new(),
+        categories: Vec::new(),
+        channels: Vec::new(),
+        messages: Vec::new(),
+    };
+    let Some(fields) = Fields::of(root, Path::default(), known("template"), &mut found) else {
+        return (None, found.0);
+    };
+    made.prefix = fields.text_or("prefix", DEFAULT_PREFIX, &mut found);
+    made.roles = each(&fields, "roles", "role", &mut found, role);
+    made.categories = each(&fields, "categories", "category", &mut found, category);
+    made.channels = each(&fields, "channels", "channel", &mut found, channel);
+    made.messages = each(&fields, "messages", "message", &mut found, message);
+    ((!found.1).then_some(made), found.0)
+}
+
+/// Reads a list of mappings. What is none is told and left out: behind it the template and the file count differently.
+fn each<T>(
+    fields: &Fields<'_>,
+    list: &'static str,
+    mapping: &str,
+    found: &mut Found,
+    read: fn(&Fields<'_>, &mut Found) -> T,
+) -> Vec<T> {
+    let (items, path) = fields.list(list, found);
+    let mut all = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        match Fields::of(item, path.item(index), known(mapping), found) {
+            Some(fields) => all.push(read(&fields, found)),
+            None => found.1 = true,
+        }
+    }
+    all
+}
+
+fn role(fields: &Fields<'_>, found: &mut Found) -> Role {
+    Role {
+        key: fields.key("key", found),
+        name: fields.text("name", found),
+        permissions: fields.permissions("permissions", found),
+        color: color(fields, found),
+        hoist: fields.flag("hoist", found),
+        mentionable: fields.flag("mentionable", found),
+    }
+}
+
+fn color(fields: &Fields<'_>, found: &mut Found) -> u32 {
+    let Some((node, path)) = fields.get("color") else { return 0 };
+    if node.is_nothing() {
+        found.add(
+            node,
+            &path,
+            "there is no colour here; # begins a comment, so write it in quotes: \"#3498db\".",
+        );
+        return 0;
+    }
+    let text = found.text(node, &path).unwrap_or_default();
+    let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6 && !digits.starts_with('+'));
+    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()).unwrap_or_else(|| {
+        found.add(node, &path, format!("{text:?} is no colour: write it as \"#3498db\"."));
+        0
+    })
+}
+
+fn category(fields: &Fields<'_>, found: &mut Found) -> Category {
+    Category {
+        key: fields.key("key", found),
+        name: fields.text("name", found),
+        overwrites: each(fields, "overwrites", "overwrite", found, overwrite),
+    }
+}
+
+fn channel(fields: &Fields<'_>, found: &mut Found) -> Channel {
+    Channel {
+        key: fields.key("key", found),
+        name: fields.text("name", found),
+        shape: shape(fields, found),
+        category: fields.get("category").map(|(node, path)| found.key(node, &path)),
+        topic: fields.text_or("topic", "", found).trim().to_owned(),
+        nsfw: fields.flag("nsfw", found),
+        slow_mode: slow_mode(fields, found),
+        access: access(fields, found),
+    }
+}
+
+fn shape(fields: &Fields<'_>, found: &mut Found) -> Shape {
+    let Some((node, path)) = fields.get("type") else { return Shape::Text };
+    let word = found.text(node, &path).unwrap_or_default();
+    let known = Shape::ALL.iter().find(|(_, known, _)| *known == word).map(|(shape, ..)| *shape);
+    known.unwrap_or_else(|| {
+        let words: Vec<_> = Shape::ALL.iter().map(|(_, word, _)| *word).collect();
+        found.add(node, &path, format!("{word:?} is no type of channel: {}.", words.join(", ")));
+        Shape::Text
+    })
+}
+
+fn slow_mode(fields: &Fields<'_>, found: &mut Found) -> u32 {
+    let Some((node, path)) = fields.get("slow_mode") else { return 0 };
+    let seconds = match &node.value {
+        Value::Scalar(text, false) => text.parse().ok(),
+        _ => None,
+    };
+    seconds.filter(|seconds| *seconds <= SLOW_MODE_MAX).unwrap_or_else(|| {
+        found.add(node, &path, format!("this must be a number of seconds, 0 to {SLOW_MODE_MAX}."));
+        0
+    })
+}
+
+fn access(fields: &Fields<'_>, found: &mut Found) -> Access {
+    if let Some((node, path)) = fields.get("same_overwrites_as") {
+        if fields.get("overwrites").is_some() {
+            found.add(node, &path, "a channel has overwrites of its own or those of another, not both.");
+        }
+        return Access::SameAs(found.key(node, &path));
+    }
+    if fields.get("overwrites").is_none() {
+        return Access::OfCategory;
+    }
+    Access::Own(each(fields, "overwrites", "overwrite", found, overwrite))
+}
+
+fn overwrite(fields: &Fields<'_>, found: &mut Found) -> Overwrite {
+    let everyone = fields
+        .get("role")
+        .is_some_and(|(node, _)| matches!(&node.value, Value::Scalar(text, _) if text == "@everyone"));
+    let whom = if everyone { Whom::Everyone } else { Whom::Role(fields.key("role", found)) };
+    let (allow, deny) = (fields.permissions("allow", found), fields.permissions("deny", found));
+    Overwrite { whom, allow, deny }
+}
+
+fn message(fields: &Fields<'_>, found: &mut Found) -> Message {
+    Message {
+        key: fields.key("key", found),
+        channel: fields.key("channel", found),
+        content: fields.text("content", found).replace("\r\n", "\n").trim().to_owned(),
+    }
+}

@@ -1,0 +1,57 @@
+//! What is wrong with a template: where it stands in the file, and a sentence.
+
+use std::fmt;
+
+use super::Path;
+
+/// A place in a file. Both count from 1; columns count characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// Line.
+    pub line: usize,
+    /// Column.
+    pub column: usize,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Problem {
+    /// Where in the file.
+    pub at: Place,
+    /// Where in the template; empty for the file as a whole.
+    pub path: Path,
+    /// What is wrong, as a sentence.
+    pub message: String,
+}
+
+/// Everything that is wrong, in the order of the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub struct Problems {
+    /// The file.
+    pub file: String,
+    /// At least one.
+    pub list: Vec<Problem>,
+}
+
+impl Problems {
+    pub(super) fn new(file: &str, mut list: Vec<Problem>) -> Self {
+        list.sort();
+        list.dedup();
+        Self { file: file.to_owned(), list }
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, problem) in self.list.iter().enumerate() {
+            let Place { line, column } = problem.at;
+            let end = if number == 0 { "" } else { "\n" };
+            write!(f, "{end}{}:{line}:{column}: ", self.file)?;
+            if problem.path != Path::default() {
+                write!(f, "{}: ", problem.path)?;
+            }
+            f.write_str(&problem.message)?;
+        }
+        Ok(())
+    }
+}

@@ -135,7 +135,8 @@ fn shape(job: &Job) -> Arc<str> {
 impl Upstream for BulkUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
         let (shop, ..) = self.read(payload)?;
-        Ok(Checked { charges: shop.charges(cost)?, on_unknown: OnUnknown::Reconcile, can_reconcile: true })
+        let (charges, on_unknown) = (shop.charges(cost)?, OnUnknown::Reconcile);
+        Ok(Checked { charges, opens: Vec::new(), on_unknown, can_reconcile: true })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {

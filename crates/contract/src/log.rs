@@ -1,6 +1,7 @@
 //! The suites of a `Log`: an append is all or nothing, durable when answered, fenced, and handed back exactly.
 
 mod append;
+mod costs;
 mod fence;
 mod kept;
 mod list;
@@ -12,6 +13,10 @@ pub use append::{
     an_append_is_all_or_nothing, an_append_is_durable_when_answered,
     an_append_stands_only_on_the_one_it_follows, an_append_takes_out_of_the_outbox_only_what_is_there,
     appends_are_numbered_one_by_one, half_a_refused_batch_is_not_kept, what_was_appended_comes_back_exactly,
+};
+pub use costs::{
+    a_refused_append_keeps_no_costs, costs_are_all_or_nothing, costs_are_kept_with_their_append,
+    costs_go_when_their_time_is_up, limits_are_kept_as_they_stand,
 };
 pub use fence::{
     an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,

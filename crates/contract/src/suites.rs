@@ -30,7 +30,12 @@ macro_rules! every_suite {
                 a_snapshot_is_all_or_nothing,
                 numbers_go_on_after_a_snapshot,
                 a_sweep_takes_only_what_ended_before,
-                a_sweep_is_bounded;
+                a_sweep_is_bounded,
+                costs_are_kept_with_their_append,
+                costs_are_all_or_nothing,
+                a_refused_append_keeps_no_costs,
+                costs_go_when_their_time_is_up,
+                limits_are_kept_as_they_stand;
             shared:
                 records_answer_as_the_pure_functions,
                 sweeping_records_is_bounded,

@@ -18,6 +18,8 @@ pub use outage::Archiving;
 
 /// Operations that are taken from the trail in one round, about.
 const ROUND: usize = 256;
+/// Costs that are taken in one round, about.
+const ROUND_OF_COSTS: usize = 1_000;
 /// Operations that are read at once to begin with; how many follow goes by how large they were.
 const FIRST: usize = 16;
 /// Bytes of payloads and answers that are held at once, about.
@@ -50,6 +52,12 @@ pub(crate) struct Archiver {
     pub backlog: watch::Sender<Backlog>,
 }
 
+/// What a round did.
+struct Copied {
+    operations: usize,
+    costs: usize,
+}
+
 /// What it remembers from one round to the next.
 struct Progress {
     is_laid_out: bool,
@@ -69,13 +77,13 @@ impl Archiver {
         let mut progress = Progress { is_laid_out: false, at_once: FIRST, failures: 0 };
         while stopped.borrow().is_none() {
             let rest = match self.round(&mut progress).await {
-                Ok(copied) => {
+                Ok(Copied { operations, costs }) => {
                     progress.failures = 0;
                     if self.archiving.outage.ends(self.partition) {
                         tracing::info!("what ended is archived again");
                     }
-                    if copied > 0 {
-                        metrics::counter!("tidegate_archived_total").increment(copied as u64);
+                    if operations + costs > 0 {
+                        metrics::counter!("tidegate_archived_total").increment(operations as u64);
                         continue;
                     }
                     None
@@ -102,8 +110,8 @@ impl Archiver {
     }
 
     /// Copies some of what is noted; answers how many notes are done with.
-    async fn round(&self, progress: &mut Progress) -> Result<usize, StoreError> {
-        let Some(trail) = self.store.trail() else { return Ok(0) };
+    async fn round(&self, progress: &mut Progress) -> Result<Copied, StoreError> {
+        let Some(trail) = self.store.trail() else { return Ok(Copied { operations: 0, costs: 0 }) };
         let noted = trail.ended(self.partition, ROUND).await?;
         self.backlog.send_replace(noted.as_ref().map_or_else(Backlog::default, |noted| Backlog {
             waiting: noted.waiting,
@@ -113,10 +121,21 @@ impl Archiver {
             self.archiving.archive.migrate().await?;
             progress.is_laid_out = true;
         }
-        match noted {
-            Some(noted) => self.copy(trail, noted, progress).await,
-            None => Ok(0),
-        }
+        let operations = match noted {
+            Some(noted) => self.copy(trail, noted, progress).await?,
+            None => 0,
+        };
+        Ok(Copied { operations, costs: self.copy_costs(trail).await? })
+    }
+
+    /// The same for what calls cost.
+    async fn copy_costs(&self, trail: &dyn Trail) -> Result<usize, StoreError> {
+        let Some(spent) = trail.spent(self.partition, ROUND_OF_COSTS).await? else { return Ok(0) };
+        let count = spent.costs.len();
+        self.archiving.archive.keep_costs(spent.costs).await?;
+        let owner = *self.tenure.borrow();
+        trail.booked(owner, spent.upto).await?;
+        Ok(count)
     }
 
     async fn copy(

@@ -7,6 +7,7 @@ use tidegate_core::fingerprint::hex;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
 use tidegate_core::{Fault, FaultClass, Hint, OperationId, Verdict};
+use tidegate_store::costs::Cost;
 use tidegate_store::log::StoredOperation;
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::{Call, Outcome};
@@ -18,6 +19,7 @@ use crate::engine::Executors;
 use crate::envelope::Envelope;
 use crate::payloads::Payloads;
 use crate::prepare::fingerprint;
+use crate::spent::costs;
 
 /// What a worker reports.
 #[derive(Clone, Debug)]
@@ -27,13 +29,20 @@ pub(crate) struct Report {
     pub verdict: Verdict,
     pub hints: Vec<Hint>,
     pub body: bytes::Bytes,
+    /// What the call cost, where the executor said so.
+    pub spent: Vec<Cost>,
 }
 
 impl Report {
+    /// Of a claim that was not carried, or of whose call nothing more is known.
+    pub(crate) const fn bare(seq: tidegate_core::Seq, fence: tidegate_core::Fence, verdict: Verdict) -> Self {
+        Self { seq, fence, verdict, hints: Vec::new(), body: bytes::Bytes::new(), spent: Vec::new() }
+    }
+
     /// Of an executor that panicked: what it did is not known.
     pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
         let fault = Fault::new(FaultClass::Transient, "the executor broke down while it was under way");
-        Self { seq, fence, verdict: Verdict::Unknown(fault), hints: Vec::new(), body: bytes::Bytes::new() }
+        Self::bare(seq, fence, Verdict::Unknown(fault))
     }
 }
 
@@ -60,8 +69,14 @@ impl Carrier {
         if let Some(operation) = &operation {
             log_attempt(self.id_of(operation), &claim, operation, &outcome, started);
         }
-        let Outcome { verdict, hints, body, .. } = outcome;
-        Report { seq: claim.seq, fence: claim.fence, verdict, hints, body }
+        let Outcome { verdict, hints, body, spending, .. } = outcome;
+        let spent = match &operation {
+            Some(operation) if !spending.is_empty() => {
+                costs(spending, self.id_of(operation), claim.fence, self.clock.now())
+            }
+            _ => Vec::new(),
+        };
+        Report { seq: claim.seq, fence: claim.fence, verdict, hints, body, spent }
     }
 
     const fn id_of(&self, operation: &StoredOperation) -> OperationId {

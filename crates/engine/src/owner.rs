@@ -4,6 +4,7 @@
 
 mod apply;
 mod batch;
+mod books;
 mod finish;
 mod recover;
 mod run;
@@ -22,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 pub(crate) use apply::{refused, tokens};
 pub(crate) use batch::Building;
 pub(crate) use batch::Reply;
+pub(crate) use books::Books;
 pub(crate) use recover::{Replayed, replay};
 
 use crate::carry::{Carrier, Report};
@@ -92,6 +94,8 @@ pub(crate) struct Owner {
     /// The right to append, as it stands; a recovery begins a new one.
     pub(crate) tenure: watch::Sender<Ownership>,
     pub(crate) limits: Vec<(Arc<str>, Shape)>,
+    /// Who is told how limits stand.
+    pub(crate) books: Option<Books>,
     pub(crate) carrier: Carrier,
     pub(crate) payloads: Arc<Payloads>,
     pub(crate) options: Options,

@@ -22,7 +22,7 @@ const LINE_MAX: usize = 50;
 /// Entries that one question may look through in the owner, so that nobody else waits long.
 const SCAN_MAX: usize = 5_000;
 /// How long the archive may take to answer.
-const ARCHIVE_MAX: Duration = Duration::from_secs(5);
+pub(crate) const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<View> {

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod cluster;
+mod costs;
 pub(crate) mod events;
 mod groups;
 mod health;
@@ -72,6 +73,7 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
         post(Write, "/v1/leases/{name}/renew", leases::renew),
         post(Write, "/v1/leases/{name}/release", leases::release),
         get(Read, "/v1/outbox", outbox::show),
+        get(Read, "/v1/costs", costs::show),
     ]
 }
 

@@ -4,6 +4,7 @@
 
 mod blocking;
 mod checkpoint;
+mod costs;
 mod faults;
 mod filling;
 mod front;

@@ -1,6 +1,7 @@
 //! A store in plain memory: maps behind a mutex, answered at once, with no thread and no task, so it works under
 //! time that a test moves. It survives nothing; it is for tests, simulations and trying things out.
 
+mod costs;
 mod log;
 mod nodes;
 mod shared;

@@ -16,10 +16,15 @@ use tokio::time::Instant;
 
 use crate::session::{Failure, Sessions, Statement, TRUSTED_FOR, Twice};
 use crate::trouble::code_of;
-use crate::{checks, rows};
+use crate::{checks, costs, rows};
 
 const APPEND: &str = "SELECT verdict, number
     FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+
+/// The same with what calls cost, which most appends have not.
+const APPEND_WITH_COSTS: &str = "SELECT verdict, number
+    FROM append_with_costs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
+        $21, $22, $23, $24, $25, $26, $27, $28)";
 
 const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
 /// Seqs in one range, as the layout has them.
@@ -197,7 +202,7 @@ fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8], earlier: Earli
     let class = |fault: &Fault| fault.class.as_str();
     let given = results.iter().map(|result| result.seq).filter(|_| earlier == Earlier::Replaced);
     let gone: Vec<i64> = batch.reopened.iter().copied().chain(given).map(|seq| seq.0.cast_signed()).collect();
-    sqlx::query(APPEND)
+    let append = sqlx::query(if batch.costs.is_empty() { APPEND } else { APPEND_WITH_COSTS })
         .bind(i32::from(owner.partition))
         .bind(owner.epoch.0.cast_signed())
         .bind(batch.follows.map(|lsn| lsn.0.cast_signed()))
@@ -217,7 +222,8 @@ fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8], earlier: Earli
         .bind(all(&results, |result| result.fault.as_ref().map(sentence)))
         .bind(all(&results, |result| &*result.body))
         .bind(gone)
-        .bind(all(&batch.drained, |id| id.0.cast_signed()))
+        .bind(all(&batch.drained, |id| id.0.cast_signed()));
+    if batch.costs.is_empty() { append } else { costs::bound(append, &batch.costs) }
 }
 
 fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {
@@ -226,5 +232,5 @@ fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {
 
 /// A fault's sentence. It may hold what an upstream said, and that must not keep a result from being stored.
 fn sentence(fault: &Fault) -> String {
-    fault.message.replace('\0', "\u{fffd}")
+    rows::storable(&fault.message)
 }

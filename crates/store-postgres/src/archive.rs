@@ -1,5 +1,7 @@
-//! The archive on PostgreSQL: one table of what has ended, in a schema of its own, for those who ask in SQL. Connects
+//! The archive on PostgreSQL: what has ended and what calls cost, in a schema of its own, for those who ask in SQL. Connects
 //! when it is first needed, because nobody waits for it. It is no store: nothing in it has an owner or runs again.
+
+mod costs;
 
 use std::collections::BTreeMap;
 
@@ -7,6 +9,7 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, State};
+use tidegate_store::costs::{Bill, Cost, Question, Standing};
 use tidegate_store::log::{Stored, StoredOperation, StoredResult};
 use tidegate_store::{Answer, Archive, Result};
 
@@ -18,8 +21,11 @@ use crate::trouble::nothing_changed;
 /// Where it is when the URL names no schema.
 const SCHEMA_DEFAULT: &str = "tidegate_archive";
 /// The layout; what each format adds to the one before it.
-const LAYOUT: Layout =
-    Layout { name: "archive", what: "Tidegate's archive", steps: &[include_str!("sql/archive.sql")] };
+const LAYOUT: Layout = Layout {
+    name: "archive",
+    what: "Tidegate's archive",
+    steps: &[include_str!("sql/archive.sql"), include_str!("sql/archive_costs.sql")],
+};
 
 /// The latest end counts. One that is there already is not written again.
 const KEEP: &str = "
@@ -142,22 +148,17 @@ impl<'a> Columns<'a> {
         self.accepted.push(rows::micros(operation.at));
         self.ended.push(rows::micros(result.at));
         self.states.push(State::from(result.state).as_str());
-        self.groups.push(storable(&operation.group));
-        self.kinds.push(storable(&operation.kind));
-        self.keys.push(operation.key.as_deref().map(storable));
+        self.groups.push(rows::storable(&operation.group));
+        self.kinds.push(rows::storable(&operation.kind));
+        self.keys.push(operation.key.as_deref().map(rows::storable));
         self.attempts.push(i32::from(result.attempt));
         self.classes.push(result.fault.as_ref().map(|fault| fault.class.as_str()));
-        self.faults.push(result.fault.as_ref().map(|fault| storable(&fault.message)));
+        self.faults.push(result.fault.as_ref().map(|fault| rows::storable(&fault.message)));
         self.seqs.push(operation.seq.0.cast_signed());
         self.envelopes.push(&operation.envelope);
         self.payloads.push(&operation.payload);
         self.bodies.push(&result.body);
     }
-}
-
-/// A text that PostgreSQL takes. One that it does not must not keep all that ended later from being archived.
-fn storable(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
 }
 
 impl Archive for PostgresArchive {
@@ -174,6 +175,18 @@ impl Archive for PostgresArchive {
 
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move { self.read_all(&ids).await })
+    }
+
+    fn keep_costs(&self, costs: Vec<Cost>) -> Answer<'_, ()> {
+        Box::pin(async move { self.keep_all_costs(&costs).await })
+    }
+
+    fn keep_standings(&self, partition: Partition, standings: Vec<Standing>) -> Answer<'_, ()> {
+        Box::pin(async move { self.keep_all_standings(partition, &standings).await })
+    }
+
+    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+        Box::pin(async move { self.summed(&question).await })
     }
 
     fn describe(&self) -> String {

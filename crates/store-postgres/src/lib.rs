@@ -6,6 +6,7 @@ mod address;
 mod append;
 mod archive;
 mod checks;
+mod costs;
 mod hints;
 mod history;
 mod listing;

@@ -7,7 +7,7 @@ use sqlx::Row;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Error, Kind, Log, Result};
+use tidegate_store::{Answer, Costs, Error, Kind, Log, Result};
 
 use crate::session::Twice;
 use crate::trouble::{nothing_changed, unreadable, unsure};
@@ -162,5 +162,9 @@ impl Log for Postgres {
 
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
         Box::pin(self.swept(owner, retention))
+    }
+
+    fn costs(&self) -> Option<&dyn Costs> {
+        Some(self)
     }
 }

@@ -24,6 +24,11 @@ pub(crate) const fn time(bits: i64) -> Time {
     Time::from_micros(bits.cast_unsigned())
 }
 
+/// A text that PostgreSQL takes, for what must not keep the rest of it from being stored.
+pub(crate) fn storable(text: &str) -> String {
+    text.replace('\0', "\u{fffd}")
+}
+
 /// A number of rows or bytes as it is bound; more than fits is as good as the most that fits.
 pub(crate) fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)

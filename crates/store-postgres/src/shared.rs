@@ -25,7 +25,7 @@ const KEEP: &str = "SELECT keep_lease($1, $2, $3, $4)";
 const RESERVE: &str = "SELECT verdict, number, remaining FROM reserve($1, $2, $3, $4, $5)";
 const SETTLE: &str = "SELECT tokens, carry, at, capacity, refill_per_s FROM settle_bucket($1, $2, $3, $4)";
 const OBSERVE: &str = "SELECT (now).tokens, (now).carry, (now).at, (now).capacity, (now).refill_per_s
-    FROM (SELECT refreshed(b, moment($2)) AS now FROM rate_limit_buckets AS b WHERE b.name = $1 OFFSET 0) AS found";
+    FROM (SELECT refreshed(b, moment($2)) AS now FROM buckets AS b WHERE b.name = $1 OFFSET 0) AS found";
 const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $5)";
 const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
 

@@ -23,6 +23,7 @@ const LAYOUT: Layout = Layout {
             include_str!("sql/outbox.sql")
         ),
         include_str!("sql/records.sql"),
+        include_str!("sql/costs.sql"),
     ],
 };
 /// Up to here operations are counted; above, the server's own estimate is good enough.

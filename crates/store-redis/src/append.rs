@@ -10,7 +10,7 @@ use crate::link::Failed;
 use crate::scripts::{self, Call};
 use crate::tail::Tail;
 use crate::trouble::{Reach, undecided};
-use crate::{Redis, checks, entry, log, reply};
+use crate::{Redis, checks, entry, log, reply, spent};
 
 /// Bytes that one staging command carries, about.
 const STAGED_LEN: usize = 4 * 1024 * 1024;
@@ -58,6 +58,9 @@ impl Redis {
         let keys = [self.keys.head(partition), staged, self.keys.ops(partition), self.keys.res(partition)];
         let first = batch.operations.first().map(|operation| operation.seq);
         let last = batch.operations.last().map(|operation| operation.seq);
+        let notes_costs = self.notes_ends && !batch.costs.is_empty();
+        let spent = if notes_costs { self.keys.spent(partition) } else { String::new() };
+        let costs = if notes_costs { spent::note(&batch.costs)? } else { String::new() };
         let text = |seq: Option<Seq>| seq.map(|seq| seq.0.to_string()).unwrap_or_default();
         let mut call = Call::new(&scripts::APPEND, keys)
             .with(epoch)
@@ -69,6 +72,8 @@ impl Redis {
             .with(text(last))
             .with(batch.operations.len())
             .with(batches)
+            .with(spent)
+            .with(costs)
             .with(batch.reopened.len());
         for seq in &batch.reopened {
             call.tell(seq.0);

@@ -66,6 +66,11 @@ impl Keys {
         self.of(partition, "trail")
     }
 
+    /// What calls cost and is not archived yet.
+    pub(crate) fn spent(&self, partition: Partition) -> String {
+        self.of(partition, "spent")
+    }
+
     /// What the names of batches begin with; the number of the append follows.
     pub(crate) fn batches(&self, partition: Partition) -> String {
         self.of(partition, "b:")

@@ -18,6 +18,7 @@ mod reply;
 mod scripts;
 mod shared;
 mod snapshot;
+mod spent;
 mod sweep;
 mod tail;
 mod trail;

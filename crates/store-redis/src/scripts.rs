@@ -42,6 +42,7 @@ scripts! {
     SWEEP = "clock", "sweep";
     SWEPT = "swept";
     TRODDEN = "clock", "trodden";
+    BOOKED = "booked";
     SNAPSHOT_BEGIN = "snapshot_begin";
     SNAPSHOT_END = "snapshot_end";
     RECORD_CLAIM = "record_quick", "clock", "left", "record_claim";

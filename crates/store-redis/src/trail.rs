@@ -5,7 +5,7 @@ use redis::pipe;
 use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
 use tidegate_store::log::{Lsn, Ownership};
-use tidegate_store::trail::Noted;
+use tidegate_store::trail::{Noted, Spent};
 use tidegate_store::{Answer, Result, Trail};
 
 use crate::scripts::{self, Call};
@@ -96,6 +96,14 @@ impl Trail for Redis {
 
     fn trodden(&self, owner: Ownership, upto: Lsn) -> Answer<'_, ()> {
         Box::pin(self.tread(owner, upto))
+    }
+
+    fn spent(&self, partition: Partition, most: usize) -> Answer<'_, Option<Spent>> {
+        Box::pin(self.noted_costs(partition, most))
+    }
+
+    fn booked(&self, owner: Ownership, upto: Lsn) -> Answer<'_, ()> {
+        Box::pin(self.book(owner, upto))
     }
 }
 

@@ -1,10 +1,11 @@
-//! The archive: operations that have ended, kept for analysis when the store may have forgotten them. Nothing that runs
+//! The archive: operations that have ended, and what calls cost, kept for analysis when the store may have forgotten them. Nothing that runs
 //! waits for it, and nothing in it is ever taken up again.
 
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
 
 use crate::Answer;
+use crate::costs::{Bill, Cost, Question, Standing};
 use crate::log::Stored;
 
 /// Where ended operations are kept for good.
@@ -19,6 +20,15 @@ pub trait Archive: Send + Sync {
     /// The operations asked for, in that order. By their ids: a store that lost its last appends gives places out
     /// again, and the archive has what both times were there.
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>>;
+
+    /// Keeps what calls cost, all or none of it. The same cost again (by its operation, claim and place) changes nothing.
+    fn keep_costs(&self, costs: Vec<Cost>) -> Answer<'_, ()>;
+
+    /// Keeps how limits of a partition stand, each in place of what was kept of it before, unless that is later.
+    fn keep_standings(&self, partition: Partition, standings: Vec<Standing>) -> Answer<'_, ()>;
+
+    /// What calls cost, by shape.
+    fn bill(&self, question: Question) -> Answer<'_, Bill>;
 
     /// A word for people. Never a password.
     fn describe(&self) -> String;

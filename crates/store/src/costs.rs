@@ -4,6 +4,7 @@
 
 mod bill;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use tidegate_core::id::Partition;
@@ -16,7 +17,7 @@ use crate::Answer;
 use crate::log::{Ownership, Retention};
 
 /// Rows that one question looks at, the newest ones.
-pub const LOOKED_AT_MAX: usize = 500_000;
+pub const LOOKED_AT_MAX: u32 = 500_000;
 
 /// What one call cost of one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,7 +63,7 @@ pub struct Standing {
     /// Its name.
     pub name: Arc<str>,
     /// `drip`, `window`, `gate` or `cap`.
-    pub kind: &'static str,
+    pub kind: Cow<'static, str>,
     /// The most it holds.
     pub capacity: Option<u64>,
     /// What comes back each second.
@@ -70,7 +71,7 @@ pub struct Standing {
     /// What is left.
     pub level: Option<u64>,
     /// Where its figures come from: `config`, `operator` or `learned`.
-    pub source: &'static str,
+    pub source: Cow<'static, str>,
     /// Closed by the upstream until then.
     pub closed_until: Option<Time>,
     /// When it stood so.
@@ -100,7 +101,7 @@ pub fn tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
 
-/// Tokens of a table in micro-tokens. Exact below nine thousand million tokens, which is more than anything costs.
+/// Tokens of a table in micro-tokens. Exact below two thousand million tokens, which is more than anything costs.
 #[must_use]
 pub fn micro(tokens: f64) -> u64 {
     // A cast from a float saturates.
@@ -113,7 +114,7 @@ mod tests {
 
     #[test]
     fn tokens_come_back_as_they_went() {
-        for number in [0, 1, 999_999, 52 * MICRO, 1_000_000_007, 8_999_999_999_999_999] {
+        for number in [0, 1, 999_999, 52 * MICRO, 1_000_000_007, 1_999_999_999_999_999] {
             assert_eq!(micro(tokens(number)), number);
         }
     }

@@ -6,6 +6,7 @@ use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
 
 use crate::Answer;
+use crate::costs::Cost;
 use crate::log::{Lsn, Ownership};
 
 /// The beginning of a partition's trail.
@@ -21,6 +22,15 @@ pub struct Noted {
     pub waiting: u64,
 }
 
+/// The beginning of what calls cost and is not in the archive yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spent {
+    /// Costs, by the appends that said them.
+    pub costs: Vec<Cost>,
+    /// The last of these appends: what `booked` is told once all of them are kept.
+    pub upto: Lsn,
+}
+
 /// What ended and waits to be archived.
 pub trait Trail: Send + Sync {
     /// The oldest that are noted: whole appends, until there are at least `most`. `None` when nothing waits.
@@ -29,4 +39,11 @@ pub trait Trail: Send + Sync {
     /// Takes every note up to and including this append off the trail; twice is as good as once. `Fenced` when a newer
     /// owner exists.
     fn trodden(&self, owner: Ownership, upto: Lsn) -> Answer<'_, ()>;
+
+    /// The oldest costs that are noted: whole appends, until there are at least `most`. `None` when nothing waits.
+    fn spent(&self, partition: Partition, most: usize) -> Answer<'_, Option<Spent>>;
+
+    /// Takes every note of costs up to and including this append off; twice is as good as once. `Fenced` when a newer
+    /// owner exists.
+    fn booked(&self, owner: Ownership, upto: Lsn) -> Answer<'_, ()>;
 }

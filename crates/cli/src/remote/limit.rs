@@ -1,5 +1,7 @@
 //! `limit`: limits, how they stand, and setting them to other figures.
 
+mod costs;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -19,6 +21,11 @@ pub(crate) struct LimitArgs {
 enum LimitCommand {
     /// List all limits, with what is left of each.
     List,
+    /// Show what calls cost, by the shape of their query, where their upstream says it.
+    #[command(
+        after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it."
+    )]
+    Costs(costs::Which),
     /// Set a limit to other figures, take that back, or open a gate that an upstream has closed.
     #[command(
         after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n  tidegate limit set echo/requests --reset\n\nIt takes effect at once and stands until it is reset or the figures in the configuration change."
@@ -55,6 +62,7 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
                 _ => output.value(&value),
             }
         }
+        LimitCommand::Costs(which) => costs::run(which, &client, output).await?,
         LimitCommand::Set { name, capacity, refill_per_s, at_once, open, reset } => {
             let body = match (capacity.zip(refill_per_s), at_once, open) {
                 (Some((capacity, refill_per_s)), ..) => {

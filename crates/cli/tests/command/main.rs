@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 
+mod costs;
 mod keys;
 mod long;
 mod operate;

@@ -57,9 +57,14 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) async fn new() -> Self {
+        Self::on("memory:").await
+    }
+
+    /// On this store.
+    pub(crate) async fn on(store: &str) -> Self {
         let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"memory:\"\n[[upstream]]\nname = \"echo\"\n\
+            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"{store}\"\n[[upstream]]\nname = \"echo\"\n\
              base_url = \"http://{}\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.5\n",
             sim.addr()
         );

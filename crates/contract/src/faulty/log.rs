@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Log, Trail};
+use tidegate_store::{Answer, Costs, Log, Trail};
 
 use super::{Faulty, Verb};
 
@@ -58,5 +58,9 @@ impl Log for Faulty {
 
     fn trail(&self) -> Option<&dyn Trail> {
         self.inner.trail()
+    }
+
+    fn costs(&self) -> Option<&dyn Costs> {
+        self.inner.costs()
     }
 }

@@ -1,6 +1,7 @@
 //! For each suite a store that is broken in the way the suite is there to find. A suite that no store can fail
 //! proves nothing.
 
+mod costs;
 mod log;
 mod quirk;
 mod rest;

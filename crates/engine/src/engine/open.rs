@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use rustc_hash::{FxHashMap, FxHashSet};
+use tidegate_core::Time;
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Kind, Store, WallClock};
@@ -21,13 +22,15 @@ use crate::clock::{Granted, SteadyClock};
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
-use crate::owner::{Owner, Replayed, replay};
+use crate::owner::{Books, Owner, Replayed, replay};
 use crate::payloads::Payloads;
 
 /// How often what retention no longer keeps is removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Operations removed in one step.
 const SWEEP_MOST: usize = 500;
+/// Costs of calls removed in one step.
+const SWEEP_COSTS_MOST: usize = 1_000;
 /// How far the wall clock may be behind the log before it is worth a word.
 const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 
@@ -154,6 +157,7 @@ impl Engine {
             store: Arc::clone(&self.store),
             tenure: parts.tenure,
             limits: parts.limits,
+            books: Books::of(&self.store, self.archived.as_ref().map(|to| &to.archiving.archive)),
             carrier,
             payloads,
             options: self.options.as_ref().clone(),
@@ -238,8 +242,26 @@ async fn sweep(
                 }
             }
         }
+        sweep_costs(&*store, &tenure, || clock.now().before(retention)).await;
         if gone > 0 {
             tracing::info!(operations = gone, "clean-up removed what is no longer kept");
+        }
+    }
+}
+
+/// The same for what calls cost.
+async fn sweep_costs(store: &dyn Store, tenure: &watch::Receiver<Ownership>, cut: impl Fn() -> Time) {
+    let Some(costs) = store.costs() else { return };
+    loop {
+        let what = Retention { ended_before: cut(), most: SWEEP_COSTS_MOST };
+        let owner = *tenure.borrow();
+        match costs.sweep_costs(owner, what).await {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => {
+                tracing::warn!(%error, "clean-up of costs stopped; it goes on in a minute");
+                return;
+            }
         }
     }
 }

@@ -76,8 +76,11 @@ impl Owner {
             chance,
             &mut self.building.facts,
         );
-        if let Settle::Settled { ended: Some(ended), .. } = settle {
-            self.building.end(ended, report.body.clone());
+        if let Settle::Settled { ended, .. } = settle {
+            self.building.spend(&report.spent);
+            if let Some(ended) = ended {
+                self.building.end(ended, report.body.clone());
+            }
         }
         self.building.reports.push(report);
     }

@@ -1,8 +1,10 @@
 //! A batch while it is being put together: what was decided, what must be answered and what leaves once it is
 //! durable.
 
+use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
 use tidegate_core::model::{Claim, Ended};
 use tidegate_core::{Fact, Seq};
+use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
 
@@ -30,6 +32,8 @@ pub(crate) struct Building {
     pub reopened: Vec<Seq>,
     /// Rows of the outbox that it settles: accepted, or found to be accepted already.
     pub drained: Vec<OutboxId>,
+    /// What calls that it settles cost.
+    pub costs: Vec<Cost>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<Ended>,
@@ -54,6 +58,8 @@ pub(crate) struct Sealed {
     /// What those who listen hear.
     pub changes: Vec<Change>,
     pub accepted: u64,
+    /// Whether it keeps what calls cost.
+    pub spends: bool,
     pub snapshot: Option<Vec<bytes::Bytes>>,
 }
 
@@ -77,18 +83,21 @@ impl Building {
 
     /// Whether another answer may.
     pub(crate) const fn has_room_for_answers(&self, commands_max: usize) -> bool {
-        self.commands < commands_max && self.bytes < ANSWERS_LEN_MAX
+        self.commands < commands_max
+            && self.bytes < ANSWERS_LEN_MAX
+            && self.costs.len() + CHARGES_MAX <= COSTS_MAX
     }
 
     /// Splits it into what is written and what waits for that.
     pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
-        let accepted = self.operations.len() as u64;
+        let (accepted, spends) = (self.operations.len() as u64, !self.costs.is_empty());
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
             results: self.results,
             reopened: self.reopened,
             drained: self.drained,
+            costs: self.costs,
             follows: Some(follows),
         };
         let sealed = Sealed {
@@ -98,6 +107,7 @@ impl Building {
             reports: self.reports,
             changes: Vec::new(),
             accepted,
+            spends,
             snapshot: None,
         };
         (batch, sealed)
@@ -108,6 +118,19 @@ impl Building {
     pub(crate) fn reopen(&mut self, seq: Seq) {
         self.results.retain(|result| result.seq != seq);
         self.reopened.push(seq);
+    }
+
+    /// Keeps what a call cost. Answers are taken only as long as there is room; what a recovery settles at once may be more,
+    /// and then the rest is not kept.
+    pub(crate) fn spend(&mut self, costs: &[Cost]) {
+        let room = COSTS_MAX - self.costs.len();
+        if costs.len() > room {
+            tracing::warn!(
+                costs = costs.len() - room,
+                "too many calls were settled at once to keep what all of them cost"
+            );
+        }
+        self.costs.extend(costs.iter().take(room).cloned());
     }
 
     /// Keeps how an operation ended, with what came back.

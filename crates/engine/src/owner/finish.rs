@@ -40,7 +40,7 @@ impl Owner {
 
     /// Answers a batch that stands.
     pub(super) fn answer(&mut self, sealed: Sealed) {
-        if !sealed.ended.is_empty() {
+        if !sealed.ended.is_empty() || sealed.spends {
             self.ended.notify_one();
         }
         for ended in &sealed.ended {
@@ -73,13 +73,7 @@ impl Owner {
     /// Gives a claim back before anything was sent: it is claimed again at once, at its real time.
     fn give_back(&self, claim: &Claim) {
         // The owner itself receives it.
-        let _ = self.report.send(Report {
-            seq: claim.seq,
-            fence: claim.fence,
-            verdict: Verdict::GivenBack,
-            hints: Vec::new(),
-            body: bytes::Bytes::new(),
-        });
+        let _ = self.report.send(Report::bare(claim.seq, claim.fence, Verdict::GivenBack));
     }
 
     /// Lets a call leave: its claim is durable.

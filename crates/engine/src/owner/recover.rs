@@ -59,6 +59,10 @@ impl Owner {
                 tracing::warn!(limit = %name, ?refusal, "a configured limit was not set");
             }
         }
+        // First those of which it is known what became of them: nobody carries them any more, and they are not unknown.
+        for report in std::mem::take(&mut self.unsettled) {
+            self.settle(report);
+        }
         for (seq, fence) in self.model.claims() {
             if self.running.get(&seq).is_some_and(|running| running.fence == fence) {
                 continue;
@@ -72,13 +76,9 @@ impl Owner {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
                 Verdict::Unknown(fault)
             };
-            let (hints, body) = (Vec::new(), bytes::Bytes::new());
-            self.settle(crate::carry::Report { seq, fence, verdict, hints, body });
+            self.settle(crate::carry::Report::bare(seq, fence, verdict));
         }
         self.never_left.clear();
-        for report in std::mem::take(&mut self.unsettled) {
-            self.settle(report);
-        }
         self.building.commands += 1;
     }
 

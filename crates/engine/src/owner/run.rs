@@ -74,6 +74,7 @@ impl Owner {
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
+            self.keep_books();
             if writing.sealed.len() < writing_max {
                 self.start_batch(&mut writing);
                 if self.is_drained() && writing.sealed.is_empty() {
@@ -155,7 +156,8 @@ impl Owner {
 
     fn wake_at(&self, renew_at: Instant) -> Instant {
         let next = self.model.next_change(self.free_slots() > 0).map(|at| self.clock.instant(at));
-        next.map_or(renew_at, |next| next.min(renew_at))
+        let books = self.books.as_ref().map(|books| books.next_at);
+        next.into_iter().chain(books).fold(renew_at, Instant::min)
     }
 
     /// Closes the batch that has gathered and starts writing it; one that decided nothing and takes nothing out of the

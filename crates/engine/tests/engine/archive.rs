@@ -9,6 +9,7 @@ use tidegate::{Archiving, Backlog, Code, Engine, Executors, Options};
 use tidegate_core::{Fault, FaultClass, OperationId, State, Time, Verdict};
 use tidegate_fixture::postgres::Postgres as Database;
 use tidegate_fixture::redis::Redis as Server;
+use tidegate_store::costs::{Bill, Cost, Question, Standing};
 use tidegate_store::log::{Retention, Stored};
 use tidegate_store::{Answer, Archive, Error, Kind, Store};
 use tidegate_store_postgres::PostgresArchive;
@@ -206,6 +207,18 @@ impl Archive for Cut {
 
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
         self.inner.read(ids)
+    }
+
+    fn keep_costs(&self, costs: Vec<Cost>) -> Answer<'_, ()> {
+        self.inner.keep_costs(costs)
+    }
+
+    fn keep_standings(&self, partition: u16, standings: Vec<Standing>) -> Answer<'_, ()> {
+        self.inner.keep_standings(partition, standings)
+    }
+
+    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+        self.inner.bill(question)
     }
 
     fn describe(&self) -> String {

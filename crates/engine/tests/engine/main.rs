@@ -3,6 +3,7 @@
 
 mod archive;
 mod bad_days;
+mod costs;
 mod outage;
 mod people;
 mod seen;

@@ -9,6 +9,7 @@ use tidegate::{Archiving, Engine, Executors, Options};
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
 use tidegate_fixture::redis::Redis as Server;
+use tidegate_store::costs::{Bill, Cost, Question, Standing};
 use tidegate_store::log::Stored;
 use tidegate_store::{Answer, Archive, Error, Kind, Store};
 use tidegate_store_redis::Redis;
@@ -42,6 +43,18 @@ impl Archive for Away {
 
     fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move { Ok(vec![None; ids.len()]) })
+    }
+
+    fn keep_costs(&self, _: Vec<Cost>) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn keep_standings(&self, _: Partition, _: Vec<Standing>) -> Answer<'_, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn bill(&self, _: Question) -> Answer<'_, Bill> {
+        Box::pin(async { Ok(Bill::default()) })
     }
 
     fn describe(&self) -> String {

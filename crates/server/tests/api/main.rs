@@ -8,6 +8,7 @@
 )]
 
 mod auth;
+mod costs;
 mod edge;
 mod events;
 mod idempotent;

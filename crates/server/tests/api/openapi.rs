@@ -134,6 +134,8 @@ async fn what_is_answered_is_what_is_described() {
         }
         api.post("/v1/groups/p/resume", "/v1/groups/{group}/resume", json!({})).await;
         api.get("/v1/limits", "/v1/limits").await;
+        api.get("/v1/costs", "/v1/costs").await;
+        api.get("/v1/costs?since_s=0", "/v1/costs").await;
         for body in
             [json!({ "capacity": 4, "refill_per_s": 0.5 }), json!({ "at_once": 0 }), json!({ "at_once": 1 })]
         {

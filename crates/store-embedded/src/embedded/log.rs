@@ -9,14 +9,14 @@ use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Log, Result};
+use tidegate_store::{Answer, Costs, Log, Result};
 use tokio::sync::mpsc;
 
 use super::partition::PartitionFile;
 use super::sweep::{self, Walk};
 use super::tail::{Newest, Pending};
 use super::writer::{Desk, Stepped};
-use super::{Embedded, blocking, history, listing, rows, snapshot};
+use super::{Embedded, blocking, costs, history, listing, rows, snapshot};
 use crate::checks;
 
 /// Appends that one transaction removes after a snapshot.
@@ -128,6 +128,10 @@ impl Log for Embedded {
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
         Box::pin(async move { clean_up(&*self.partition(owner.partition).await?, owner, retention).await })
     }
+
+    fn costs(&self) -> Option<&dyn Costs> {
+        Some(self)
+    }
 }
 
 /// What the front has of an operation, over what SQLite has.
@@ -155,6 +159,9 @@ pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::R
         }
         for result in &batch.results {
             results.insert(result)?;
+        }
+        if !batch.costs.is_empty() {
+            costs::insert(desk.sql, &batch.costs)?;
         }
         desk.ledger.last = *lsn;
         desk.ledger.operations += batch.operations.len() as u64;

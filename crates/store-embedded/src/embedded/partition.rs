@@ -100,7 +100,16 @@ impl PartitionFile {
         self.writer.write(rows, work).await
     }
 
-    /// The same, and has `then` done by the writer when it is on the disk and before it is answered.
+    /// The same, and it need not be on the disk when it is answered.
+    pub(super) async fn write_lightly<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Result<T> {
+        self.writer.write_lightly(rows, work).await
+    }
+
+    /// The same as `write`, and has `then` done by the writer when it is on the disk and before it is answered.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,

@@ -11,7 +11,7 @@ use super::lock::unusable;
 use super::trouble::nothing_changed;
 
 /// The layout that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 3;
+pub(super) const FORMAT: i64 = 4;
 
 const TABLES: &str = "
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -40,6 +40,19 @@ CREATE TABLE records (
     expires INTEGER NOT NULL, holds INTEGER NOT NULL, until INTEGER, answer BLOB
 );
 CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
+";
+
+/// What people look at: how limits stand, and what calls cost. Figures are tokens, times microseconds since 1970.
+const BOOKS: &str = "
+CREATE TABLE rate_limit_buckets (
+    name TEXT PRIMARY KEY, upstream TEXT NOT NULL, kind TEXT NOT NULL, capacity REAL, refill_per_s REAL DEFAULT 2.0,
+    level REAL, source TEXT NOT NULL, closed_until INTEGER, updated_at INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE api_cost_tracking (
+    at INTEGER NOT NULL, operation TEXT NOT NULL, claim INTEGER NOT NULL, nth INTEGER NOT NULL, upstream TEXT NOT NULL,
+    limit_name TEXT NOT NULL, shape TEXT NOT NULL, requested REAL NOT NULL, actual REAL
+);
+CREATE INDEX api_cost_tracking_at ON api_cost_tracking (at);
 ";
 
 /// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
@@ -90,7 +103,7 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     match format_of(&sql).map_err(wrong)? {
         None => lay_out(&sql).map_err(wrong)?,
         Some(FORMAT) => {}
-        Some(2) => renew_records(&sql).map_err(wrong)?,
+        Some(older @ 2..FORMAT) => bring_up_to_date(&sql, older).map_err(wrong)?,
         Some(other) => {
             let path = path.display();
             let message = format!("{path} has format {other}; this program reads format {FORMAT}");
@@ -137,15 +150,19 @@ fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     whole.execute_batch(TABLES)?;
     whole.execute_batch(RECORDS)?;
+    whole.execute_batch(BOOKS)?;
     set_meta(&whole, "format", FORMAT)?;
     whole.commit()
 }
 
-/// Format 2 laid idempotency records out otherwise and never filled them.
-fn renew_records(sql: &Connection) -> rusqlite::Result<()> {
+/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs.
+fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    whole.execute_batch("DROP TABLE records")?;
-    whole.execute_batch(RECORDS)?;
+    if older == 2 {
+        whole.execute_batch("DROP TABLE records")?;
+        whole.execute_batch(RECORDS)?;
+    }
+    whole.execute_batch(BOOKS)?;
     set_meta(&whole, "format", FORMAT)?;
     whole.commit()
 }

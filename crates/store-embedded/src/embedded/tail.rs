@@ -27,7 +27,7 @@ const PLACES_KEPT: usize = 1_024;
 
 /// Rows that an append comes to.
 fn rows(pending: &Pending) -> usize {
-    1 + pending.batch.operations.len() + pending.batch.results.len()
+    1 + pending.batch.operations.len() + pending.batch.results.len() + pending.batch.costs.len()
 }
 
 /// What waits to be filled in.

@@ -76,10 +76,29 @@ impl Writer {
         self.write_then(rows, work, |_| {}).await
     }
 
-    /// The same, and has `then` done when it is on the disk and before it is answered.
+    /// The same for what need not be on the disk when it is answered: what is not there after a crash is written again.
+    pub(super) async fn write_lightly<T: Send + 'static>(
+        &self,
+        rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+    ) -> Result<T> {
+        self.handed_in(rows, false, work, |_| {}).await
+    }
+
+    /// The same as `write`, and has `then` done when it is on the disk and before it is answered.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,
+        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T> {
+        self.handed_in(rows, true, work, then).await
+    }
+
+    async fn handed_in<T: Send + 'static>(
+        &self,
+        rows: usize,
+        durable: bool,
         work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
@@ -87,7 +106,7 @@ impl Writer {
         let (tell, told) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue
-            .send(Box::new(Step { rows, durable: true, work, then, answer: None, tell }))
+            .send(Box::new(Step { rows, durable, work, then, answer: None, tell }))
             .await
             .map_err(|_| gone())?;
         told.await.unwrap_or_else(|_| Err(gone()))

@@ -8,11 +8,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
+use tidegate_store::costs::{Cost, Standing};
 use tidegate_store::log::{
     Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, StoredResult, Tenancy,
 };
 use tidegate_store::upkeep::Stats;
-use tidegate_store::{Answer, Log, Result, codec};
+use tidegate_store::{Answer, Costs, Log, Result, codec};
 
 use super::{Memory, at_once};
 use crate::matching::{SCANNED_MAX, ended_so, is_of};
@@ -25,7 +26,7 @@ pub(super) type Partitions = BTreeMap<Partition, Kept>;
 /// What is kept of a partition.
 #[derive(Default)]
 pub(super) struct Kept {
-    tenure: Tenure,
+    pub(super) tenure: Tenure,
     last: Lsn,
     /// The appends after the snapshot, in order.
     log: BTreeMap<Lsn, Bytes>,
@@ -33,6 +34,8 @@ pub(super) struct Kept {
     snapshot_upto: Lsn,
     operations: BTreeMap<Seq, StoredOperation>,
     results: BTreeMap<Seq, StoredResult>,
+    pub(super) costs: Vec<Cost>,
+    pub(super) standings: BTreeMap<Arc<str>, Standing>,
 }
 
 impl Kept {
@@ -50,6 +53,7 @@ impl Kept {
         }
         self.operations.extend(batch.operations.into_iter().map(|operation| (operation.seq, operation)));
         self.results.extend(batch.results.into_iter().map(|result| (result.seq, result)));
+        self.costs.extend(batch.costs);
         Ok(self.last)
     }
 
@@ -183,5 +187,9 @@ impl Log for Memory {
 
     fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
         at_once(move || self.partitions().entry(owner.partition).or_default().sweep(owner, retention))
+    }
+
+    fn costs(&self) -> Option<&dyn Costs> {
+        Some(self)
     }
 }

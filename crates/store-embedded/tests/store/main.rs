@@ -5,6 +5,8 @@ mod appending;
 #[cfg(test)]
 mod at_once;
 #[cfg(test)]
+mod books;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod disk_full;

@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod archive;
 #[cfg(test)]
+mod books;
+#[cfg(test)]
 mod contract;
 #[cfg(test)]
 mod limits;

@@ -22,6 +22,11 @@ const FORMAT_1: &str = r#"DROP TABLE records;
         AS $$ SELECT 'yours', 1::bigint, NULL::bytea $$;
     UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
+/// What formats 1 and 2 did not have yet.
+const FORMAT_2: &str = "DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
+    DROP TABLE api_cost_tracking, rate_limit_buckets;
+    ALTER TABLE buckets RENAME TO rate_limit_buckets; ALTER INDEX buckets_pkey RENAME TO rate_limit_buckets_pkey";
+
 #[test]
 fn many_may_lay_out_at_once() {
     run(async {
@@ -55,7 +60,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), Kind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 2"), "{error}");
+        assert!(error.to_string().ends_with("has format 7; this program reads format 3"), "{error}");
         // An owner that was there before notices too.
         assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
         assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
@@ -79,6 +84,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
         let owner = store.own(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..4, Time::ZERO, 10)).await.expect("append");
         let mut sql = behind(&server).await;
+        execute(&mut sql, FORMAT_2).await;
         execute(&mut sql, "DROP FUNCTION claim_record, forget_record, is_live").await;
         execute(&mut sql, FORMAT_1).await;
         let again = Postgres::connect(&server.url()).await.expect("connect");
@@ -99,7 +105,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 2);
+        assert_eq!(format, 3);
     });
 }
 

@@ -23,7 +23,7 @@ fn an_idle_transaction_elsewhere_stops_nothing() {
             &mut idle,
             "BEGIN ISOLATION LEVEL REPEATABLE READ;
              SELECT FROM operations; SELECT FROM results; SELECT FROM log; SELECT FROM partitions;
-             SELECT FROM snapshots; SELECT FROM records; SELECT FROM rate_limit_buckets",
+             SELECT FROM snapshots; SELECT FROM records; SELECT FROM buckets",
         )
         .await;
         for round in 0..200_u64 {

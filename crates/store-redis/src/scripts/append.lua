@@ -1,6 +1,6 @@
 -- KEYS head, staged batch, ops, res, and the trail where ends are noted · ARGV 1 epoch, 2 follows or '', 3 the append that must be there, 4 token,
--- 5 fields staged, 6 first seq or '', 7 last seq, 8 operations, 9 batch prefix, 10 how many reopened, those, then
--- pairs of seq and what is noted of a result, and last, for the trail, what follows the append in its note. The first
+-- 5 fields staged, 6 first seq or '', 7 last seq, 8 operations, 9 batch prefix, 10 where costs are noted or '', 11 what
+-- follows the append in that note, 12 how many reopened, those, then pairs of seq and what is noted of a result, and last, for the trail, what follows the append in its note. The first
 -- write is one that a full server refuses.
 local unpack = table.unpack or unpack
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'last', 'seq')
@@ -25,8 +25,9 @@ if ARGV[6] ~= '' then
   redis.call('HINCRBY', KEYS[1], 'operations', ARGV[8])
   redis.call('ZADD', KEYS[3], ARGV[6], lsn)
 end
-local results = 11 + tonumber(ARGV[10])
-for i = 11, results - 1 do
+if ARGV[10] ~= '' then redis.call('RPUSH', ARGV[10], lsn .. ARGV[11]) end
+local results = 13 + tonumber(ARGV[12])
+for i = 13, results - 1 do
   local note = redis.call('HGET', KEYS[4], ARGV[i])
   if note then
     redis.call('HDEL', ARGV[9] .. string.match(note, '^%d+'), 'r:' .. ARGV[i])

@@ -1,9 +1,10 @@
 //! The trail: what ended is noted with the append that says so, in order, and stays until it was archived.
 
-use tidegate_core::{Seq, Time};
+use tidegate_core::{Fence, OperationId, Seq, Time};
 use tidegate_fixture::redis::RedisCluster;
+use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
-use tidegate_store::trail::Noted;
+use tidegate_store::trail::{Noted, Spent};
 use tidegate_store::{Kind, Log, Trail};
 use tidegate_store_redis::Redis;
 
@@ -141,4 +142,54 @@ async fn a_cluster_keeps_a_trail_too() {
         assert_eq!(store.ended(partition, MANY).await.unwrap(), None);
         assert_eq!(store.sweep(owner, all).await.unwrap(), 3);
     }
+}
+
+fn cost(seq: u64, at: Time) -> Cost {
+    Cost {
+        at,
+        operation: OperationId::new(at, PARTITION, Seq(seq)),
+        claim: Fence(seq),
+        nth: 0,
+        limit: "acme/points".into(),
+        shape: "Get \"orders\"#1".into(),
+        requested: 52,
+        actual: Some(seq),
+    }
+}
+
+/// LIM-10: what calls cost is noted by the append itself, with and without ends, in whole appends, and stays until it was
+/// archived; that may be said twice, and only by the owner. Where nothing is archived nothing is noted.
+#[tokio::test]
+async fn lim_10_costs_are_noted_in_order_until_they_are_archived() {
+    let place = Place::new();
+    let (store, owner) = trailing(&place).await;
+    let spent = |most| {
+        let trail = store.trail().expect("it has a trail");
+        async move { trail.spent(PARTITION, most).await.unwrap() }
+    };
+    assert_eq!(spent(MANY).await, None);
+    let costs = |seqs: std::ops::Range<u64>| seqs.map(|seq| cost(seq, at(10))).collect::<Vec<_>>();
+    store.append(owner, Batch { costs: costs(1..4), ..ends(1..4, at(10)) }).await.unwrap();
+    store.append(owner, ends(4..6, at(11))).await.unwrap();
+    store
+        .append(owner, Batch { costs: costs(4..6), reopened: vec![Seq(2)], ..Batch::default() })
+        .await
+        .unwrap();
+    assert_eq!(spent(MANY).await, Some(Spent { costs: costs(1..6), upto: Lsn(3) }));
+    assert_eq!(spent(1).await, Some(Spent { costs: costs(1..4), upto: Lsn(1) }), "whole appends");
+    assert_eq!(noted(&store, MANY).await.unwrap().seqs, seqs(1..6), "ends are noted as before");
+    let unfounded = Batch { costs: costs(6..9), follows: Some(Lsn(9)), ..Batch::default() };
+    assert_eq!(kind(store.append(owner, unfounded).await), Kind::Unavailable);
+    for _ in 0..2 {
+        store.booked(owner, Lsn(1)).await.unwrap();
+        assert_eq!(spent(MANY).await, Some(Spent { costs: costs(4..6), upto: Lsn(3) }));
+    }
+    let next = store.own(PARTITION, "test", TTL).await.unwrap();
+    assert_eq!(kind(store.booked(owner, Lsn(3)).await), Kind::Fenced);
+    store.booked(next, Lsn(3)).await.unwrap();
+    assert_eq!(spent(MANY).await, None);
+    let plain = place.open().await;
+    let owner = plain.own(PARTITION, "test", TTL).await.unwrap();
+    plain.append(owner, Batch { costs: costs(1..4), ..Batch::default() }).await.unwrap();
+    assert!(place.eye().await.keys("tg:*spent*").await.is_empty());
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
-use tidegate_store::{Answer, Log};
+use tidegate_store::{Answer, Costs, Log};
 
 use super::{Broken, Quirk};
 
@@ -76,6 +76,13 @@ impl Log for Broken {
         if self.is(Quirk::AppendForgetsDrained) {
             batch.drained.clear();
         }
+        if self.is(Quirk::AppendForgetsCosts) {
+            batch.costs.clear();
+        }
+        if self.is(Quirk::AppendDoublesCosts) {
+            batch.costs.extend(batch.costs.clone());
+        }
+        let costs = batch.costs.clone();
         if self.is(Quirk::AppendIgnoresFollows) {
             batch.follows = None;
         }
@@ -91,6 +98,10 @@ impl Log for Broken {
             let answer = self.inner.append(owner, batch).await;
             if answer.is_err() && self.is(Quirk::AppendKeepsHalfOfRefused) {
                 self.inner.append(owner, half).await?;
+            }
+            if answer.is_err() && self.is(Quirk::AppendKeepsCostsOfRefused) {
+                let latest = self.notes.lock().unwrap().latest.unwrap_or(owner);
+                self.inner.append(latest, Batch { costs, ..Batch::default() }).await?;
             }
             answer.map(|lsn| if self.is(Quirk::AppendNumbersSkip) { Lsn(lsn.0 * 2) } else { lsn })
         })
@@ -171,5 +182,9 @@ impl Log for Broken {
         self.notes.lock().unwrap().calls += 1;
         let most = if self.is(Quirk::SweepUnbounded) { usize::MAX } else { retention.most };
         self.inner.sweep(owner, Retention { most, ..retention })
+    }
+
+    fn costs(&self) -> Option<&dyn Costs> {
+        Some(self)
     }
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes};
-use tidegate_core::{EndState, Fault, FaultClass, Seq, Time};
+use tidegate_core::{EndState, Fault, FaultClass, Fence, OperationId, Seq, Time};
+use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 
 use super::super::tail::Pending;
@@ -46,7 +47,27 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     for seq in &batch.reopened {
         out.put_u64_le(seq.0);
     }
+    if !batch.costs.is_empty() {
+        put_costs(&mut out, &batch.costs);
+    }
     out
+}
+
+/// Most appends have none, and end before them; so did all of earlier versions.
+fn put_costs(out: &mut Vec<u8>, costs: &[Cost]) {
+    put_len(out, costs.len());
+    for one in costs {
+        out.put_u64_le(one.at.as_micros());
+        out.put_u64_le(one.operation.accepted_at_millis());
+        out.put_u16_le(one.operation.partition());
+        out.put_u64_le(one.operation.seq().0);
+        out.put_u64_le(one.claim.0);
+        out.put_u8(one.nth);
+        put_bytes(out, one.limit.as_bytes());
+        put_bytes(out, one.shape.as_bytes());
+        out.put_u64_le(one.requested);
+        put_option(out, one.actual.map(u64::to_le_bytes).as_ref().map(|actual| &actual[..]));
+    }
 }
 
 /// Gives an encoded batch its number, and notes that everything up to `durable` is on the disk already.
@@ -92,7 +113,25 @@ fn take_batch(body: &mut Bytes) -> Option<Batch> {
     let reopened = (0..body.try_get_u32_le().ok()?)
         .map(|_| body.try_get_u64_le().ok().map(Seq))
         .collect::<Option<_>>()?;
-    Some(Batch { operations, results, reopened, ..Batch::default() })
+    let costs = if body.is_empty() { 0 } else { body.try_get_u32_le().ok()? };
+    let costs = (0..costs).map(|_| take_cost(body)).collect::<Option<_>>()?;
+    Some(Batch { operations, results, reopened, costs, ..Batch::default() })
+}
+
+fn take_cost(body: &mut Bytes) -> Option<Cost> {
+    let at = Time::from_micros(body.try_get_u64_le().ok()?);
+    let accepted = Time::from_millis(body.try_get_u64_le().ok()?);
+    let partition = body.try_get_u16_le().ok()?;
+    Some(Cost {
+        at,
+        operation: OperationId::new(accepted, partition, Seq(body.try_get_u64_le().ok()?)),
+        claim: Fence(body.try_get_u64_le().ok()?),
+        nth: body.try_get_u8().ok()?,
+        limit: take_text(body)?,
+        shape: take_text(body)?,
+        requested: body.try_get_u64_le().ok()?,
+        actual: take_option(body, |body| take_bytes(body)?.try_get_u64_le().ok())?,
+    })
 }
 
 fn take_operation(body: &mut Bytes) -> Option<StoredOperation> {
@@ -185,8 +224,35 @@ mod tests {
                 body: Bytes::from_static(b"{}"),
             }],
             reopened: vec![Seq(1)],
+            costs: vec![cost(Some(7)), cost(None)],
             ..Batch::default()
         }
+    }
+
+    fn cost(actual: Option<u64>) -> Cost {
+        Cost {
+            at: Time::from_millis(12),
+            operation: OperationId::new(Time::from_millis(9), 5, Seq(7)),
+            claim: Fence(1 << 40),
+            nth: 1,
+            limit: "acme/points".into(),
+            shape: "Größe#1".into(),
+            requested: 9,
+            actual,
+        }
+    }
+
+    /// LIM-10: what a version that knew of no costs left in the front is read as it was.
+    #[test]
+    fn lim_10_an_append_of_before_there_were_costs_is_read() {
+        let before = Batch { costs: Vec::new(), ..batch() };
+        let mut frame = encode(b"facts", &before);
+        let mut with_costs = encode(b"facts", &batch());
+        assert!(with_costs.starts_with(&frame[..]), "nothing but what comes after it is new");
+        seal(&mut frame, Lsn(1), Lsn(0));
+        seal(&mut with_costs, Lsn(1), Lsn(0));
+        let read = |frame: Vec<u8>| decode(&Bytes::from(frame)).map(|(pending, _)| pending.batch);
+        assert_eq!((read(frame), read(with_costs)), (Some(before), Some(batch())));
     }
 
     #[test]

@@ -1,0 +1,229 @@
+//! What calls cost, in stores that keep it: written with the append, once, as it was said; gone with its time. Other
+//! stores take it and forget it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::bounds::COSTS_MAX;
+use tidegate_core::id::Partition;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Fence, OperationId, Seq, Time};
+use tidegate_store::costs::{Bill, Cost, Question, Standing, summed};
+use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
+use tidegate_store::{Clock, Kind, Store};
+
+use super::mirror::Found;
+use super::{Office, PARTITION, TTL};
+use crate::dice::Dice;
+use crate::harness::{Backend, Must};
+use crate::samples::{maybe, name, some};
+
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// Costs that some call may have.
+fn costs(dice: &mut Dice, count: usize, at: Time) -> Vec<Cost> {
+    const LIMITS: [&str; 4] = ["acme/points", "acme/requests", "Größe", "it's/\"quoted\""];
+    let one = |dice: &mut Dice, nth: usize| Cost {
+        at,
+        operation: OperationId::new(at, PARTITION, Seq(1 + dice.below(1_000))),
+        claim: Fence(dice.below(1 << 40)),
+        nth: (nth % 8) as u8,
+        limit: Arc::from(*dice.pick(&LIMITS)),
+        shape: name(dice),
+        requested: figure(dice),
+        actual: maybe(dice, figure),
+    };
+    (0..count).map(|nth| one(dice, nth)).collect()
+}
+
+/// Quarters of tokens: sums of them are exact in any order.
+fn figure(dice: &mut Dice) -> u64 {
+    dice.below(1 << 20) * (MICRO / 4)
+}
+
+fn all() -> Question {
+    Question { upstream: None, since: Time::ZERO, most: 1_000 }
+}
+
+async fn bill(store: &dyn Store, question: Question) -> Bill {
+    store.costs().must("find what keeps costs").bill(question).await.must("sum costs up")
+}
+
+/// LIM-10: what an append says its calls cost is there when it is answered, once, whatever else is in it; it is summed up
+/// by limit and shape, since a time, of one upstream or all.
+pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
+    let mut dice = Dice::seeded_or(71);
+    let mut kept = Vec::new();
+    let mut office = Office::enter(backend, PARTITION).await;
+    for round in 0..12 {
+        let now = backend.clock().advance(HOUR);
+        let count = if round % 4 == 3 { 0 } else { 1 + dice.below(300) as usize };
+        let costs = costs(&mut dice, count, now);
+        kept.extend(costs.clone());
+        office.append(Batch { costs, ..Batch::default() }).await;
+        if office.store.costs().is_none() {
+            continue;
+        }
+        let image = backend.crash().await.must("take a crash image");
+        for store in [&office.store, &image] {
+            assert_eq!(bill(&**store, all()).await, summed(kept.iter(), &all()), "after round {round}");
+        }
+        if round % 5 == 4 {
+            drop((office, image));
+            office = Office::enter(backend, PARTITION).await;
+            assert_eq!(bill(&*office.store, all()).await, summed(kept.iter(), &all()), "after a restart");
+        }
+    }
+    if office.store.costs().is_none() {
+        return;
+    }
+    let middle = kept[kept.len() / 2].at;
+    for upstream in [None, Some("acme"), Some("Größe"), Some("it's"), Some("acme/points"), Some("")] {
+        for (since, most) in [(Time::ZERO, 3), (middle, 100), (Time::MAX, 100), (Time::ZERO, 0)] {
+            let question = Question { upstream: upstream.map(Arc::from), since, most };
+            assert_eq!(
+                bill(&*office.store, question.clone()).await,
+                summed(kept.iter(), &question),
+                "{question:?}"
+            );
+        }
+    }
+}
+
+/// LIM-10: costs are there with the rest of their append or not at all, at whatever moment everything stops.
+pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
+    let mut dice = Dice::seeded_or(72);
+    let office = Office::enter(backend, PARTITION).await;
+    if office.store.costs().is_none() {
+        return;
+    }
+    let mut before = Vec::new();
+    for round in 1..=6 {
+        let costs = costs(&mut dice, 1_000, backend.clock().now());
+        let after: Vec<Cost> = before.iter().cloned().chain(costs.clone()).collect();
+        let (store, owner) = (Arc::clone(&office.store), office.owner);
+        let batch = Batch { costs, ..Batch::default() };
+        let append = tokio::spawn(async move { store.append(owner, batch).await });
+        loop {
+            let is_over = append.is_finished();
+            let image = backend.crash().await.must("take a crash image");
+            let found = Found::load(&*image, PARTITION).await;
+            let summed_up = bill(&*image, all()).await;
+            // A server's image goes on living, so costs that are read later than the replay may be newer than it.
+            if found.last == Lsn(round) {
+                assert_eq!(summed_up, summed(after.iter(), &all()), "the append is there");
+            } else {
+                let either =
+                    summed_up == summed(before.iter(), &all()) || summed_up == summed(after.iter(), &all());
+                assert!(either, "some of the costs of an append are there");
+            }
+            if is_over {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        append.await.must("join the append").must("append a batch");
+        before = after;
+    }
+}
+
+/// LIM-10: an append that is refused keeps no costs: of an older owner, after one that does not stand, or with more than
+/// an append may have.
+pub async fn a_refused_append_keeps_no_costs(backend: &dyn Backend) {
+    let mut dice = Dice::seeded_or(73);
+    let old = Office::enter(backend, PARTITION).await;
+    let now = backend.clock().now();
+    let first = costs(&mut dice, 5, now);
+    old.append(Batch { costs: first.clone(), ..Batch::default() }).await;
+    let stale = old.owner;
+    drop(old);
+    let office = Office::enter(backend, PARTITION).await;
+    let mut refused = |owner: Ownership, batch: Batch, count| {
+        let batch = Batch { costs: costs(&mut dice, count, now), ..batch };
+        let store = Arc::clone(&office.store);
+        async move { store.append(owner, batch).await.map_err(|error| error.kind()) }
+    };
+    assert_eq!(refused(stale, Batch::default(), 5).await, Err(Kind::Fenced));
+    let unfounded = Batch { follows: Some(Lsn(7)), ..Batch::default() };
+    assert_eq!(refused(office.owner, unfounded, 5).await, Err(Kind::Unavailable));
+    assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX + 1).await, Err(Kind::Invalid));
+    if office.store.costs().is_some() {
+        assert_eq!(bill(&*office.store, all()).await, summed(first.iter(), &all()));
+    }
+    assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX).await, Ok(Lsn(2)), "the most there may be");
+}
+
+/// LIM-10: costs go with their time, of one partition, a bounded number at once, and only for its owner.
+pub async fn costs_go_when_their_time_is_up(backend: &dyn Backend) {
+    const OTHER: Partition = PARTITION + 1;
+    let mut dice = Dice::seeded_or(74);
+    let office = Office::enter(backend, PARTITION).await;
+    let Some(books) = office.store.costs() else { return };
+    let elsewhere = office.store.own(OTHER, "suite", TTL).await.must("own another partition");
+    let there = costs(&mut dice, 3, backend.clock().now());
+    let batch = Batch { costs: there.clone(), ..Batch::default() };
+    office.store.append(elsewhere, batch).await.must("append elsewhere");
+    let mut kept = Vec::new();
+    for _ in 0..4 {
+        let costs = costs(&mut dice, 10, backend.clock().advance(HOUR));
+        kept.extend(costs.clone());
+        office.append(Batch { costs, ..Batch::default() }).await;
+    }
+    // Meanwhile its lease has run out, and nobody else wanted it.
+    let cut = kept[20].at;
+    let sweep = |before, most| books.sweep_costs(office.owner, Retention { ended_before: before, most });
+    assert_eq!(sweep(Time::ZERO, 100).await.must("sweep"), 0);
+    assert_eq!(sweep(cut, 0).await.must("sweep"), 0);
+    for wanted in [7, 7, 6, 0] {
+        assert_eq!(sweep(cut, 7).await.must("sweep"), wanted);
+    }
+    kept.drain(..20);
+    let left: Vec<Cost> = there.into_iter().chain(kept).collect();
+    assert_eq!(bill(&*office.store, all()).await, summed(left.iter(), &all()));
+    let image = backend.crash().await.must("take a crash image");
+    assert_eq!(bill(&*image, all()).await, summed(left.iter(), &all()), "in an image");
+    let stale = Ownership { epoch: tidegate_store::log::Epoch(office.owner.epoch.0 + 7), ..office.owner };
+    let refused = books.sweep_costs(stale, Retention { ended_before: Time::MAX, most: 9 }).await;
+    assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Fenced));
+    assert_eq!(sweep(Time::MAX, 1_000).await.must("sweep"), 20);
+}
+
+fn standing(dice: &mut Dice, name: &str, now: Time) -> Standing {
+    Standing {
+        name: name.into(),
+        kind: (*dice.pick(&["drip", "window", "gate", "cap"])).into(),
+        capacity: maybe(dice, |dice| dice.below(1 << 50)),
+        refill_per_s: maybe(dice, |dice| dice.below(1 << 50)),
+        level: maybe(dice, |dice| dice.below(1 << 50)),
+        source: (*dice.pick(&["config", "operator", "learned"])).into(),
+        closed_until: maybe(dice, |_| now.after(HOUR)),
+        updated_at: now,
+    }
+}
+
+/// LIM-10: how limits stand is kept by name, the latest of each, apart for each partition, and only for its owner.
+pub async fn limits_are_kept_as_they_stand(backend: &dyn Backend) {
+    let mut dice = Dice::seeded_or(75);
+    let office = Office::enter(backend, PARTITION).await;
+    let Some(books) = office.store.costs() else { return };
+    let mut wanted = BTreeMap::new();
+    for _ in 0..6 {
+        let now = backend.clock().advance(HOUR);
+        let names = ["acme", "acme/points", "Größe", "it's \"quoted\""];
+        let mut told = some(&mut dice, 4, |dice| *dice.pick(&names));
+        told.sort_unstable();
+        told.dedup();
+        let told: Vec<_> = told.into_iter().map(|name| standing(&mut dice, name, now)).collect();
+        wanted.extend(told.iter().map(|standing| (Arc::clone(&standing.name), standing.clone())));
+        books.keep_standings(office.owner, told).await.must("keep how limits stand");
+    }
+    let found = books.standings(PARTITION).await.must("look at limits");
+    assert_eq!(found, wanted.into_values().collect::<Vec<_>>());
+    assert!(books.standings(PARTITION + 1).await.must("look elsewhere").is_empty());
+    let newer = Ownership { epoch: tidegate_store::log::Epoch(office.owner.epoch.0 + 7), ..office.owner };
+    let late = vec![standing(&mut dice, "late", Time::ZERO)];
+    let refused = books.keep_standings(newer, late).await.map_err(|error| error.kind());
+    assert_eq!(refused, Err(Kind::Fenced));
+    assert_eq!(books.standings(PARTITION).await.must("look at limits"), found, "nothing of it is there");
+}

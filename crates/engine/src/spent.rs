@@ -1,0 +1,46 @@
+//! What an executor says that a call cost, as it is kept: bounded, with whose call it was. Nothing is decided by it.
+
+use std::sync::Arc;
+
+use tidegate_core::bounds::{CHARGES_MAX, LIMIT_LEN_MAX, SHAPE_LEN_MAX};
+use tidegate_core::{Fence, OperationId, Time};
+use tidegate_store::costs::Cost;
+use tidegate_upstream::Spending;
+
+/// What one call cost.
+pub(crate) fn costs(spending: Vec<Spending>, operation: OperationId, claim: Fence, at: Time) -> Vec<Cost> {
+    let cost = |(nth, spent): (u8, Spending)| Cost {
+        at,
+        operation,
+        claim,
+        nth,
+        limit: cut(spent.limit, LIMIT_LEN_MAX),
+        shape: cut(spent.shape, SHAPE_LEN_MAX),
+        requested: spent.requested,
+        actual: spent.actual,
+    };
+    (0..).zip(spending.into_iter().take(CHARGES_MAX)).map(cost).collect()
+}
+
+fn cut(text: Arc<str>, len_max: usize) -> Arc<str> {
+    if text.len() <= len_max { text } else { text[..text.floor_char_boundary(len_max)].into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::Seq;
+
+    use super::*;
+
+    /// LIM-10: whatever an executor says, what is kept of one call is bounded.
+    #[test]
+    fn lim_10_what_is_kept_of_a_call_is_bounded() {
+        let shape: Arc<str> = format!("x{}", "é".repeat(200)).into();
+        let one = Spending { limit: "acme/points".into(), shape, requested: 1, actual: None };
+        let id = OperationId::new(Time::ZERO, 0, Seq(1));
+        let kept = costs(vec![one; CHARGES_MAX + 3], id, Fence(2), Time::ZERO);
+        assert_eq!(kept.len(), CHARGES_MAX);
+        assert_eq!(kept[0].shape.len(), 255, "whole letters");
+        assert!(kept.iter().enumerate().all(|(nth, cost)| usize::from(cost.nth) == nth));
+    }
+}

@@ -1,0 +1,99 @@
+//! What calls cost, by query shape: read from the tables that the store or its archive keeps, by any node.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::response::IntoResponse;
+use serde::Serialize;
+use tidegate_store::costs::{Line, Question, upstream_of};
+
+use super::Answer;
+use super::operations::{PAGE_DEFAULT, PAGE_MAX};
+use crate::app::House;
+use crate::edge::query::Query;
+use crate::wire::answer::Tokens;
+use crate::wire::time::At;
+
+/// How far back is looked when nobody says: a day.
+const SINCE_S_DEFAULT: u64 = 24 * 3_600;
+/// The furthest that can be asked for: a leap year.
+const SINCE_S_MAX: u64 = 366 * 24 * 3_600;
+
+#[derive(Serialize)]
+struct Out<'a> {
+    /// Whether this store keeps costs.
+    kept: bool,
+    /// Whether all since then were looked at; otherwise the newest of them.
+    whole: bool,
+    since: At,
+    costs: Vec<CostOut<'a>>,
+}
+
+#[derive(Serialize)]
+struct CostOut<'a> {
+    name: &'a str,
+    shape: &'a str,
+    upstream: &'a str,
+    limit: &'a str,
+    calls: u64,
+    requested: Tokens,
+    actual: Tokens,
+    mean: f64,
+    /// Of all that was spent of this limit.
+    share: f64,
+    last_at: At,
+}
+
+impl<'a> CostOut<'a> {
+    fn new(line: &'a Line) -> Self {
+        let tokens = |micro: f64| (micro / 1e6 * 1e3).round() / 1e3;
+        let share = line.actual as f64 / line.of_limit.max(1) as f64;
+        Self {
+            name: name_of(&line.shape),
+            shape: &line.shape,
+            upstream: upstream_of(&line.limit),
+            limit: &line.limit,
+            calls: line.calls,
+            requested: Tokens(line.requested),
+            actual: Tokens(line.actual),
+            mean: tokens(line.actual as f64 / line.calls.max(1) as f64),
+            share: (share * 1e4).round() / 1e4,
+            last_at: At(line.last),
+        }
+    }
+}
+
+/// What a shape is called: the text before its hash.
+fn name_of(shape: &str) -> &str {
+    shape.rsplit_once('#').map_or(shape, |(name, _)| name).trim_end()
+}
+
+pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+    let upstream = query.take("upstream").map(Into::into);
+    let since_s = query.integer("since_s", 1..=SINCE_S_MAX)?.unwrap_or(SINCE_S_DEFAULT);
+    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+    query.finish()?;
+    let since = house.clock.now().before(Duration::from_secs(since_s));
+    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let question = Question { upstream, since, most };
+    let found = tidegate::bill(&*house.store, house.archiving.as_ref(), question).await?;
+    let (kept, bill) = (found.is_some(), found.unwrap_or_default());
+    let costs = bill.lines.iter().map(CostOut::new).collect();
+    Ok(Json(Out { kept, whole: bill.is_whole && kept, since: At(since), costs }).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_shape_is_called_by_what_is_before_its_hash() {
+        let table =
+            [("GetOrders#1f0c", "GetOrders"), ("GET /orders", "GET /orders"), ("a#b#c", "a#b"), ("#1f", "")];
+        for (shape, name) in table {
+            assert_eq!(name_of(shape), name);
+        }
+    }
+}

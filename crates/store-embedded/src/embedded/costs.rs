@@ -1,0 +1,166 @@
+//! What calls cost and how limits stand, as tables of the file that people may open. Costs come with the append, through
+//! the front; how limits stand is written lightly, because it is written again.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use tidegate_core::Time;
+use tidegate_core::id::Partition;
+use tidegate_store::costs::{
+    Bill, Cost, LOOKED_AT_MAX, Line, Question, Standing, joined, micro, tokens, upstream_of,
+};
+use tidegate_store::log::{Ownership, Retention};
+use tidegate_store::{Answer, Costs};
+
+use super::Embedded;
+use super::rows;
+use super::writer::{Desk, Stepped};
+
+const INSERT: &str = "INSERT INTO api_cost_tracking
+    (at, operation, claim, nth, upstream, limit_name, shape, requested, actual) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+/// The last row that is too much to look at.
+const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2";
+const BY_SHAPE: &str =
+    "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
+        sum(sum(coalesce(actual, requested))) OVER (PARTITION BY limit_name), max(at)
+    FROM api_cost_tracking WHERE at >= ?1 AND (?2 IS NULL OR upstream = ?2)
+    GROUP BY limit_name, shape ORDER BY cost DESC, limit_name, shape LIMIT ?3";
+const SWEEP: &str = "DELETE FROM api_cost_tracking WHERE rowid IN
+    (SELECT rowid FROM api_cost_tracking WHERE at < ?1 ORDER BY at LIMIT ?2)";
+const KEEP: &str = "INSERT OR REPLACE INTO rate_limit_buckets
+    (name, upstream, kind, capacity, refill_per_s, level, source, closed_until, updated_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
+    FROM rate_limit_buckets ORDER BY name";
+/// Rows that one transaction removes.
+const SWEPT_AT_ONCE: u32 = 1_000;
+
+/// Adds what calls cost.
+pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
+    let mut insert = sql.prepare_cached(INSERT)?;
+    for cost in costs {
+        insert.execute((
+            rows::micros(cost.at),
+            cost.operation.to_string(),
+            cost.claim.0.cast_signed(),
+            cost.nth,
+            upstream_of(&cost.limit),
+            &*cost.limit,
+            &*cost.shape,
+            tokens(cost.requested),
+            cost.actual.map(tokens),
+        ))?;
+    }
+    Ok(())
+}
+
+/// A time as it is compared: none lies as a negative number.
+fn bound(time: Time) -> i64 {
+    rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
+}
+
+fn summed(sql: &Connection, question: &Question) -> rusqlite::Result<Bill> {
+    let since = bound(question.since);
+    let mut too_much = sql.prepare_cached(TOO_MUCH)?;
+    let too_much: Option<i64> = too_much.query_row((since, LOOKED_AT_MAX), |row| row.get(0)).optional()?;
+    let since = too_much.map_or(since, |at| at + 1);
+    let mut by_shape = sql.prepare_cached(BY_SHAPE)?;
+    let most = i64::try_from(question.most).unwrap_or(i64::MAX);
+    let lines = by_shape.query_map((since, question.upstream.as_deref(), most), line)?;
+    Ok(Bill { lines: lines.collect::<rusqlite::Result<_>>()?, is_whole: too_much.is_none() })
+}
+
+fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
+    Ok(Line {
+        limit: row.get(0)?,
+        shape: row.get(1)?,
+        calls: row.get::<_, i64>(2)?.cast_unsigned(),
+        requested: micro(row.get(3)?),
+        actual: micro(row.get(4)?),
+        of_limit: micro(row.get(5)?),
+        last: rows::time(row, 6)?,
+    })
+}
+
+fn sweep(desk: &mut Desk<'_>, owner: Ownership, before: Time, most: u32) -> Stepped<usize> {
+    if let Err(refused) = desk.ledger.tenure.check(owner) {
+        return Ok(Err(refused));
+    }
+    desk.sql.prepare_cached(SWEEP)?.execute((bound(before), most)).map(Ok)
+}
+
+fn keep(desk: &mut Desk<'_>, owner: Ownership, standings: &[Standing]) -> Stepped<()> {
+    if let Err(refused) = desk.ledger.tenure.check(owner) {
+        return Ok(Err(refused));
+    }
+    let mut keep = desk.sql.prepare_cached(KEEP)?;
+    for standing in standings {
+        keep.execute((
+            &*standing.name,
+            upstream_of(&standing.name),
+            &*standing.kind,
+            standing.capacity.map(tokens),
+            standing.refill_per_s.map(tokens),
+            standing.level.map(tokens),
+            &*standing.source,
+            standing.closed_until.map(rows::micros),
+            rows::micros(standing.updated_at),
+        ))?;
+    }
+    Ok(Ok(()))
+}
+
+fn standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
+    let figure = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<f64>>(column)?.map(micro));
+    Ok(Standing {
+        name: row.get(0)?,
+        kind: row.get::<_, String>(1)?.into(),
+        capacity: figure(2)?,
+        refill_per_s: figure(3)?,
+        level: figure(4)?,
+        source: row.get::<_, String>(5)?.into(),
+        closed_until: row.get::<_, Option<i64>>(6)?.map(|at| Time::from_micros(at.cast_unsigned())),
+        updated_at: rows::time(row, 7)?,
+    })
+}
+
+impl Costs for Embedded {
+    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+        Box::pin(async move {
+            let files: Vec<_> = self.files.map().values().cloned().collect();
+            let (mut bills, most) = (Vec::new(), question.most);
+            for file in files {
+                // When filling in does not go on, what is there is better than nothing.
+                let _ = file.front.settle().await;
+                let question = question.clone();
+                bills.push(file.read(move |sql| summed(sql, &question)).await?);
+            }
+            Ok(joined(bills, most))
+        })
+    }
+
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            file.front.settle().await?;
+            let most = u32::try_from(retention.most).unwrap_or(u32::MAX).min(SWEPT_AT_ONCE);
+            let before = retention.ended_before;
+            file.write_lightly(most as usize, move |desk| sweep(desk, owner, before, most)).await
+        })
+    }
+
+    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
+        Box::pin(async move {
+            let file = self.partition(owner.partition).await?;
+            let standings: Arc<[Standing]> = standings.into();
+            file.write_lightly(standings.len(), move |desk| keep(desk, owner, &standings)).await
+        })
+    }
+
+    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(Vec::new()) };
+            file.read(|sql| sql.prepare_cached(STANDINGS)?.query_map([], standing)?.collect()).await
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! The tables that people look at: as they are laid out, and in a folder that an older version made.
+
+use std::borrow::Cow;
+
+use rusqlite::Connection;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Fence, OperationId, Seq, Time};
+use tidegate_store::costs::{Cost, Question, Standing};
+use tidegate_store::log::{Batch, Lsn};
+use tidegate_store::{Costs, Log};
+
+use crate::sample::{PARTITION, Place, accepts, replayed};
+
+/// What formats 2 and 3 laid out otherwise.
+const FORMAT_3: &str = "DROP TABLE rate_limit_buckets; DROP TABLE api_cost_tracking;
+    UPDATE meta SET value = 3 WHERE name = 'format'";
+const FORMAT_2: &str =
+    "DROP TABLE records; CREATE TABLE records (key TEXT PRIMARY KEY, fence INTEGER NOT NULL);
+    UPDATE meta SET value = 2 WHERE name = 'format'";
+
+fn cost(at: Time) -> Cost {
+    Cost {
+        at,
+        operation: OperationId::new(at, PARTITION, Seq(7)),
+        claim: Fence(3),
+        nth: 0,
+        limit: "acme/points".into(),
+        shape: "GetOrders#1f0c9a2b".into(),
+        requested: 52 * MICRO,
+        actual: Some(MICRO / 2),
+    }
+}
+
+fn standing(at: Time) -> Standing {
+    Standing {
+        name: "acme/points".into(),
+        kind: Cow::Borrowed("drip"),
+        capacity: Some(2_000 * MICRO),
+        refill_per_s: Some(100 * MICRO),
+        level: Some(1_948 * MICRO),
+        source: Cow::Borrowed("learned"),
+        closed_until: None,
+        updated_at: at,
+    }
+}
+
+fn sql(place: &Place) -> Connection {
+    Connection::open(place.file("p0.sqlite")).expect("the file opens beside the store")
+}
+
+/// LIM-10: anybody who opens the file finds costs and limits by their names, in tokens, with ids as the API shows them.
+#[tokio::test]
+async fn lim_10_the_tables_are_there_for_people() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    let at = Time::from_micros(1_780_000_000_000_000);
+    store.append(owner, Batch { costs: vec![cost(at)], ..Batch::default() }).await.unwrap();
+    store.keep_standings(owner, vec![standing(at)]).await.unwrap();
+    // Whoever asks has what is in the front filled in first.
+    store.bill(Question { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
+    let sql = sql(&place);
+    let spent = "SELECT operation || ' ' || upstream || ' ' || limit_name || ' ' || shape || ' ' || requested || ' ' || actual
+        FROM api_cost_tracking WHERE at = 1780000000000000 AND claim = 3 AND nth = 0";
+    let row: String = sql.query_row(spent, [], |row| row.get(0)).unwrap();
+    let id = OperationId::new(at, PARTITION, Seq(7));
+    assert_eq!(row, format!("{id} acme acme/points GetOrders#1f0c9a2b 52.0 0.5"));
+    let stood = "SELECT upstream || ' ' || kind || ' ' || capacity || ' ' || refill_per_s || ' ' || level || ' ' || source
+        FROM rate_limit_buckets WHERE name = 'acme/points' AND closed_until IS NULL AND updated_at = 1780000000000000";
+    let row: String = sql.query_row(stood, [], |row| row.get(0)).unwrap();
+    assert_eq!(row, "acme drip 2000.0 100.0 1948.0 learned");
+    let usual = "SELECT dflt_value FROM pragma_table_info('rate_limit_buckets') WHERE name = 'refill_per_s'";
+    assert_eq!(sql.query_row(usual, [], |row| row.get::<_, String>(0)).unwrap(), "2.0");
+}
+
+/// LIM-10: a folder of an older format is brought up to date where it is; what it holds stays, and costs are kept from
+/// then on.
+#[tokio::test]
+async fn lim_10_a_folder_of_an_older_format_is_brought_up_to_date() {
+    for older in [vec![FORMAT_3], vec![FORMAT_3, FORMAT_2]] {
+        let place = Place::new();
+        let (store, owner) = place.enter().await;
+        store.append(owner, accepts(1..4, place.now())).await.unwrap();
+        drop(store);
+        older.iter().for_each(|change| sql(&place).execute_batch(change).unwrap());
+        for opened in 1..3 {
+            let (store, owner) = place.enter().await;
+            assert_eq!(replayed(&store).await.unwrap(), (vec![1, 2, 3], Lsn(opened)));
+            store.append(owner, Batch { costs: vec![cost(place.now())], ..Batch::default() }).await.unwrap();
+            let bill = store.bill(Question { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
+            assert_eq!(bill.lines[0].calls, opened);
+            store.keep_standings(owner, vec![standing(place.now())]).await.unwrap();
+            assert_eq!(store.standings(PARTITION).await.unwrap(), [standing(place.now())]);
+        }
+    }
+}

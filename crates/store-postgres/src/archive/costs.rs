@@ -1,0 +1,78 @@
+//! What calls cost and how limits stand, in the archive: each cost once, however often it is told.
+
+use tidegate_core::id::Partition;
+use tidegate_store::Result;
+use tidegate_store::costs::{Bill, Cost, LOOKED_AT_MAX, Question, Standing};
+
+use super::PostgresArchive;
+use crate::costs::{bound, bound_standings, edge, line};
+use crate::rows;
+use crate::session::Twice;
+
+const KEEP: &str = "
+INSERT INTO api_cost_tracking (at, operation, claim, nth, upstream, limit_name, shape, requested, actual)
+SELECT 'epoch'::timestamptz + at * interval '1 microsecond', operation, claim, nth, split_part(limit_name, '/', 1),
+    limit_name, shape, requested, actual
+FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::smallint[], $5::text[], $6::text[], $7::float8[], $8::float8[])
+    AS e (at, operation, claim, nth, limit_name, shape, requested, actual)
+ON CONFLICT DO NOTHING";
+
+const KEEP_STANDINGS: &str = "
+INSERT INTO rate_limit_buckets AS known
+    (name, partition, upstream, kind, capacity, refill_per_s, level, source, closed_until, updated_at)
+SELECT name, $1, split_part(name, '/', 1), kind, capacity, rate, level, source,
+    'epoch'::timestamptz + closed * interval '1 microsecond', 'epoch'::timestamptz + updated * interval '1 microsecond'
+FROM unnest($2::text[], $3::text[], $4::float8[], $5::float8[], $6::float8[], $7::text[], $8::bigint[], $9::bigint[])
+    AS e (name, kind, capacity, rate, level, source, closed, updated)
+ON CONFLICT (name, partition) DO UPDATE SET kind = excluded.kind, capacity = excluded.capacity,
+    refill_per_s = excluded.refill_per_s, level = excluded.level, source = excluded.source,
+    closed_until = excluded.closed_until, updated_at = excluded.updated_at
+WHERE known.updated_at <= excluded.updated_at";
+
+/// The last row that is too much to look at.
+const TOO_MUCH: &str = "SELECT (extract(epoch FROM at) * 1000000)::bigint FROM api_cost_tracking
+    WHERE at >= 'epoch'::timestamptz + $1 * interval '1 microsecond' ORDER BY at DESC LIMIT 1 OFFSET $2";
+const BY_SHAPE: &str =
+    "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
+        sum(sum(coalesce(actual, requested))) OVER (PARTITION BY limit_name),
+        (extract(epoch FROM max(at)) * 1000000)::bigint
+    FROM api_cost_tracking
+    WHERE at >= 'epoch'::timestamptz + $1 * interval '1 microsecond' AND ($2::text IS NULL OR upstream = $2)
+    GROUP BY limit_name, shape ORDER BY cost DESC, limit_name, shape LIMIT $3";
+
+/// The last moment that a question may be about: the year 9999, within what a timestamp holds.
+const LATEST: i64 = 253_402_300_799_999_999;
+
+impl PostgresArchive {
+    pub(super) async fn keep_all_costs(&self, costs: &[Cost]) -> Result<()> {
+        if costs.is_empty() {
+            return Ok(());
+        }
+        self.sessions.rows(Twice::Harmless, KEEP, |q| bound(q, costs)).await.map(drop)
+    }
+
+    pub(super) async fn keep_all_standings(
+        &self,
+        partition: Partition,
+        standings: &[Standing],
+    ) -> Result<()> {
+        let bind = |q| bound_standings(sqlx::query::Query::bind(q, i32::from(partition)), standings);
+        self.sessions.rows(Twice::Harmless, KEEP_STANDINGS, bind).await.map(drop)
+    }
+
+    pub(super) async fn summed(&self, question: &Question) -> Result<Bill> {
+        let (since, looked_at) = (edge(question.since).min(LATEST), i64::from(LOOKED_AT_MAX));
+        let too_much =
+            self.sessions.rows(Twice::Harmless, TOO_MUCH, |q| q.bind(since).bind(looked_at)).await?;
+        let too_much: Option<i64> = too_much.first().map(|row| self.sessions.column(row, 0)).transpose()?;
+        let since = too_much.map_or(since, |at| at + 1);
+        let most = i64::try_from(question.most).unwrap_or(i64::MAX);
+        let upstream = question.upstream.as_deref().map(rows::storable);
+        let found = self
+            .sessions
+            .rows(Twice::Harmless, BY_SHAPE, |q| q.bind(since).bind(upstream.clone()).bind(most))
+            .await?;
+        let lines = found.iter().map(|row| line(&self.sessions, row)).collect::<Result<_>>()?;
+        Ok(Bill { lines, is_whole: too_much.is_none() })
+    }
+}

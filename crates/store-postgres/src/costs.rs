@@ -1,0 +1,164 @@
+//! What calls cost and how limits stand, as tables for those who ask in SQL. Costs come with the append; every other step
+//! checks the owner itself.
+
+use sqlx::postgres::PgRow;
+use tidegate_core::Time;
+use tidegate_core::id::Partition;
+use tidegate_store::costs::{Bill, Cost, LOOKED_AT_MAX, Line, Question, Standing, micro, tokens};
+use tidegate_store::log::{Ownership, Retention};
+use tidegate_store::{Answer, Costs, Result};
+
+use crate::session::{Sessions, Statement, Twice};
+use crate::{Postgres, checks, rows};
+
+/// The last row that is too much to look at.
+const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= $1 ORDER BY at DESC LIMIT 1 OFFSET $2";
+const BY_SHAPE: &str =
+    "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
+        sum(sum(coalesce(actual, requested))) OVER (PARTITION BY limit_name), max(at)
+    FROM api_cost_tracking WHERE at >= $1 AND ($2::text IS NULL OR upstream = $2)
+    GROUP BY limit_name, shape ORDER BY cost DESC, limit_name, shape LIMIT $3";
+const SWEEP: &str = "SELECT verdict, number FROM sweep_costs($1, $2, $3, $4)";
+const KEEP: &str = "SELECT verdict, number FROM keep_standings($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
+    FROM rate_limit_buckets WHERE partition = $1 ORDER BY name";
+/// Rows that one step removes.
+const SWEPT_AT_ONCE: usize = 2_000;
+
+/// What calls cost, as the columns that an append has for it.
+pub(crate) fn bound<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statement<'q> {
+    let column = Columns(costs);
+    append
+        .bind(column.of(|cost| rows::micros(cost.at)))
+        .bind(column.of(|cost| cost.operation.to_string()))
+        .bind(column.of(|cost| cost.claim.0.cast_signed()))
+        .bind(column.of(|cost| i16::from(cost.nth)))
+        .bind(column.of(|cost| rows::storable(&cost.limit)))
+        .bind(column.of(|cost| rows::storable(&cost.shape)))
+        .bind(column.of(|cost| tokens(cost.requested)))
+        .bind(column.of(|cost| cost.actual.map(tokens)))
+}
+
+/// How limits stand, the same way.
+pub(crate) fn bound_standings<'q>(keep: Statement<'q>, standings: &'q [Standing]) -> Statement<'q> {
+    let column = Columns(standings);
+    keep.bind(column.of(|one| rows::storable(&one.name)))
+        .bind(column.of(|one| one.kind.to_string()))
+        .bind(column.of(|one| one.capacity.map(tokens)))
+        .bind(column.of(|one| one.refill_per_s.map(tokens)))
+        .bind(column.of(|one| one.level.map(tokens)))
+        .bind(column.of(|one| one.source.to_string()))
+        .bind(column.of(|one| one.closed_until.map(rows::micros)))
+        .bind(column.of(|one| rows::micros(one.updated_at)))
+}
+
+struct Columns<'q, T>(&'q [T]);
+
+impl<'q, T> Columns<'q, T> {
+    fn of<U>(&self, value: impl Fn(&'q T) -> U) -> Vec<U> {
+        self.0.iter().map(value).collect()
+    }
+}
+
+/// A time as it is compared: none lies as a negative number.
+pub(crate) fn edge(time: Time) -> i64 {
+    rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
+}
+
+/// A line of a bill: limit, shape, calls, requested, cost, cost of the limit, last.
+pub(crate) fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
+    let figure = |column| Ok(micro(sessions.column::<f64>(row, column)?));
+    Ok(Line {
+        limit: sessions.column::<&str>(row, 0)?.into(),
+        shape: sessions.column::<&str>(row, 1)?.into(),
+        calls: sessions.column::<i64>(row, 2)?.cast_unsigned(),
+        requested: figure(3)?,
+        actual: figure(4)?,
+        of_limit: figure(5)?,
+        last: rows::time(sessions.column(row, 6)?),
+    })
+}
+
+impl Postgres {
+    async fn summed(&self, question: &Question) -> Result<Bill> {
+        let (since, looked_at) = (edge(question.since), i64::from(LOOKED_AT_MAX));
+        let too_much =
+            self.sessions.rows(Twice::Harmless, TOO_MUCH, |q| q.bind(since).bind(looked_at)).await?;
+        let too_much: Option<i64> = too_much.first().map(|row| self.sessions.column(row, 0)).transpose()?;
+        let since = too_much.map_or(since, |at| at + 1);
+        let most = i64::try_from(question.most).unwrap_or(i64::MAX);
+        let upstream = question.upstream.as_deref().map(rows::storable);
+        let found = self
+            .sessions
+            .rows(Twice::Harmless, BY_SHAPE, |q| q.bind(since).bind(upstream.clone()).bind(most))
+            .await?;
+        let lines = found.iter().map(|row| line(&self.sessions, row)).collect::<Result<_>>()?;
+        Ok(Bill { lines, is_whole: too_much.is_none() })
+    }
+
+    async fn kept_standings(&self, owner: Ownership, standings: &[Standing]) -> Result<()> {
+        let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+        let row = self
+            .sessions
+            .row(Twice::Harmless, KEEP, |q| bound_standings(q.bind(partition).bind(epoch), standings))
+            .await?;
+        self.done(owner, &row).map(drop)
+    }
+
+    async fn swept_costs(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+        let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
+        let (cut, most) = (edge(retention.ended_before), rows::count(retention.most.min(SWEPT_AT_ONCE)));
+        let row = self
+            .sessions
+            .row(Twice::Harmless, SWEEP, |q| q.bind(partition).bind(epoch).bind(cut).bind(most))
+            .await?;
+        self.done(owner, &row).map(|gone| usize::try_from(gone).unwrap_or_default())
+    }
+
+    /// What a step answers that may have been refused.
+    fn done(&self, owner: Ownership, row: &PgRow) -> Result<i64> {
+        let number: i64 = self.sessions.column(row, 1)?;
+        match self.sessions.column(row, 0)? {
+            "ok" => Ok(number),
+            refused => Err(checks::refusal(owner, refused, number)),
+        }
+    }
+
+    fn limit(&self, row: &PgRow) -> Result<Standing> {
+        let sessions = &self.sessions;
+        let figure =
+            |column| Ok::<_, tidegate_store::Error>(sessions.column::<Option<f64>>(row, column)?.map(micro));
+        Ok(Standing {
+            name: sessions.column::<&str>(row, 0)?.into(),
+            kind: sessions.column::<String>(row, 1)?.into(),
+            capacity: figure(2)?,
+            refill_per_s: figure(3)?,
+            level: figure(4)?,
+            source: sessions.column::<String>(row, 5)?.into(),
+            closed_until: sessions.column::<Option<i64>>(row, 6)?.map(rows::time),
+            updated_at: rows::time(sessions.column(row, 7)?),
+        })
+    }
+}
+
+impl Costs for Postgres {
+    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+        Box::pin(async move { self.summed(&question).await })
+    }
+
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+        Box::pin(self.swept_costs(owner, retention))
+    }
+
+    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
+        Box::pin(async move { self.kept_standings(owner, &standings).await })
+    }
+
+    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
+        Box::pin(async move {
+            let asked = |q: Statement<'static>| q.bind(i32::from(partition));
+            let found = self.sessions.rows(Twice::Harmless, STANDINGS, asked).await?;
+            found.iter().map(|row| self.limit(row)).collect()
+        })
+    }
+}

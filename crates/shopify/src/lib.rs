@@ -46,8 +46,13 @@
 
 pub mod bulk;
 pub mod client;
+pub mod cost;
 pub mod delay;
+pub mod dialect;
+pub mod document;
 pub mod executor;
+pub mod idempotent;
+pub mod query;
 pub mod said;
 pub mod shop;
 pub mod version;
@@ -55,6 +60,7 @@ pub mod version;
 pub use bulk::{Bulk, Finished, Lines, Running};
 pub use client::{Error, Kind, Result, Shopify};
 pub use delay::ThrottleStatus;
+pub use dialect::ShopifyDialect;
 pub use said::{Code, Cost, Said};
 pub use shop::ShopId;
 pub use version::ApiVersion;

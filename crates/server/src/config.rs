@@ -2,6 +2,7 @@
 //! anything starts. Whatever is wrong is told with its line and column; no secret is ever in the file.
 
 mod cluster;
+mod dialect;
 mod idempotency;
 mod measure;
 mod pacing;
@@ -18,7 +19,7 @@ mod upstream;
 mod value;
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -27,6 +28,7 @@ use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
+pub use dialect::ShopifyConfig;
 pub use idempotency::IdempotencyConfig;
 pub use measure::{duration, time};
 pub use pacing::PacingConfig;
@@ -72,6 +74,8 @@ pub struct Config {
     pub upstreams: Vec<UpstreamConfig>,
     /// Upstreams whose operations are spread over all partitions, by group.
     pub spread: BTreeSet<String>,
+    /// Upstreams of the dialect `shopify`, by name, and what they have besides.
+    pub shopify: BTreeMap<String, ShopifyConfig>,
     /// Who may call; when empty, only this machine.
     pub tokens: Vec<Token>,
     /// How it takes part in a cluster, when others share its store.

@@ -9,7 +9,9 @@ use axum::Router;
 use tidegate::{Code, Engine, Error, Executors, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
+use tidegate_shopify::ShopifyDialect;
 use tidegate_store::outbox::Published;
+use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
 use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 
 use crate::api;
@@ -29,7 +31,7 @@ pub(crate) enum Work {
 
 impl Work {
     pub(crate) async fn start(config: &Config, addr: SocketAddr, house: Arc<House>) -> Result<Self> {
-        let upstreams = HttpUpstreams::new(config.upstreams.clone())
+        let upstreams = HttpUpstreams::with_dialects(dialects(config))
             .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?
             .handing_over(house.pacing.handover.clone());
         let limits = upstreams.limits();
@@ -110,6 +112,18 @@ impl Work {
             Self::Shared(front) => front.cluster.leave().await,
         }
     }
+}
+
+/// Each upstream with how it is spoken to.
+fn dialects(config: &Config) -> Vec<(UpstreamConfig, Arc<dyn Dialect>)> {
+    let with = |upstream: &UpstreamConfig| {
+        let dialect: Arc<dyn Dialect> = match config.shopify.get(&upstream.name) {
+            Some(shop) => Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once)),
+            None => Arc::new(Plain::new(&upstream.name, &upstream.limits)),
+        };
+        (upstream.clone(), dialect)
+    };
+    config.upstreams.iter().map(with).collect()
 }
 
 /// What the store's outbox has to know of upstreams.

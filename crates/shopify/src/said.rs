@@ -5,8 +5,11 @@ mod calls;
 mod cost;
 mod errors;
 
+use std::collections::HashMap;
+
 use http::HeaderMap;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 pub use calls::CallLimit;
@@ -31,7 +34,7 @@ pub struct Said {
     pub cost: Cost,
     /// The errors beside the data, in a GraphQL answer.
     pub errors: Vec<SaidError>,
-    /// Whether it has data that is not null. Errors beside data leave what worked as it is.
+    /// Whether it has data: a field at the top that is not null. Errors beside data leave what worked as it is.
     pub has_data: bool,
     /// The codes of `userErrors` that say to send the same again, which is not for the caller to see.
     pub still_running: bool,
@@ -77,7 +80,7 @@ impl Said {
         Self {
             cost: top.extensions.map(|json| cost::read(json.get())).unwrap_or_default(),
             errors: top.errors.map(|json| errors::read(json.get())).unwrap_or_default(),
-            has_data: top.data.is_some_and(|data| data.get() != "null"),
+            has_data: top.data.is_some_and(|data| has_any(data.get())),
             still_running: top.data.is_some_and(|data| {
                 let data = data.get().as_bytes();
                 data.windows(STILL_RUNNING.len()).any(|part| part == STILL_RUNNING)
@@ -97,6 +100,12 @@ impl Said {
     pub fn fell_forward(&self, asked: Option<ApiVersion>) -> Option<ApiVersion> {
         self.version.filter(|version| asked.is_some_and(|asked| asked != *version))
     }
+}
+
+/// Whether an object holds anything but nulls.
+fn has_any(data: &str) -> bool {
+    let fields = serde_json::from_str::<HashMap<String, Option<IgnoredAny>>>(data);
+    fields.is_ok_and(|fields| fields.values().any(Option::is_some))
 }
 
 #[cfg(test)]

@@ -26,9 +26,9 @@ enum LimitCommand {
         after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it."
     )]
     Costs(costs::Which),
-    /// Set a limit to other figures, or open a gate that an upstream has closed.
+    /// Set a limit to other figures, take that back, or open a gate that an upstream has closed.
     #[command(
-        after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n\nIt takes effect at once and stands until the figures in the configuration change."
+        after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n  tidegate limit set echo/requests --reset\n\nIt takes effect at once and stands until it is reset or the figures in the configuration change."
     )]
     Set {
         /// Its name, as `limit list` shows it.
@@ -45,6 +45,9 @@ enum LimitCommand {
         /// Open it, although its upstream said to wait.
         #[arg(long, conflicts_with = "capacity")]
         open: bool,
+        /// Give it the figures of the configuration again, or let it learn again.
+        #[arg(long, conflicts_with_all = ["capacity", "at_once", "open"])]
+        reset: bool,
     },
 }
 
@@ -60,16 +63,17 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
             }
         }
         LimitCommand::Costs(which) => costs::run(which, &client, output).await?,
-        LimitCommand::Set { name, capacity, refill_per_s, at_once, open } => {
+        LimitCommand::Set { name, capacity, refill_per_s, at_once, open, reset } => {
             let body = match (capacity.zip(refill_per_s), at_once, open) {
                 (Some((capacity, refill_per_s)), ..) => {
                     json!({ "capacity": capacity, "refill_per_s": refill_per_s })
                 }
                 (None, Some(at_once), _) => json!({ "at_once": at_once }),
                 (None, None, true) => json!({ "open": true }),
+                (None, None, false) if reset => json!({ "reset": true }),
                 (None, None, false) => {
                     return Err(Trouble::usage(
-                        "Say --capacity and --refill-per-s, or --at-once, or --open.",
+                        "Say --capacity and --refill-per-s, or --at-once, or --open, or --reset.",
                     ));
                 }
             };

@@ -63,6 +63,21 @@ impl Model {
         self.set(now, name, shape, Source::Operator, facts)
     }
 
+    /// Takes back what a person set: the limit has the figures of the configuration again, and learns from there.
+    ///
+    /// # Errors
+    /// When there is no such limit, or the configuration no longer has it.
+    pub fn reset_limit(
+        &mut self,
+        now: Time,
+        name: &Arc<str>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), LimitRefusal> {
+        let known = self.by_limit.get(name).and_then(|ix| self.limits[ix.at()].configured);
+        let shape = known.ok_or(LimitRefusal::Unknown)?;
+        self.set(now, name, shape, Source::Config, facts)
+    }
+
     /// Opens a limit that an upstream had closed.
     ///
     /// # Errors

@@ -194,6 +194,20 @@ impl Engine {
         set.await?.map_err(|refusal| limit_refused(refusal, name))
     }
 
+    /// Gives a limit the figures of the configuration again.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn reset_limit(&self, name: &str) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let reset = self.ask(move |owner| {
+            let now = owner.clock.now();
+            owner.model.reset_limit(now, &limit, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        reset.await?.map_err(|refusal| limit_refused(refusal, name))
+    }
+
     /// Opens a limit that an upstream had closed.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ pub(super) async fn change(
     let view = match wish {
         Wish::Set(shape) => app.engine.set_limit(&name, shape).await?,
         Wish::Open => app.engine.thaw(&name).await?,
+        Wish::Reset => app.engine.reset_limit(&name).await?,
     };
     tracing::info!(limit = name, by = &*caller, to = %wish, "limit changed");
     Ok(Json(LimitOut::new(&view)).into_response())

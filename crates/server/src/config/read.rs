@@ -1,6 +1,5 @@
 //! The file as a whole, section by section.
 
-use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -52,9 +51,9 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     }
     refuse_twins(&upstreams, problems);
     refuse_twins(&tokens, problems);
-    let mut spread = BTreeSet::new();
+    let mut beside = upstream::Beside::default();
     let upstreams =
-        upstreams.into_iter().filter_map(|section| upstream::read(section, &mut spread, reading)).collect();
+        upstreams.into_iter().filter_map(|section| upstream::read(section, &mut beside, reading)).collect();
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
     Some(Config {
         listen: listen?,
@@ -68,7 +67,8 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         retention: Duration::from_secs(retention?),
         dedupe_window: Duration::from_secs(dedupe_window?),
         upstreams,
-        spread,
+        spread: beside.spread,
+        shopify: beside.shopify,
         tokens,
         cluster: cluster?,
         idempotency: idempotency?,

@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
+use tidegate_upstream::http::TokenHeader;
 
 fn env(name: &str) -> Option<String> {
     (name == "ECHO_TOKEN" || name == "OPERATOR_TOKEN").then(|| "a-secret-of-some-length".to_owned())
@@ -130,7 +131,7 @@ fn wrong_types_and_figures_are_told_by_line_and_column() {
     let text = r#"server = { workers = 0, drain_s = -1, listen = 7400, connections_max = "1" }
 [[upstream]]
 name = "a b"
-dialect = "shopify"
+dialect = "discord"
 base_url = "ftp://x"
 timeout_ms = 1.5
 [[upstream.limit]]
@@ -150,7 +151,7 @@ refill_per_s = true
     tidegate.toml:1:48: server.listen: It must be a text in quotes, not a number.
     tidegate.toml:1:72: server.connections_max: It must be a whole number, not a text.
     tidegate.toml:3:8: upstream[0].name: A name is 1 to 64 letters, digits, '-', '_' or '.'.
-    tidegate.toml:4:11: upstream[0].dialect: The dialect "shopify" is not in this version; there is "http".
+    tidegate.toml:4:11: upstream[0].dialect: The dialect "discord" is not in this version; there are "http" and "shopify".
     tidegate.toml:5:12: upstream[0].base_url: It must start with http:// or https://.
     tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a number with a point.
     tidegate.toml:9:12: upstream[0].limit[0].capacity: It must be 1 to 1000000000000, not 0.
@@ -170,8 +171,31 @@ fn the_dialect_says_what_it_cannot_use() {
     assert_snapshot!(wrong("[[upstream]]\ndialect = \"smoke\""), @r#"
     tidegate.toml:1:1: upstream[0]: The key name is missing.
     tidegate.toml:1:1: upstream[0]: The key base_url is missing.
-    tidegate.toml:2:11: upstream[0].dialect: There is no dialect "smoke"; there is "http".
+    tidegate.toml:2:11: upstream[0].dialect: The dialect "smoke" is not known; there are "http" and "shopify".
     "#);
+}
+
+/// LIM-29: a shop needs a name, an address and a token; its limits are made for it.
+#[test]
+fn lim_29_a_shop_has_its_header_and_its_places() {
+    let shop = "[[upstream]]\nname = \"acme\"\ndialect = \"shopify\"\nbase_url = \"https://acme.myshopify.com\"\ntoken_env = \"ECHO_TOKEN\"\n";
+    let config = parse(shop).unwrap();
+    assert_eq!(config.upstreams[0].token_header, TokenHeader::parse("X-Shopify-Access-Token"));
+    assert_eq!(config.shopify["acme"].bulk_at_once, 1);
+    let five = parse(&format!("{shop}bulk_at_once = 5\ntoken_header = \"x-other\"")).unwrap();
+    assert_eq!(
+        (five.shopify["acme"].bulk_at_once, five.upstreams[0].token_header.name.as_str()),
+        (5, "x-other")
+    );
+    let text = format!(
+        "{shop}bulk_at_once = 0\nspread = \"group\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 5\nrefill_per_s = 5"
+    );
+    assert_snapshot!(wrong(&text), @r#"
+    tidegate.toml:6:16: upstream[0].bulk_at_once: It must be 1 to 100, not 0.
+    tidegate.toml:7:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
+    tidegate.toml:8:1: upstream[0].limit: The dialect "shopify" makes its limits itself and learns their figures: take this out.
+    "#);
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nbulk_at_once = 2"), @r#"tidegate.toml:4:16: upstream[0].bulk_at_once: Only the dialect "shopify" has places for bulk operations."#);
 }
 
 #[test]

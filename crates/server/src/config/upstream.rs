@@ -1,6 +1,6 @@
 //! The APIs that are called: `[[upstream]]` and its `[[upstream.limit]]`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tidegate_core::bounds::{RESULT_LEN_MAX, TOKENS_MAX};
@@ -8,6 +8,7 @@ use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
 
 use super::Reading;
+use super::dialect::{self, Dialect, ShopifyConfig};
 use super::problem::Problem;
 use super::read::refuse_twins;
 use super::section::Section;
@@ -15,14 +16,23 @@ use super::section::Section;
 /// Longest time-out, in milliseconds: an hour.
 const TIMEOUT_MAX_MS: u64 = 3_600_000;
 
+/// What is said of upstreams besides how they are reached, by name.
+#[derive(Default)]
+pub(super) struct Beside {
+    /// Those that are spread over all partitions.
+    pub spread: BTreeSet<String>,
+    /// Those that are Shopify's.
+    pub shopify: BTreeMap<String, ShopifyConfig>,
+}
+
 pub(super) fn read(
     mut section: Section<'_>,
-    spread: &mut BTreeSet<String>,
+    beside: &mut Beside,
     reading: &mut Reading<'_>,
 ) -> Option<UpstreamConfig> {
     let problems = &mut reading.problems;
     let name = section.text("name", problems);
-    let dialect = section.text("dialect", problems);
+    let dialect = dialect::read(&mut section, problems);
     let base_url = section.text("base_url", problems);
     let variable = section.text("token_env", problems);
     let header = section.text("token_header", problems);
@@ -38,20 +48,12 @@ pub(super) fn read(
             reading.problems.push(section.problem(format!("The key {key} is missing.")));
         }
     }
-    if let Some(dialect) = dialect.filter(|dialect| dialect.value != "http") {
-        let message = match dialect.value.as_str() {
-            "discord" | "shopify" => {
-                format!("The dialect {:?} is not in this version; there is \"http\".", dialect.value)
-            }
-            _ => format!("There is no dialect {:?}; there is \"http\".", dialect.value),
-        };
-        reading.problems.push(dialect.problem(message));
-    }
     let mut config = example();
     config.name = name.as_ref().map_or(config.name, |name| name.value.clone());
     config.base_url = base_url.as_ref().map_or(config.base_url, |url| url.value.clone());
     config.token = variable.and_then(|variable| reading.secret(&variable)).map(Secret::new);
-    config.token_header = header.map_or_else(TokenHeader::default, |text| TokenHeader::parse(&text.value));
+    config.token_header =
+        header.map_or_else(|| dialect.token_header(), |text| TokenHeader::parse(&text.value));
     config.timeout = timeout.map_or(config.timeout, Duration::from_millis);
     config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
     config.response_max_bytes =
@@ -59,12 +61,15 @@ pub(super) fn read(
     if let Some(by) = spread_by {
         if by.value != "group" {
             reading.problems.push(by.problem("It must be \"group\", or left out."));
-        } else if !limits.is_empty() {
+        } else if !limits.is_empty() || dialect.makes_limits() {
             reading.problems.push(
                 by.problem("What is spread over partitions cannot have limits: they are kept in one place."),
             );
         }
-        spread.insert(config.name.clone());
+        beside.spread.insert(config.name.clone());
+    }
+    if let Dialect::Shopify(shop) = dialect {
+        beside.shopify.insert(config.name.clone(), shop);
     }
     check(&config, limits.len(), &section, &mut reading.problems);
     section.finish(&mut reading.problems);

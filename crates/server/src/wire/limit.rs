@@ -1,4 +1,4 @@
-//! What a person asks of a limit: other figures, or to open it.
+//! What a person asks of a limit: other figures, the configured ones again, or to open it.
 
 use std::fmt;
 
@@ -11,13 +11,14 @@ use tidegate_core::operation::MICRO;
 use super::field::Field;
 use super::object::read;
 
-const NAMES: [&str; 4] = ["capacity", "refill_per_s", "at_once", "open"];
+const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     Set(Shape),
     Open,
+    Reset,
 }
 
 impl fmt::Display for Wish {
@@ -32,6 +33,7 @@ impl fmt::Display for Wish {
             // Nobody can ask for these.
             Self::Set(Shape::Window { .. } | Shape::Gate) => f.write_str("another shape"),
             Self::Open => f.write_str("open"),
+            Self::Reset => f.write_str("as configured"),
         }
     }
 }
@@ -43,18 +45,19 @@ pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
     let capacity = field(0).figure(1.0..=most)?;
     let refill = field(1).figure(0.000_001..=most)?;
     let at_once = field(2).integer(1..=u64::from(u32::MAX))?;
-    match (capacity, refill, at_once, field(3).flag()?) {
-        (Some(capacity), Some(refill), None, None) => {
+    match (capacity, refill, at_once, field(3).flag()?, field(4).flag()?) {
+        (Some(capacity), Some(refill), None, None, None) => {
             let (capacity, refill_per_s) = (micro(capacity), micro(refill));
             let margin = usual_margin(capacity, refill_per_s);
             Ok(Wish::Set(Shape::Drip { capacity, refill_per_s, margin }))
         }
-        (None, None, Some(at_once), None) => {
+        (None, None, Some(at_once), None, None) => {
             Ok(Wish::Set(Shape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
         }
-        (None, None, None, Some(true)) => Ok(Wish::Open),
+        (None, None, None, Some(true), None) => Ok(Wish::Open),
+        (None, None, None, None, Some(true)) => Ok(Wish::Reset),
         _ => {
-            let message = "Send capacity and refill_per_s, or at_once, or open: true.";
+            let message = "Send capacity and refill_per_s, or at_once, or open: true, or reset: true.";
             Err(Error::new(Code::Malformed, message).field("capacity"))
         }
     }
@@ -75,6 +78,7 @@ mod tests {
         assert_eq!(wish(br#"{"capacity":40,"refill_per_s":2.5}"#), Ok(Wish::Set(drip)));
         assert_eq!(wish(br#"{"at_once":3}"#), Ok(Wish::Set(Shape::Cap { at_once: 3 })));
         assert_eq!(wish(br#"{"open":true}"#), Ok(Wish::Open));
+        assert_eq!(wish(br#"{"reset":true}"#), Ok(Wish::Reset));
         let told = |body: &[u8]| wish(body).unwrap().to_string();
         assert_eq!(told(br#"{"capacity":40,"refill_per_s":2.5}"#), "capacity 40, refill_per_s 2.5");
         assert_eq!([told(br#"{"at_once":3}"#), told(br#"{"open":true}"#)], ["at_once 3", "open"]);
@@ -87,6 +91,7 @@ mod tests {
             (br#"{"at_once":1.5}"#, "at_once"),
             (br#"{"at_once":1,"open":true}"#, "capacity"),
             (br#"{"open":false}"#, "capacity"),
+            (br#"{"open":true,"reset":true}"#, "capacity"),
             (br#"{"refill":1}"#, "refill"),
         ];
         for (body, field) in table {

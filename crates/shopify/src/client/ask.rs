@@ -45,6 +45,9 @@ impl Ask {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Self> {
+        if path.split('?').next().unwrap_or_default().split('/').any(|part| part == "..") {
+            return Err(Kind::Invalid("The path leads up with its .. segments.".into()).into());
+        }
         let path = if path.starts_with("/admin/") {
             path.to_owned()
         } else {

@@ -11,7 +11,8 @@ use crate::world::{at, builder_for, ms, sim};
 const ORDERS: &str = "{ orders { edges { node { id } } } }";
 
 async fn stores(server: &Redis) -> [Arc<dyn Store>; 2] {
-    let open = || tidegate_store_redis::open(&server.url());
+    let url = server.url();
+    let open = || tidegate_store_redis::open(&url);
     [open().await.unwrap(), open().await.unwrap()]
 }
 

@@ -73,7 +73,9 @@ impl Answer {
         Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
     }
 
-    fn verdict(&self, asked: &Asked<'_>) -> Verdict {
+    /// What it means by its status alone.
+    #[must_use]
+    pub fn verdict(&self, asked: &Asked<'_>) -> Verdict {
         let told = format!("{asked} was answered {}", self.status);
         if self.status.is_success() {
             return match &self.content {

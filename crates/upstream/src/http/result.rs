@@ -17,7 +17,7 @@ const VALUE_LEN_MAX: usize = 4 * 1024;
 /// Deeper JSON is kept as text, so that whoever reads a result can parse it.
 const DEPTH_MAX: usize = 100;
 
-const KEPT: [&str; 18] = [
+const KEPT: [&str; 20] = [
     "cache-control",
     "content-disposition",
     "content-encoding",
@@ -35,6 +35,8 @@ const KEPT: [&str; 18] = [
     "retry-after",
     "sunset",
     "x-request-id",
+    "x-shopify-api-deprecated-reason",
+    "x-shopify-api-version",
     "x-shopify-shop-api-call-limit",
 ];
 const KEPT_PREFIXES: [&str; 2] = ["ratelimit", "x-ratelimit-"];

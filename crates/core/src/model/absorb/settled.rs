@@ -10,6 +10,7 @@ use crate::fact::{After, Held, Settled, Source};
 use crate::fault::Fault;
 use crate::state::EndState;
 use crate::time::Time;
+use crate::verdict::Hint;
 
 impl Model {
     pub(super) fn absorb_settled(&mut self, settled: &Settled) {
@@ -74,8 +75,13 @@ impl Model {
                         if let Some(spent) = hint.spent {
                             bucket.settle(*cost, spent, settled.at);
                         }
-                        bucket.observe(hint, *mark, settled.at);
-                        if hint.capacity.is_some() || hint.refill_per_s.is_some() {
+                        // What a person set stands; of the answer only what is left counts then.
+                        let learns = limit.source != Source::Operator;
+                        let (capacity, refill_per_s) = (hint.capacity, hint.refill_per_s);
+                        let figures = if learns { (capacity, refill_per_s) } else { (None, None) };
+                        let heard = Hint { capacity: figures.0, refill_per_s: figures.1, ..hint.clone() };
+                        bucket.observe(&heard, *mark, settled.at);
+                        if figures.0.is_some() || figures.1.is_some() {
                             limit.source = Source::Learned;
                         }
                     }

@@ -1,7 +1,8 @@
 //! Limits in the queue: all or nothing, turns kept, freezes shared, impossible wishes refused.
 
 use super::*;
-use crate::model::{Cause, LimitRefusal, Refusal};
+use crate::fact::Source;
+use crate::model::{Cause, LimitRefusal, LimitView, Refusal};
 use crate::verdict::Hint;
 
 /// LIM-7: an operation needs all its limits; while one of them is short nothing is taken of the others.
@@ -204,6 +205,45 @@ fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
     world.wait_ms(600);
     let again = world.take(9).pop().unwrap();
     assert_eq!((again.seq, again.attempt), (Seq(1), 1));
+}
+
+/// LIM-8: what a person set stands above what answers say, in a restart too; reset, it learns again.
+#[test]
+fn lim_8_what_a_person_set_stands_above_what_is_learned() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 1));
+    let says = Hint {
+        limit: named("points"),
+        remaining: Some(30 * MICRO),
+        capacity: Some(200 * MICRO),
+        refill_per_s: Some(9 * MICRO),
+        ..Hint::default()
+    };
+    let hear = |world: &mut World| {
+        world.accept(charged("g", &[("points", 1)]));
+        let claim = world.take(1).pop().unwrap();
+        let hints = [says.clone()];
+        world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &hints, 0, &mut world.facts);
+        world.model.limit("points", world.now).unwrap()
+    };
+    let shape = |view: &LimitView| match view.shape {
+        Shape::Drip { capacity, refill_per_s, .. } => (capacity / MICRO, refill_per_s / MICRO),
+        _ => (0, 0),
+    };
+    let learned = hear(&mut world);
+    assert_eq!((shape(&learned), learned.source), ((200, 9), Source::Learned));
+    world.model.set_limit(world.now, &named("points"), drip(50, 2), &mut world.facts).unwrap();
+    let set = hear(&mut world);
+    assert_eq!((shape(&set), set.source), ((50, 2), Source::Operator));
+    assert!(set.level <= 30 * MICRO, "what is left is believed all the same");
+    let replayed = world.replayed().limit("points", world.now).unwrap();
+    assert_eq!((shape(&replayed), replayed.source), ((50, 2), Source::Operator));
+    world.model.reset_limit(world.now, &named("points"), &mut world.facts).unwrap();
+    assert_eq!(world.model.limit("points", world.now).unwrap().source, Source::Config);
+    let again = hear(&mut world);
+    assert_eq!((shape(&again), again.source), ((200, 9), Source::Learned));
+    let unknown = world.model.reset_limit(world.now, &named("nothing"), &mut world.facts);
+    assert_eq!(unknown, Err(LimitRefusal::Unknown));
 }
 
 /// LIM-3: a cap lets so many run at once; a place that is given back wakes the next at once.

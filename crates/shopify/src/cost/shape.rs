@@ -1,0 +1,153 @@
+//! What calls of the same cost have in common: the text without its literals, with how many it asks for. Two calls of
+//! one shape differ in what they look for, not in how much.
+
+use std::fmt::Write as _;
+
+use tidegate_core::fingerprint::{Fingerprint, hex};
+
+use super::Variables;
+use crate::document::{Document, Kind, Operation, Token};
+use crate::version::ApiVersion;
+
+/// Longest name in a label, in characters.
+const NAME_LEN_MAX: usize = 100;
+/// Arguments whose values say how many.
+const COUNTING: [&str; 3] = ["first", "last", "ids"];
+
+/// A shape, by its hash and by a label for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// What it is remembered under.
+    pub hash: u128,
+    /// A name and a short hash: `GetOrders#1f0c9a2b`.
+    pub label: String,
+}
+
+impl Shape {
+    /// The shape of an operation in this version of the API.
+    #[must_use]
+    pub fn of(
+        document: &Document<'_>,
+        operation: &Operation<'_>,
+        variables: &Variables<'_>,
+        version: Option<ApiVersion>,
+    ) -> Self {
+        let text = normalised(document, operation, variables);
+        let version = version.map(|version| version.to_string()).unwrap_or_default();
+        let hash = Fingerprint::of("shopify shape 1")
+            .part(version.as_bytes())
+            .part(operation.name.unwrap_or_default().as_bytes())
+            .part(text.as_bytes())
+            .short();
+        let first = || document.fields(&operation.selection)?.first().map(|field| field.name);
+        let name: String =
+            operation.name.or_else(first).unwrap_or("query").chars().take(NAME_LEN_MAX).collect();
+        Self { hash, label: format!("{name}#{}", hex(&hash.to_be_bytes()[..4])) }
+    }
+}
+
+/// The words of a document, literals as `?`, except those that say how many.
+fn normalised(document: &Document<'_>, operation: &Operation<'_>, variables: &Variables<'_>) -> String {
+    let tokens = &document.tokens;
+    let counts = |at: usize| {
+        let named = |token: &Token<'_>| token.kind == Kind::Name && COUNTING.contains(&token.text);
+        at >= 2 && tokens[at - 1].is(":") && named(&tokens[at - 2])
+    };
+    let mut text = String::new();
+    for (at, token) in tokens.iter().enumerate() {
+        match token.kind {
+            Kind::Name | Kind::Mark => text.push_str(token.text),
+            Kind::Int if counts(at) => text.push_str(token.text),
+            Kind::Int | Kind::Float | Kind::Text => text.push('?'),
+        }
+        text.push(' ');
+        if token.is("$")
+            && counts(at)
+            && let Some(name) = tokens.get(at + 1)
+        {
+            let value = crate::document::Value::Variable(name.text);
+            // The variable is known by what it says; what it is called comes next.
+            let _ = write!(text, "{:?} ", variables.count(value, operation));
+        }
+    }
+    text
+}
+
+/// The label of a REST call: its method and its path, with numbers as `{id}` and without version and query.
+///
+/// ```
+/// use tidegate_shopify::cost::rest_shape;
+///
+/// assert_eq!(rest_shape("GET", "/admin/api/2026-04/products/123.json?fields=id"), "GET /products/{id}.json");
+/// ```
+#[must_use]
+pub fn rest_shape(method: &str, path: &str) -> String {
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let path = path
+        .split_once("/admin/api/")
+        .and_then(|(_, rest)| rest.split_once('/'))
+        .map_or(path, |(_, rest)| rest);
+    let parts = path.trim_start_matches('/').split('/').map(|part| {
+        let (stem, end) = part.split_once('.').map_or((part, ""), |(stem, end)| (stem, end));
+        let is_id = !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_digit());
+        match (is_id, end.is_empty()) {
+            (true, true) => "{id}".to_owned(),
+            (true, false) => format!("{{id}}.{end}"),
+            (false, _) => part.to_owned(),
+        }
+    });
+    let label = format!("{method} /{}", parts.collect::<Vec<_>>().join("/"));
+    label.chars().take(NAME_LEN_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::value::RawValue;
+
+    fn shape(text: &str, variables: &str) -> Shape {
+        let raw: Box<RawValue> = serde_json::from_str(variables).unwrap();
+        let document = Document::parse(text).unwrap();
+        let version = "2026-04".parse().ok();
+        Shape::of(&document, document.operation(None).unwrap(), &Variables::read(Some(&raw)), version)
+    }
+
+    /// LIM-8: what a call looks for does not change its shape; how much it asks for does.
+    #[test]
+    fn lim_8_a_shape_is_how_much_and_not_what() {
+        let text = |id: u32, n: u32| {
+            format!("query Q {{ a(id: {id}, at: \"{id}\", first: {n}) {{ nodes {{ id }} }} }}")
+        };
+        let one = shape(&text(1, 10), "{}");
+        assert_eq!(one, shape(&text(2, 10), "{}"));
+        assert_eq!(
+            one,
+            shape(&text(1, 10).replace(' ', "\n# c\n "), "{}"),
+            "blanks and comments are nothing"
+        );
+        assert_ne!(one, shape(&text(1, 11), "{}"));
+        assert!(one.label.starts_with("Q#") && one.label.len() == 10, "{}", one.label);
+
+        let by_variable = "query($n: Int = 3, $q: String) { a(first: $n, query: $q) { nodes { id } } }";
+        let three = shape(by_variable, r#"{"q":"x"}"#);
+        assert_eq!(three, shape(by_variable, r#"{"q":"y","n":3}"#));
+        assert_ne!(three, shape(by_variable, r#"{"n":4}"#));
+        assert!(three.label.starts_with("a#"));
+        let list = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }";
+        assert_eq!(shape(list, r#"{"ids":["a"]}"#), shape(list, r#"{"ids":["b"]}"#));
+        assert_ne!(shape(list, r#"{"ids":["a"]}"#), shape(list, r#"{"ids":["a","b"]}"#));
+    }
+
+    #[test]
+    fn a_rest_call_is_told_without_its_numbers() {
+        assert_eq!(
+            rest_shape("PUT", "/admin/api/2026-04/orders/1/refunds/22"),
+            "PUT /orders/{id}/refunds/{id}"
+        );
+        assert_eq!(
+            rest_shape("GET", "/admin/oauth/access_scopes.json"),
+            "GET /admin/oauth/access_scopes.json"
+        );
+        assert_eq!(rest_shape("GET", "/"), "GET /");
+    }
+}

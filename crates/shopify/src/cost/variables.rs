@@ -1,0 +1,43 @@
+//! The variables of a call, as far as they say how many: numbers and lengths of lists. Everything else in them is
+//! nobody's business.
+
+use std::collections::BTreeMap;
+
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use crate::document::{Operation, Value};
+
+/// The variables that were sent along.
+#[derive(Clone, Debug, Default)]
+pub struct Variables<'a>(BTreeMap<String, &'a RawValue>);
+
+impl<'a> Variables<'a> {
+    /// From the JSON of `variables`; anything but an object holds none.
+    #[must_use]
+    pub fn read(json: Option<&'a RawValue>) -> Self {
+        Self(json.and_then(|json| serde_json::from_str(json.get()).ok()).unwrap_or_default())
+    }
+
+    /// How many a value says: its number, or the length of its list.
+    #[must_use]
+    pub fn count(&self, value: Value<'_>, operation: &Operation<'_>) -> Option<u64> {
+        match value {
+            Value::Number(count) | Value::List(count) => Some(count),
+            Value::Variable(name) => match self.0.get(name) {
+                Some(json) => count_of(json.get()),
+                None => {
+                    let default = operation.defaults.iter().find(|(known, _)| *known == name)?.1;
+                    // A default is no variable, so this ends.
+                    if matches!(default, Value::Variable(_)) { None } else { self.count(default, operation) }
+                }
+            },
+            Value::Other => None,
+        }
+    }
+}
+
+fn count_of(json: &str) -> Option<u64> {
+    let number = serde_json::from_str::<u64>(json).ok();
+    number.or_else(|| serde_json::from_str::<Vec<IgnoredAny>>(json).ok().map(|list| list.len() as u64))
+}

@@ -1,0 +1,188 @@
+//! The Shopify dialect of one upstream: one shop with one credential. It says which budgets a call takes from and how
+//! much, puts idempotency keys on, and reads what answers say. It keeps no balance: that is the model's.
+
+mod reading;
+mod telling;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_core::bucket::usual_margin;
+use tidegate_core::fact::Shape as LimitShape;
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Charge, OnUnknown};
+use tidegate_upstream::http::{Dialect, MadeLimit, Reader};
+use tidegate_upstream::{HttpRequest, Method, Refusal};
+
+use crate::cost::{Memory, SINGLE_MAX, Shape, UNREADABLE, Variables, estimate, rest_shape};
+use crate::document::{Document, Does};
+use crate::idempotent;
+use crate::query::{self, Query};
+use crate::version::{self, ApiVersion};
+use reading::{Reading, What};
+use telling::Telling;
+
+/// The budget of points, as `cost` calls it.
+pub const POINTS: &str = "points";
+/// The budget of REST calls, as `cost` calls it.
+pub const REQUESTS: &str = "requests";
+/// The places for bulk operations, as `cost` calls it.
+pub const BULK: &str = "bulk";
+/// Bulk operations at once, when nothing else is said.
+pub const BULK_AT_ONCE_DEFAULT: u32 = 1;
+
+/// What a budget is until the first answer: what it holds and what comes back each second.
+const POINTS_AT_FIRST: (u64, u64) = (1_000, 50);
+const REQUESTS_AT_FIRST: (u64, u64) = (40, 2);
+
+/// The dialect of one shop.
+#[derive(Debug)]
+pub struct ShopifyDialect {
+    gate: Arc<str>,
+    points: Arc<str>,
+    requests: Arc<str>,
+    bulk: Arc<str>,
+    bulk_at_once: u32,
+    memory: Memory,
+    /// The most the budget of points holds, as last said, in micro-points; 0 before that.
+    maximum: AtomicU64,
+    telling: Telling,
+}
+
+/// What is known of a GraphQL call before it is sent.
+struct Known {
+    shape: Option<Shape>,
+    does: Option<Does>,
+    repeatable: bool,
+    /// What it is taken to cost, in micro-points.
+    cost: u64,
+    /// The text with keys in it, when it needed any.
+    keyed: Option<String>,
+}
+
+impl ShopifyDialect {
+    /// For an upstream of this name with so many places for bulk operations.
+    #[must_use]
+    pub fn new(upstream: &str, bulk_at_once: u32) -> Self {
+        let named = |limit: &str| Arc::from(format!("{upstream}/{limit}"));
+        Self {
+            gate: Arc::from(upstream),
+            points: named(POINTS),
+            requests: named(REQUESTS),
+            bulk: named(BULK),
+            bulk_at_once: bulk_at_once.max(1),
+            memory: Memory::default(),
+            maximum: AtomicU64::new(0),
+            telling: Telling::default(),
+        }
+    }
+
+    /// Reads a GraphQL call. `key` is put on its mutations where that is wanted.
+    fn know(&self, request: &HttpRequest, key: Option<&str>) -> Known {
+        let version = version::of_path(&request.path);
+        self.read(request, version, key).unwrap_or_else(|| Known {
+            shape: None,
+            does: None,
+            repeatable: false,
+            cost: self.fitting(UNREADABLE * MICRO),
+            keyed: None,
+        })
+    }
+
+    fn read(&self, request: &HttpRequest, version: Option<ApiVersion>, key: Option<&str>) -> Option<Known> {
+        let query = Query::read(request)?;
+        let document = Document::parse(&query.text)?;
+        let operation = document.operation(query.operation())?;
+        let variables = Variables::read(query.variables);
+        let shape = Shape::of(&document, operation, &variables, version);
+        let estimated =
+            || estimate(&document, operation, &variables).unwrap_or(UNREADABLE).saturating_mul(MICRO);
+        let cost = self.memory.get(shape.hash).unwrap_or_else(estimated);
+        Some(Known {
+            cost: self.fitting(cost),
+            does: Some(operation.does),
+            repeatable: idempotent::is_repeatable(&document, operation, version),
+            keyed: key.and_then(|key| idempotent::with_keys(&query.text, &document, operation, version, key)),
+            shape: Some(shape),
+        })
+    }
+
+    /// A cost that was not said by the caller never keeps a call from being made: at least a point, at most what one
+    /// query may cost and what the budget holds.
+    fn fitting(&self, cost: u64) -> u64 {
+        let most = match self.maximum.load(Ordering::Relaxed) {
+            0 => SINGLE_MAX * MICRO,
+            maximum => maximum.min(SINGLE_MAX * MICRO),
+        };
+        cost.max(MICRO).min(most)
+    }
+
+    fn refuse_strange_costs(&self, charged: &str, cost: &BTreeMap<String, u64>) -> Result<(), Refusal> {
+        let Some(stranger) = cost.keys().find(|name| name.as_str() != charged) else { return Ok(()) };
+        let kind = if charged == POINTS { "A GraphQL call" } else { "A REST call" };
+        let stranger: String = stranger.chars().take(64).collect();
+        let message = format!("{kind} to {} charges {charged} and nothing called {stranger:?}.", self.gate);
+        Err(Refusal::new(format!("cost.{stranger}"), message))
+    }
+}
+
+impl Dialect for ShopifyDialect {
+    fn limits(&self) -> Vec<MadeLimit> {
+        let drip = |(capacity, refill_per_s): (u64, u64)| {
+            let (capacity, refill_per_s) = (capacity * MICRO, refill_per_s * MICRO);
+            LimitShape::Drip { capacity, refill_per_s, margin: usual_margin(capacity, refill_per_s) }
+        };
+        vec![
+            (Arc::clone(&self.gate), LimitShape::Gate),
+            (Arc::clone(&self.points), drip(POINTS_AT_FIRST)),
+            (Arc::clone(&self.requests), drip(REQUESTS_AT_FIRST)),
+            (Arc::clone(&self.bulk), LimitShape::Cap { at_once: self.bulk_at_once }),
+        ]
+    }
+
+    fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+        let gate = Charge::tokens(Arc::clone(&self.gate), 1);
+        if !query::is_graphql(request) {
+            self.refuse_strange_costs(REQUESTS, cost)?;
+            let calls = cost.get(REQUESTS).copied().unwrap_or(1);
+            return Ok(vec![gate, Charge::tokens(Arc::clone(&self.requests), calls)]);
+        }
+        self.refuse_strange_costs(POINTS, cost)?;
+        let points = match cost.get(POINTS) {
+            Some(points) => Charge::tokens(Arc::clone(&self.points), *points),
+            None => Charge { limit: Arc::clone(&self.points), cost: self.know(request, None).cost },
+        };
+        Ok(vec![gate, points])
+    }
+
+    /// What only reads may be sent again, and what has keys for its changes. A header says nothing here: Shopify
+    /// knows none for this.
+    fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
+        let repeatable = match query::is_graphql(request) {
+            true => self.know(request, None).repeatable,
+            false => request.method.is_idempotent(),
+        };
+        if repeatable { OnUnknown::Repeat } else { OnUnknown::Ask }
+    }
+
+    fn ready<'a>(&'a self, request: &mut HttpRequest, operation: &str) -> Option<Box<dyn Reader + 'a>> {
+        let asked = version::of_path(&request.path);
+        let what = if query::is_graphql(request) {
+            let known = self.know(request, Some(operation));
+            if let Some(body) = known.keyed.and_then(|text| query::with_text(request, text)) {
+                request.body = body;
+            }
+            let reads = known.does == Some(Does::Query);
+            What::Graphql { shape: known.shape, reads, estimated: known.cost }
+        } else {
+            let reads = matches!(request.method, Method::Get | Method::Head | Method::Options);
+            What::Rest { shape: rest_shape(request.method.as_str(), &request.path), reads }
+        };
+        Some(Box::new(Reading { dialect: self, asked, what }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! A GraphQL document, as far as its cost and its shape depend on it: operations, fields, the arguments that say how
+//! many. It knows no schema and checks nothing; a text that cannot be read is `None`, whatever is wrong with it.
+
+mod lex;
+mod parse;
+
+pub use lex::{Kind, Token, tokens};
+
+/// Longest document that is read, in bytes: more than Shopify takes.
+pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Does {
+    /// It reads.
+    Query,
+    /// It changes something.
+    Mutation,
+    /// It listens.
+    Subscription,
+}
+
+/// A document.
+#[derive(Clone, Debug)]
+pub struct Document<'a> {
+    /// All that is written in it, without blanks and comments.
+    pub tokens: Vec<Token<'a>>,
+    /// Its operations.
+    pub operations: Vec<Operation<'a>>,
+    /// Its fragments.
+    pub fragments: Vec<Fragment<'a>>,
+}
+
+/// One operation.
+#[derive(Clone, Debug)]
+pub struct Operation<'a> {
+    /// What it does.
+    pub does: Does,
+    /// Its name.
+    pub name: Option<&'a str>,
+    /// Variables that have a default, and that default.
+    pub defaults: Vec<(&'a str, Value<'a>)>,
+    /// What it asks for.
+    pub selection: Vec<Selection<'a>>,
+}
+
+/// A selection with a name.
+#[derive(Clone, Debug)]
+pub struct Fragment<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The type it is for.
+    pub on: &'a str,
+    /// What it asks for.
+    pub selection: Vec<Selection<'a>>,
+}
+
+/// A part of what is asked for.
+#[derive(Clone, Debug)]
+pub enum Selection<'a> {
+    /// A field.
+    Field(Field<'a>),
+    /// All that a fragment asks for.
+    Spread(&'a str),
+    /// Only for objects of this type, or of any.
+    Inline(Option<&'a str>, Vec<Selection<'a>>),
+}
+
+/// A field.
+#[derive(Clone, Debug)]
+pub struct Field<'a> {
+    /// Its name, not its alias.
+    pub name: &'a str,
+    /// Its arguments.
+    pub arguments: Vec<(&'a str, Value<'a>)>,
+    /// The names of its directives.
+    pub directives: Vec<&'a str>,
+    /// What is asked for of it; nothing of a scalar.
+    pub selection: Vec<Selection<'a>>,
+    /// Where a directive can be put: behind its name and arguments, in bytes.
+    pub head_end: usize,
+}
+
+/// The value of an argument, as far as it matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// A whole number.
+    Number(u64),
+    /// A list of so many.
+    List(u64),
+    /// What the caller says.
+    Variable(&'a str),
+    /// Something else.
+    Other,
+}
+
+impl<'a> Document<'a> {
+    /// Reads one; `None` when it is none, is too long or is nested too deep.
+    #[must_use]
+    pub fn parse(text: &'a str) -> Option<Self> {
+        if text.len() > DOCUMENT_LEN_MAX {
+            return None;
+        }
+        parse::document(tokens(text)?)
+    }
+
+    /// The operation that is meant: the one of that name, or the only one.
+    #[must_use]
+    pub fn operation(&self, name: Option<&str>) -> Option<&Operation<'a>> {
+        match name {
+            Some(name) => self.operations.iter().find(|operation| operation.name == Some(name)),
+            None if self.operations.len() == 1 => self.operations.first(),
+            None => None,
+        }
+    }
+
+    /// The fragment of this name.
+    #[must_use]
+    pub fn fragment(&self, name: &str) -> Option<&Fragment<'a>> {
+        self.fragments.iter().find(|fragment| fragment.name == name)
+    }
+
+    /// The fields of a selection with those of its fragments, whatever type they are for; `None` when fragments are
+    /// missing or go in circles.
+    #[must_use]
+    pub fn fields<'d>(&'d self, selection: &'d [Selection<'a>]) -> Option<Vec<&'d Field<'a>>> {
+        let mut found = Vec::new();
+        self.collect(selection, FRAGMENT_DEPTH_MAX, &mut found)?;
+        Some(found)
+    }
+
+    fn collect<'d>(
+        &'d self,
+        selection: &'d [Selection<'a>],
+        depth: usize,
+        found: &mut Vec<&'d Field<'a>>,
+    ) -> Option<()> {
+        for part in selection {
+            match part {
+                Selection::Field(field) => found.push(field),
+                Selection::Inline(_, inner) => self.collect(inner, depth.checked_sub(1)?, found)?,
+                Selection::Spread(name) => {
+                    self.collect(&self.fragment(name)?.selection, depth.checked_sub(1)?, found)?;
+                }
+            }
+            if found.len() > FIELDS_MAX {
+                return None;
+            }
+        }
+        Some(())
+    }
+}
+
+impl<'a> Field<'a> {
+    /// The value of an argument.
+    #[must_use]
+    pub fn argument(&self, name: &str) -> Option<Value<'a>> {
+        self.arguments.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+}
+
+/// Deepest nesting of fragments in fragments.
+const FRAGMENT_DEPTH_MAX: usize = 12;
+/// Most fields of one selection, fragments spread.
+const FIELDS_MAX: usize = 10_000;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,104 @@
+//! The words of a GraphQL document. Blanks, commas and comments are passed over; what is no word ends the reading.
+
+/// What a word is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A name, also `true` or `query`.
+    Name,
+    /// A mark: `{`, `!`, `$`, `...`.
+    Mark,
+    /// A whole number.
+    Int,
+    /// Any other number.
+    Float,
+    /// A text in quotes.
+    Text,
+}
+
+/// One word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: Kind,
+    /// As it is written.
+    pub text: &'a str,
+    /// Where it ends, in bytes.
+    pub end: usize,
+}
+
+impl Token<'_> {
+    /// Whether it is this mark.
+    #[must_use]
+    pub fn is(&self, mark: &str) -> bool {
+        self.kind == Kind::Mark && self.text == mark
+    }
+}
+
+/// The words of a text; `None` when a part of it is no word.
+#[must_use]
+pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
+    let bytes = text.as_bytes();
+    let mut tokens = Vec::with_capacity(text.len() / 6);
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let (kind, end) = match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | b',' => {
+                at += 1;
+                continue;
+            }
+            // The mark that some editors put before a text.
+            0xEF if text[at..].starts_with('\u{feff}') => {
+                at += '\u{feff}'.len_utf8();
+                continue;
+            }
+            b'#' => {
+                at = ends(bytes, at, |b| !matches!(b, b'\n' | b'\r'));
+                continue;
+            }
+            b'_' | b'A'..=b'Z' | b'a'..=b'z' => {
+                (Kind::Name, ends(bytes, at, |b| b == b'_' || b.is_ascii_alphanumeric()))
+            }
+            b'-' | b'0'..=b'9' => number(bytes, at)?,
+            b'"' => (Kind::Text, quoted(bytes, at)?),
+            b'.' if bytes[at..].starts_with(b"...") => (Kind::Mark, at + 3),
+            b'!' | b'$' | b'&' | b'(' | b')' | b':' | b'=' | b'@' | b'[' | b']' | b'{' | b'|' | b'}' => {
+                (Kind::Mark, at + 1)
+            }
+            _ => return None,
+        };
+        tokens.push(Token { kind, text: text.get(at..end)?, end });
+        at = end;
+    }
+    Some(tokens)
+}
+
+/// The first place from `at` on where `belongs` ends.
+fn ends(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    bytes[at..].iter().position(|byte| !belongs(*byte)).map_or(bytes.len(), |len| at + len)
+}
+
+fn number(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
+    let start = at + usize::from(bytes[at] == b'-');
+    let whole = ends(bytes, start, |b| b.is_ascii_digit());
+    if whole == start {
+        return None;
+    }
+    let end = ends(bytes, whole, |b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    Some((if end == whole { Kind::Int } else { Kind::Float }, end))
+}
+
+/// Where a text in quotes ends, of one line or of several.
+fn quoted(bytes: &[u8], at: usize) -> Option<usize> {
+    let block = bytes[at..].starts_with(b"\"\"\"");
+    let mut place = at + if block { 3 } else { 1 };
+    loop {
+        match *bytes.get(place)? {
+            b'\\' if !block => place += 2,
+            b'\\' if bytes[place..].starts_with(b"\\\"\"\"") => place += 4,
+            b'"' if !block => return Some(place + 1),
+            b'"' if bytes[place..].starts_with(b"\"\"\"") => return Some(place + 3),
+            b'\n' | b'\r' if !block => return None,
+            _ => place += 1,
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! A GraphQL call inside an HTTP request: its text, its variables, which of its operations is meant; and how a text
+//! is put back when it was changed.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tidegate_upstream::{Body, HttpRequest, Method};
+
+use crate::version;
+
+/// A GraphQL call.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Query<'a> {
+    /// The document.
+    #[serde(borrow, default, rename = "query")]
+    pub text: Cow<'a, str>,
+    /// The variables, as they are.
+    #[serde(borrow, default)]
+    pub variables: Option<&'a RawValue>,
+    /// Which operation of the document is meant.
+    #[serde(borrow, default, rename = "operationName")]
+    pub operation: Option<Cow<'a, str>>,
+}
+
+/// Whether a request is a GraphQL call.
+#[must_use]
+pub fn is_graphql(request: &HttpRequest) -> bool {
+    request.method == Method::Post && version::is_graphql(&request.path)
+}
+
+impl<'a> Query<'a> {
+    /// The call in a request's body; `None` when there is none that can be read.
+    #[must_use]
+    pub fn read(request: &'a HttpRequest) -> Option<Self> {
+        let query: Self = match &request.body {
+            Body::Json(json) => serde_json::from_str(json.get()).ok()?,
+            Body::Text(text) if is_plain(request) => Self { text: Cow::Borrowed(text), ..Self::default() },
+            Body::Text(text) => serde_json::from_str(text).ok()?,
+            Body::Empty => return None,
+        };
+        (!query.text.is_empty()).then_some(query)
+    }
+
+    /// The name of the operation that is meant; an empty one means none.
+    #[must_use]
+    pub fn operation(&self) -> Option<&str> {
+        self.operation.as_deref().filter(|name| !name.is_empty())
+    }
+}
+
+/// Whether the body is the document itself.
+fn is_plain(request: &HttpRequest) -> bool {
+    request.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("application/graphql"))
+}
+
+/// The body with another document in it, everything else as it was; `None` when it cannot be written.
+#[must_use]
+pub fn with_text(request: &HttpRequest, text: String) -> Option<Body> {
+    let replaced = |json: &str| {
+        let mut parts: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
+        parts.insert("query".into(), to_raw_value(&text).ok()?);
+        to_raw_value(&parts).ok()
+    };
+    match &request.body {
+        Body::Json(json) => replaced(json.get()).map(Body::Json),
+        Body::Text(_) if is_plain(request) => Some(Body::Text(text)),
+        Body::Text(json) => replaced(json).map(|json| Body::Text(Box::<str>::from(json).into_string())),
+        Body::Empty => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: Body, kind: Option<&str>) -> HttpRequest {
+        let headers = kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())).into_iter().collect();
+        HttpRequest { headers, body, ..HttpRequest::new(Method::Post, "/admin/api/2026-04/graphql.json") }
+    }
+
+    fn json(text: &str) -> Body {
+        serde_json::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn a_call_is_read_in_each_way_it_is_sent() {
+        let body = r#"{"operationName":"A","variables":{"n":1e400},"query":"query A { a \"x\" }"}"#;
+        let sent = [request(json(body), None), request(Body::Text(body.into()), Some("application/json"))];
+        for request in &sent {
+            let query = Query::read(request).unwrap();
+            assert_eq!((query.text.as_ref(), query.operation()), ("query A { a \"x\" }", Some("A")));
+            assert_eq!(query.variables.unwrap().get(), r#"{"n":1e400}"#);
+            let changed = with_text(request, "{ b }".into()).unwrap();
+            let changed = HttpRequest { body: changed, ..request.clone() };
+            let query = Query::read(&changed).unwrap();
+            assert_eq!((query.text.as_ref(), query.variables.unwrap().get()), ("{ b }", r#"{"n":1e400}"#));
+        }
+        let plain = request(Body::Text("{ a }".into()), Some("application/graphql; charset=utf-8"));
+        assert_eq!(Query::read(&plain).unwrap().text, "{ a }");
+        assert!(matches!(with_text(&plain, "{ b }".into()), Some(Body::Text(text)) if text == "{ b }"));
+        for body in ["null", "[]", "{}", r#"{"query":""}"#, r#"{"query":3}"#, "\"{ a }\""] {
+            assert!(Query::read(&request(json(body), None)).is_none(), "{body}");
+        }
+    }
+}

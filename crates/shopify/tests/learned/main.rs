@@ -1,0 +1,163 @@
+//! The engine and the dialect together, on a clock that is moved by the test: what a shop says is what its budgets
+//! become, and they stay so.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on stops")]
+
+mod shop;
+
+use std::time::Duration;
+
+use tidegate_core::State;
+use tidegate_core::fact::{Shape, Source};
+use tidegate_core::operation::MICRO;
+use tokio::time::Instant;
+
+use shop::{Does, Shop, graphql, limit, memory, open, rest};
+
+const LONG: Duration = Duration::from_secs(3_600);
+const TEN: &str = "{ products(first: 10) { nodes { id } } }";
+const FIFTY: &str = "{ products(first: 50) { nodes { id } } }";
+
+/// Costs as the text says: 12 or 52 points, all of them used.
+fn by_text(text: &str) -> Does {
+    let cost = if text.contains("first: 50") { 52.0 } else { 12.0 };
+    Does { requested: cost, actual: cost, takes: Duration::from_millis(20) }
+}
+
+/// The capacity and the rate of a budget, in whole tokens.
+fn figures(shape: Shape) -> (u64, u64) {
+    let Shape::Drip { capacity, refill_per_s, .. } = shape else { return (0, 0) };
+    (capacity / MICRO, refill_per_s / MICRO)
+}
+
+/// LIM-8 / LIM-4: the figures at first are only until the first answer; then the budget is what the shop said, and no
+/// other budget is.
+#[tokio::test(start_paused = true)]
+async fn lim_8_after_the_first_answer_the_budget_is_what_the_shop_said() {
+    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, by_text));
+    let engine = open(&store, &shop).await;
+    let before = limit(&engine, "acme/points").await;
+    assert_eq!((figures(before.shape), before.source), ((1_000, 50), Source::Config));
+    let id = engine.submit(graphql("g", TEN)).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    let after = limit(&engine, "acme/points").await;
+    assert_eq!((figures(after.shape), after.source), ((2_000, 100), Source::Learned));
+    let requests = limit(&engine, "acme/requests").await;
+    assert_eq!((figures(requests.shape), requests.source), ((40, 2), Source::Config));
+}
+
+/// LIM-8 / LIM-13: with more work than a budget holds, the shop turns nothing away and its rate is used.
+#[tokio::test(start_paused = true)]
+async fn lim_8_the_learned_rate_is_used_and_never_overstepped() {
+    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, by_text));
+    let engine = open(&store, &shop).await;
+    let start = Instant::now();
+    let mut ids = Vec::new();
+    for n in 0..120 {
+        ids.push(engine.submit(graphql(&format!("g{}", n % 30), FIFTY)).await.unwrap().id);
+    }
+    for id in ids {
+        assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    }
+    assert_eq!(*shop.turned_away.lock().unwrap(), 0);
+    // 1,000 points are there at first, the rest comes at 100 a second: not much later, and not at 50 a second.
+    let least = (120.0 * 52.0 - 2_000.0) / 100.0;
+    let took = start.elapsed().as_secs_f64();
+    assert!((least..=(120.0 * 52.0 - 900.0) / 100.0 + 1.0).contains(&took), "{took} s");
+}
+
+/// LIM-8 / LIM-23: what was asked for is set aside, and what was not used of it is given back with the answer.
+#[tokio::test(start_paused = true)]
+async fn lim_23_what_a_call_did_not_use_is_given_back() {
+    let does = |_: &str| Does { requested: 101.0, actual: 46.0, takes: Duration::from_secs(1) };
+    // Nothing to speak of comes back here, so that levels can be told apart.
+    let (store, shop) = (memory(), Shop::new(1_000.0, 0.001, does));
+    let engine = open(&store, &shop).await;
+    let first = engine.submit(graphql("g", TEN)).await.unwrap().id;
+    engine.wait(first, LONG).await.unwrap();
+    let settled = limit(&engine, "acme/points").await.level / MICRO;
+    assert_eq!(settled, 1_000 - 46);
+    let second = engine.submit(graphql("g", TEN)).await.unwrap().id;
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let held = limit(&engine, "acme/points").await.level / MICRO;
+    assert_eq!(held, 1_000 - 46 - 101, "the second is charged what was said of the first");
+    engine.wait(second, LONG).await.unwrap();
+    assert_eq!(limit(&engine, "acme/points").await.level / MICRO, 1_000 - 2 * 46);
+}
+
+/// LIM-23: an answer that is late and says that more is left does not raise the balance.
+#[tokio::test(start_paused = true)]
+async fn lim_23_answers_out_of_order_never_raise_the_balance() {
+    let does = |text: &str| {
+        let slow = text.contains("first: 50");
+        Does { requested: 52.0, actual: 52.0, takes: Duration::from_millis(if slow { 900 } else { 100 }) }
+    };
+    let (store, shop) = (memory(), Shop::new(1_000.0, 0.001, does));
+    let engine = open(&store, &shop).await;
+    let slow = engine.submit(graphql("slow", FIFTY)).await.unwrap().id;
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    // Somebody else of the same app takes most of it, and only the quick answer tells.
+    shop.drain_to(300.0);
+    let quick = engine.submit(graphql("quick", TEN)).await.unwrap().id;
+    engine.wait(quick, LONG).await.unwrap();
+    let low = limit(&engine, "acme/points").await.level / MICRO;
+    assert_eq!(low, 300 - 52);
+    engine.wait(slow, LONG).await.unwrap();
+    assert!(limit(&engine, "acme/points").await.level / MICRO <= low, "its answer spoke of 948");
+}
+
+/// LIM-12 / LIM-1 / LIM-4: after THROTTLED every GraphQL call of the shop waits for the computed time, with no attempt
+/// spent; its REST calls go on.
+#[tokio::test(start_paused = true)]
+async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
+    let (store, shop) = (memory(), Shop::new(1_000.0, 100.0, by_text));
+    shop.drain_to(2.0);
+    let engine = open(&store, &shop).await;
+    let start = Instant::now();
+    let told = engine.submit(graphql("a", FIFTY)).await.unwrap().id;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(*shop.turned_away.lock().unwrap(), 1);
+    let (other, free) = (graphql("b", TEN), rest("c"));
+    let (other, free) = (engine.submit(other).await.unwrap().id, engine.submit(free).await.unwrap().id);
+    engine.wait(free, LONG).await.unwrap();
+    assert!(start.elapsed() < Duration::from_millis(400), "REST has a budget of its own");
+    let view = engine.wait(told, LONG).await.unwrap();
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 1));
+    engine.wait(other, LONG).await.unwrap();
+    assert_eq!(*shop.turned_away.lock().unwrap(), 1, "nobody knocked in vain");
+    let arrivals = shop.arrivals.lock().unwrap().clone();
+    let graphql: Vec<_> =
+        arrivals.iter().filter(|(text, _)| text.contains("query")).map(|(_, at)| *at - start).collect();
+    // 50 points are missing: half a second and a little jitter, and no second wait behind it.
+    assert!(graphql[1..].iter().all(|at| *at >= Duration::from_millis(500)), "{graphql:?}");
+    assert!(graphql[1] < Duration::from_millis(700), "{graphql:?}");
+}
+
+/// LIM-24: what was learned is there after a restart, and the budget is not full again.
+#[tokio::test(start_paused = true)]
+async fn lim_24_what_was_learned_survives_a_restart() {
+    let (store, shop) = (memory(), Shop::new(2_000.0, 1.0, by_text));
+    let engine = open(&store, &shop).await;
+    for n in 0..10 {
+        let id = engine.submit(graphql(&format!("g{n}"), FIFTY)).await.unwrap().id;
+        engine.wait(id, LONG).await.unwrap();
+    }
+    let before = limit(&engine, "acme/points").await;
+    engine.drain().await;
+    drop(engine);
+    let engine = open(&store, &shop.reborn(by_text)).await;
+    let after = limit(&engine, "acme/points").await;
+    assert_eq!((figures(after.shape), after.source), ((2_000, 1), Source::Learned));
+    assert!(after.level <= before.level + 5 * MICRO, "{} after {}", after.level, before.level);
+}
+
+/// LIM-9: however large an estimate is, the call is made: what is too much is Shopify's to say.
+#[tokio::test(start_paused = true)]
+async fn lim_9_an_estimate_is_not_a_refusal() {
+    let does = |_: &str| Does { requested: 900.0, actual: 30.0, takes: Duration::from_millis(10) };
+    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, does));
+    let engine = open(&store, &shop).await;
+    let huge = "{ a(first: 250) { nodes { b(first: 250) { nodes { id } } } } }";
+    let id = engine.submit(graphql("g", huge)).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+}

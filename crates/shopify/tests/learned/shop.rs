@@ -1,0 +1,168 @@
+//! A shop made of numbers, behind the dialect and without a wire: it keeps a budget as Shopify does, on the clock of the
+//! test, and counts what it had to turn away.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tidegate::{Engine, Executors, Options, Submission};
+use tidegate_core::model::LimitView;
+use tidegate_shopify::ShopifyDialect;
+use tidegate_store::{Store, WallClock};
+use tidegate_store_embedded::Memory;
+use tidegate_upstream::http::answer::{Answer, Asked, Content};
+use tidegate_upstream::http::target::Base;
+use tidegate_upstream::http::{Dialect, Meaning};
+use tidegate_upstream::{Call, Carrying, Checked, Envelope, Outcome, Refusal, Upstream};
+use tokio::time::Instant;
+
+/// What a call does at the shop: what it asks for, what it takes in the end, and how long its answer is on the way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Does {
+    pub(crate) requested: f64,
+    pub(crate) actual: f64,
+    pub(crate) takes: Duration,
+}
+
+/// The budget.
+pub(crate) struct Points {
+    pub(crate) maximum: f64,
+    pub(crate) restore: f64,
+    pub(crate) level: f64,
+    at: Instant,
+}
+
+impl Points {
+    fn now(&mut self) -> f64 {
+        let now = Instant::now();
+        self.level = (self.level + self.restore * (now - self.at).as_secs_f64()).min(self.maximum);
+        self.at = now;
+        self.level
+    }
+}
+
+/// A call that arrived: its text, and when.
+pub(crate) type Arrival = (String, Instant);
+
+pub(crate) struct Shop {
+    dialect: ShopifyDialect,
+    pub(crate) points: Mutex<Points>,
+    pub(crate) arrivals: Mutex<Vec<Arrival>>,
+    pub(crate) turned_away: Mutex<u32>,
+    does: Box<dyn Fn(&str) -> Does + Send + Sync>,
+}
+
+impl Shop {
+    pub(crate) fn new(
+        maximum: f64,
+        restore: f64,
+        does: impl Fn(&str) -> Does + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            dialect: ShopifyDialect::new("acme", 1),
+            points: Mutex::new(Points { maximum, restore, level: maximum, at: Instant::now() }),
+            arrivals: Mutex::default(),
+            turned_away: Mutex::default(),
+            does: Box::new(does),
+        })
+    }
+
+    /// Another process with the same shop: what the dialect had in memory is gone.
+    pub(crate) fn reborn(&self, does: impl Fn(&str) -> Does + Send + Sync + 'static) -> Arc<Self> {
+        let points = self.points.lock().unwrap();
+        let other = Self::new(points.maximum, points.restore, does);
+        other.points.lock().unwrap().level = points.level;
+        other
+    }
+
+    /// Sets what is left there, whatever we think.
+    pub(crate) fn drain_to(&self, level: f64) {
+        let mut points = self.points.lock().unwrap();
+        points.now();
+        points.level = level;
+    }
+
+    /// What the shop answers to a query.
+    fn answer(&self, query: &str) -> (Does, String) {
+        let does = (self.does)(query);
+        let mut points = self.points.lock().unwrap();
+        let (available, requested) = (points.now(), does.requested);
+        let (actual, head) = if requested > available {
+            *self.turned_away.lock().unwrap() += 1;
+            let error = r#""errors":[{"message":"Throttled","extensions":{"code":"THROTTLED"}}]"#;
+            ("null".to_owned(), error.to_owned())
+        } else {
+            points.level -= does.actual;
+            (does.actual.to_string(), r#""data":{"shop":{"id":1}}"#.to_owned())
+        };
+        let (maximum, level, restore) = (points.maximum, points.level, points.restore);
+        let cost = format!(
+            r#"{{"requestedQueryCost":{requested},"actualQueryCost":{actual},"throttleStatus":{{"maximumAvailable":{maximum:.1},"currentlyAvailable":{},"restoreRate":{restore:.1}}}}}"#,
+            level.floor()
+        );
+        (does, format!(r#"{{{head},"extensions":{{"cost":{cost}}}}}"#))
+    }
+}
+
+impl Upstream for Shop {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        let envelope = Envelope::decode(payload)?;
+        let on_unknown = self.dialect.on_unknown(&envelope.request);
+        let charges = self.dialect.charges(&envelope.request, cost)?;
+        Ok(Checked { charges, on_unknown, can_reconcile: false })
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+        Box::pin(async move {
+            let mut request = Envelope::decode(call.payload).unwrap().request;
+            let reader = self.dialect.ready(&mut request, call.operation).unwrap();
+            let base = Base::parse("http://acme").unwrap();
+            let asked = Asked { method: request.method, upstream: "acme", base: &base };
+            let is_graphql = request.path.ends_with("graphql.json");
+            let text = String::from_utf8(request.body.into_bytes().to_vec()).unwrap();
+            self.arrivals.lock().unwrap().push((text.clone(), Instant::now()));
+            let (takes, body) = if is_graphql {
+                let (does, body) = self.answer(&text);
+                (does.takes, body)
+            } else {
+                (Duration::ZERO, "{}".to_owned())
+            };
+            tokio::time::sleep(takes).await;
+            let content = Content::Whole(Bytes::from(body));
+            let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), content, at: call.now };
+            let verdict = answer.verdict(&asked);
+            let Meaning { verdict, hints, spending } = reader.read(&answer, &asked, verdict);
+            Outcome { hints, spending, status: Some(200), ..Outcome::unanswered(verdict) }
+        })
+    }
+}
+
+pub(crate) fn memory() -> Arc<dyn Store> {
+    Arc::new(Memory::new(Arc::new(WallClock)))
+}
+
+pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<Shop>) -> Engine {
+    let executors = Executors::from([("http".into(), Arc::clone(shop) as Arc<dyn Upstream>)]);
+    Engine::open(Arc::clone(store), Options::default(), executors, shop.dialect.limits()).await.unwrap()
+}
+
+/// A GraphQL call.
+pub(crate) fn graphql(group: &str, query: &str) -> Submission {
+    let query = serde_json::to_string(query).unwrap();
+    let request =
+        format!(r#"{{"method":"POST","path":"/admin/api/2026-04/graphql.json","body":{{"query":{query}}}}}"#);
+    Submission::new("http", group, format!(r#"{{"upstream":"acme","request":{request}}}"#))
+}
+
+/// A REST call.
+pub(crate) fn rest(group: &str) -> Submission {
+    let request = r#"{"method":"GET","path":"/admin/api/2026-04/shop.json"}"#;
+    Submission::new("http", group, format!(r#"{{"upstream":"acme","request":{request}}}"#))
+}
+
+/// How a limit stands.
+pub(crate) async fn limit(engine: &Engine, name: &str) -> LimitView {
+    engine.limits().await.unwrap().into_iter().find(|view| &*view.name == name).unwrap()
+}

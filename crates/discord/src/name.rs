@@ -25,7 +25,7 @@ pub fn display(text: &str) -> String {
 /// The name of a role or category: `〚SSO〛 Moderators 〔mods〕`.
 #[must_use]
 pub fn marked(prefix: &str, name: &str, key: &Key) -> String {
-    format!("〚{prefix}〛 {} 〔{key}〕", display(name))
+    display(&format!("〚{prefix}〛 {name} 〔{key}〕"))
 }
 
 /// What a role's or category's name says.

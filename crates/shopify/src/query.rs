@@ -34,11 +34,11 @@ impl<'a> Query<'a> {
     /// The call in a request's body; `None` when there is none that can be read.
     #[must_use]
     pub fn read(request: &'a HttpRequest) -> Option<Self> {
-        let query: Self = match &request.body {
-            Body::Json(json) => serde_json::from_str(json.get()).ok()?,
-            Body::Text(text) if is_plain(request) => Self { text: Cow::Borrowed(text), ..Self::default() },
-            Body::Text(text) => serde_json::from_str(text).ok()?,
-            Body::Empty => return None,
+        let sent = text_of(&request.body)?;
+        let query: Self = if is_plain(request) {
+            Self { text: Cow::Borrowed(sent), ..Self::default() }
+        } else {
+            serde_json::from_str(sent).ok()?
         };
         (!query.text.is_empty()).then_some(query)
     }
@@ -50,6 +50,16 @@ impl<'a> Query<'a> {
     }
 }
 
+/// What a body says, if it is a text at all: a client's own bytes may be packed.
+fn text_of(body: &Body) -> Option<&str> {
+    match body {
+        Body::Empty => None,
+        Body::Json(json) => Some(json.get()),
+        Body::Text(text) => Some(text),
+        Body::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+    }
+}
+
 /// Whether the body is the document itself.
 fn is_plain(request: &HttpRequest) -> bool {
     request.header("content-type").is_some_and(|kind| kind.trim_start().starts_with("application/graphql"))
@@ -58,16 +68,20 @@ fn is_plain(request: &HttpRequest) -> bool {
 /// The body with another document in it, everything else as it was; `None` when it cannot be written.
 #[must_use]
 pub fn with_text(request: &HttpRequest, text: String) -> Option<Body> {
-    let replaced = |json: &str| {
-        let mut parts: BTreeMap<String, Box<RawValue>> = serde_json::from_str(json).ok()?;
-        parts.insert("query".into(), to_raw_value(&text).ok()?);
-        to_raw_value(&parts).ok()
-    };
-    match &request.body {
-        Body::Json(json) => replaced(json.get()).map(Body::Json),
-        Body::Text(_) if is_plain(request) => Some(Body::Text(text)),
-        Body::Text(json) => replaced(json).map(|json| Body::Text(Box::<str>::from(json).into_string())),
-        Body::Empty => None,
+    if is_plain(request) {
+        return Some(as_before(&request.body, text));
+    }
+    let mut parts: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text_of(&request.body)?).ok()?;
+    parts.insert("query".into(), to_raw_value(&text).ok()?);
+    Some(as_before(&request.body, serde_json::to_string(&parts).ok()?))
+}
+
+/// A text in the form that the body had.
+fn as_before(body: &Body, text: String) -> Body {
+    match body {
+        Body::Bytes(_) => Body::Bytes(text.into()),
+        Body::Json(_) => RawValue::from_string(text).map_or(Body::Empty, Body::Json),
+        Body::Text(_) | Body::Empty => Body::Text(text),
     }
 }
 
@@ -87,7 +101,7 @@ mod tests {
     #[test]
     fn a_call_is_read_in_each_way_it_is_sent() {
         let body = r#"{"operationName":"A","variables":{"n":1e400},"query":"query A { a \"x\" }"}"#;
-        let sent = [request(json(body), None), request(Body::Text(body.into()), Some("application/json"))];
+        let sent = [request(json(body), None), request(Body::Text(body.into()), Some("application/json")), request(Body::Bytes(body.into()), None)];
         for request in &sent {
             let query = Query::read(request).unwrap();
             assert_eq!((query.text.as_ref(), query.operation()), ("query A { a \"x\" }", Some("A")));
@@ -100,6 +114,7 @@ mod tests {
         let plain = request(Body::Text("{ a }".into()), Some("application/graphql; charset=utf-8"));
         assert_eq!(Query::read(&plain).unwrap().text, "{ a }");
         assert!(matches!(with_text(&plain, "{ b }".into()), Some(Body::Text(text)) if text == "{ b }"));
+        assert!(Query::read(&request(Body::Bytes(b"\x1f\x8b\xff"[..].into()), None)).is_none(), "packed");
         for body in ["null", "[]", "{}", r#"{"query":""}"#, r#"{"query":3}"#, "\"{ a }\""] {
             assert!(Query::read(&request(json(body), None)).is_none(), "{body}");
         }

@@ -27,16 +27,18 @@ pub struct Leftover {
 /// All of them: messages, channels, categories, roles, which is the order in which they can go.
 pub(super) fn find(template: &Template, guild: &Guild, journal: &Journal, steps: &[Step]) -> Vec<Leftover> {
     let search = Search { template, guild, journal };
-    let channels = search.channels();
-    let goes = |message: &Leftover| channels.iter().any(|channel| Some(channel.id) == message.channel);
-    let mut all: Vec<_> = search.messages().into_iter().filter(|message| !goes(message)).collect();
-    all.extend(channels);
-    all.extend(search.categories());
-    all.extend(search.roles());
     // An old line of the journal may be about what is wanted under a new key.
     let wanted = |left: &Leftover| {
         steps.iter().any(|step| step.id == Some(left.id) && step.target.kind() == Some(left.kind))
     };
+    let mut channels = search.channels();
+    channels.retain(|left| !wanted(left));
+    let goes_along = |message: &Leftover| channels.iter().any(|channel| Some(channel.id) == message.channel);
+    let mut all = search.messages();
+    all.retain(|message| !goes_along(message));
+    all.extend(channels.iter().cloned());
+    all.extend(search.categories());
+    all.extend(search.roles());
     all.retain(|left| !wanted(left));
     all
 }

@@ -1,0 +1,116 @@
+//! What must hold whatever the template, the guild, the people in it and the moment of the crash.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use tidegate_discord::Kind;
+use tidegate_discord::guild::CATEGORY;
+use tidegate_discord::name;
+use tidegate_discord::plan::Action;
+use tidegate_discord::template::Template;
+
+use crate::chance::{Chance, meddle, strangers, theirs};
+use crate::world::World;
+
+/// A guild with strangers in it, one template that was deployed, people who changed things, and the next template.
+fn history(seed: u64) -> (World, Template, Chance) {
+    let mut chance = Chance::new(seed);
+    let mut world = World::new();
+    strangers(&mut world, &mut chance);
+    if chance.below(3) > 0 {
+        let first = chance.template();
+        world.deploy(&first);
+        meddle(&mut world, &mut chance);
+    }
+    let next = chance.template();
+    (world, next, chance)
+}
+
+/// Exactly one object for each key, with the name that it should have.
+fn is_as_wanted(world: &World, template: &Template) -> Result<(), TestCaseError> {
+    let mut names = BTreeMap::new();
+    for role in &world.guild.roles {
+        *names.entry((Kind::Role, role.name.clone())).or_insert(0) += 1;
+    }
+    for channel in &world.guild.channels {
+        let ours = channel.parent.is_none_or(|id| world.journal.key_of(Kind::Category, id).is_some());
+        let kind = if channel.kind == CATEGORY { Kind::Category } else { Kind::Channel };
+        *names.entry((kind, channel.name.clone())).or_insert(0) += usize::from(ours);
+    }
+    let roles = template.roles.iter().map(|role| (Kind::Role, name::marked("SSO", &role.name, &role.key)));
+    let categories =
+        template.categories.iter().map(|own| (Kind::Category, name::marked("SSO", &own.name, &own.key)));
+    let channels = template.channels.iter().map(|own| (Kind::Channel, name::channel(&own.name, &own.key)));
+    for wanted in roles.chain(categories).chain(channels) {
+        prop_assert_eq!(names.get(&wanted), Some(&1), "{:?}", wanted);
+    }
+    for message in &template.messages {
+        let marker = name::marker("SSO", &message.key);
+        let place = world.journal.get(Kind::Channel, &message.channel).unwrap().id;
+        let posted = world.guild.messages[&place].iter().filter(|own| own.content.ends_with(&marker));
+        prop_assert_eq!(posted.count(), 1, "{}", message.key);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// OPS-18, OPS-19: what was applied needs nothing more: 0 writes, and nothing that is there twice.
+    #[test]
+    fn ops_18_a_second_plan_is_empty(seed in any::<u64>()) {
+        let (mut world, template, _) = history(seed);
+        world.deploy(&template);
+        is_as_wanted(&world, &template)?;
+        let again = world.plan(&template);
+        prop_assert!(again.is_empty(), "{again}");
+        let before = world.calls;
+        world.apply(&again);
+        prop_assert_eq!(world.calls, before);
+    }
+
+    /// OPS-14, OPS-15: after any number of steps, with or without the last line of the journal, a new plan finishes
+    /// the work and makes nothing twice.
+    #[test]
+    fn ops_15_a_plan_that_broke_off_is_finished(seed in any::<u64>()) {
+        let (mut world, template, mut chance) = history(seed);
+        let plan = world.plan(&template);
+        let stop = chance.below(plan.steps.len() + 1);
+        let recorded = chance.below(2) == 0;
+        for (place, step) in plan.steps[..stop].iter().enumerate() {
+            world.step(step, recorded || place + 1 < stop);
+        }
+        world.deploy(&template);
+        is_as_wanted(&world, &template)?;
+        prop_assert!(world.plan(&template).is_empty());
+    }
+
+    /// OPS-14: without any journal everything is found by its name, and nothing is made or changed.
+    #[test]
+    fn ops_14_a_lost_journal_is_found_again(seed in any::<u64>()) {
+        let (mut world, template, _) = history(seed);
+        world.deploy(&template);
+        let known = std::mem::take(&mut world.journal);
+        let plan = world.plan(&template);
+        prop_assert!(plan.is_empty(), "{plan}");
+        prop_assert!(plan.steps.iter().all(|step| step.adopted && step.action == Action::Skip));
+        world.apply(&plan);
+        for step in &plan.steps {
+            let tidegate_discord::plan::Target::Object(kind, key) = &step.target else { continue };
+            prop_assert_eq!(world.journal.get(*kind, key), known.get(*kind, key));
+        }
+    }
+
+    /// OPS-14, OPS-19: what is not managed is never touched, whatever it is called.
+    #[test]
+    fn ops_14_strangers_are_left_alone(seed in any::<u64>()) {
+        let (mut world, template, _) = history(seed);
+        let before = world.guild.clone();
+        world.deploy(&template);
+        let kept = theirs(&before, &world);
+        prop_assert_eq!(theirs(&world.guild, &world), kept);
+        for step in &world.plan(&template).steps {
+            prop_assert!(step.drift.is_none());
+        }
+    }
+}

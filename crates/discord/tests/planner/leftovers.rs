@@ -1,0 +1,62 @@
+//! Managed objects that left the template: told, and removed only by who asks for it.
+
+use tidegate_discord::Kind;
+use tidegate_discord::plan::{Action, Options, Plan};
+
+use crate::adoption::{deployed, id};
+
+/// OPS-19: what left the template stays and is told; with prune it goes, in an order in which it can.
+#[test]
+fn ops_19_only_prune_removes() {
+    let (mut world, mut template) = deployed();
+    let roles = world.guild.roles.len();
+    template.roles.retain(|role| role.key.as_str() != "guest");
+    template.categories.retain(|category| category.key.as_str() != "office");
+    template.channels.retain(|channel| !matches!(channel.key.as_str(), "desk" | "archive"));
+    template.messages.retain(|message| message.key.as_str() != "hours");
+    let plan = world.plan(&template);
+    assert_eq!((plan.writes().count(), plan.leftovers.len()), (0, 5), "{plan}");
+    insta::assert_snapshot!(plan);
+
+    let pruned = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
+    let kinds: Vec<_> = pruned.writes().map(|step| (step.action, step.target.kind().unwrap())).collect();
+    let gone = [Kind::Message, Kind::Channel, Kind::Channel, Kind::Category, Kind::Role];
+    assert_eq!(kinds, gone.map(|kind| (Action::Remove, kind)));
+    world.apply(&pruned);
+    assert_eq!(world.guild.roles.len(), roles - 1);
+    let again = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
+    assert!(again.is_empty() && again.leftovers.is_empty(), "{again}");
+}
+
+/// OPS-19: prune without a journal knows roles and categories by their prefix, and lets channels be: a name alone
+/// does not prove whose they are.
+#[test]
+fn ops_19_prune_is_sure_of_what_it_removes() {
+    let (world, mut template) = deployed();
+    template.roles.clear();
+    template.categories.clear();
+    template.channels.clear();
+    template.messages.clear();
+    let journal = tidegate_discord::journal::Journal::default();
+    let mut guild = world.guild.clone();
+    guild.messages.clear();
+    let plan = Plan::make(&template, &guild, &journal, Options { prune: true });
+    let kinds: Vec<_> = plan.writes().filter_map(|step| step.target.kind()).collect();
+    assert_eq!(kinds, [vec![Kind::Category; 2], vec![Kind::Role; 4]].concat());
+}
+
+/// OPS-14: an object that the journal knew by a key that is gone, and whose name has the new one, is kept.
+#[test]
+fn ops_14_a_key_that_changed_its_case_is_no_leftover() {
+    let (mut world, mut template) = deployed();
+    template.messages.clear();
+    template.channels.retain(|channel| channel.key.as_str() == "intake");
+    template.channels[0].key = tidegate_discord::Key::new("Intake").unwrap();
+    let plan = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
+    let intake = id(&world, Kind::Channel, "intake");
+    assert!(plan.leftovers.iter().all(|left| left.id != intake), "{plan}");
+    world.apply(&plan);
+    assert!(world.guild.channel(intake).is_some());
+    let again = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
+    assert!(again.is_empty(), "{again}");
+}

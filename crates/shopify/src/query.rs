@@ -101,7 +101,11 @@ mod tests {
     #[test]
     fn a_call_is_read_in_each_way_it_is_sent() {
         let body = r#"{"operationName":"A","variables":{"n":1e400},"query":"query A { a \"x\" }"}"#;
-        let sent = [request(json(body), None), request(Body::Text(body.into()), Some("application/json")), request(Body::Bytes(body.into()), None)];
+        let sent = [
+            request(json(body), None),
+            request(Body::Text(body.into()), Some("application/json")),
+            request(Body::Bytes(body.into()), None),
+        ];
         for request in &sent {
             let query = Query::read(request).unwrap();
             assert_eq!((query.text.as_ref(), query.operation()), ("query A { a \"x\" }", Some("A")));

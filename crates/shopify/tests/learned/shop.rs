@@ -111,7 +111,7 @@ impl Upstream for Shop {
         let envelope = Envelope::decode(payload)?;
         let on_unknown = self.dialect.on_unknown(&envelope.request);
         let charges = self.dialect.charges(&envelope.request, cost)?;
-        Ok(Checked { charges, on_unknown, can_reconcile: false })
+        Ok(Checked { charges, opens: Vec::new(), on_unknown, can_reconcile: false })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {

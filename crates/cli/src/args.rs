@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::remote::{cluster, group, key, limit, op};
+use crate::sim::discord::DiscordSimArgs;
 
 const BEGIN: &str = "\
 To begin:
@@ -43,6 +44,13 @@ A repeated PUT or DELETE does no more than the first one and counts as none.
 
 Example:
   tidegate sim http --refill-per-s 5 --cut-rate 0.1";
+
+const GUILDS: &str = "\
+Any token and any guild is there when it is first named. Counts are at /_sim/stats, a guild is at /_sim/guilds/{id}, and what
+else can be asked and changed is told in docs/simulators.md.
+
+Example:
+  tidegate sim discord --latency-ms 50 --cut-rate 0.02 --limit channel-create=5/2000";
 
 /// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
@@ -193,6 +201,9 @@ pub(crate) enum SimCommand {
     /// A plain HTTP API that enforces a limit, fails as it is told, and counts.
     #[command(after_help = COUNTING)]
     Http(HttpSimArgs),
+    /// Discord's REST API for a bot that builds guilds, with its limits, told and hidden.
+    #[command(after_help = GUILDS)]
+    Discord(DiscordSimArgs),
 }
 
 /// How it behaves.

@@ -1,4 +1,6 @@
-//! `sim http`: one simulator, until it is told to stop.
+//! `sim http` and its kin: one simulator, until it is told to stop.
+
+pub(crate) mod discord;
 
 use std::time::Duration;
 
@@ -10,9 +12,15 @@ use crate::signals::Signals;
 use crate::trouble::Trouble;
 
 pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trouble> {
-    let SimCommand::Http(args) = command;
+    match command {
+        SimCommand::Http(args) => http(&args, output).await,
+        SimCommand::Discord(args) => discord::run(&args, output).await,
+    }
+}
+
+async fn http(args: &HttpSimArgs, output: &Output) -> Result<(), Trouble> {
     let mut signals = Signals::new()?;
-    let sim = HttpSim::start(options(&args)).await.map_err(|error| {
+    let sim = HttpSim::start(options(args)).await.map_err(|error| {
         Trouble::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
     })?;
     output.data(&format!("http://{}", sim.addr()));

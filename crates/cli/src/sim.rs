@@ -1,5 +1,7 @@
 //! `sim`: one simulator, until it is told to stop.
 
+pub(crate) mod discord;
+
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -14,6 +16,7 @@ pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trou
     match command {
         SimCommand::Http(args) => http(&args, output).await,
         SimCommand::Shopify(args) => shopify(&args, output).await,
+        SimCommand::Discord(args) => discord::run(&args, output).await,
     }
 }
 

@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -66,6 +66,10 @@ impl Body for Pieces {
     }
 }
 
+/// The address that a request came from; it is among the request's extensions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub IpAddr);
+
 /// A simulator as the server sees it.
 pub trait Simulator: Send + Sync + 'static {
     /// What follows a request.
@@ -121,8 +125,8 @@ async fn accept(listener: TcpListener, simulator: Arc<impl Simulator>, mut stopp
             _ = &mut stopped => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(serve(stream, Arc::clone(&simulator)));
+                Ok((stream, from)) => {
+                    connections.spawn(serve(stream, Peer(from.ip()), Arc::clone(&simulator)));
                 }
                 // Out of descriptors: give connections time to end rather than spin.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -132,18 +136,20 @@ async fn accept(listener: TcpListener, simulator: Arc<impl Simulator>, mut stopp
     connections.shutdown().await;
 }
 
-async fn serve(stream: TcpStream, simulator: Arc<impl Simulator>) {
+async fn serve(stream: TcpStream, peer: Peer, simulator: Arc<impl Simulator>) {
     let _ = stream.set_nodelay(true);
-    let service = service_fn(|request| answer(request, &*simulator));
+    let service = service_fn(|request| answer(request, peer, &*simulator));
     // An error here is a client that went away, or a cut that was asked for.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service).await;
 }
 
 async fn answer(
     request: Request<Incoming>,
+    peer: Peer,
     simulator: &impl Simulator,
 ) -> io::Result<Response<Either<Full<Bytes>, Pieces>>> {
-    let (head, body) = request.into_parts();
+    let (mut head, body) = request.into_parts();
+    head.extensions.insert(peer);
     let Ok(body) = Limited::new(body, BODY_LEN_MAX).collect().await else {
         let mut refused = Response::new(Either::Left(Full::default()));
         *refused.status_mut() = StatusCode::PAYLOAD_TOO_LARGE;

@@ -6,6 +6,8 @@ use clap::Subcommand;
 use tidegate_sim::shopify::plan::Plan;
 use tidegate_sim::shopify::version::Version;
 
+use crate::sim::discord::DiscordSimArgs;
+
 const COUNTING: &str = "\
 Every call is answered with what it was. Counts are at /_sim/stats, and every write is at /_sim/log.
 A duplicate is a POST with an Idempotency-Key, or an id in its JSON body, that was there before on the same path.
@@ -22,6 +24,13 @@ each shop as well. docs/simulators.md has the rules.
 Example:
   tidegate sim shopify --plan plus --latency-ms 50 --cut-rate 0.01";
 
+const GUILDS: &str = "\
+Any token and any guild is there when it is first named. Counts are at /_sim/stats, a guild is at /_sim/guilds/{id}, and what
+else can be asked and changed is told in docs/simulators.md.
+
+Example:
+  tidegate sim discord --latency-ms 50 --cut-rate 0.02 --limit channel-create=5/2000";
+
 /// Which simulator.
 #[derive(Subcommand, Debug)]
 pub(crate) enum SimCommand {
@@ -31,6 +40,9 @@ pub(crate) enum SimCommand {
     /// Shopify's Admin API for any number of shops: GraphQL by cost, REST by calls, bulk operations by places.
     #[command(after_help = SHOPS)]
     Shopify(ShopifySimArgs),
+    /// Discord's REST API for a bot that builds guilds, with its limits, told and hidden.
+    #[command(after_help = GUILDS)]
+    Discord(DiscordSimArgs),
 }
 
 /// How it behaves.

@@ -123,6 +123,24 @@ fn a_simulator_says_where_it_is_and_ends_in_order() {
     }
 }
 
+/// Discord's takes other figures for its limits, and refuses what is no limit.
+#[test]
+fn the_discord_simulator_takes_limits_by_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let args =
+        ["sim", "discord", "--listen", "127.0.0.1:0", "--limit", "routes=9/1000", "--limit", "me=1/60000"];
+    let mut sim = Running::start(&args, dir.path());
+    let mut line = String::new();
+    BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.starts_with("http://127.0.0.1:"), "{line}");
+    assert_eq!(sim.stop("-TERM"), Some(0));
+    for (flag, value, exit) in [("--limit", "mee=1/1", 2), ("--limit", "me=1", 2), ("--fail-rate", "7", 1)] {
+        let mut command = tidegate();
+        command.args(["sim", "discord", "--listen", "127.0.0.1:0", flag, value]);
+        assert_eq!(run(command).exit, Some(exit), "{flag} {value}");
+    }
+}
+
 /// The demo needs nothing, ends by itself, and says what it did.
 #[test]
 fn the_demo_ends_by_itself_and_says_what_it_did() {

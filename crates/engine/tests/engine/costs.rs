@@ -24,7 +24,7 @@ struct Spender;
 impl Upstream for Spender {
     fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
         let charges = vec![Charge::tokens("acme/points", 10)];
-        Ok(Checked { charges, on_unknown: OnUnknown::Ask, can_reconcile: false })
+        Ok(Checked { charges, opens: Vec::new(), on_unknown: OnUnknown::Ask, can_reconcile: false })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {

@@ -1,0 +1,80 @@
+//! `sim discord`: Discord's REST API for a bot that builds guilds, until it is told to stop.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::{DiscordSim, DiscordSimOptions};
+
+use crate::output::Output;
+use crate::signals::Signals;
+use crate::trouble::Trouble;
+
+/// How it behaves.
+#[derive(clap::Args, Debug)]
+pub(crate) struct DiscordSimArgs {
+    /// Where it listens; port 0 lets the system choose.
+    #[arg(long, default_value = "127.0.0.1:7412", value_name = "ADDRESS:PORT")]
+    pub listen: SocketAddr,
+    /// Another figure for a limit, as in role-create=5/2000: 5 calls in 2,000 ms. routes is every limit that headers tell
+    /// of. Can be said more than once; GET /_sim/limits tells all names.
+    #[arg(long = "limit", value_name = "NAME=CALLS/MS", value_parser = limit)]
+    pub limits: Vec<(String, u64, u64)>,
+    /// How long each answer takes.
+    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
+    pub latency_ms: u64,
+    /// How often a call fails without effect, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub fail_rate: f64,
+    /// How often the answer is dropped after the effect, 0 to 1.
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub cut_rate: f64,
+    /// Which calls fail and which are cut: the same number, the same calls.
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+}
+
+fn limit(text: &str) -> Result<(String, u64, u64), String> {
+    let parts = text.split_once('=').and_then(|(name, figure)| {
+        let (calls, window_ms) = figure.split_once('/')?;
+        Some((name.to_owned(), calls.parse().ok()?, window_ms.parse().ok()?))
+    });
+    let (name, calls, window_ms): (String, u64, u64) =
+        parts.ok_or("a limit is NAME=CALLS/MS, as in role-create=5/2000")?;
+    Limits::default().set(&name, calls, window_ms)?;
+    Ok((name, calls, window_ms))
+}
+
+pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), Trouble> {
+    let mut signals = Signals::new()?;
+    let sim = DiscordSim::start(options(args)?).await.map_err(|error| {
+        Trouble::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
+    })?;
+    output.data(&format!("http://{}", sim.addr()));
+    output.say(&format!(
+        "simulates Discord at http://{0}/api/v10; counts are at http://{0}/_sim/stats",
+        sim.addr()
+    ));
+    signals.next().await;
+    let stats = sim.stats();
+    output.say(&format!(
+        "{} calls, {} writes, {} throttled, {} duplicates, {} bans",
+        stats.all.calls, stats.all.writes, stats.all.throttled, stats.all.duplicates, stats.bans
+    ));
+    signals.unless_again(sim.shutdown()).await
+}
+
+fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, Trouble> {
+    let mut limits = Limits::default();
+    for (name, calls, window_ms) in &args.limits {
+        limits.set(name, *calls, *window_ms).map_err(Trouble::new)?;
+    }
+    Ok(DiscordSimOptions {
+        listen: args.listen,
+        limits,
+        latency: Duration::from_millis(args.latency_ms),
+        fail_rate: args.fail_rate,
+        cut_rate: args.cut_rate,
+        seed: args.seed,
+    })
+}

@@ -1,0 +1,194 @@
+//! Discord's REST API as far as a bot needs it that builds a guild: roles, channels, overwrites, positions and messages,
+//! with its limits, told and hidden, its names, its permissions and its refusals. There is no gateway and no people.
+
+pub mod answer;
+pub mod arrival;
+pub mod channel;
+pub mod channels;
+pub mod control;
+pub mod form;
+pub mod gate;
+pub mod guild;
+pub mod limits;
+pub mod log;
+pub mod message;
+pub mod messages;
+pub mod names;
+pub mod overwrite;
+pub mod overwrites;
+pub mod permissions;
+pub mod refusal;
+pub mod role;
+pub mod roles;
+pub mod route;
+pub mod snowflake;
+pub mod stats;
+pub mod stop;
+pub mod twins;
+pub mod window;
+pub mod world;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::{Request, Response};
+use tidegate_core::Time;
+use tidegate_store::{Clock, WallClock};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::server::{Reply, Server, Simulator};
+use arrival::Arrival;
+use control::After;
+use limits::Limits;
+use stats::DiscordStats;
+use world::{Fate, World};
+
+/// How the simulator behaves.
+#[derive(Clone, Debug)]
+pub struct DiscordSimOptions {
+    /// Where it listens; port 0 lets the system choose.
+    pub listen: SocketAddr,
+    /// Its limits.
+    pub limits: Limits,
+    /// How long each answer takes.
+    pub latency: Duration,
+    /// How often a call fails with a 5xx and no effect, from 0 to 1.
+    pub fail_rate: f64,
+    /// How often the connection is cut after the effect, from 0 to 1.
+    pub cut_rate: f64,
+    /// Which calls fail, which are cut, and the hashes of limits.
+    pub seed: u64,
+}
+
+impl Default for DiscordSimOptions {
+    /// Discord's limits, no latency, no faults, any free port.
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            limits: Limits::default(),
+            latency: Duration::ZERO,
+            fail_rate: 0.0,
+            cut_rate: 0.0,
+            seed: 0,
+        }
+    }
+}
+
+/// A running simulator. Dropping it ends it.
+#[derive(Debug)]
+pub struct DiscordSim {
+    server: Server,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    latency: Duration,
+    /// The machine's time at the start, so that ids and headers tell dates.
+    epoch: Time,
+    started: Instant,
+    /// Told when what hangs is to be cut.
+    lifted: watch::Sender<u64>,
+}
+
+#[derive(Debug)]
+struct State {
+    world: World,
+    /// How much the clock was put forward.
+    forward: Duration,
+}
+
+impl DiscordSim {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// When an option makes no sense, or the address cannot be had.
+    pub async fn start(options: DiscordSimOptions) -> io::Result<Self> {
+        let is_rate = |rate| (0.0..=1.0).contains(&rate);
+        if !is_rate(options.fail_rate) || !is_rate(options.cut_rate) {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidInput,
+                "A fail rate and a cut rate are 0 to 1.",
+            ));
+        }
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State { world: World::new(&options), forward: Duration::ZERO }),
+            latency: options.latency,
+            epoch: WallClock.now(),
+            started: Instant::now(),
+            lifted: watch::Sender::new(0),
+        });
+        let server = Server::start(options.listen, Arc::clone(&shared)).await?;
+        Ok(Self { server, shared })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.server.addr()
+    }
+
+    /// What it counted so far.
+    #[must_use]
+    pub fn stats(&self) -> DiscordStats {
+        self.shared.state().0.world.stats()
+    }
+
+    /// Ends it.
+    pub async fn shutdown(self) {
+        self.server.shutdown().await;
+    }
+}
+
+impl Shared {
+    /// The state and the time. The time is read under the lock, so that windows see it only go on.
+    fn state(&self) -> (MutexGuard<'_, State>, Time) {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.epoch.after(self.started.elapsed()).after(state.forward);
+        (state, now)
+    }
+
+    fn control(&self, request: &Request<Bytes>) -> Response<Bytes> {
+        let (mut state, now) = self.state();
+        let (response, after) = control::control(&mut state.world, request, now);
+        match after {
+            After::Nothing => {}
+            After::Forward(by) => state.forward = state.forward.saturating_add(by),
+            After::Lift => self.lifted.send_modify(|lifts| *lifts += 1),
+        }
+        response
+    }
+}
+
+impl Simulator for Shared {
+    async fn reply(&self, request: Request<Bytes>) -> Reply {
+        if request.uri().path().starts_with("/_sim/") {
+            return Reply::Answer(self.control(&request));
+        }
+        let arrival = Arrival::of(&request);
+        let (fate, mut lifted) = {
+            let (mut state, now) = self.state();
+            // Under the lock, so that no lifting is missed.
+            (state.world.arrive(&arrival, now), self.lifted.subscribe())
+        };
+        match fate {
+            Fate::Hang => {
+                let _ = lifted.changed().await;
+                Reply::Cut
+            }
+            Fate::Cut => {
+                tokio::time::sleep(self.latency).await;
+                Reply::Cut
+            }
+            Fate::Answer(answer) => {
+                tokio::time::sleep(self.latency).await;
+                Reply::Answer(answer.response())
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Calls on channels: where one may be put, who may change it, and what follows a category.
+
+use hyper::StatusCode;
+
+use super::channel::{CATEGORY, Channel, Draft, TEXT, is_slugged, order_of};
+use super::form::{Form, invalid, list};
+use super::guild::{Actor, Guild, Turn};
+use super::limits::{Limits, RENAMES};
+use super::overwrite::{Overwrite, Whom};
+use super::permissions::{MANAGE_CHANNELS, MANAGE_ROLES, VIEW_CHANNEL};
+use super::refusal::{Code, Done, Outcome, Refusal};
+
+impl Guild {
+    /// Makes one. Without overwrites it has those of its category.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn create_channel(&mut self, turn: &mut Turn<'_>) -> Outcome {
+        let mut form = Form::of(turn.body);
+        form.require("name");
+        let mut draft = Draft::read(&mut form, TEXT);
+        form.finish()?;
+        self.need(turn.actor, MANAGE_CHANNELS)?;
+        let kind = draft.kind.unwrap_or(TEXT);
+        let given = draft.overwrites.as_deref().unwrap_or_default();
+        self.must_hold(turn.actor, given, self.rights(turn.actor).map_or(0, |rights| rights.held))?;
+        if self.channels.len() >= turn.limits.channels_max {
+            return Err(Code::TooManyChannels(turn.limits.channels_max).into());
+        }
+        let parent = draft.parent.flatten().filter(|_| kind != CATEGORY);
+        self.must_take(parent, None, turn.limits)?;
+        if draft.overwrites.is_none()
+            && let Some(parent) = parent.and_then(|parent| self.channels.get(&parent))
+        {
+            draft.overwrites = Some(parent.overwrites.clone());
+        }
+        let alike = self.channels.values().filter(|channel| order_of(channel.kind) == order_of(kind));
+        let last = alike.map(|channel| channel.position + 1).max().unwrap_or(0);
+        let mut channel = Channel::new(turn.ids.next(turn.now), self.id, kind);
+        channel.position = last;
+        channel.take(draft);
+        let (id, shown) = (channel.id, channel.json());
+        self.channels.insert(id, channel);
+        Ok(Done::wrote(StatusCode::CREATED, id, shown))
+    }
+
+    /// Changes one. Its name and topic have a limit that no header tells of.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn edit_channel(&mut self, turn: &Turn<'_>) -> Outcome {
+        let known = self.channel(turn.target.channel)?;
+        let mut form = Form::of(turn.body);
+        let draft = Draft::read(&mut form, known.kind);
+        form.finish()?;
+        let held = self.within(turn.actor, known, MANAGE_CHANNELS)?;
+        if let Some(given) = &draft.overwrites {
+            let changed = given.iter().filter(|overwrite| !known.overwrites.contains(overwrite));
+            self.must_hold(turn.actor, &changed.copied().collect::<Vec<_>>(), held)?;
+        }
+        let between = |kind: u64| kind == known.kind || is_slugged(kind) && is_slugged(known.kind);
+        if !draft.kind.is_none_or(between) {
+            return Err(Code::WrongType.into());
+        }
+        let (id, before) = (known.id, known.overwrites.clone());
+        self.must_take(draft.parent.flatten(), Some(id), turn.limits)?;
+        if known.is_renamed_by(&draft) && turn.actor != Actor::Hand {
+            let ruling = self.renames.entry(id).or_default().take(turn.limits.of(RENAMES), turn.now);
+            if !ruling.allowed {
+                return Err(Refusal::Hidden(ruling.reset_after));
+            }
+        }
+        let channel = self.channels.get_mut(&id).ok_or(Code::UnknownChannel)?;
+        channel.take(draft);
+        let shown = channel.json();
+        self.follow(id, &before);
+        Ok(Done::wrote(StatusCode::OK, id, shown))
+    }
+
+    /// Removes one. What was in a category stays, in none.
+    ///
+    /// # Errors
+    /// When it is refused.
+    pub fn delete_channel(&mut self, turn: &Turn<'_>) -> Outcome {
+        let known = self.channel(turn.target.channel)?;
+        self.within(turn.actor, known, MANAGE_CHANNELS)?;
+        let (id, shown) = (known.id, known.json());
+        self.channels.remove(&id);
+        self.messages.remove(&id);
+        self.renames.remove(&id);
+        for channel in self.channels.values_mut().filter(|channel| channel.parent == Some(id)) {
+            channel.parent = None;
+        }
+        Ok(Done::wrote(StatusCode::OK, id, shown))
+    }
+
+    /// Puts some in other places, and at most one in another category.
+    ///
+    /// # Errors
+    /// When it is refused; then none has moved.
+    pub fn order_channels(&mut self, turn: &Turn<'_>) -> Outcome {
+        let moves = list(turn.body, |form| {
+            form.require("id");
+            let (id, position) = (form.id("id"), form.number("position", 0..=10_000));
+            let parent = form.id("parent_id");
+            let parent = form.has("parent_id").then_some(parent);
+            let locks = form.flag("lock_permissions").unwrap_or(false);
+            Some((id?, position, parent, locks))
+        })?;
+        self.need(turn.actor, MANAGE_CHANNELS)?;
+        let mut moved = 0;
+        for (id, _, parent, _) in &moves {
+            let known = self.channel(Some(*id))?;
+            if parent.is_some_and(|parent| parent != known.parent) {
+                moved += 1;
+                self.must_take(parent.flatten(), Some(*id), turn.limits)?;
+            }
+        }
+        if moved > 1 {
+            return Err(Code::TooManyMoves.into());
+        }
+        for (id, position, parent, locks) in moves {
+            let Some(channel) = self.channels.get_mut(&id) else { continue };
+            channel.position = position.unwrap_or(channel.position);
+            channel.parent = parent.unwrap_or(channel.parent).filter(|_| channel.kind != CATEGORY);
+            let above = channel.parent.filter(|_| locks);
+            if let Some(overwrites) =
+                above.and_then(|id| self.channels.get(&id)).map(|c| c.overwrites.clone())
+                && let Some(channel) = self.channels.get_mut(&id)
+            {
+                channel.overwrites = overwrites;
+            }
+        }
+        Ok(Done::quietly(self.id))
+    }
+
+    /// What somebody holds in a channel, which must be seen and these.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub(super) fn within(&self, actor: Actor, channel: &Channel, bits: u64) -> Result<u64, Refusal> {
+        let Some(rights) = self.rights(actor) else { return Ok(u64::MAX) };
+        let held = rights.within(&channel.overwrites);
+        if held & VIEW_CHANNEL == 0 {
+            return Err(Code::MissingAccess.into());
+        }
+        if held & bits == bits { Ok(held) } else { Err(Code::MissingPermissions.into()) }
+    }
+
+    /// That overwrites are of roles that are there, and name only what the caller holds. Who may what in a channel can
+    /// be given away by administrators only.
+    pub(super) fn must_hold(&self, actor: Actor, given: &[Overwrite], held: u64) -> Result<(), Refusal> {
+        let Some(rights) = self.rights(actor) else { return Ok(()) };
+        let strange = |given: &Overwrite| given.whom == Whom::Role && !self.roles.contains_key(&given.id);
+        if given.iter().any(strange) {
+            return Err(Code::InvalidRole.into());
+        }
+        let named = given.iter().fold(0, |bits, overwrite| bits | overwrite.bits());
+        let may = held & MANAGE_ROLES != 0 && named & !held == 0 && named & MANAGE_ROLES == 0;
+        if given.is_empty() || rights.is_admin() || may {
+            Ok(())
+        } else {
+            Err(Code::MissingPermissions.into())
+        }
+    }
+
+    /// That a category is one, and has room for another channel, or for this one.
+    fn must_take(&self, parent: Option<u64>, moved: Option<u64>, limits: &Limits) -> Result<(), Refusal> {
+        let Some(parent) = parent else { return Ok(()) };
+        let wrong = |code, message: &str| Err(invalid("parent_id", code, message.to_owned()));
+        match self.channels.get(&parent) {
+            None => return wrong("CHANNEL_PARENT_INVALID", "Category does not exist"),
+            Some(channel) if channel.kind != CATEGORY => {
+                return wrong("CHANNEL_PARENT_INVALID_TYPE", "Not a category");
+            }
+            Some(_) => {}
+        }
+        let others = self.channels.values().filter(|channel| Some(channel.id) != moved);
+        if others.filter(|channel| channel.parent == Some(parent)).count() >= limits.category_max {
+            let told = format!("Maximum number of channels in category reached ({})", limits.category_max);
+            return wrong("CHANNEL_PARENT_MAX_CHANNELS", &told);
+        }
+        Ok(())
+    }
+
+    /// What had the same overwrites as its category has them still when those change.
+    pub(super) fn follow(&mut self, category: u64, before: &[Overwrite]) {
+        let Some(after) = self.channels.get(&category).map(|channel| channel.overwrites.clone()) else {
+            return;
+        };
+        if same(&after, before) {
+            return;
+        }
+        for channel in self.channels.values_mut().filter(|channel| channel.parent == Some(category)) {
+            if same(&channel.overwrites, before) {
+                channel.overwrites.clone_from(&after);
+            }
+        }
+    }
+}
+
+/// Whether two lists say the same, in whatever order.
+fn same(one: &[Overwrite], other: &[Overwrite]) -> bool {
+    one.len() == other.len() && one.iter().all(|overwrite| other.contains(overwrite))
+}

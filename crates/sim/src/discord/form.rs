@@ -1,0 +1,280 @@
+//! Reads the fields of a body, and tells what is wrong with them the way Discord does: nested by field, each with a
+//! code and a sentence. It knows no object.
+
+use std::ops::RangeInclusive;
+
+use hyper::StatusCode;
+use serde_json::{Map, Value, json};
+
+use super::refusal::Refusal;
+use super::snowflake;
+
+/// One thing that is wrong.
+type Wrong = (Vec<String>, &'static str, String);
+
+/// The fields of an object.
+#[derive(Debug)]
+pub struct Form<'a> {
+    fields: Option<&'a Map<String, Value>>,
+    path: Vec<String>,
+    wrongs: Vec<Wrong>,
+}
+
+impl<'a> Form<'a> {
+    /// Of a body.
+    #[must_use]
+    pub fn of(body: &'a Value) -> Self {
+        Self::at(Vec::new(), body)
+    }
+
+    fn at(path: Vec<String>, body: &'a Value) -> Self {
+        let mut form = Self { fields: body.as_object(), path, wrongs: Vec::new() };
+        if form.fields.is_none() {
+            let told = "Only dictionaries may be used in a DictType".to_owned();
+            form.wrongs.push((form.path.clone(), "DICT_TYPE_CONVERT", told));
+        }
+        form
+    }
+
+    /// Says what is wrong with a field.
+    pub fn wrong(&mut self, field: &str, code: &'static str, message: String) {
+        let mut path = self.path.clone();
+        path.push(field.to_owned());
+        self.wrongs.push((path, code, message));
+    }
+
+    /// Whether a field is there, be it `null`.
+    #[must_use]
+    pub fn has(&self, field: &str) -> bool {
+        self.fields.is_some_and(|fields| fields.contains_key(field))
+    }
+
+    /// A field as it is, unless it is `null`.
+    #[must_use]
+    pub fn raw(&self, field: &str) -> Option<&'a Value> {
+        self.fields?.get(field).filter(|value| !value.is_null())
+    }
+
+    /// Whether a field is `null`.
+    #[must_use]
+    pub fn is_null(&self, field: &str) -> bool {
+        self.fields.and_then(|fields| fields.get(field)).is_some_and(Value::is_null)
+    }
+
+    /// A text, as long as it likes.
+    pub fn text(&mut self, field: &str) -> Option<&'a str> {
+        let value = self.raw(field)?;
+        if value.as_str().is_none() {
+            self.wrong(field, "STRING_TYPE_CONVERT", format!("Could not interpret \"{value}\" as string."));
+        }
+        value.as_str()
+    }
+
+    /// A text of at most so many characters.
+    pub fn short_text(&mut self, field: &str, most: usize) -> Option<&'a str> {
+        let text = self.text(field)?;
+        if text.chars().count() > most {
+            self.wrong(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
+        }
+        Some(text)
+    }
+
+    /// A name, which `made` makes of the text.
+    pub fn name(&mut self, field: &str, made: fn(&str) -> String) -> Option<String> {
+        let asked = self.text(field)?;
+        let name = made(asked);
+        if !super::names::fits(asked) || !super::names::fits(&name) {
+            let most = super::names::NAME_LEN_MAX;
+            self.wrong(field, "BASE_TYPE_BAD_LENGTH", format!("Must be between 1 and {most} in length."));
+        }
+        Some(name)
+    }
+
+    /// A whole number.
+    pub fn number(&mut self, field: &str, range: RangeInclusive<u64>) -> Option<u64> {
+        let value = self.raw(field)?;
+        let Some(number) = value.as_u64() else {
+            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
+            return None;
+        };
+        if number > *range.end() {
+            let told = format!("int value should be less than or equal to {}.", range.end());
+            self.wrong(field, "NUMBER_TYPE_MAX", told);
+        } else if number < *range.start() {
+            let told = format!("int value should be greater than or equal to {}.", range.start());
+            self.wrong(field, "NUMBER_TYPE_MIN", told);
+        }
+        Some(number)
+    }
+
+    /// Yes or no.
+    pub fn flag(&mut self, field: &str) -> Option<bool> {
+        let value = self.raw(field)?;
+        if value.as_bool().is_none() {
+            self.wrong(field, "BOOLEAN_TYPE_PARSE", "Must be either true or false.".to_owned());
+        }
+        value.as_bool()
+    }
+
+    /// An id.
+    pub fn id(&mut self, field: &str) -> Option<u64> {
+        let value = self.raw(field)?;
+        let id = snowflake::parse(&plain(value));
+        if id.is_none() {
+            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not snowflake.", plain(value)));
+        }
+        id
+    }
+
+    /// Permissions: a decimal text.
+    pub fn bits(&mut self, field: &str) -> Option<u64> {
+        let value = self.raw(field)?;
+        let bits = plain(value).parse().ok();
+        if bits.is_none() {
+            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
+        }
+        bits
+    }
+
+    /// The objects of a list, of which there are at most so many.
+    pub fn list<T>(
+        &mut self,
+        field: &str,
+        most: usize,
+        mut read: impl FnMut(&mut Form<'a>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let value = self.raw(field)?;
+        let Some(items) = value.as_array() else {
+            self.wrong(field, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType".to_owned());
+            return None;
+        };
+        if items.len() > most {
+            self.wrong(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
+        }
+        let mut path = self.path.clone();
+        path.push(field.to_owned());
+        let (all, mut wrongs) = each(&path, items, &mut read);
+        self.wrongs.append(&mut wrongs);
+        Some(all)
+    }
+
+    /// That a field must be there.
+    pub fn require(&mut self, field: &str) {
+        if self.raw(field).is_none() {
+            self.wrong(field, "BASE_TYPE_REQUIRED", "This field is required".to_owned());
+        }
+    }
+
+    /// The end: whether all of it was right.
+    ///
+    /// # Errors
+    /// With all that was wrong.
+    pub fn finish(self) -> Result<(), Refusal> {
+        if self.wrongs.is_empty() { Ok(()) } else { Err(refusal(self.wrongs)) }
+    }
+}
+
+/// The objects of a body that is a list.
+///
+/// # Errors
+/// With all that was wrong.
+pub fn list<'a, T>(
+    body: &'a Value,
+    mut read: impl FnMut(&mut Form<'a>) -> Option<T>,
+) -> Result<Vec<T>, Refusal> {
+    let Some(items) = body.as_array() else {
+        let told = "Only iterables may be used in a ListType".to_owned();
+        return Err(refusal(vec![(Vec::new(), "LIST_TYPE_CONVERT", told)]));
+    };
+    let (all, wrongs) = each(&[], items, &mut read);
+    if wrongs.is_empty() { Ok(all) } else { Err(refusal(wrongs)) }
+}
+
+fn each<'a, T>(
+    path: &[String],
+    items: &'a [Value],
+    read: &mut impl FnMut(&mut Form<'a>) -> Option<T>,
+) -> (Vec<T>, Vec<Wrong>) {
+    let (mut all, mut wrongs) = (Vec::with_capacity(items.len()), Vec::new());
+    for (at, item) in items.iter().enumerate() {
+        let mut path = path.to_vec();
+        path.push(at.to_string());
+        let mut form = Form::at(path, item);
+        all.extend(read(&mut form));
+        wrongs.append(&mut form.wrongs);
+    }
+    (all, wrongs)
+}
+
+fn refusal(wrongs: Vec<Wrong>) -> Refusal {
+    let mut errors = json!({});
+    for (path, code, message) in wrongs {
+        let mut place = &mut errors;
+        for part in path {
+            place = &mut place[part];
+        }
+        let told = json!({ "code": code, "message": message });
+        match &mut place["_errors"] {
+            Value::Array(all) => all.push(told),
+            none => *none = json!([told]),
+        }
+    }
+    let body = json!({ "message": "Invalid Form Body", "code": 50_035, "errors": errors });
+    Refusal::Plain(StatusCode::BAD_REQUEST, body)
+}
+
+/// One thing that is wrong, and nothing else.
+#[must_use]
+pub fn invalid(field: &str, code: &'static str, message: String) -> Refusal {
+    refusal(vec![(vec![field.to_owned()], code, message)])
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discord::names::trimmed;
+
+    fn errors(body: &Value, read: fn(&mut Form<'_>)) -> String {
+        let mut form = Form::of(body);
+        read(&mut form);
+        match form.finish() {
+            Ok(()) => String::new(),
+            Err(Refusal::Plain(_, told)) => told["errors"].to_string(),
+            Err(Refusal::Hidden(_)) => panic!("hidden"),
+        }
+    }
+
+    /// The nested shape, word for word.
+    #[test]
+    fn what_is_wrong_is_nested_by_field() {
+        let told = errors(&json!({"name": "", "list": [{}, {"allow": "x"}]}), |form| {
+            form.name("name", trimmed);
+            form.list("list", 100, |item| item.bits("allow"));
+        });
+        assert_eq!(
+            told,
+            concat!(
+                r#"{"list":{"1":{"allow":{"_errors":[{"code":"NUMBER_TYPE_COERCE","message":"Value \"x\" is not int."}]}}},"#,
+                r#""name":{"_errors":[{"code":"BASE_TYPE_BAD_LENGTH","message":"Must be between 1 and 100 in length."}]}}"#
+            )
+        );
+        let told = errors(&json!([]), |form| form.require("name"));
+        assert!(told.contains("DICT_TYPE_CONVERT") && told.contains("BASE_TYPE_REQUIRED"), "{told}");
+    }
+
+    #[test]
+    fn what_is_right_or_null_passes() {
+        let body = json!({"name": " ж ", "n": 5, "flag": true, "id": "7", "bits": "0", "none": null});
+        let told = errors(&body, |form| {
+            assert_eq!(form.name("name", trimmed).as_deref(), Some("ж"));
+            assert_eq!((form.number("n", 0..=5), form.flag("flag")), (Some(5), Some(true)));
+            assert_eq!((form.id("id"), form.bits("bits"), form.id("none")), (Some(7), Some(0), None));
+            assert!(form.is_null("none") && form.has("none") && !form.has("other"));
+        });
+        assert_eq!(told, "");
+    }
+}

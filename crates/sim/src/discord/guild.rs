@@ -1,0 +1,238 @@
+//! A guild: its roles, channels and messages, and the bots in it. Who may change them, and when, is told where they
+//! are changed.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tidegate_core::Time;
+
+use super::channel::Channel;
+use super::limits::Limits;
+use super::message::Message;
+use super::messages::Nonces;
+use super::permissions::{ADMINISTRATOR, EVERYONE, Rights};
+use super::refusal::{Code, Done, Outcome, Refusal};
+use super::role::Role;
+use super::route::Target;
+use super::snowflake::{Snowflakes, timestamp};
+use super::window::Window;
+
+/// Who wrote what was written by hand.
+pub const SOMEBODY: u64 = 1_000_000_000_000_000_001;
+
+/// Who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A person at the simulator, whom no rule holds.
+    Hand,
+    /// The bot with this id.
+    Bot(u64),
+}
+
+/// A call as a guild sees it.
+#[derive(Debug)]
+pub struct Turn<'a> {
+    /// Who.
+    pub actor: Actor,
+    /// When.
+    pub now: Time,
+    /// What.
+    pub target: Target,
+    /// With this.
+    pub body: &'a Value,
+    /// And this.
+    pub query: &'a str,
+    /// Where ids come from.
+    pub ids: &'a mut Snowflakes,
+    /// The limits.
+    pub limits: &'a Limits,
+}
+
+/// The state of a guild. What a call changes is all in here, so that a copy undoes it.
+#[derive(Clone, Debug)]
+pub struct Guild {
+    /// Its id.
+    pub id: u64,
+    /// Its roles.
+    pub roles: BTreeMap<u64, Role>,
+    /// Its channels.
+    pub channels: BTreeMap<u64, Channel>,
+    /// The messages of each channel.
+    pub messages: BTreeMap<u64, BTreeMap<u64, Message>>,
+    /// The role of each bot.
+    pub bots: BTreeMap<u64, u64>,
+    /// What messages were called.
+    pub nonces: Nonces,
+    /// What was renamed how often.
+    pub renames: HashMap<u64, Window>,
+    /// How many roles were made.
+    pub role_creates: Window,
+}
+
+/// How much there is in a guild.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuildStats {
+    /// Roles, @everyone and those of bots included.
+    pub roles: u64,
+    /// Channels, categories included.
+    pub channels: u64,
+    /// Messages.
+    pub messages: u64,
+    /// Overwrites.
+    pub overwrites: u64,
+}
+
+impl Guild {
+    /// A fresh one: @everyone and nothing else.
+    #[must_use]
+    pub fn new(id: u64) -> Self {
+        Self {
+            id,
+            roles: BTreeMap::from([(id, Role::new(id, "@everyone", 0, EVERYONE))]),
+            channels: BTreeMap::new(),
+            messages: BTreeMap::new(),
+            bots: BTreeMap::new(),
+            nonces: Nonces::default(),
+            renames: HashMap::new(),
+            role_creates: Window::default(),
+        }
+    }
+
+    /// A bot joins with its own role, above all others; once.
+    pub fn join(&mut self, bot: u64, ids: &mut Snowflakes, now: Time) {
+        if self.bots.contains_key(&bot) {
+            return;
+        }
+        let id = ids.next(now);
+        let top = self.roles.values().map(|role| role.position).max().unwrap_or(0) + 1;
+        let mut role = Role::new(id, &bot_name(bot), top, ADMINISTRATOR);
+        role.bot = Some(bot);
+        self.roles.insert(id, role);
+        self.bots.insert(bot, id);
+    }
+
+    /// What somebody may; `None` is everything.
+    #[must_use]
+    pub fn rights(&self, actor: Actor) -> Option<Rights> {
+        let Actor::Bot(user) = actor else { return None };
+        let role = self.bots.get(&user).and_then(|role| self.roles.get(role));
+        let everyone = self.roles.get(&self.id).map_or(0, |role| role.permissions);
+        Some(Rights {
+            guild: self.id,
+            user,
+            role: role.map_or(0, |role| role.id),
+            position: role.map_or(0, |role| role.position),
+            held: everyone | role.map_or(0, |role| role.permissions),
+        })
+    }
+
+    /// That somebody holds these in the guild.
+    ///
+    /// # Errors
+    /// When not.
+    pub fn need(&self, actor: Actor, bits: u64) -> Result<(), Refusal> {
+        let held = self.rights(actor).is_none_or(|rights| rights.hold(bits));
+        if held { Ok(()) } else { Err(Code::MissingPermissions.into()) }
+    }
+
+    /// A member: a bot that is in it.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn member(&self, id: u64) -> Outcome {
+        let role = self.bots.get(&id).ok_or(Code::UnknownMember)?;
+        Ok(Done::read(json!({
+            "user": user(id), "roles": [role.to_string()], "nick": null, "avatar": null, "banner": null,
+            "joined_at": timestamp(Time::ZERO), "premium_since": null, "deaf": false, "mute": false, "flags": 0,
+            "pending": false, "communication_disabled_until": null,
+        })))
+    }
+
+    /// A channel.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn channel(&self, id: Option<u64>) -> Result<&Channel, Refusal> {
+        id.and_then(|id| self.channels.get(&id)).ok_or_else(|| Code::UnknownChannel.into())
+    }
+
+    /// A role.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn role(&self, id: u64) -> Result<&Role, Refusal> {
+        self.roles.get(&id).ok_or_else(|| Code::UnknownRole.into())
+    }
+
+    /// As `GET /guilds/{guild}` shows it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "id": self.id.to_string(), "name": format!("Guild {}", self.id), "icon": null, "description": null,
+            "splash": null, "discovery_splash": null, "banner": null, "owner_id": SOMEBODY.to_string(),
+            "application_id": null, "region": "deprecated", "afk_channel_id": null, "afk_timeout": 300,
+            "system_channel_id": null, "system_channel_flags": 0, "widget_enabled": false,
+            "widget_channel_id": null, "verification_level": 0, "roles": self.roles_json(),
+            "default_message_notifications": 0, "mfa_level": 0, "explicit_content_filter": 0,
+            "max_presences": null, "max_members": 500_000, "max_video_channel_users": 25,
+            "max_stage_video_channel_users": 50, "vanity_url_code": null, "premium_tier": 0,
+            "premium_subscription_count": 0, "preferred_locale": "en-US", "rules_channel_id": null,
+            "safety_alerts_channel_id": null, "public_updates_channel_id": null, "hub_type": null,
+            "premium_progress_bar_enabled": false, "nsfw": false, "nsfw_level": 0, "emojis": [],
+            "stickers": [], "features": [], "incidents_data": null,
+        })
+    }
+
+    /// Its roles.
+    #[must_use]
+    pub fn roles_json(&self) -> Value {
+        self.roles.values().map(Role::json).collect()
+    }
+
+    /// Its channels.
+    #[must_use]
+    pub fn channels_json(&self) -> Value {
+        self.channels.values().map(Channel::json).collect()
+    }
+
+    /// All that is in it.
+    #[must_use]
+    pub fn dump(&self) -> Value {
+        let messages = self.messages.iter().map(|(channel, messages)| {
+            let shown = messages.values().map(|message| message.json(&user(message.author)));
+            (channel.to_string(), shown.collect::<Value>())
+        });
+        json!({
+            "id": self.id.to_string(),
+            "roles": self.roles_json(),
+            "channels": self.channels_json(),
+            "messages": messages.collect::<BTreeMap<_, _>>(),
+        })
+    }
+
+    /// How much there is.
+    #[must_use]
+    pub fn stats(&self) -> GuildStats {
+        GuildStats {
+            roles: self.roles.len() as u64,
+            channels: self.channels.len() as u64,
+            messages: self.messages.values().map(|messages| messages.len() as u64).sum(),
+            overwrites: self.channels.values().map(|channel| channel.overwrites.len() as u64).sum(),
+        }
+    }
+}
+
+/// A user as the API shows one.
+#[must_use]
+pub fn user(id: u64) -> Value {
+    let (name, bot) = if id == SOMEBODY { ("somebody".to_owned(), false) } else { (bot_name(id), true) };
+    json!({
+        "id": id.to_string(), "username": name, "global_name": null, "discriminator": "0", "avatar": null,
+        "bot": bot, "public_flags": 0, "flags": 0, "mfa_enabled": true, "verified": true, "locale": "en-US",
+    })
+}
+
+fn bot_name(bot: u64) -> String {
+    format!("bot-{:04}", bot % 10_000)
+}

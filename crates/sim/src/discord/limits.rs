@@ -1,0 +1,195 @@
+//! The figures of every limit, seen or documented, by name; each can be changed while calls run.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::window::Figure;
+
+/// The limit on all calls of one bot.
+pub const GLOBAL: &str = "global";
+/// The hidden limit on changing one channel's name or topic.
+pub const RENAMES: &str = "renames";
+/// The hidden limit on making roles in one guild.
+pub const ROLE_CREATES: &str = "role-creates";
+/// Refused calls of one address, before it is banned.
+pub const INVALID: &str = "invalid";
+
+/// Every limit by name: calls, and the window in milliseconds.
+const FIGURES: [(&str, u64, u64); 23] = [
+    (GLOBAL, 50, 1_000),
+    (RENAMES, 2, 600_000),
+    (ROLE_CREATES, 250, 48 * 3_600_000),
+    (INVALID, 10_000, 600_000),
+    ("me", 10, 10_000),
+    ("gateway-bot", 2, 5_000),
+    ("guild", 10, 10_000),
+    ("member", 10, 10_000),
+    ("roles-list", 10, 10_000),
+    ("role-create", 10, 10_000),
+    ("role-positions", 5, 10_000),
+    ("role-edit", 10, 10_000),
+    ("channels-list", 10, 10_000),
+    ("channel-create", 10, 10_000),
+    ("channel-positions", 5, 10_000),
+    ("channel-get", 10, 10_000),
+    ("channel-edit", 5, 15_000),
+    ("channel-delete", 10, 15_000),
+    ("overwrites", 10, 15_000),
+    ("messages-read", 5, 5_000),
+    ("message-create", 5, 5_000),
+    ("message-edit", 5, 5_000),
+    ("message-delete", 5, 1_000),
+];
+
+/// The largest count of a figure.
+const CALLS_MAX: u64 = 1_000_000_000;
+/// The longest time, in milliseconds: some 11 days.
+const TIME_MAX_MS: u64 = 1_000_000_000;
+
+/// All limits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Limits {
+    figures: BTreeMap<&'static str, Figure>,
+    /// How long an address is banned, in milliseconds.
+    pub ban_ms: u64,
+    /// How long a nonce is known, in milliseconds.
+    pub nonce_ms: u64,
+    /// Most roles of a guild besides @everyone.
+    pub roles_max: usize,
+    /// Most channels of a guild, categories included.
+    pub channels_max: usize,
+    /// Most channels of a category.
+    pub category_max: usize,
+}
+
+/// Other figures for some of them.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    #[serde(default)]
+    figures: BTreeMap<String, Told>,
+    ban_ms: Option<u64>,
+    nonce_ms: Option<u64>,
+    roles_max: Option<usize>,
+    channels_max: Option<usize>,
+    category_max: Option<usize>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Told {
+    calls: u64,
+    window_ms: u64,
+}
+
+impl Default for Limits {
+    /// As Discord has them.
+    fn default() -> Self {
+        Self {
+            figures: FIGURES.iter().map(|(name, calls, ms)| (*name, Figure::new(*calls, *ms))).collect(),
+            ban_ms: 24 * 3_600_000,
+            nonce_ms: 180_000,
+            roles_max: 250,
+            channels_max: 500,
+            category_max: 50,
+        }
+    }
+}
+
+impl Limits {
+    /// The figure of a limit; without one, anything goes.
+    #[must_use]
+    pub fn of(&self, name: &str) -> Figure {
+        self.figures.get(name).copied().unwrap_or(Figure::new(CALLS_MAX, 1))
+    }
+
+    /// How long an address is banned.
+    #[must_use]
+    pub const fn ban(&self) -> Duration {
+        Duration::from_millis(self.ban_ms)
+    }
+
+    /// How long a nonce is known.
+    #[must_use]
+    pub const fn nonce(&self) -> Duration {
+        Duration::from_millis(self.nonce_ms)
+    }
+
+    /// Sets one by name; `routes` is every limit that a header tells of.
+    ///
+    /// # Errors
+    /// When there is no such limit, or the figure is absurd.
+    pub fn set(&mut self, name: &str, calls: u64, window_ms: u64) -> Result<(), String> {
+        if !(1..=CALLS_MAX).contains(&calls) || !(1..=TIME_MAX_MS).contains(&window_ms) {
+            return Err(format!(
+                "a limit is 1 to {CALLS_MAX} calls in 1 to {TIME_MAX_MS} ms, and {name} is not"
+            ));
+        }
+        let told = |known: &str| ![GLOBAL, RENAMES, ROLE_CREATES, INVALID].contains(&known);
+        let mut found = false;
+        for (known, figure) in &mut self.figures {
+            if *known == name || name == "routes" && told(known) {
+                *figure = Figure::new(calls, window_ms);
+                found = true;
+            }
+        }
+        if found {
+            return Ok(());
+        }
+        let known: Vec<_> = self.figures.keys().copied().collect();
+        Err(format!(
+            "there is no limit {name:?}; there are routes (all that headers tell of), {}",
+            known.join(", ")
+        ))
+    }
+
+    /// These limits with a change in them.
+    ///
+    /// # Errors
+    /// When the change names what is not there, or is absurd.
+    pub fn with(&self, change: &Change) -> Result<Self, String> {
+        let mut changed = self.clone();
+        // All of them first, so that one of them can still be another one.
+        for every in [true, false] {
+            for (name, told) in change.figures.iter().filter(|(name, _)| (*name == "routes") == every) {
+                changed.set(name, told.calls, told.window_ms)?;
+            }
+        }
+        for (ours, theirs) in [(&mut changed.ban_ms, change.ban_ms), (&mut changed.nonce_ms, change.nonce_ms)]
+        {
+            *ours = theirs.unwrap_or(*ours).min(TIME_MAX_MS);
+        }
+        let counts = [
+            (&mut changed.roles_max, change.roles_max),
+            (&mut changed.channels_max, change.channels_max),
+            (&mut changed.category_max, change.category_max),
+        ];
+        for (ours, theirs) in counts {
+            *ours = theirs.unwrap_or(*ours).min(10_000);
+        }
+        Ok(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_leaves_the_rest_alone() {
+        let read = |text: &str| serde_json::from_str::<Change>(text).unwrap();
+        let text =
+            r#"{"figures":{"routes":{"calls":7,"window_ms":9},"me":{"calls":1,"window_ms":2}},"ban_ms":3}"#;
+        let changed = Limits::default().with(&read(text)).unwrap();
+        assert_eq!(changed.of("me"), Figure::new(1, 2));
+        assert_eq!(changed.of("message-edit"), Figure::new(7, 9));
+        assert_eq!(changed.of(GLOBAL), Figure::new(50, 1_000));
+        assert_eq!((changed.ban_ms, changed.nonce_ms), (3, 180_000));
+        let error = Limits::default().with(&read(r#"{"figures":{"mee":{"calls":1,"window_ms":2}}}"#));
+        assert!(error.unwrap_err().contains("message-create"));
+        assert!(Limits::default().set("me", 0, 1).is_err() && Limits::default().set("me", 1, 0).is_err());
+        assert!(serde_json::from_str::<Change>(r#"{"bann_ms":3}"#).is_err());
+    }
+}

@@ -1,0 +1,273 @@
+//! Which call a request is: its template, whose limit it uses and the ids in its path. It looks at no body.
+
+use hyper::Method;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+
+use super::refusal::{Code, Refusal, by_status};
+use super::{form, snowflake};
+
+/// What can be called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the table below tells what each one is")]
+pub enum Call {
+    Gateway,
+    GatewayBot,
+    Me,
+    Guild,
+    Member,
+    Roles,
+    RoleCreate,
+    RolePositions,
+    Role,
+    RoleEdit,
+    RoleDelete,
+    Channels,
+    ChannelCreate,
+    ChannelPositions,
+    Channel,
+    ChannelEdit,
+    ChannelDelete,
+    OverwritePut,
+    OverwriteDelete,
+    Messages,
+    MessageCreate,
+    Message,
+    MessageEdit,
+    MessageDelete,
+}
+
+/// A route.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Route {
+    /// How.
+    pub method: Method,
+    /// Where.
+    pub template: &'static str,
+    /// What.
+    pub call: Call,
+    /// The limit it uses, which others may use too; `None` is none.
+    pub limit: Option<&'static str>,
+    /// What its hash is made of. Others may have the same hash and count apart.
+    hashed: &'static str,
+}
+
+const fn route(
+    method: Method,
+    template: &'static str,
+    call: Call,
+    limit: &'static str,
+    hashed: &'static str,
+) -> Route {
+    Route { method, template, call, limit: Some(limit), hashed }
+}
+
+/// Every route. The two lists show one hash and count apart; overwrites, and a role's edits and removal, show one hash
+/// and count together.
+static ROUTES: [Route; 24] = {
+    use Method as M;
+    [
+        Route { method: M::GET, template: "/gateway", call: Call::Gateway, limit: None, hashed: "" },
+        route(M::GET, "/gateway/bot", Call::GatewayBot, "gateway-bot", "gateway-bot"),
+        route(M::GET, "/users/@me", Call::Me, "me", "me"),
+        route(M::GET, "/guilds/{guild}", Call::Guild, "guild", "guild"),
+        route(M::GET, "/guilds/{guild}/members/{user}", Call::Member, "member", "member"),
+        route(M::GET, "/guilds/{guild}/roles", Call::Roles, "roles-list", "lists"),
+        route(M::POST, "/guilds/{guild}/roles", Call::RoleCreate, "role-create", "role-create"),
+        route(M::PATCH, "/guilds/{guild}/roles", Call::RolePositions, "role-positions", "role-positions"),
+        route(M::GET, "/guilds/{guild}/roles/{role}", Call::Role, "roles-list", "lists"),
+        route(M::PATCH, "/guilds/{guild}/roles/{role}", Call::RoleEdit, "role-edit", "role-edit"),
+        route(M::DELETE, "/guilds/{guild}/roles/{role}", Call::RoleDelete, "role-edit", "role-edit"),
+        route(M::GET, "/guilds/{guild}/channels", Call::Channels, "channels-list", "lists"),
+        route(M::POST, "/guilds/{guild}/channels", Call::ChannelCreate, "channel-create", "channel-create"),
+        route(M::PATCH, "/guilds/{guild}/channels", Call::ChannelPositions, "channel-positions", "positions"),
+        route(M::GET, "/channels/{channel}", Call::Channel, "channel-get", "channel-get"),
+        route(M::PATCH, "/channels/{channel}", Call::ChannelEdit, "channel-edit", "channel-edit"),
+        route(M::DELETE, "/channels/{channel}", Call::ChannelDelete, "channel-delete", "channel-delete"),
+        route(
+            M::PUT,
+            "/channels/{channel}/permissions/{overwrite}",
+            Call::OverwritePut,
+            OVERWRITES,
+            OVERWRITES,
+        ),
+        route(
+            M::DELETE,
+            "/channels/{channel}/permissions/{overwrite}",
+            Call::OverwriteDelete,
+            OVERWRITES,
+            OVERWRITES,
+        ),
+        route(M::GET, "/channels/{channel}/messages", Call::Messages, MESSAGES, MESSAGES),
+        route(M::POST, "/channels/{channel}/messages", Call::MessageCreate, "message-create", "post"),
+        route(M::GET, "/channels/{channel}/messages/{message}", Call::Message, MESSAGES, MESSAGES),
+        route(M::PATCH, "/channels/{channel}/messages/{message}", Call::MessageEdit, "message-edit", "patch"),
+        route(
+            M::DELETE,
+            "/channels/{channel}/messages/{message}",
+            Call::MessageDelete,
+            "message-delete",
+            "gone",
+        ),
+    ]
+};
+
+const OVERWRITES: &str = "overwrites";
+const MESSAGES: &str = "messages-read";
+
+/// A route and the ids in its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// The route.
+    pub route: &'static Route,
+    /// The guild, where the path names one.
+    pub guild: Option<u64>,
+    /// The channel, where the path names one.
+    pub channel: Option<u64>,
+    /// What is inside of those, else 0.
+    pub inner: u64,
+}
+
+impl Target {
+    /// Of a method and a path that begins behind the version.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub fn of(method: &Method, path: &str) -> Result<Self, Refusal> {
+        let mut is_place = false;
+        for route in &ROUTES {
+            let Some(ids) = ids(route.template, path) else { continue };
+            is_place = true;
+            if route.method == *method {
+                return Self::with(route, ids);
+            }
+        }
+        let status = if is_place { 405 } else { 404 };
+        let status = hyper::StatusCode::from_u16(status).unwrap_or_default();
+        Err(Refusal::Plain(status, by_status(status)))
+    }
+
+    fn with(route: &'static Route, ids: Vec<(&'static str, &str)>) -> Result<Self, Refusal> {
+        let mut target = Self { route, guild: None, channel: None, inner: 0 };
+        for (name, text) in ids {
+            let id = snowflake::parse(text).ok_or_else(|| {
+                let told = format!("Value \"{text}\" is not snowflake.");
+                form::invalid(&format!("{name}_id"), "NUMBER_TYPE_COERCE", told)
+            })?;
+            match name {
+                "guild" => target.guild = Some(id),
+                "channel" => target.channel = Some(id),
+                _ => target.inner = id,
+            }
+        }
+        Ok(target)
+    }
+
+    /// What its limit is counted by, besides the limit and the bot.
+    #[must_use]
+    pub fn major(&self) -> u64 {
+        self.guild.or(self.channel).unwrap_or(0)
+    }
+
+    /// As it is told in counts.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{} {}", self.route.method, self.route.template)
+    }
+
+    /// Its hash: the same in every guild and channel, and different from simulator to simulator.
+    #[must_use]
+    pub fn hash(&self, salt: u64) -> String {
+        let hash = Fingerprint::of("sim discord bucket").part(&salt.to_be_bytes());
+        hex(&hash.part(self.route.hashed.as_bytes()).finish()[..16])
+    }
+}
+
+/// The limit of that name, if a route uses it.
+#[must_use]
+pub fn limit_named(name: &str) -> Option<&'static str> {
+    ROUTES.iter().filter_map(|route| route.limit).find(|limit| *limit == name)
+}
+
+/// The path behind the version.
+///
+/// # Errors
+/// When there is none, or another version.
+pub fn behind_version(path: &str) -> Result<&str, Refusal> {
+    let not_found = hyper::StatusCode::NOT_FOUND;
+    let rest = path.strip_prefix("/api/").ok_or(Refusal::Plain(not_found, by_status(not_found)))?;
+    rest.strip_prefix("v10").filter(|rest| rest.starts_with('/')).ok_or_else(|| Code::InvalidVersion.into())
+}
+
+/// The ids of a path that fits a template.
+fn ids<'a>(template: &'static str, path: &'a str) -> Option<Vec<(&'static str, &'a str)>> {
+    let (mut wanted, mut given) = (template.split('/'), path.split('/'));
+    let mut ids = Vec::new();
+    loop {
+        match (wanted.next(), given.next()) {
+            (None, None) => return Some(ids),
+            (Some(wanted), Some(given)) => {
+                match wanted.strip_prefix('{').and_then(|name| name.strip_suffix('}')) {
+                    Some(name) if !given.is_empty() => ids.push((name, given)),
+                    None if wanted == given => {}
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::discord::limits::Limits;
+
+    fn target(method: &Method, path: &str) -> Target {
+        Target::of(method, path).unwrap()
+    }
+
+    #[test]
+    fn a_path_gives_its_route_and_ids() {
+        let found = target(&Method::PUT, "/channels/7/permissions/9");
+        assert_eq!((found.route.call, found.channel, found.inner), (Call::OverwritePut, Some(7), 9));
+        assert_eq!(found.name(), "PUT /channels/{channel}/permissions/{overwrite}");
+        for (method, path, status) in [
+            (Method::GET, "/guilds", 404),
+            (Method::POST, "/guilds", 404),
+            (Method::PUT, "/guilds/1/roles", 405),
+            (Method::GET, "/guilds/x/roles", 400),
+            (Method::GET, "/guilds//roles", 404),
+        ] {
+            let refusal = Target::of(&method, path).unwrap_err();
+            assert!(matches!(refusal, Refusal::Plain(told, _) if told == status), "{path}: {refusal:?}");
+        }
+        assert_eq!(behind_version("/api/v10/users/@me"), Ok("/users/@me"));
+        for path in ["/api/v9/users/@me", "/users/@me", "/api/v100/x", "/api/v10"] {
+            assert!(behind_version(path).is_err(), "{path}");
+        }
+    }
+
+    /// LIM-8: a hash leaves the guild out, and is a hint only: some that share one count apart.
+    #[test]
+    fn lim_8_hashes_leave_the_major_parameter_out() {
+        let hash = |method: &Method, path| target(method, path).hash(1);
+        assert_eq!(hash(&Method::GET, "/guilds/1/roles"), hash(&Method::GET, "/guilds/2/roles"));
+        assert_eq!(hash(&Method::GET, "/guilds/1/roles"), hash(&Method::GET, "/guilds/1/channels"));
+        assert_ne!(hash(&Method::GET, "/guilds/1/roles"), hash(&Method::POST, "/guilds/1/roles"));
+        assert_ne!(hash(&Method::GET, "/users/@me"), target(&Method::GET, "/users/@me").hash(2));
+        let limit = |method: &Method, path| target(method, path).route.limit;
+        assert_ne!(limit(&Method::GET, "/guilds/1/roles"), limit(&Method::GET, "/guilds/1/channels"));
+        assert_eq!(
+            limit(&Method::PUT, "/channels/1/permissions/2"),
+            limit(&Method::DELETE, "/channels/1/permissions/2")
+        );
+    }
+
+    #[test]
+    fn every_limit_of_a_route_is_there() {
+        let mut limits = Limits::default();
+        for limit in ROUTES.iter().filter_map(|route| route.limit) {
+            assert_eq!(limits.set(limit, 1, 1), Ok(()), "{limit}");
+        }
+    }
+}

@@ -124,6 +124,11 @@ impl Running {
         assert!(Command::new("kill").args([&format!("-{name}"), &pid]).status().unwrap().success());
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.started.0.id()
+    }
+
     /// How it ended, if it has.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.started.0.try_wait().unwrap()

@@ -17,6 +17,7 @@ mod logs;
 mod orders;
 mod pace;
 mod proxy;
+mod runbook;
 mod storm;
 mod walls;
 mod why;

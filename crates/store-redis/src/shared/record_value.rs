@@ -194,6 +194,29 @@ mod tests {
         }
     }
 
+    /// IDM-6: a sweep comes when a record expires, and a day later to one that was in work then.
+    #[test]
+    fn idm_6_a_late_record_is_due_a_day_later_until_it_is_completed() {
+        let work = in_work();
+        let expires = work.record.expires;
+        let renewed = |until| Record { stage: Stage::Processing { until }, ..work.record.clone() };
+        assert_eq!(Kept::followed_by(None, work.record.clone()).1, Some(SCORE_MAX), "as late as can be told");
+        let mut early = work.clone();
+        early.record.expires = Time::from_micros(500);
+        let (early, due) = early.put_off(Time::from_micros(499));
+        assert_eq!((early.is_late, due), (false, 500));
+        let (late, due) = early.put_off(Time::from_micros(500));
+        assert!(late.is_late);
+        let (Stage::Processing { until }, day) = (&late.record.stage, LEFT_BEHIND_FOR) else {
+            panic!("in work")
+        };
+        assert_eq!(due, until.max(&Time::from_micros(500).after(day)).as_micros().min(SCORE_MAX));
+        assert_eq!(Kept::followed_by(Some(&work), renewed(expires)).1, None, "the index stays");
+        let completed = Record { stage: Stage::Completed(3), ..late.record.clone() };
+        let (completed, due) = Kept::followed_by(Some(&late), completed);
+        assert_eq!((completed.is_late, due), (false, Some(500)));
+    }
+
     /// Scripts know these figures too.
     #[test]
     fn scripts_know_the_layout() {

@@ -9,7 +9,8 @@ pub fn kept(name: &str) -> String {
     for c in name.to_lowercase().chars() {
         let c = if c.is_whitespace() { '-' } else { c };
         let gone = c.is_control() || (c.is_ascii_punctuation() && !matches!(c, '-' | '_' | '.'));
-        if !gone && !(c == '-' && kept.ends_with('-')) {
+        let again = c == '-' && kept.ends_with('-');
+        if !(gone || again) {
             kept.push(c);
         }
     }
@@ -19,7 +20,9 @@ pub fn kept(name: &str) -> String {
 /// The slug of a display name. Never begins or ends with `-`; may be empty.
 #[must_use]
 pub fn of(name: &str) -> String {
-    let latin: String = name.to_lowercase().chars().map(Letter::of).fold(String::new(), |mut all, letter| {
+    let shown = name.to_lowercase();
+    let letters = shown.chars().filter(|c| !is_dropped(*c)).map(Letter::of);
+    let latin = letters.fold(String::new(), |mut all, letter| {
         match letter {
             Letter::Latin(text) => all.push_str(text),
             Letter::Other(c) => all.push(c),
@@ -29,14 +32,18 @@ pub fn of(name: &str) -> String {
     kept(&latin).trim_matches('-').to_owned()
 }
 
+/// Accents that come as characters of their own, and what has no width.
+fn is_dropped(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
+}
+
 enum Letter {
     Latin(&'static str),
     Other(char),
 }
 
 impl Letter {
-    /// Letters as they are mostly written on signs and in passports, without marks above or below. Accents that come
-    /// as characters of their own are dropped, and so is what only joins emoji.
+    /// Letters as they are mostly written on signs and in passports, without marks above or below.
     fn of(c: char) -> Self {
         Self::Latin(match c {
             'а' => "a",
@@ -75,8 +82,7 @@ impl Letter {
             'ђ' => "dj",
             'ћ' => "c",
             'џ' => "dz",
-            'ъ' | 'ь' | '\u{300}'..='\u{36f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' => "",
-            '\u{feff}' | '\u{2060}'..='\u{2064}' => "",
+            'ъ' | 'ь' => "",
             '–' | '—' | '・' | '·' | '/' | '|' | '&' | '+' | ':' | ',' => "-",
             other => return Self::Other(other),
         })

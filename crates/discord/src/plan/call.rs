@@ -86,9 +86,12 @@ impl Route {
     pub fn method(&self) -> Method {
         match self {
             Self::RoleCreate | Self::ChannelCreate | Self::MessageCreate(_) => Method::Post,
-            Self::RoleEdit(_) | Self::RolesMove | Self::ChannelEdit(_) | Self::ChannelsMove => Method::Patch,
-            Self::MessageEdit(..) => Method::Patch,
             Self::RoleRemove(_) | Self::ChannelRemove(_) | Self::MessageRemove(..) => Method::Delete,
+            Self::RoleEdit(_)
+            | Self::ChannelEdit(_)
+            | Self::MessageEdit(..)
+            | Self::RolesMove
+            | Self::ChannelsMove => Method::Patch,
         }
     }
 
@@ -109,8 +112,10 @@ impl Route {
     #[must_use]
     pub fn channel(&self) -> Option<Handle> {
         match self {
-            Self::ChannelEdit(id) | Self::ChannelRemove(id) => Some(Handle::Known(*id)),
-            Self::MessageEdit(id, _) | Self::MessageRemove(id, _) => Some(Handle::Known(*id)),
+            Self::ChannelEdit(id)
+            | Self::ChannelRemove(id)
+            | Self::MessageEdit(id, _)
+            | Self::MessageRemove(id, _) => Some(Handle::Known(*id)),
             Self::MessageCreate(handle) => Some(handle.clone()),
             _ => None,
         }

@@ -67,7 +67,7 @@ impl Found {
             let Some(name) = self.text(item, &path) else { continue };
             match Permissions::named(&name) {
                 Some(one) if !all.shared(one).is_empty() => {
-                    self.add(item, &path, format!("{name} is there twice."))
+                    self.add(item, &path, format!("{name} is there twice."));
                 }
                 Some(one) => all = all.with(one),
                 None => {

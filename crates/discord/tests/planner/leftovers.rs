@@ -32,15 +32,14 @@ fn ops_19_only_prune_removes() {
 /// does not prove whose they are.
 #[test]
 fn ops_19_prune_is_sure_of_what_it_removes() {
-    let (world, mut template) = deployed();
+    let (mut world, mut template) = deployed();
     template.roles.clear();
     template.categories.clear();
     template.channels.clear();
     template.messages.clear();
     let journal = tidegate_discord::journal::Journal::default();
-    let mut guild = world.guild.clone();
-    guild.messages.clear();
-    let plan = Plan::make(&template, &guild, &journal, Options { prune: true });
+    world.guild.messages.clear();
+    let plan = Plan::make(&template, &world.guild, &journal, Options { prune: true });
     let kinds: Vec<_> = plan.writes().filter_map(|step| step.target.kind()).collect();
     assert_eq!(kinds, [vec![Kind::Category; 2], vec![Kind::Role; 4]].concat());
 }

@@ -17,15 +17,15 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
     counts(template, findings);
     for (index, role) in template.roles.iter().enumerate() {
         let made = name::marked(&template.prefix, &role.name, &role.key);
-        display_name(&role.name, &made, Path::of("roles").item(index), findings);
+        display_name(&role.name, &made, &Path::of("roles").item(index), findings);
     }
     for (index, category) in template.categories.iter().enumerate() {
         let made = name::marked(&template.prefix, &category.name, &category.key);
-        display_name(&category.name, &made, Path::of("categories").item(index), findings);
+        display_name(&category.name, &made, &Path::of("categories").item(index), findings);
     }
     for (index, channel) in template.channels.iter().enumerate() {
         let at = Path::of("channels").item(index);
-        display_name(&channel.name, &name::channel(&channel.name, &channel.key), at.clone(), findings);
+        display_name(&channel.name, &name::channel(&channel.name, &channel.key), &at, findings);
         settings(channel, &at, findings);
     }
     messages(template, findings);
@@ -57,7 +57,7 @@ fn counts(template: &Template, findings: &mut Findings) {
     }
 }
 
-fn display_name(display: &str, made: &str, at: Path, findings: &mut Findings) {
+fn display_name(display: &str, made: &str, at: &Path, findings: &mut Findings) {
     let at = at.field("name");
     if name::display(display).is_empty() {
         // One that is missing was told already, at the same place.

@@ -6,6 +6,7 @@ pub mod arrival;
 pub mod channel;
 pub mod channels;
 pub mod control;
+mod dispatch;
 pub mod form;
 pub mod gate;
 pub mod guild;

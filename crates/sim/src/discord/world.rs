@@ -9,11 +9,12 @@ use tidegate_core::Time;
 use super::DiscordSimOptions;
 use super::answer::Answer;
 use super::arrival::Arrival;
+use super::dispatch::{about, call};
 use super::gate::{Gate, Limited, Scope};
-use super::guild::{Actor, Guild, Turn, user};
+use super::guild::{Actor, Guild, Turn};
 use super::limits::Limits;
 use super::log::{Entry, Log};
-use super::refusal::{Code, Done, Outcome, Refusal, by_status};
+use super::refusal::{Code, Done, Refusal, by_status};
 use super::route::{Call, Target, behind_version};
 use super::snowflake::Snowflakes;
 use super::stats::DiscordStats;
@@ -264,49 +265,6 @@ fn identify(arrival: &Arrival) -> Result<(Target, Actor), Refusal> {
             let status = StatusCode::UNAUTHORIZED;
             Err(Refusal::Plain(status, by_status(status)))
         }
-    }
-}
-
-/// What is told of the API and of the caller.
-fn about(call: Call, actor: Actor) -> Done {
-    let url = "wss://gateway.invalid";
-    Done::read(match (call, actor) {
-        (Call::Me, Actor::Bot(bot)) => user(bot),
-        (Call::GatewayBot, _) => {
-            let limit = json!({ "total": 1_000, "remaining": 1_000, "reset_after": 0, "max_concurrency": 1 });
-            json!({ "url": url, "shards": 1, "session_start_limit": limit })
-        }
-        _ => json!({ "url": url }),
-    })
-}
-
-fn call(guild: &mut Guild, turn: &mut Turn<'_>) -> Outcome {
-    match turn.target.route.call {
-        Call::Guild | Call::Gateway | Call::GatewayBot | Call::Me => Ok(Done::read(guild.json())),
-        Call::Member => guild.member(turn.target.inner),
-        Call::Roles => Ok(Done::read(guild.roles_json())),
-        Call::Role => Ok(Done::read(guild.role(turn.target.inner)?.json())),
-        Call::RoleCreate => guild.create_role(turn),
-        Call::RolePositions => guild.order_roles(turn),
-        Call::RoleEdit => guild.edit_role(turn),
-        Call::RoleDelete => guild.delete_role(turn),
-        Call::Channels => Ok(Done::read(guild.channels_json())),
-        Call::ChannelCreate => guild.create_channel(turn),
-        Call::ChannelPositions => guild.order_channels(turn),
-        Call::Channel => {
-            let channel = guild.channel(turn.target.channel)?;
-            guild.within(turn.actor, channel, 0)?;
-            Ok(Done::read(channel.json()))
-        }
-        Call::ChannelEdit => guild.edit_channel(turn),
-        Call::ChannelDelete => guild.delete_channel(turn),
-        Call::OverwritePut => guild.put_overwrite(turn),
-        Call::OverwriteDelete => guild.delete_overwrite(turn),
-        Call::Messages => guild.list_messages(turn),
-        Call::MessageCreate => guild.create_message(turn),
-        Call::Message => guild.show_message(turn),
-        Call::MessageEdit => guild.edit_message(turn),
-        Call::MessageDelete => guild.delete_message(turn),
     }
 }
 

@@ -2,7 +2,6 @@
 //! nothing of repeats: what stands in front of them sees to it that each order is there once.
 
 mod cutter;
-mod tools;
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -17,8 +16,8 @@ use crate::ALONE;
 use crate::caller::Caller;
 use crate::child::{Running, Started, proxy};
 use crate::cluster::chance;
+use crate::languages::{Service, node, python, run};
 use cutter::Cutter;
-use tools::{Service, node, python};
 
 /// At each of the two services.
 const ORDERS: usize = 5_000;
@@ -36,7 +35,7 @@ async fn place(name: &str, service: Command, mut client: Command, store: String)
         .arg(format!("http://127.0.0.1:{}/orders", line.port))
         .args([ORDERS, WORKERS].map(|n| n.to_string()));
     let since = Instant::now();
-    let told = tokio::task::spawn_blocking(move || tools::run(&mut client)).await.unwrap();
+    let told = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
     println!(
         "{name}: {ORDERS} orders in {:?}, {} replays, {:?}",
         since.elapsed(),
@@ -70,6 +69,6 @@ async fn place(name: &str, service: Command, mut client: Command, store: String)
 async fn idm_12_idm_17_no_order_is_lost_and_none_is_there_twice() {
     let _alone = ALONE.lock().await;
     let redis = block_in_place(Redis::start);
-    place("requests", python("service.py"), python("client.py"), "file:keys".to_owned()).await;
-    place("got", node("service.mjs"), node("client.mjs"), redis.url()).await;
+    place("requests", python("orders/service.py"), python("orders/client.py"), "file:keys".to_owned()).await;
+    place("got", node("orders/service.mjs"), node("orders/client.mjs"), redis.url()).await;
 }

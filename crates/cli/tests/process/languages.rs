@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-/// Where the scripts are.
+/// Where the scripts are: named by their folder and file.
 fn scripts() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/orders")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process")
 }
 
 /// Python with a script of ours.
-pub(super) fn python(script: &str) -> Command {
+pub(crate) fn python(script: &str) -> Command {
     let has_requests = |python: &&str| {
         let asked = Command::new(python).args(["-c", "import requests"]).stderr(Stdio::null()).status();
         asked.is_ok_and(|status| status.success())
@@ -24,21 +24,22 @@ pub(super) fn python(script: &str) -> Command {
 }
 
 /// Node with a script of ours, which is put beside the packages that it imports.
-pub(super) fn node(script: &str) -> Command {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("orders");
+pub(crate) fn node(script: &str) -> Command {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node");
     assert!(
-        dir.join("node_modules/got").is_dir(),
-        "there is no got in {}: ./test installs it",
+        dir.join("node_modules").is_dir(),
+        "there are no packages in {}: ./test installs them",
         dir.display()
     );
-    std::fs::copy(scripts().join(script), dir.join(script)).unwrap();
+    let beside = dir.join(script.replace('/', "-"));
+    std::fs::copy(scripts().join(script), &beside).unwrap();
     let mut command = Command::new("node");
-    command.arg(dir.join(script));
+    command.arg(beside);
     command
 }
 
 /// A service that runs. Dropping it kills it.
-pub(super) struct Service {
+pub(crate) struct Service {
     child: Child,
     /// Where it is: `http://127.0.0.1:PORT`.
     pub address: String,
@@ -46,7 +47,7 @@ pub(super) struct Service {
 
 impl Service {
     /// It says its port on a line of its own.
-    pub(super) fn start(mut command: Command) -> Self {
+    pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
@@ -63,7 +64,7 @@ impl Drop for Service {
 }
 
 /// Runs a client to its end; what it says is JSON.
-pub(super) fn run(command: &mut Command) -> Value {
+pub(crate) fn run(command: &mut Command) -> Value {
     let output = command.stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

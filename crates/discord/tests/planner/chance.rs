@@ -209,20 +209,10 @@ fn change<T>(all: &mut [T], own: impl Fn(&T) -> bool, with: impl Fn(&mut T)) {
     all.iter_mut().filter(|one| own(one)).for_each(with);
 }
 
-/// Everything that is not ours, as it must stay. Positions are left out: others may be pushed along.
-pub(crate) fn theirs(guild: &Guild, ours: &World) -> (Vec<Role>, Vec<Channel>) {
-    let mut roles: Vec<_> = guild
-        .roles
-        .iter()
-        .filter(|role| ours.journal.key_of(Kind::Role, role.id).is_none())
-        .cloned()
-        .collect();
-    roles.iter_mut().for_each(|role| role.position = 0);
-    let own = |channel: &&Channel| {
-        let known = |kind| ours.journal.key_of(kind, channel.id).is_some();
-        known(Kind::Channel) || known(Kind::Category)
-    };
-    let mut channels: Vec<_> = guild.channels.iter().filter(|channel| !own(channel)).cloned().collect();
-    channels.iter_mut().for_each(|channel| channel.position = 0);
-    (roles, channels)
+/// Everything of other people's, as it must stay. Positions are left out: others may be pushed along.
+pub(crate) fn theirs(guild: &Guild, made_before: Id) -> (Vec<Role>, Vec<Channel>) {
+    let roles = guild.roles.iter().filter(|role| role.id < made_before);
+    let channels = guild.channels.iter().filter(|channel| channel.id < made_before);
+    let roles = roles.map(|role| Role { position: 0, ..role.clone() });
+    (roles.collect(), channels.map(|channel| Channel { position: 0, ..channel.clone() }).collect())
 }

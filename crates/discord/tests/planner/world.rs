@@ -226,7 +226,7 @@ fn change_channel(channel: &mut Channel, body: &Value) {
             "rate_limit_per_user" => channel.slow_mode = u32::try_from(number(value)).unwrap(),
             "parent_id" => channel.parent = value.as_str().map(|id| id.parse().unwrap()),
             "permission_overwrites" => {
-                channel.overwrites = value.as_array().unwrap().iter().map(overwrite).collect()
+                channel.overwrites = value.as_array().unwrap().iter().map(overwrite).collect();
             }
             other => panic!("a channel has no {other}"),
         }

@@ -3,7 +3,7 @@
 use tidegate_core::shared::bucket::Settlement;
 
 use crate::tokens::{NOTHING, shown};
-use crate::{Bucket, Result, Told, Tokens};
+use crate::{Bucket, Result, Tokens, Told};
 
 /// Tokens of one bucket that were taken.
 #[derive(Debug)]

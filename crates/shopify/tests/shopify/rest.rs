@@ -25,7 +25,10 @@ async fn lim_4_rest_has_a_bucket_of_its_own() {
     assert!(server.asked()[0].line.starts_with("GET /admin/api/2026-04/products.json?limit=5 "));
     let requests = store.observe_bucket("shopify/acme/requests").await.unwrap().unwrap();
     let left = requests.tokens;
-    assert!((39_000_000..40_000_000).contains(&left), "bootstrap 40 less one, though Shopify has more: {left}");
+    assert!(
+        (39_000_000..40_000_000).contains(&left),
+        "bootstrap 40 less one, though Shopify has more: {left}"
+    );
     assert_eq!(store.observe_bucket("shopify/acme/points").await.unwrap(), None);
     client.rest(Method::Get, "/admin/oauth/access_scopes.json", None).await.unwrap();
     assert!(server.asked()[1].line.starts_with("GET /admin/oauth/access_scopes.json "));

@@ -56,9 +56,9 @@ impl Call<'_> {
 
     /// 430 is no limit: Shopify took the call for an attack.
     fn security(&self) -> Option<Verdict> {
-        let rejected = self.answer.status.as_u16() == 430;
-        rejected
-            .then(|| Verdict::Rejected(self.fault(FaultClass::Forbidden, "because it looks like an attack")))
+        let message = format!("{} was answered 430: Shopify takes it for an attack.", self.asked);
+        let fault = Fault::new(FaultClass::Forbidden, message);
+        (self.answer.status.as_u16() == 430).then_some(Verdict::Rejected(fault))
     }
 }
 
@@ -84,7 +84,10 @@ pub(super) fn of_graphql(call: &Call<'_>, limit: &Arc<str>, reads: bool, verdict
 fn in_200(call: &Call<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
     let said = call.said;
     if said.still_running || said.error(&Code::IdempotencyConcurrentRequest).is_some() {
-        let fault = call.fault(FaultClass::Conflict, "because the same key is still at work");
+        let fault = call.fault(
+            FaultClass::Conflict,
+            "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work",
+        );
         return Verdict::Retry { after: Some(STILL_RUNNING), fault };
     }
     if said.has_data || said.errors.is_empty() {

@@ -99,7 +99,7 @@ impl Shop {
         };
         let (maximum, level, restore) = (points.maximum, points.level, points.restore);
         let cost = format!(
-            r#"{{"requestedQueryCost":{requested},"actualQueryCost":{actual},"throttleStatus":{{"maximumAvailable":{maximum:.1},"currentlyAvailable":{},"restoreRate":{restore:.1}}}}}"#,
+            r#"{{"requestedQueryCost":{requested},"actualQueryCost":{actual},"throttleStatus":{{"maximumAvailable":{maximum:.1},"currentlyAvailable":{},"restoreRate":{restore:?}}}}}"#,
             level.floor()
         );
         (does, format!(r#"{{{head},"extensions":{{"cost":{cost}}}}}"#))

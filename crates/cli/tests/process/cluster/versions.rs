@@ -81,7 +81,7 @@ impl Hand {
     const fn format(&self) -> u64 {
         match self {
             Self::Redis(_) => 1,
-            Self::Postgres(_) => 2,
+            Self::Postgres(_) => 3,
         }
     }
 

@@ -63,7 +63,8 @@ pub enum Bench {
     ///
     /// Beside the server's own benchmark in the same run: redis-benchmark with the smallest script, or pgbench with an
     /// update of one row. Over as many connections on both sides; on Redis also with one that our callers share beside as
-    /// many as there are callers, and with one on both sides.
+    /// many as there are callers, and with one on both sides. With --in-process instead decisions in this process, beside
+    /// governor and a bucket in a mutex.
     Limits(limits::Args),
     /// What an idempotency key costs: the example service bare, with the layer and behind the proxy, under `wrk`.
     ///

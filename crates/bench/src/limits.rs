@@ -1,16 +1,21 @@
 //! Stand-alone limits: reservations each second from one bucket, and from two in one step. Beside the server's own
 //! benchmark with the smallest step that keeps anything: like for like, over as many connections with as much on its way on
-//! each; and on Redis also with one connection that our callers share beside many of the peer's.
+//! each; and on Redis also with one connection that our callers share beside many of the peer's. By itself, decisions that are made
+//! in one process.
 
 mod peer;
 mod take;
+mod within;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+use tidegate_store::Shared;
 
 use crate::machine::Machine;
 use crate::report::Latency;
+use crate::scratch;
 use peer::Peer;
 
 /// How `bench limits` is run.
@@ -28,17 +33,24 @@ pub struct Args {
     /// Leave the server's own benchmark out.
     #[arg(long)]
     pub no_peer: bool,
+    /// Measure only decisions in this process, beside governor and a bucket in a mutex; no other setting counts then.
+    #[arg(long)]
+    pub in_process: bool,
 }
 
 /// What was measured.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     bench: &'static str,
-    store: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<String>,
     machine: Machine,
     /// What the peer does in a step.
     peer: Option<String>,
     cases: Vec<Case>,
+    /// Decisions with no server in between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_process: Option<Vec<within::Case>>,
 }
 
 /// One way to be connected.
@@ -63,6 +75,17 @@ struct Figure {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
+    if args.in_process {
+        let in_process = Some(in_process().await?);
+        return Ok(Report {
+            bench: "limits",
+            store: None,
+            machine: Machine::here(),
+            peer: None,
+            cases: Vec::new(),
+            in_process,
+        });
+    }
     if args.connections == 0 || args.seconds == 0 {
         return Err("--connections and --seconds must be at least 1".into());
     }
@@ -96,11 +119,18 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "limits",
-        store: tidegate_server::backend::shown(&args.store),
+        store: Some(tidegate_server::backend::shown(&args.store)),
         machine: Machine::here(),
         peer: peer.map(|peer| peer.name()),
         cases,
+        in_process: None,
     })
+}
+
+async fn in_process() -> Result<Vec<within::Case>, String> {
+    let store: Arc<dyn Shared> = scratch::open("memory:").await?;
+    let measured = tokio::task::spawn_blocking(move || within::measure(&store)).await;
+    measured.map_err(|error| error.to_string())?
 }
 
 /// How it is connected, and for how long it is measured.

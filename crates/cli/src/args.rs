@@ -1,5 +1,7 @@
 //! What can be said on the command line.
 
+mod sim;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,6 +9,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::remote::{cluster, group, key, limit, op};
+pub(crate) use sim::{HttpSimArgs, ShopifySimArgs, SimCommand};
 
 const BEGIN: &str = "\
 To begin:
@@ -35,14 +38,6 @@ SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. 
 
 Example:
   tidegate proxy --upstream http://127.0.0.1:8080 --scope-header Authorization";
-
-const COUNTING: &str = "\
-Every call is answered with what it was. Counts are at /_sim/stats, and every write is at /_sim/log.
-A duplicate is a POST with an Idempotency-Key, or an id in its JSON body, that was there before on the same path.
-A repeated PUT or DELETE does no more than the first one and counts as none.
-
-Example:
-  tidegate sim http --refill-per-s 5 --cut-rate 0.1";
 
 /// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
@@ -185,38 +180,4 @@ pub(crate) struct DemoArgs {
     /// Where to serve the API and the page.
     #[arg(long, default_value = "127.0.0.1:7400", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-}
-
-/// Which simulator.
-#[derive(Subcommand, Debug)]
-pub(crate) enum SimCommand {
-    /// A plain HTTP API that enforces a limit, fails as it is told, and counts.
-    #[command(after_help = COUNTING)]
-    Http(HttpSimArgs),
-}
-
-/// How it behaves.
-#[derive(clap::Args, Debug)]
-pub(crate) struct HttpSimArgs {
-    /// Where it listens; port 0 lets the system choose.
-    #[arg(long, default_value = "127.0.0.1:7410", value_name = "ADDRESS:PORT")]
-    pub listen: SocketAddr,
-    /// What its limit holds, in calls; counts only with --refill-per-s.
-    #[arg(long, default_value_t = 40, value_name = "N")]
-    pub capacity: u64,
-    /// What comes back of it each second; without it there is no limit.
-    #[arg(long, value_name = "N")]
-    pub refill_per_s: Option<f64>,
-    /// How long each answer takes.
-    #[arg(long, default_value_t = 0, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=3_600_000))]
-    pub latency_ms: u64,
-    /// How often a call fails without effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub fail_rate: f64,
-    /// How often the answer is dropped after the effect, 0 to 1.
-    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
-    pub cut_rate: f64,
-    /// Which calls fail and which are cut: the same number, the same calls.
-    #[arg(long, default_value_t = 0, value_name = "N")]
-    pub seed: u64,
 }

@@ -1,20 +1,25 @@
-//! `sim http`: one simulator, until it is told to stop.
+//! `sim`: one simulator, until it is told to stop.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_sim::{HttpSim, HttpSimOptions};
+use tidegate_sim::{HttpSim, HttpSimOptions, ShopifySim, ShopifySimOptions, Stats};
 
-use crate::args::{HttpSimArgs, SimCommand};
+use crate::args::{HttpSimArgs, ShopifySimArgs, SimCommand};
 use crate::output::Output;
 use crate::signals::Signals;
 use crate::trouble::Trouble;
 
 pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trouble> {
-    let SimCommand::Http(args) = command;
+    match command {
+        SimCommand::Http(args) => http(&args, output).await,
+        SimCommand::Shopify(args) => shopify(&args, output).await,
+    }
+}
+
+async fn http(args: &HttpSimArgs, output: &Output) -> Result<(), Trouble> {
     let mut signals = Signals::new()?;
-    let sim = HttpSim::start(options(&args)).await.map_err(|error| {
-        Trouble::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
-    })?;
+    let sim = HttpSim::start(http_options(args)).await.map_err(|error| not_started(args.listen, &error))?;
     output.data(&format!("http://{}", sim.addr()));
     let limit = args.refill_per_s.map_or_else(
         || "no limit".to_owned(),
@@ -22,19 +27,57 @@ pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trou
     );
     output.say(&format!("simulates an API with {limit}; counts are at http://{}/_sim/stats", sim.addr()));
     signals.next().await;
-    let stats = sim.stats();
+    sum_up(&sim.stats(), output);
+    signals.unless_again(sim.shutdown()).await
+}
+
+async fn shopify(args: &ShopifySimArgs, output: &Output) -> Result<(), Trouble> {
+    let mut signals = Signals::new()?;
+    let sim =
+        ShopifySim::start(shopify_options(args)).await.map_err(|error| not_started(args.listen, &error))?;
+    output.data(&format!("http://{}", sim.addr()));
+    let figures = args.plan.figures();
+    output.say(&format!(
+        "simulates Shopify with {} points for each shop, {} more each second; counts are at http://{}/_sim/stats",
+        figures.maximum,
+        figures.restore_per_s,
+        sim.addr()
+    ));
+    signals.next().await;
+    sum_up(&sim.stats().all, output);
+    signals.unless_again(sim.shutdown()).await
+}
+
+fn sum_up(stats: &Stats, output: &Output) {
     output.say(&format!(
         "{} calls, {} writes, {} throttled, {} duplicates",
         stats.calls, stats.writes, stats.throttled, stats.duplicates
     ));
-    signals.unless_again(sim.shutdown()).await
 }
 
-fn options(args: &HttpSimArgs) -> HttpSimOptions {
+fn not_started(listen: SocketAddr, error: &std::io::Error) -> Trouble {
+    Trouble::new(format!("The simulator cannot be started on {listen}: {error}."))
+}
+
+fn http_options(args: &HttpSimArgs) -> HttpSimOptions {
     HttpSimOptions {
         listen: args.listen,
         capacity: args.capacity,
         refill_per_s: args.refill_per_s,
+        latency: Duration::from_millis(args.latency_ms),
+        fail_rate: args.fail_rate,
+        cut_rate: args.cut_rate,
+        seed: args.seed,
+    }
+}
+
+fn shopify_options(args: &ShopifySimArgs) -> ShopifySimOptions {
+    ShopifySimOptions {
+        listen: args.listen,
+        plan: args.plan,
+        oldest: args.oldest_version,
+        bulk_takes: Duration::from_millis(args.bulk_ms),
+        bulk_rows: args.bulk_rows,
         latency: Duration::from_millis(args.latency_ms),
         fail_rate: args.fail_rate,
         cut_rate: args.cut_rate,

@@ -128,8 +128,9 @@ impl Bucket {
     /// `Invalid`, `TooCostly`, or the store's. Nothing is granted then.
     pub async fn try_take(&self, cost: impl Into<Tokens>) -> Result<Taken<Grant>> {
         let wanted = self.wanted(cost.into()).await?;
-        let reserved = self.inner.store.reserve(vec![wanted.clone()]).await?;
-        self.single(reserved, &wanted)
+        let cost = wanted.cost;
+        let reserved = self.inner.store.reserve(vec![wanted]).await?;
+        self.single(reserved, cost)
     }
 
     /// Takes `cost`, and waits for it as long as it takes, behind those who wait at this handle already. It asks again when
@@ -144,7 +145,7 @@ impl Bucket {
         let wanted = self.wanted(cost.into()).await?;
         loop {
             let reserved = self.reserve(vec![wanted.clone()], None).await?;
-            if let Taken::Granted(grant) = self.single(reserved, &wanted)? {
+            if let Taken::Granted(grant) = self.single(reserved, wanted.cost)? {
                 return Ok(grant);
             }
         }
@@ -157,8 +158,9 @@ impl Bucket {
     /// As for [`Bucket::take`].
     pub async fn take_within(&self, cost: impl Into<Tokens>, patience: Duration) -> Result<Taken<Grant>> {
         let wanted = self.wanted(cost.into()).await?;
-        let reserved = self.reserve(vec![wanted.clone()], Instant::now().checked_add(patience)).await?;
-        self.single(reserved, &wanted)
+        let cost = wanted.cost;
+        let reserved = self.reserve(vec![wanted], Instant::now().checked_add(patience)).await?;
+        self.single(reserved, cost)
     }
 
     pub(crate) fn store(&self) -> &dyn Shared {
@@ -195,14 +197,14 @@ impl Bucket {
         line::stand(&self.inner, wanted, not_before, until).await
     }
 
-    fn single(&self, reserved: Reserved, wanted: &Reserve) -> Result<Taken<Grant>> {
+    fn single(&self, reserved: Reserved, cost: u64) -> Result<Taken<Grant>> {
         match reserved {
             Reserved::Granted { remaining } => {
                 let remaining = remaining.first().copied().unwrap_or_default();
-                Ok(Taken::Granted(Grant::new(self.clone(), wanted.cost, remaining)))
+                Ok(Taken::Granted(Grant::new(self.clone(), cost, remaining)))
             }
             Reserved::Wait { delay, remaining } => Ok(Taken::Wait(Wait::new(delay, &remaining))),
-            Reserved::Never { .. } => Err(never(wanted)),
+            Reserved::Never { .. } => Err(never(self.name(), cost, self.inner.figures.now().capacity)),
         }
     }
 }
@@ -222,9 +224,8 @@ fn checked(name: impl Into<String>, capacity: Tokens, refill_per_s: Tokens) -> R
 }
 
 /// It is checked before the store is asked, so a store that says so has figures of its own.
-fn never(wanted: &Reserve) -> Error {
-    let (cost, capacity) = (shown(wanted.cost), shown(wanted.capacity));
-    Error::TooCostly { bucket: wanted.name.clone(), cost, capacity }
+fn never(bucket: &str, cost: u64, capacity: u64) -> Error {
+    Error::TooCostly { bucket: bucket.to_owned(), cost: shown(cost), capacity: shown(capacity) }
 }
 
 impl fmt::Debug for Bucket {

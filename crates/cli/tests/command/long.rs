@@ -108,15 +108,19 @@ fn ops_22_the_log_is_json_when_nobody_watches() {
 #[test]
 fn a_simulator_says_where_it_is_and_ends_in_order() {
     let dir = tempfile::tempdir().unwrap();
-    let mut sim =
-        Running::start(&["sim", "http", "--listen", "127.0.0.1:0", "--refill-per-s", "5"], dir.path());
-    let mut line = String::new();
-    BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("http://127.0.0.1:"), "{line}");
-    assert_eq!(sim.stop("-TERM"), Some(0));
-    let mut command = tidegate();
-    command.args(["sim", "http", "--listen", "127.0.0.1:0", "--fail-rate", "7"]);
-    assert_eq!(run(command).exit, Some(1));
+    for which in [["http", "--refill-per-s", "5"], ["shopify", "--plan", "plus"]] {
+        let args = ["sim", "--listen", "127.0.0.1:0"];
+        let mut sim = Running::start(&[&args[..1], &which[..], &args[1..]].concat(), dir.path());
+        let mut line = String::new();
+        BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("http://127.0.0.1:"), "{line}");
+        assert_eq!(sim.stop("-TERM"), Some(0));
+    }
+    for which in ["http", "shopify"] {
+        let mut command = tidegate();
+        command.args(["sim", which, "--listen", "127.0.0.1:0", "--fail-rate", "7"]);
+        assert_eq!(run(command).exit, Some(1));
+    }
 }
 
 /// The demo needs nothing, ends by itself, and says what it did.

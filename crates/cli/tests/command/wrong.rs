@@ -132,6 +132,7 @@ fn help_says_what_comes_next() {
             &["sim", "http", "--help"],
             "A repeated PUT or DELETE does no more than the first one and counts as none.",
         ),
+        (&["sim", "shopify", "--help"], "POST /_sim/shops/acme"),
     ];
     for (args, words) in table {
         let ran = told(args);

@@ -45,6 +45,11 @@ impl Paced {
     fn transit_time(&self) -> Duration {
         let Drip { capacity, refill_per_s, margin, .. } = self.drip;
         let room = u128::from(capacity.saturating_sub(margin)) * 3 / 4;
+        // A bucket that lasts for the longest time needs no division to say so.
+        let longest = TRANSIT_MAX.as_micros() as u64;
+        if room * 1_000_000 >= u128::from(longest) * u128::from(refill_per_s.max(1)) {
+            return TRANSIT_MAX;
+        }
         let micros = room * 1_000_000 / u128::from(refill_per_s.max(1));
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)).min(TRANSIT_MAX)
     }

@@ -67,25 +67,24 @@ pub struct Settlement {
 /// Takes from every bucket, or from none. `states` are in the order of `wanted`; a name must not come twice.
 #[must_use]
 pub fn reserve(states: &[Option<Level>], wanted: &[Reserve], now: Time) -> (Vec<Level>, Reserved) {
-    let mut drips: Vec<Drip> =
-        states.iter().zip(wanted).map(|(state, want)| current(*state, want, now)).collect();
+    let mut levels: Vec<Level> =
+        states.iter().zip(wanted).map(|(state, want)| level(current(*state, want, now))).collect();
+    let left = |levels: &[Level]| levels.iter().map(|level| level.tokens).collect();
     let answer = if let Some(which) = wanted.iter().position(|want| want.cost > want.capacity) {
         Reserved::Never { which }
     } else {
-        let delay = drips.iter().zip(wanted).map(|(drip, want)| drip.wait(want.cost, now)).max();
+        let delay = levels.iter().zip(wanted).map(|(level, want)| drip(*level).wait(want.cost, now)).max();
         match delay {
-            Some(delay) if !delay.is_zero() => {
-                Reserved::Wait { delay, remaining: drips.iter().map(|drip| drip.level).collect() }
-            }
+            Some(delay) if !delay.is_zero() => Reserved::Wait { delay, remaining: left(&levels) },
             _ => {
-                for (drip, want) in drips.iter_mut().zip(wanted) {
-                    drip.take(want.cost, now);
+                for (level, want) in levels.iter_mut().zip(wanted) {
+                    level.tokens = level.tokens.saturating_sub(want.cost);
                 }
-                Reserved::Granted { remaining: drips.iter().map(|drip| drip.level).collect() }
+                Reserved::Granted { remaining: left(&levels) }
             }
         }
     };
-    (drips.into_iter().map(level).collect(), answer)
+    (levels, answer)
 }
 
 /// Gives back what was not used, or takes what was used beyond, never below nothing.

@@ -77,6 +77,9 @@ fn granted(reserved: Reserved, wanted: &[(&Bucket, Tokens)], wants: &[Reserve]) 
             Ok(Taken::Granted(each.map(grant).collect()))
         }
         Reserved::Wait { delay, remaining } => Ok(Taken::Wait(Wait::new(delay, &remaining))),
-        Reserved::Never { which } => Err(never(&wants[which.min(wants.len() - 1)])),
+        Reserved::Never { which } => {
+            let want = &wants[which.min(wants.len() - 1)];
+            Err(never(&want.name, want.cost, want.capacity))
+        }
     }
 }

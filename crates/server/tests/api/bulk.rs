@@ -85,6 +85,6 @@ async fn mistakes_in_a_bulk_job_are_told_by_field() {
     let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();
     let server = server("memory:", &sim).await;
     let with = |request: Value| json!({ "kind": "shopify.bulk", "upstream": "acme", "group": "g", "request": request });
-    post(&server, &with(json!({}))).await.refused(400, "TG0001", Some("request.query"));
+    post(&server, &with(json!({}))).await.refused(400, "TG0002", Some("request.query"));
     server.shutdown().await;
 }

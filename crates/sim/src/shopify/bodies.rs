@@ -66,7 +66,7 @@ pub fn too_costly(cost: u64) -> Value {
 
 /// Data, and errors beside it, with its cost.
 #[must_use]
-pub fn answered(data: Map<String, Value>, errors: Vec<Value>, bill: &Bill) -> Value {
+pub fn answered(data: &Map<String, Value>, errors: Vec<Value>, bill: &Bill) -> Value {
     let mut body = json!({ "data": data, "extensions": {"cost": bill.cost()} });
     if !errors.is_empty() {
         body["errors"] = Value::Array(errors);

@@ -46,8 +46,8 @@ impl<'a> Data<'a> {
             Shape::Connection(most) => {
                 let of = type_of(&field.name);
                 let there = self.share.of(most).min(OBJECTS_MAX);
-                let objects = (0..there).map(|_| Map::new()).collect();
-                self.connection(&field.selection, &of, objects, there == most)
+                let objects: Vec<_> = (0..there).map(|_| Map::new()).collect();
+                self.connection(&field.selection, &of, &objects, there == most)
             }
         }
     }
@@ -78,7 +78,7 @@ impl<'a> Data<'a> {
         &mut self,
         selection: &Selection,
         of: &str,
-        objects: Vec<Map<String, Value>>,
+        objects: &[Map<String, Value>],
         has_more: bool,
     ) -> Value {
         let mut known = Map::new();

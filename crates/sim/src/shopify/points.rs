@@ -202,8 +202,8 @@ mod tests {
             }
             prop_assert_eq!(points.granted(), used);
             let later = now.after(Duration::from_millis(latency));
-            if restore > 0 {
-                let full = later.after(Duration::from_secs(maximum / restore + 1));
+            if let Some(seconds) = maximum.checked_div(restore) {
+                let full = later.after(Duration::from_secs(seconds + 1));
                 prop_assert_eq!(points.status(full).available, maximum);
             }
         }

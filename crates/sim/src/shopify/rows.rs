@@ -77,7 +77,7 @@ impl Rows {
                 let answer = data.object(selection, "Mutation", &Map::new());
                 json!({ "data": answer, "__lineNumber": number })
             }
-            Form::Query { inner: Some(inner), .. } if number % (1 + CHILDREN) != 0 => {
+            Form::Query { inner: Some(inner), .. } if !number.is_multiple_of(1 + CHILDREN) => {
                 let mut line = data.object(&inner.selection, &inner.of, &Map::new());
                 line["__parentId"] = json!(self.parent);
                 line

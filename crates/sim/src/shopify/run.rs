@@ -1,18 +1,20 @@
 //! Runs a document that fits: each field of it is answered, and mutations have their effect. What is no bulk operation
 //! and not remembered is made up.
 
+mod bulk;
+mod write;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 use tidegate_core::Time;
 
 use super::bodies;
-use super::bulk::{Bulk, Kind, Size};
+use super::bulk::Kind;
 use super::cost::Share;
 use super::data::Data;
 use super::document::{Document, Field};
 use super::keys::{Known, needs_a_key};
-use super::rows::Rows;
 use super::shop::Shop;
 use super::version::{Idempotency, Version};
 use crate::seen::Seen;
@@ -81,14 +83,8 @@ impl Run<'_> {
         let id = field.arguments.get("id").and_then(Value::as_str).unwrap_or_default();
         let is_bulk = id.starts_with("gid://shopify/BulkOperation/");
         match field.name.as_str() {
-            "bulkOperation" | "node" if is_bulk => {
-                self.told(field, self.shop.bulks.get(id).cloned().as_ref())
-            }
-            "currentBulkOperation" => {
-                let is_mutation = field.arguments.get("type").is_some_and(|kind| kind == "MUTATION");
-                let kind = if is_mutation { Kind::Mutation } else { Kind::Query };
-                self.told(field, self.shop.bulks.newest(kind).cloned().as_ref())
-            }
+            "bulkOperation" | "node" if is_bulk => self.bulk(field, id),
+            "currentBulkOperation" => self.newest_bulk(field),
             "bulkOperations" => self.bulks(field),
             "shop" => {
                 let known =
@@ -106,7 +102,7 @@ impl Run<'_> {
             Known::Again(answer) => answer,
             Known::Mismatch => {
                 let message = "The idempotency key was used before with other parameters.";
-                self.refused(field, bodies::user_error("IDEMPOTENCY_KEY_PARAMETER_MISMATCH", message))
+                self.refused(field, &bodies::user_error("IDEMPOTENCY_KEY_PARAMETER_MISMATCH", message))
             }
             Known::Fresh => {
                 let answer = self.mutate(field);
@@ -120,15 +116,7 @@ impl Run<'_> {
         match field.name.as_str() {
             "bulkOperationRunQuery" => self.start(field, Kind::Query, "query"),
             "bulkOperationRunMutation" => self.start(field, Kind::Mutation, "mutation"),
-            "bulkOperationCancel" => {
-                let id = field.arguments.get("id").and_then(Value::as_str).unwrap_or_default();
-                match self.shop.bulks.cancel(id, self.now).cloned() {
-                    Some(bulk) => self.accepted(field, &bulk),
-                    None => {
-                        self.refused(field, bodies::user_error("NOT_FOUND", "Bulk operation does not exist"))
-                    }
-                }
-            }
+            "bulkOperationCancel" => self.cancel(field),
             "productCreate" => self.create_product(field),
             "inventoryAdjustQuantities" => self.adjust_inventory(field),
             _ => {
@@ -140,89 +128,8 @@ impl Run<'_> {
         }
     }
 
-    fn create_product(&mut self, field: &Field) -> Value {
-        let input = field.arguments.get("product").or_else(|| field.arguments.get("input"));
-        let text = |name: &str| input.and_then(|input| input.get(name)).and_then(Value::as_str);
-        let title = text("title").unwrap_or_default();
-        if title.is_empty() {
-            let missing = json!({ "field": ["title"], "message": "Title can't be blank" });
-            return self.refused(field, missing);
-        }
-        self.stats.writes += 1;
-        self.count_again(field, text("handle").or(Some(title)));
-        *self.stats.objects.entry("products".to_owned()).or_default() += 1;
-        let id = format!("gid://shopify/Product/{}", self.data().number());
-        let mut product = input.and_then(Value::as_object).cloned().unwrap_or_default();
-        product.insert("id".to_owned(), json!(id));
-        self.made_up(field, "Payload", json!({ "product": product }))
-    }
-
-    fn adjust_inventory(&mut self, field: &Field) -> Value {
-        self.stats.writes += 1;
-        let input = field.arguments.get("input");
-        let reference = input.and_then(|input| input.get("referenceDocumentUri")).and_then(Value::as_str);
-        self.count_again(field, reference.or(field.idempotent.as_deref()));
-        let changes = input.and_then(|input| input.get("changes")).and_then(Value::as_array);
-        let mut told = Vec::new();
-        for change in changes.into_iter().flatten() {
-            let text = |name: &str| change.get(name).and_then(Value::as_str).unwrap_or_default();
-            let delta = change.get("delta").and_then(Value::as_i64).unwrap_or(0);
-            let level = self.shop.adjust(text("inventoryItemId"), text("locationId"), delta);
-            told.push(json!({ "name": "available", "delta": delta, "quantityAfterChange": level }));
-        }
-        let group = field.selection.field("inventoryAdjustmentGroup");
-        let changes = group.and_then(|group| group.selection.field("changes"));
-        let mut data = Data::new(self.last, self.share);
-        let told: Vec<_> = told
-            .iter()
-            .zip(changes.into_iter().cycle())
-            .map(|(told, changes)| {
-                data.object(&changes.selection, "InventoryChange", told.as_object().unwrap_or(&Map::new()))
-            })
-            .collect();
-        self.made_up(field, "Payload", json!({ "inventoryAdjustmentGroup": {"changes": told} }))
-    }
-
-    /// An effect that had happened before, by what names it.
-    fn count_again(&mut self, field: &Field, key: Option<&str>) {
-        let Some(key) = key else { return };
-        let again = self.seen.again(&format!("{}/{}", self.name, field.name), key);
-        self.stats.duplicates += u64::from(again);
-    }
-
-    fn start(&mut self, field: &Field, kind: Kind, argument: &str) -> Value {
-        let text = field.arguments.get(argument).and_then(Value::as_str).unwrap_or_default();
-        let rows = match Rows::new(kind, text, self.bulk_rows) {
-            Ok(rows) => rows,
-            Err(message) => return self.refused(field, bodies::user_error("INVALID", &message)),
-        };
-        let uploaded = field.arguments.get("stagedUploadPath").and_then(Value::as_str).unwrap_or_default();
-        if kind == Kind::Mutation && uploaded.is_empty() {
-            let message = "The JSONL file could not be found. Try uploading the file again.";
-            return self.refused(field, bodies::user_error("NO_SUCH_FILE", message));
-        }
-        let places = self.shop.figures.bulk_at_once.unwrap_or_else(|| self.version.bulk_at_once());
-        let under_way = self.shop.bulks.under_way(kind, self.now);
-        if under_way.len() as u64 >= places {
-            self.stats.overstepped += 1;
-            self.shop.counts.overstepped += 1;
-            return self.refused(field, bodies::in_progress(kind.name(), &under_way));
-        }
-        self.stats.writes += 1;
-        *self.stats.objects.entry("bulk_operations".to_owned()).or_default() += 1;
-        let number = self.data().number();
-        let size = Size { takes: self.bulk_takes, objects: self.bulk_rows, roots: rows.roots() };
-        let bulk = self.shop.bulks.start(number, kind, text, size, self.now).clone();
-        self.accepted(field, &bulk)
-    }
-
-    fn accepted(&mut self, field: &Field, bulk: &Bulk) -> Value {
-        let facts = bulk.facts(&self.url(bulk), self.now);
-        self.made_up(field, "Payload", json!({ "bulkOperation": facts, "userErrors": [] }))
-    }
-
     /// A mutation's answer with an error in it and nothing else.
-    fn refused(&mut self, field: &Field, error: Value) -> Value {
+    fn refused(&mut self, field: &Field, error: &Value) -> Value {
         let mut answer = Map::new();
         for inner in field.selection.all() {
             let value = match inner.name.ends_with("rrors") {
@@ -236,25 +143,6 @@ impl Run<'_> {
             answer.insert(inner.key.clone(), value);
         }
         Value::Object(answer)
-    }
-
-    fn bulks(&mut self, field: &Field) -> Value {
-        let query = field.arguments.get("query").and_then(Value::as_str).unwrap_or_default();
-        let first = field.arguments.get("first").and_then(Value::as_u64).unwrap_or(0) as usize;
-        let found: Vec<_> = self.shop.bulks.search(query, self.now).cloned().collect();
-        let has_more = found.len() > first;
-        let facts = found.iter().take(first).map(|bulk| bulk.facts(&self.url(bulk), self.now)).collect();
-        self.data().connection(&field.selection, "BulkOperation", facts, has_more)
-    }
-
-    fn told(&mut self, field: &Field, bulk: Option<&Bulk>) -> Value {
-        let Some(bulk) = bulk else { return Value::Null };
-        let facts = bulk.facts(&self.url(bulk), self.now);
-        self.data().object(&field.selection, "BulkOperation", &facts)
-    }
-
-    fn url(&self, bulk: &Bulk) -> String {
-        format!("{}/_bulk/{}/{}.jsonl", self.base, self.name, bulk.number)
     }
 
     fn made_up(&mut self, field: &Field, of: &str, known: Value) -> Value {

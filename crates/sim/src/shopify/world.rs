@@ -206,7 +206,7 @@ impl World {
             }
             Fate::Ran { requested, actual, outcome } => {
                 let bill = bill(requested, Some(actual))?;
-                Some((StatusCode::OK, bodies::answered(outcome.data, outcome.errors, &bill)))
+                Some((StatusCode::OK, bodies::answered(&outcome.data, outcome.errors, &bill)))
             }
         }
     }

@@ -5,6 +5,7 @@ use std::ops::Bound;
 use std::time::Duration;
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
 use tidegate_core::shared::lease::{self, Acquired, Lease};
 use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
@@ -22,7 +23,7 @@ const WINDOWS_KEPT_MIN: usize = 1_024;
 pub(super) struct Tables {
     records: BTreeMap<String, Record<Bytes>>,
     leases: HashMap<String, lease::State>,
-    buckets: HashMap<String, Level>,
+    buckets: FxHashMap<String, Level>,
     windows: HashMap<String, Window>,
     windows_max: usize,
 }
@@ -166,7 +167,12 @@ impl Shared for Memory {
             let mut tables = self.shared();
             let states: Vec<_> = wanted.iter().map(|want| tables.buckets.get(&want.name).copied()).collect();
             let (levels, answer) = bucket::reserve(&states, &wanted, self.clock.now());
-            tables.buckets.extend(wanted.into_iter().map(|want| want.name).zip(levels));
+            for (want, level) in wanted.into_iter().zip(levels) {
+                match tables.buckets.get_mut(&want.name) {
+                    Some(known) => *known = level,
+                    None => drop(tables.buckets.insert(want.name, level)),
+                }
+            }
             Ok(answer)
         })
     }

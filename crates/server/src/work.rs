@@ -10,9 +10,10 @@ use tidegate::{Code, Engine, Error, Executors, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
 use tidegate_shopify::ShopifyDialect;
+use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_store::outbox::Published;
 use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
-use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
+use tidegate_upstream::{HttpUpstreams, Refusal, Secret, Upstream};
 
 use crate::api;
 use crate::app::{App, House};
@@ -37,6 +38,10 @@ impl Work {
         let limits = upstreams.limits();
         let mut executors = Executors::new();
         executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
+        let shops = shops(config).map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?;
+        if !shops.is_empty() {
+            executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
+        }
         let options = options(config);
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
@@ -112,6 +117,12 @@ impl Work {
             Self::Shared(front) => front.cluster.leave().await,
         }
     }
+}
+
+/// Where bulk operations can be run.
+fn shops(config: &Config) -> std::result::Result<BulkUpstreams, Refusal> {
+    let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
+    BulkUpstreams::new(config.upstreams.iter().filter(is_shop))
 }
 
 /// Each upstream with how it is spoken to.

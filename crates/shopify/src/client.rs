@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::backoff::{Backoff, throttled, throttled_without_hint};
-use tidegate_core::operation::MICRO;
 use tidegate_limits::Lease;
 use tidegate_store::Shared;
 use tidegate_upstream::http::download::Downloads;
@@ -27,6 +26,7 @@ pub use builder::Builder;
 pub use error::{Error, Kind, Result};
 
 use crate::bulk::{Bulk, Ears, Pauses};
+use crate::cost::Memory;
 use crate::version::ApiVersion;
 use ask::Ask;
 use pace::{Heard, Pace};
@@ -48,6 +48,8 @@ pub(crate) struct Inner {
     /// What messages call it: the shop's id, or the name of the queue's upstream.
     pub(crate) shop: Arc<str>,
     pub(crate) wire: Wire,
+    /// What queries of a shape cost.
+    pub(crate) memory: Memory,
     /// How often a call is made in all, when it is not Shopify that asks to wait.
     pub(crate) attempts: u32,
     /// What a bulk operation holds; the queue has a cap of its own.
@@ -108,7 +110,7 @@ impl Shopify {
     /// # Errors
     /// [`Kind`] tells them apart. A mutation whose answer was lost is `Unknown`.
     pub async fn graphql(&self, query: &str, variables: impl Into<Value>) -> Result<Graphql> {
-        let ask = Ask::graphql(self.version, query, &variables.into())?;
+        let ask = Ask::graphql(self.version, query, &variables.into(), &self.inner.memory)?;
         let (tried, _, body) = self.call(ask).await?;
         let mut body = json(&body);
         let data = body.get_mut("data").map(Value::take).unwrap_or_default();
@@ -149,7 +151,7 @@ impl Shopify {
         let (mut failures, mut throttles) = (0_u32, 0_u32);
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let grant = self.pace.take(ask.speech, ask.points, left).await?;
+            let grant = self.pace.take(ask.speech, ask.cost, left).await?;
             let tried = self.inner.wire.attempt(ask.request.clone(), ask.speech, &self.operation).await;
             self.pace.settle(grant, &tried).await;
             self.notice(&tried, &mut ask);
@@ -182,7 +184,10 @@ impl Shopify {
     /// What an answer says besides its data: what the query really asks for, and that another version answered.
     fn notice(&self, tried: &Tried, ask: &mut Ask) {
         if let Some(requested) = tried.said.cost.requested.filter(|_| ask.speech == Speech::Graphql) {
-            ask.points = requested.div_ceil(MICRO);
+            ask.cost = requested;
+            if let Some(shape) = ask.shape {
+                self.inner.memory.put(shape, requested);
+            }
         }
         if let Some(version) = tried.said.fell_forward(Some(self.version)) {
             let (shop, asked) = (&self.inner.shop, self.version);

@@ -8,6 +8,7 @@
 )]
 
 mod auth;
+mod bulk;
 mod costs;
 mod edge;
 mod events;

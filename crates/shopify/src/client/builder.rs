@@ -18,6 +18,7 @@ use super::pace::Pace;
 use super::wire::Wire;
 use super::{Inner, Shopify};
 use crate::bulk::{Ears, LINE_MAX_DEFAULT, Pauses};
+use crate::cost::Memory;
 use crate::shop::ShopId;
 use crate::version::ApiVersion;
 
@@ -154,6 +155,7 @@ impl Builder {
         let inner = Inner {
             shop: shop.into(),
             wire: Wire { sender: Sender::new(config)?, clock },
+            memory: Memory::default(),
             attempts: self.attempts.max(1),
             lease,
             downloads,

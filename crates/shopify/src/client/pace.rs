@@ -54,17 +54,12 @@ impl Pace {
         }
     }
 
-    /// Waits until a call that costs so many points, or one REST call, may be made.
-    pub(crate) async fn take(
-        &self,
-        speech: Speech,
-        points: u64,
-        patience: Duration,
-    ) -> Result<Option<Grant>> {
+    /// Waits until a call that costs so many micro-points, or one REST call, may be made.
+    pub(crate) async fn take(&self, speech: Speech, micro: u64, patience: Duration) -> Result<Option<Grant>> {
         let (bucket, cost) = match (self, speech) {
             (Self::Queue(_), _) => return Ok(None),
-            (Self::Buckets { points: bucket, .. }, Speech::Graphql) => (bucket, points as f64),
-            (Self::Buckets { requests, .. }, Speech::Rest) => (requests, 1.0),
+            (Self::Buckets { points: bucket, .. }, Speech::Graphql) => (bucket, Tokens::from_micro(micro)),
+            (Self::Buckets { requests, .. }, Speech::Rest) => (requests, 1.into()),
         };
         let taken = match bucket.take_within(cost, patience).await {
             // An estimate above what the budget holds proves nothing: Shopify knows what it costs, and says so.

@@ -133,7 +133,8 @@ fn graphql(said: &Said, status: u16, headers: HeaderMap, body: Bytes) -> What {
     if said.error(&Code::InternalServerError).is_some() {
         return What::Unsure("It was answered INTERNAL_SERVER_ERROR.".into());
     }
-    if said.has_data {
+    // Nulls alone are an answer too, as long as no error says why they are null.
+    if said.has_data || said.errors.is_empty() && json(&body).get("data").is_some_and(Value::is_object) {
         return What::Done { status, headers, body };
     }
     if said.errors.is_empty() {

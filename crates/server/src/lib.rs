@@ -5,6 +5,7 @@ mod api;
 mod app;
 pub mod backend;
 pub mod config;
+mod dialects;
 mod edge;
 mod front;
 mod gate;

@@ -7,14 +7,16 @@ pub(crate) mod stored;
 pub(crate) mod target;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName};
-use tidegate_upstream::http::{Handover, UpstreamConfig};
+use tidegate_upstream::http::{Dialect, Handover, UpstreamConfig};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
-use crate::config::{Config, PacingConfig};
+use crate::config::PacingConfig;
+use crate::dialects::Dialects;
 use target::Target;
 
 /// How long a stop waits until those who wait for their turn have called off what they asked for.
@@ -32,18 +34,29 @@ pub(crate) struct Pacing {
 }
 
 /// What matters of an upstream.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Served {
     /// The header that its own credential is sent in, and what stands before it.
     pub credential: Option<(HeaderName, String)>,
     /// How long one attempt may take.
     pub timeout: Duration,
+    /// Says which of its requests may be made twice.
+    pub dialect: Arc<dyn Dialect>,
+}
+
+impl fmt::Debug for Served {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Served").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
 }
 
 impl Pacing {
-    pub(crate) fn new(config: &Config) -> Self {
-        let upstreams = config.upstreams.iter().map(|one| (one.name.clone(), Served::of(one))).collect();
-        Self { config: config.pacing, handover: Handover::default(), upstreams, unaware: Arc::default() }
+    pub(crate) fn new(config: PacingConfig, dialects: &Dialects) -> Self {
+        let served = |(one, dialect): &(UpstreamConfig, Arc<dyn Dialect>)| {
+            (one.name.clone(), Served::of(one, Arc::clone(dialect)))
+        };
+        let upstreams = dialects.iter().map(served).collect();
+        Self { config, handover: Handover::default(), upstreams, unaware: Arc::default() }
     }
 
     pub(crate) fn served(&self, upstream: &str) -> Option<&Served> {
@@ -77,9 +90,10 @@ impl Pacing {
 }
 
 impl Served {
-    fn of(config: &UpstreamConfig) -> Self {
+    fn of(config: &UpstreamConfig, dialect: Arc<dyn Dialect>) -> Self {
         let header = &config.token_header;
         let name = config.token.as_ref().and_then(|_| HeaderName::from_bytes(header.name.as_bytes()).ok());
-        Self { credential: name.map(|name| (name, header.prefix.clone())), timeout: config.timeout }
+        let credential = name.map(|name| (name, header.prefix.clone()));
+        Self { credential, timeout: config.timeout, dialect }
     }
 }

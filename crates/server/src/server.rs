@@ -16,6 +16,7 @@ use tokio_util::task::TaskTracker;
 use crate::app::House;
 use crate::backend;
 use crate::config::Config;
+use crate::dialects;
 use crate::edge::once;
 use crate::edge::request_id::RequestIds;
 use crate::gate;
@@ -70,10 +71,11 @@ impl Server {
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
         let gate = gate::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
+        let dialects = dialects::of(&config);
         let house = Arc::new(House {
             once: once::layer(&config, gate.clone())?,
             gate: gate.clone(),
-            pacing: Pacing::new(&config),
+            pacing: Pacing::new(config.pacing, &dialects),
             store: Arc::clone(&store),
             archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),
@@ -83,7 +85,7 @@ impl Server {
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
-        let work = Work::start(&config, addr, Arc::clone(&house)).await?;
+        let work = Work::start(&config, addr, Arc::clone(&house), dialects).await?;
         let door = Door {
             router: work.router(),
             connections: Arc::new(Semaphore::new(config.connections_max)),

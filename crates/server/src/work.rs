@@ -9,15 +9,15 @@ use axum::Router;
 use tidegate::{Code, Engine, Error, Executors, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
-use tidegate_shopify::ShopifyDialect;
 use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_store::outbox::Published;
-use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
+use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{HttpUpstreams, Refusal, Secret, Upstream};
 
 use crate::api;
 use crate::app::{App, House};
 use crate::config::Config;
+use crate::dialects::Dialects;
 use crate::front::{self, Courier, Front, Greeter, Hello, Landlord, Plan, Rooms};
 
 /// How long a start waits until this node takes part: longer than the others take to say who they are.
@@ -31,8 +31,13 @@ pub(crate) enum Work {
 }
 
 impl Work {
-    pub(crate) async fn start(config: &Config, addr: SocketAddr, house: Arc<House>) -> Result<Self> {
-        let upstreams = HttpUpstreams::with_dialects(dialects(config))
+    pub(crate) async fn start(
+        config: &Config,
+        addr: SocketAddr,
+        house: Arc<House>,
+        dialects: Dialects,
+    ) -> Result<Self> {
+        let upstreams = HttpUpstreams::with_dialects(dialects)
             .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?
             .handing_over(house.pacing.handover.clone());
         let limits = upstreams.limits();
@@ -123,18 +128,6 @@ impl Work {
 fn shops(config: &Config) -> std::result::Result<BulkUpstreams, Refusal> {
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     BulkUpstreams::new(config.upstreams.iter().filter(is_shop))
-}
-
-/// Each upstream with how it is spoken to.
-fn dialects(config: &Config) -> Vec<(UpstreamConfig, Arc<dyn Dialect>)> {
-    let with = |upstream: &UpstreamConfig| {
-        let dialect: Arc<dyn Dialect> = match config.shopify.get(&upstream.name) {
-            Some(shop) => Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once)),
-            None => Arc::new(Plain::new(&upstream.name, &upstream.limits)),
-        };
-        (upstream.clone(), dialect)
-    };
-    config.upstreams.iter().map(with).collect()
 }
 
 /// What the store's outbox has to know of upstreams.

@@ -32,6 +32,9 @@ use ask::Ask;
 use pace::{Heard, Pace};
 use wire::{Speech, Tried, What, Wire, json};
 
+/// Nobody waits for longer.
+const PATIENCE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
+
 /// A client for one shop. Clones are the same client.
 #[derive(Clone)]
 pub struct Shopify {
@@ -147,7 +150,7 @@ impl Shopify {
     /// Makes it until it is done, refused, or patience ends.
     async fn call(&self, mut ask: Ask) -> Result<(Tried, u16, bytes::Bytes)> {
         self.inner.wire.sender.check(&ask.request)?;
-        let end = Instant::now() + self.patience;
+        let end = Instant::now() + self.patience.min(PATIENCE_MAX);
         let (mut failures, mut throttles) = (0_u32, 0_u32);
         loop {
             let left = end.saturating_duration_since(Instant::now());

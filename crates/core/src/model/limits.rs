@@ -99,11 +99,15 @@ impl Model {
         opens: &[(Arc<str>, Shape)],
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
+        // First, so that none of those it charges goes again.
+        let missing = opens.iter().filter(|(name, _)| !self.by_limit.contains_key(name)).count();
+        for _ in 0..missing {
+            self.retire(now, facts);
+        }
         for (name, shape) in opens {
             if self.by_limit.contains_key(name) {
                 continue;
             }
-            self.retire(now, facts);
             if self.limits.len() >= bounds::LIMITS_MAX {
                 return Err(LimitRefusal::TooMany);
             }
@@ -112,7 +116,7 @@ impl Model {
         Ok(())
     }
 
-    /// Lets some of those go that were opened long ago and have nothing to remember, when there are many.
+    /// Lets some of those go that have nothing to remember, when there are many.
     fn retire(&mut self, now: Time, facts: &mut Vec<Fact>) {
         for _ in 0..RETIRED_AT_ONCE {
             if self.opened.len() <= bounds::OPENED_KEPT {

@@ -57,7 +57,8 @@ impl Asked<'_> {
     /// # Errors
     /// Says what cannot be passed on.
     pub(crate) fn submission(mut self, pacing: &Pacing) -> Result<(Submission, Expected)> {
-        let target = Target::read(self.target).ok_or_else(|| unknown(self.target))?;
+        let target = Target::read(self.target)
+            .ok_or_else(|| unknown(self.target.split('?').next().unwrap_or_default()))?;
         let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
         let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| target.upstream.as_ref().to_owned());
         let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
@@ -69,10 +70,11 @@ impl Asked<'_> {
         })?;
         let mut request = HttpRequest::new(method, target.path.as_ref());
         request.headers = kept(&self.headers, served)?;
-        let may_be_repeated = request.on_unknown() == OnUnknown::Repeat;
         let expected = pacing.handover.expect();
         let upstream = target.upstream.into_owned();
         let envelope = Envelope::proxied(upstream, request, &self.body, expected.ticket());
+        // The dialect's to say, as in the queue: a header that its API does not know makes nothing safe.
+        let may_be_repeated = served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
         let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
         let submission = Submission {
             priority,
@@ -139,7 +141,38 @@ pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 
 #[cfg(test)]
 mod tests {
+    use tidegate_shopify::ShopifyDialect;
+    use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
+
     use super::*;
+    use crate::config::PacingConfig;
+
+    /// How often a POST may be made through an upstream of this dialect.
+    fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
+        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let asked = Asked {
+            method: &Method::POST,
+            target: &format!("/proxy/acme{path}"),
+            headers: headers(&[("idempotency-key", "k"), ("content-type", "application/json")]),
+            body: Bytes::from_static(body.as_bytes()),
+            request_id: "r".into(),
+        };
+        asked.submission(&pacing).unwrap().0.max_attempts
+    }
+
+    /// LIM-28, OPS-23: a key in a header makes a POST repeatable where the upstream knows such keys. Shopify does not, so there
+    /// a change is made once, whatever its headers say; what only reads may be made again.
+    #[test]
+    fn lim_28_ops_23_the_dialect_says_what_may_be_made_twice() {
+        let graphql = "/admin/api/2025-04/graphql.json";
+        let change = r#"{"query":"mutation { productCreate(product: {title: \"a\"}) { product { id } } }"}"#;
+        let shop = || Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
+        assert_eq!(attempts(Arc::new(Plain::new("acme", &[])), "/orders", "{}"), Some(3));
+        assert_eq!(attempts(shop(), graphql, change), Some(1));
+        assert_eq!(attempts(shop(), "/admin/api/2025-04/orders.json", "{}"), Some(1));
+        assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
+    }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
@@ -151,7 +184,8 @@ mod tests {
 
     fn served(credential: Option<&'static str>) -> Served {
         let credential = credential.map(|name| (HeaderName::from_static(name), String::new()));
-        Served { credential, timeout: std::time::Duration::from_secs(1) }
+        let dialect = Arc::new(Plain::new("acme", &[]));
+        Served { credential, timeout: std::time::Duration::from_secs(1), dialect }
     }
 
     /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.

@@ -11,6 +11,8 @@ use crate::version::ApiVersion;
 
 /// Longest name in a label, in characters.
 const NAME_LEN_MAX: usize = 100;
+/// Longest part of a path that is taken for the name of a resource.
+const WORD_LEN_MAX: usize = 32;
 /// Arguments whose values say how many.
 const COUNTING: [&str; 3] = ["first", "last", "ids"];
 
@@ -89,11 +91,12 @@ pub fn rest_shape(method: &str, path: &str) -> String {
         .map_or(path, |(_, rest)| rest);
     let parts = path.trim_start_matches('/').split('/').map(|part| {
         let (stem, end) = part.split_once('.').map_or((part, ""), |(stem, end)| (stem, end));
-        let is_id = !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_digit());
-        match (is_id, end.is_empty()) {
-            (true, true) => "{id}".to_owned(),
-            (true, false) => format!("{{id}}.{end}"),
-            (false, _) => part.to_owned(),
+        // Ids, tokens, addresses and handles are whose they are; resources are short words.
+        let is_word = stem.len() <= WORD_LEN_MAX && stem.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        match (is_word, end) {
+            (true, "" | "json") => part.to_owned(),
+            (_, "json") => "{id}.json".to_owned(),
+            _ => "{id}".to_owned(),
         }
     });
     let label = format!("{method} /{}", parts.collect::<Vec<_>>().join("/"));
@@ -136,6 +139,16 @@ mod tests {
         let list = "query($ids: [ID!]!) { nodes(ids: $ids) { id } }";
         assert_eq!(shape(list, r#"{"ids":["a"]}"#), shape(list, r#"{"ids":["b"]}"#));
         assert_ne!(shape(list, r#"{"ids":["a"]}"#), shape(list, r#"{"ids":["a","b"]}"#));
+    }
+
+    /// LIM-10: what is kept of calls names nobody.
+    #[test]
+    fn lim_10_a_rest_call_is_told_without_whose_it_is() {
+        let told = "GET /customers/{id}/checkouts/{id}.json";
+        assert_eq!(
+            rest_shape("GET", "/admin/api/2026-04/customers/ann.b@x.org/checkouts/5f3aTok.json"),
+            told
+        );
     }
 
     #[test]

@@ -61,6 +61,6 @@ pub use bulk::{Bulk, Finished, Lines, Running};
 pub use client::{Error, Kind, Result, Shopify};
 pub use delay::ThrottleStatus;
 pub use dialect::ShopifyDialect;
-pub use said::{Code, Cost, Said};
+pub use said::{Answered, Code, Cost, Said};
 pub use shop::ShopId;
 pub use version::ApiVersion;

@@ -46,6 +46,23 @@ pub struct Said {
     pub deprecated: Option<String>,
 }
 
+/// What a 200 means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered<'a> {
+    /// The same key is at work already.
+    StillRunning,
+    /// There is data, and maybe errors beside it, which leave what worked as it is.
+    Done,
+    /// To be sent later.
+    Throttled,
+    /// Something broke at Shopify; a change may have been made.
+    Broken,
+    /// It will not be done, for this reason first of all.
+    Refused(&'a SaidError),
+    /// Neither data nor errors.
+    Empty,
+}
+
 /// The top of a GraphQL answer. The data is passed over, not read.
 #[derive(Default, Deserialize)]
 struct Top<'a> {
@@ -87,6 +104,24 @@ impl Said {
             }),
             ..Self::in_headers(headers)
         }
+    }
+
+    /// What a 200 means: the one place where that is decided, for the queue and for the client.
+    #[must_use]
+    pub fn answered(&self) -> Answered<'_> {
+        if self.still_running || self.error(&Code::IdempotencyConcurrentRequest).is_some() {
+            return Answered::StillRunning;
+        }
+        if self.has_data {
+            return Answered::Done;
+        }
+        if self.error(&Code::Throttled).is_some() {
+            return Answered::Throttled;
+        }
+        if self.error(&Code::InternalServerError).is_some() {
+            return Answered::Broken;
+        }
+        self.errors.first().map_or(Answered::Empty, Answered::Refused)
     }
 
     /// The first error with this code.

@@ -15,7 +15,7 @@ use tidegate_upstream::{Call, HttpRequest};
 
 use super::error::Kind;
 use crate::delay::{TooMany, from_429};
-use crate::said::{Code, Said};
+use crate::said::{Answered, Code, Said};
 
 /// The most that one query may cost, on every plan, in points.
 const QUERY_MAX: f64 = 1_000.0;
@@ -114,36 +114,35 @@ pub(crate) fn judge(answer: Answer, speech: Speech) -> Tried {
 
 /// What a 200 of GraphQL means: errors are inside.
 fn graphql(said: &Said, status: u16, headers: HeaderMap, body: Bytes) -> What {
-    if said.error(&Code::Throttled).is_some() {
-        return match (said.cost.throttle_status(), said.cost.requested) {
+    match said.answered() {
+        Answered::StillRunning => What::Unsure("The same key is at work already.".into()),
+        Answered::Done => What::Done { status, headers, body },
+        Answered::Throttled => match (said.cost.throttle_status(), said.cost.requested) {
             (Some(budget), Some(cost)) if !budget.can_hold(cost) => {
                 What::Refused(Kind::TooCostly { cost: points(cost), most: points(budget.maximum) })
             }
             _ => What::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) },
-        };
+        },
+        Answered::Broken => What::Unsure("It was answered INTERNAL_SERVER_ERROR.".into()),
+        Answered::Refused(_) => What::Refused(refused(said, &body)),
+        // Nulls alone are an answer too, as no error says why they are null.
+        Answered::Empty if json(&body).get("data").is_some_and(Value::is_object) => {
+            What::Done { status, headers, body }
+        }
+        Answered::Empty => What::Unsure("It was answered 200 with neither data nor errors.".into()),
     }
+}
+
+fn refused(said: &Said, body: &[u8]) -> Kind {
     if let Some(error) = said.error(&Code::MaxCostExceeded) {
         let cost = error.cost.or(said.cost.requested).map_or(f64::INFINITY, points);
         let most = error.max_cost.map_or(QUERY_MAX, points);
-        return What::Refused(Kind::TooCostly { cost, most });
-    }
-    if said.still_running || said.error(&Code::IdempotencyConcurrentRequest).is_some() {
-        return What::Unsure("The same key is at work already.".into());
-    }
-    if said.error(&Code::InternalServerError).is_some() {
-        return What::Unsure("It was answered INTERNAL_SERVER_ERROR.".into());
-    }
-    // Nulls alone are an answer too, as long as no error says why they are null.
-    if said.has_data || said.errors.is_empty() && json(&body).get("data").is_some_and(Value::is_object) {
-        return What::Done { status, headers, body };
-    }
-    if said.errors.is_empty() {
-        return What::Unsure("It was answered 200 with neither data nor errors.".into());
+        return Kind::TooCostly { cost, most };
     }
     let codes =
         said.errors.iter().map(|error| error.code.as_str().to_owned()).filter(|code| !code.is_empty());
-    let errors = json(&body).get_mut("errors").map(Value::take).unwrap_or_default();
-    What::Refused(Kind::Graphql { codes: codes.collect(), errors: Box::new(errors) })
+    let errors = json(body).get_mut("errors").map(Value::take).unwrap_or_default();
+    Kind::Graphql { codes: codes.collect(), errors: Box::new(errors) }
 }
 
 fn told_429(headers: &HeaderMap, body: &[u8], at: Time) -> Option<Duration> {

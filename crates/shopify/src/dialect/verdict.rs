@@ -10,7 +10,7 @@ use tidegate_core::{Fault, FaultClass, Verdict};
 use tidegate_upstream::http::answer::{Answer, Asked, Content};
 
 use crate::delay::{TooMany, from_429};
-use crate::said::{Code, Said, SaidError};
+use crate::said::{Answered, Code, Said, SaidError};
 
 /// How long the first sending of the same key is waited for.
 const STILL_RUNNING: Duration = Duration::from_secs(1);
@@ -82,25 +82,19 @@ pub(super) fn of_graphql(call: &Call<'_>, limit: &Arc<str>, reads: bool, verdict
 /// A 200 is a success only if nothing in it says otherwise. Errors beside data leave what worked as it is: the caller
 /// finds both in the result.
 fn in_200(call: &Call<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
-    let said = call.said;
-    if said.still_running || said.error(&Code::IdempotencyConcurrentRequest).is_some() {
-        let fault = call.fault(
-            FaultClass::Conflict,
-            "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work",
-        );
-        return Verdict::Retry { after: Some(STILL_RUNNING), fault };
+    match call.said.answered() {
+        Answered::StillRunning => {
+            let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work";
+            Verdict::Retry { after: Some(STILL_RUNNING), fault: call.fault(FaultClass::Conflict, what) }
+        }
+        Answered::Done | Answered::Empty => Verdict::Done,
+        Answered::Throttled => throttled(call, limit),
+        Answered::Broken => {
+            let fault = call.fault(FaultClass::Transient, "with INTERNAL_SERVER_ERROR");
+            if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) }
+        }
+        Answered::Refused(error) => Verdict::Rejected(refused(call, error)),
     }
-    if said.has_data || said.errors.is_empty() {
-        return Verdict::Done;
-    }
-    if said.error(&Code::Throttled).is_some() {
-        return throttled(call, limit);
-    }
-    if said.error(&Code::InternalServerError).is_some() {
-        let fault = call.fault(FaultClass::Transient, "with INTERNAL_SERVER_ERROR");
-        return if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) };
-    }
-    said.errors.first().map_or(Verdict::Done, |error| Verdict::Rejected(refused(call, error)))
 }
 
 fn throttled(call: &Call<'_>, limit: &Arc<str>) -> Verdict {

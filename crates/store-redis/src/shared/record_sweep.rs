@@ -1,6 +1,8 @@
 //! Sweeping idempotency records: along the index of each shard, what `core` says may go. What expired unfinished is
 //! noted as late and comes up again when it may go.
 
+use std::time::Duration;
+
 use redis::{Pipeline, cmd};
 use tidegate_core::Time;
 use tidegate_core::shared::record;
@@ -14,6 +16,8 @@ use crate::{Redis, reply};
 
 /// Records that are looked at together.
 const AT_ONCE: usize = 128;
+/// When one that cannot be read is looked at again.
+const UNREADABLE_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl Redis {
     pub(super) async fn sweep_expired(&self, most: usize) -> Result<usize> {
@@ -47,7 +51,7 @@ impl Redis {
             return Ok((0, 0));
         }
         let heads = self.heads(shard, &keys).await?;
-        let fates = heads.iter().map(|head| fate(head, now)).collect::<Result<Vec<_>>>()?;
+        let fates: Vec<_> = heads.iter().map(|head| fate(head, now)).collect();
         let changes = keys.iter().zip(&heads).zip(&fates);
         let changes: Vec<_> =
             changes.map(|((key, seen), (follows, due))| Change { key, seen, follows, due: *due }).collect();
@@ -70,13 +74,18 @@ impl Redis {
     }
 }
 
-/// What follows a head, nothing when it goes, and its new place.
-fn fate(head: &[u8], now: Time) -> Result<(Vec<u8>, Option<u64>)> {
-    Ok(match Kept::read(head, HEAD_LEN)? {
-        Some(kept) if !record::is_swept(&kept.record, now) => {
+/// What follows a head, nothing when it goes, and its new place. What cannot be read is left as it is and looked at another
+/// day: it must not keep the others from going.
+fn fate(head: &[u8], now: Time) -> (Vec<u8>, Option<u64>) {
+    match Kept::read(head, HEAD_LEN) {
+        Ok(Some(kept)) if !record::is_swept(&kept.record, now) => {
             let (next, due) = kept.put_off(now);
             (if next == kept { head.to_vec() } else { next.head() }, Some(due))
         }
-        _ => (Vec::new(), None),
-    })
+        Ok(_) => (Vec::new(), None),
+        Err(unreadable) => {
+            tracing::warn!("an idempotency record is left alone: {unreadable}");
+            (head.to_vec(), Some(now.after(UNREADABLE_FOR).as_micros()))
+        }
+    }
 }

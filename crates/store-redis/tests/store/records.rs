@@ -211,6 +211,10 @@ async fn what_is_no_record_is_left_alone() {
     assert_eq!(kind(store.claim_record("key", CLAIM).await), Kind::Unreadable);
     assert_eq!(kind(store.complete_record("key", CLAIM.token, Bytes::new()).await), Kind::Unreadable);
     assert_eq!(kind(store.look_record("key").await), Kind::Unreadable);
+    let index = eye.keys("tg:*:due").await.remove(0);
+    eye.ask::<u64>(&["ZADD", &index, "1", "key", "2", "long gone"]).await;
+    assert_eq!(store.sweep_records(50).await.unwrap(), 0, "it does not stop the sweep");
+    assert_eq!(eye.ask::<u64>(&["ZCARD", &index]).await, 1, "what was behind it in the index has gone");
     assert_eq!(eye.ask::<String>(&["GET", &record]).await, "something else");
 }
 

@@ -1,17 +1,15 @@
 //! An answer as it is stored, for a client whose operation ended in another node than the one that accepted it: the
 //! status, the body, and the headers that are kept of any answer.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::response::Response;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
+use tidegate_upstream::http::result::body_of;
 
 use super::answer::{passed, unanswered};
 
@@ -31,6 +29,7 @@ struct Kept<'a> {
     headers: BTreeMap<String, String>,
     #[serde(borrow)]
     body: &'a RawValue,
+    json: Option<bool>,
     #[serde(default)]
     truncated: bool,
 }
@@ -39,12 +38,6 @@ struct Kept<'a> {
 struct FaultOut {
     class: String,
     message: String,
-}
-
-#[derive(Deserialize)]
-struct Binary<'a> {
-    #[serde(borrow)]
-    base64: Cow<'a, str>,
 }
 
 /// The answer, when the operation has ended; `None` while it has not, and when what is told cannot be read.
@@ -70,21 +63,9 @@ fn headers(kept: &BTreeMap<String, String>) -> HeaderMap {
     kept.iter().filter_map(pair).collect()
 }
 
-/// The bytes. Of JSON they are what is kept; of anything else what is kept stands for them.
 fn body(kept: &Kept<'_>) -> Option<Bytes> {
-    let text = kept.body.get();
-    let kind = kept.headers.get("content-type").map_or("", String::as_str).to_ascii_lowercase();
-    let is_json = kind.contains("json") && !kept.headers.contains_key("content-encoding");
-    match text.as_bytes().first() {
-        Some(b'n') => Some(Bytes::new()),
-        _ if is_json => Some(Bytes::from(text.to_owned())),
-        Some(b'"') => serde_json::from_str::<String>(text).ok().map(Bytes::from),
-        Some(b'{') => {
-            let binary: Binary<'_> = serde_json::from_str(text).ok()?;
-            STANDARD.decode(binary.base64.as_ref()).ok().map(Bytes::from)
-        }
-        _ => None,
-    }
+    let kind = kept.headers.get("content-type").map_or("", String::as_str);
+    body_of(kept.body.get(), kind, kept.json)
 }
 
 #[cfg(test)]
@@ -109,7 +90,7 @@ mod tests {
         assert_eq!(told(json).await, (201, None, br#"{"b": 1.10}"#.to_vec()));
         let text = r#"{"status":200,"headers":{"content-type":"text/plain"},"body":"a\nb"}"#;
         assert_eq!(told(text).await, (200, None, b"a\nb".to_vec()));
-        let packed = r#"{"status":200,"headers":{"content-type":"application/json","content-encoding":"gzip"},"body":{"base64":"/w=="}}"#;
+        let packed = r#"{"status":200,"headers":{"content-type":"application/json","content-encoding":"gzip"},"body":{"base64":"/w=="},"json":false}"#;
         assert_eq!(told(packed).await, (200, None, vec![0xff]));
         let nothing = r#"{"status":204,"headers":{},"body":null}"#;
         assert_eq!(told(nothing).await, (204, None, Vec::new()));

@@ -1,12 +1,15 @@
 //! The result that is kept of an answer: `{"status", "headers", "body"}`, and `"truncated"` when the body is not
-//! there. Only headers that say something about the result are kept, and no cookie ever.
+//! there. `"json": false` says that a body whose type is JSON is kept in another form, so that `body_of` gives back the
+//! bytes that came. Only headers that say something about the result are kept, and no cookie ever.
+
+use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use reqwest::header::{CONTENT_TYPE, HeaderMap};
-use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::bounds::RESULT_LEN_MAX;
 
@@ -46,6 +49,8 @@ struct Kept<'a> {
     status: u16,
     headers: Headers<'a>,
     body: KeptBody<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    json: Option<bool>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     truncated: bool,
 }
@@ -85,8 +90,9 @@ fn is_kept(name: &str) -> bool {
 pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
     let note = match content {
         Content::Whole(bytes) => {
-            let kept =
-                Kept { status, headers: Headers(headers), body: body(headers, &bytes), truncated: false };
+            let body = body(headers, &bytes);
+            let json = (is_json(kind(headers)) && !matches!(body, KeptBody::Json(_))).then_some(false);
+            let kept = Kept { status, headers: Headers(headers), body, json, truncated: false };
             match serde_json::to_vec(&kept) {
                 Ok(json) if json.len() <= RESULT_LEN_MAX => return Bytes::from(json),
                 _ => format!(
@@ -98,7 +104,8 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
         Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
         Content::Cut(reason) => format!("The body was not kept: {reason}."),
     };
-    let kept = Kept { status, headers: Headers(headers), body: KeptBody::Text(&note), truncated: true };
+    let kept =
+        Kept { status, headers: Headers(headers), body: KeptBody::Text(&note), json: None, truncated: true };
     serde_json::to_vec(&kept).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 
@@ -109,14 +116,39 @@ fn body<'a>(headers: &HeaderMap, bytes: &'a [u8]) -> KeptBody<'a> {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return KeptBody::Binary { base64: STANDARD.encode(bytes) };
     };
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
-    if is_json(kind)
+    if is_json(kind(headers))
         && depth(bytes) <= DEPTH_MAX
         && let Ok(json) = serde_json::from_str::<&RawValue>(text)
     {
         return KeptBody::Json(json);
     }
     KeptBody::Text(text)
+}
+
+/// The bytes that came, of a body as it is kept: its JSON, the type that its headers say, and `json` as it is kept beside it.
+#[must_use]
+pub fn body_of(kept: &str, content_type: &str, json: Option<bool>) -> Option<Bytes> {
+    if is_json(content_type) && json != Some(false) {
+        return Some(Bytes::copy_from_slice(kept.as_bytes()));
+    }
+    match kept.as_bytes().first()? {
+        b'n' => Some(Bytes::new()),
+        b'"' => serde_json::from_str::<String>(kept).ok().map(Bytes::from),
+        _ => {
+            let Base64 { base64 } = serde_json::from_str(kept).ok()?;
+            STANDARD.decode(base64.as_ref()).ok().map(Bytes::from)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Base64<'a> {
+    #[serde(borrow)]
+    base64: Cow<'a, str>,
+}
+
+fn kind(headers: &HeaderMap) -> &str {
+    headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
 }
 
 fn is_json(content_type: &str) -> bool {
@@ -165,14 +197,47 @@ mod tests {
     #[test]
     fn what_is_not_json_is_text_or_base64() {
         let json = [("content-type", "application/json")];
-        assert!(kept(&json, "{oops").ends_with(r#""body":"{oops"}"#));
+        assert!(kept(&json, "{oops").ends_with(r#""body":"{oops","json":false}"#));
         assert!(kept(&[], "{}").ends_with(r#""body":"{}"}"#));
-        assert!(kept(&json, "").ends_with(r#""body":null}"#));
-        assert!(kept(&json, &b"\xff\xfe"[..]).ends_with(r#""body":{"base64":"//4="}}"#));
+        assert!(kept(&json, "").ends_with(r#""body":null,"json":false}"#));
+        assert!(kept(&json, &b"\xff\xfe"[..]).ends_with(r#""body":{"base64":"//4="},"json":false}"#));
         let deep = "[".repeat(101) + &"]".repeat(101);
         assert!(kept(&json, deep.clone()).contains(&format!("\"{deep}\"")));
         let text = r#"["[[[[\"[["]"#;
         assert_eq!(depth(text.as_bytes()), 1);
+    }
+
+    /// LIM-28: whatever came, and whatever its type says, the bytes are found again in what is kept.
+    #[test]
+    fn lim_28_a_kept_body_gives_its_bytes_back() {
+        #[derive(serde::Deserialize)]
+        struct Read<'a> {
+            #[serde(borrow)]
+            body: &'a RawValue,
+            json: Option<bool>,
+        }
+        let deep = "[".repeat(101) + &"]".repeat(101);
+        let bodies: [&[u8]; 9] = [
+            b"",
+            b"null",
+            b"{\"b\": 1.10}",
+            b"\"text\"",
+            b"{oops",
+            b"{\"base64\":\"//4=\"}",
+            b"a\nb",
+            b"\xff\xfe",
+            deep.as_bytes(),
+        ];
+        for kind in ["", "application/json", "application/x-ndjson", "application/problem+json", "text/plain"]
+        {
+            for body in bodies {
+                let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]);
+                let kept = encode(200, &headers, Content::Whole(Bytes::copy_from_slice(body)));
+                let read: Read<'_> = serde_json::from_slice(&kept).unwrap();
+                let found = body_of(read.body.get(), kind, read.json);
+                assert_eq!(found.as_deref(), Some(body), "{kind}: {}", String::from_utf8_lossy(&kept));
+            }
+        }
     }
 
     /// OPS-22: cookies and whatever else an answer carries along are not kept.

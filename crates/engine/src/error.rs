@@ -124,6 +124,8 @@ pub struct Error {
     pub earliest: Option<Time>,
     /// Whether it is what is stored that cannot be read: another version may, and to try again does not help.
     pub unreadable: bool,
+    /// Whether it may have been accepted all the same.
+    pub unsure: bool,
 }
 
 /// An answer of the engine.
@@ -140,6 +142,7 @@ impl Error {
             operation: None,
             earliest: None,
             unreadable: false,
+            unsure: false,
         }
     }
 
@@ -176,7 +179,8 @@ impl From<tidegate_store::Error> for Error {
             Kind::Held | Kind::Unreadable => Code::StoreRefused,
             Kind::Invalid => Code::Internal,
         };
-        Self { unreadable: error.kind() == Kind::Unreadable, ..Self::new(code, error.to_string()) }
+        let (unreadable, unsure) = (error.kind() == Kind::Unreadable, error.kind() == Kind::Unsure);
+        Self { unreadable, unsure, ..Self::new(code, error.to_string()) }
     }
 }
 

@@ -121,6 +121,10 @@ impl Owner {
             .map(|view| standing(&view, now))
             .collect();
         books.from = if looked.len() < LOOKED_AT { 0 } else { books.from + LOOKED_AT };
+        if books.from == 0 {
+            // A limit that has gone is not remembered; what was told of it stands.
+            books.told.retain(|name, _| self.model.limit(name, now).is_some());
+        }
         let news = books.news(looked);
         if !news.is_empty() {
             books.tell(owner, news);

@@ -201,12 +201,12 @@ impl Owner {
     /// None of what is being written stands: what follows an append that failed is refused by the log.
     fn fail(&mut self, writing: VecDeque<Sealed>, error: tidegate_store::Error) -> Ending {
         let told = match error.kind() {
-            Kind::Unsure => Error::new(
-                crate::error::Code::StoreUnavailable,
-                format!(
+            Kind::Unsure => {
+                let message = format!(
                     "it is not known whether this was stored; repeat it with the same dedupe_key: {error}"
-                ),
-            ),
+                );
+                Error { unsure: true, ..Error::new(crate::error::Code::StoreUnavailable, message) }
+            }
             _ => Error::from(tidegate_store::Error::new(error.kind(), error.to_string())),
         };
         self.leaving = 0;

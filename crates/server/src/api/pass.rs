@@ -72,7 +72,7 @@ async fn carry(
         }
         Err(error) => {
             telemetry::refused(&error);
-            answer::refused(error)
+            answer::not_accepted(&method, error)
         }
     };
     // The client may have gone in this moment.
@@ -92,6 +92,10 @@ async fn gone(app: &Shared, id: OperationId) {
 
 fn stopping() -> Error {
     Error::new(Code::Stopping, "The server is about to stop; nothing was sent.")
+}
+
+fn sent_before() -> Error {
+    Error::new(Code::Stopping, "The server is about to stop. It was sent before, and is not sent again.")
 }
 
 struct Waiting<'a> {
@@ -119,8 +123,11 @@ impl Waiting<'_> {
                 () = stops, if unaware.is_some() => {
                     let found = self.app.engine.withdraw(id).await;
                     unaware = None;
-                    if matches!(&found, Ok(view) if view.state == OperationState::Canceled) {
-                        return answer::refused(stopping());
+                    match &found {
+                        Ok(view) if view.state != OperationState::Canceled => {}
+                        Ok(view) if view.attempt == 0 => return answer::refused(stopping()),
+                        Ok(_) => return answer::failed(sent_before(), id),
+                        Err(_) => {}
                     }
                     found
                 }

@@ -104,6 +104,16 @@ pub(crate) fn refused(error: Error) -> Response {
     response
 }
 
+/// A refusal of the engine's. Where nobody knows whether it was accepted, it may be sent: a client that repeats what it is
+/// told to come back with would have it made twice, unless it only reads.
+pub(crate) fn not_accepted(method: &Method, error: Error) -> Response {
+    if !error.unsure || method.is_safe() {
+        return refused(error);
+    }
+    let message = "Whether it was accepted is not known: the store's answer was lost. It may be sent.";
+    Failure(Error::new(Code::NoAnswer, message)).into_response()
+}
+
 /// A failure of an operation that was accepted.
 pub(crate) fn failed(error: Error, id: OperationId) -> Response {
     name(Failure(error.operation(id)).into_response(), id)
@@ -114,7 +124,7 @@ pub(crate) fn late(id: OperationId, is_called_off: bool, waited_s: u64) -> Respo
     let rest = if is_called_off {
         "It was called off and is not sent any more."
     } else {
-        "It is under way; what becomes of it can be looked up."
+        "It may be under way; what becomes of it can be looked up."
     };
     failed(Error::new(Code::NotInTime, format!("There was no answer within {waited_s} s. {rest}")), id)
 }
@@ -149,4 +159,23 @@ fn name(mut response: Response, id: OperationId) -> Response {
         response.headers_mut().insert(OPERATION, id);
     }
     response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LIM-28, OPS-23: a client is told to come back only with what surely was not accepted, or only reads.
+    #[test]
+    fn lim_28_ops_23_what_may_have_been_accepted_is_not_to_be_repeated() {
+        let away = || Error::new(Code::StoreUnavailable, "away");
+        let unsure = || Error { unsure: true, ..away() };
+        let told = |method: &Method, error| {
+            let response = not_accepted(method, error);
+            (response.status().as_u16(), response.headers().contains_key(RETRY_AFTER))
+        };
+        assert_eq!(told(&Method::POST, away()), (503, true));
+        assert_eq!(told(&Method::GET, unsure()), (503, true));
+        assert_eq!(told(&Method::POST, unsure()), (502, false));
+    }
 }

@@ -11,7 +11,7 @@ use tidegate_store::{Answer, Costs, Result};
 use crate::session::{Sessions, Statement, Twice};
 use crate::{Postgres, checks, rows};
 
-/// The last row that is too much to look at.
+const BILL: Asking = Asking { too_much: TOO_MUCH, by_shape: BY_SHAPE };
 const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= $1 ORDER BY at DESC LIMIT 1 OFFSET $2";
 const BY_SHAPE: &str =
     "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
@@ -66,7 +66,7 @@ pub(crate) fn edge(time: Time) -> i64 {
 }
 
 /// A line of a bill: limit, shape, calls, requested, cost, cost of the limit, last.
-pub(crate) fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
+fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
     let figure = |column| Ok(micro(sessions.column::<f64>(row, column)?));
     Ok(Line {
         limit: sessions.column::<&str>(row, 0)?.into(),
@@ -79,23 +79,34 @@ pub(crate) fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
     })
 }
 
-impl Postgres {
-    async fn summed(&self, question: &Question) -> Result<Bill> {
-        let (since, looked_at) = (edge(question.since), i64::from(LOOKED_AT_MAX));
-        let too_much =
-            self.sessions.rows(Twice::Harmless, TOO_MUCH, |q| q.bind(since).bind(looked_at)).await?;
-        let too_much: Option<i64> = too_much.first().map(|row| self.sessions.column(row, 0)).transpose()?;
-        let since = too_much.map_or(since, |at| at + 1);
-        let most = i64::try_from(question.most).unwrap_or(i64::MAX);
-        let upstream = question.upstream.as_deref().map(rows::storable);
-        let found = self
-            .sessions
-            .rows(Twice::Harmless, BY_SHAPE, |q| q.bind(since).bind(upstream.clone()).bind(most))
-            .await?;
-        let lines = found.iter().map(|row| line(&self.sessions, row)).collect::<Result<_>>()?;
-        Ok(Bill { lines, is_whole: too_much.is_none() })
-    }
+/// The two questions that make a bill, as a layout spells them.
+pub(crate) struct Asking {
+    /// The last row that is too much to look at.
+    pub(crate) too_much: &'static str,
+    /// What was spent since, by shape.
+    pub(crate) by_shape: &'static str,
+}
 
+/// What calls cost since a time, by shape, as far as rows are looked at.
+pub(crate) async fn summed(
+    sessions: &Sessions,
+    asking: &Asking,
+    since: i64,
+    question: &Question,
+) -> Result<Bill> {
+    let looked_at = i64::from(LOOKED_AT_MAX);
+    let too_much = sessions.rows(Twice::Harmless, asking.too_much, |q| q.bind(since).bind(looked_at)).await?;
+    let too_much: Option<i64> = too_much.first().map(|row| sessions.column(row, 0)).transpose()?;
+    let since = too_much.map_or(since, |at| at + 1);
+    let most = i64::try_from(question.most).unwrap_or(i64::MAX);
+    let upstream = question.upstream.as_deref().map(rows::storable);
+    let bind = |q: Statement<'static>| q.bind(since).bind(upstream.clone()).bind(most);
+    let found = sessions.rows(Twice::Harmless, asking.by_shape, bind).await?;
+    let lines = found.iter().map(|row| line(sessions, row)).collect::<Result<_>>()?;
+    Ok(Bill { lines, is_whole: too_much.is_none() })
+}
+
+impl Postgres {
     async fn kept_standings(&self, owner: Ownership, standings: &[Standing]) -> Result<()> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
         let row = self
@@ -143,7 +154,7 @@ impl Postgres {
 
 impl Costs for Postgres {
     fn bill(&self, question: Question) -> Answer<'_, Bill> {
-        Box::pin(async move { self.summed(&question).await })
+        Box::pin(async move { summed(&self.sessions, &BILL, edge(question.since), &question).await })
     }
 
     fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {

@@ -2,11 +2,10 @@
 
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::costs::{Bill, Cost, LOOKED_AT_MAX, Question, Standing};
+use tidegate_store::costs::{Bill, Cost, Question, Standing};
 
 use super::PostgresArchive;
-use crate::costs::{bound, bound_standings, edge, line};
-use crate::rows;
+use crate::costs::{Asking, bound, bound_standings, edge, summed};
 use crate::session::Twice;
 
 const KEEP: &str = "
@@ -29,7 +28,7 @@ ON CONFLICT (name, partition) DO UPDATE SET kind = excluded.kind, capacity = exc
     closed_until = excluded.closed_until, updated_at = excluded.updated_at
 WHERE known.updated_at <= excluded.updated_at";
 
-/// The last row that is too much to look at.
+const BILL: Asking = Asking { too_much: TOO_MUCH, by_shape: BY_SHAPE };
 const TOO_MUCH: &str = "SELECT (extract(epoch FROM at) * 1000000)::bigint FROM api_cost_tracking
     WHERE at >= 'epoch'::timestamptz + $1 * interval '1 microsecond' ORDER BY at DESC LIMIT 1 OFFSET $2";
 const BY_SHAPE: &str =
@@ -61,18 +60,6 @@ impl PostgresArchive {
     }
 
     pub(super) async fn summed(&self, question: &Question) -> Result<Bill> {
-        let (since, looked_at) = (edge(question.since).min(LATEST), i64::from(LOOKED_AT_MAX));
-        let too_much =
-            self.sessions.rows(Twice::Harmless, TOO_MUCH, |q| q.bind(since).bind(looked_at)).await?;
-        let too_much: Option<i64> = too_much.first().map(|row| self.sessions.column(row, 0)).transpose()?;
-        let since = too_much.map_or(since, |at| at + 1);
-        let most = i64::try_from(question.most).unwrap_or(i64::MAX);
-        let upstream = question.upstream.as_deref().map(rows::storable);
-        let found = self
-            .sessions
-            .rows(Twice::Harmless, BY_SHAPE, |q| q.bind(since).bind(upstream.clone()).bind(most))
-            .await?;
-        let lines = found.iter().map(|row| line(&self.sessions, row)).collect::<Result<_>>()?;
-        Ok(Bill { lines, is_whole: too_much.is_none() })
+        summed(&self.sessions, &BILL, edge(question.since).min(LATEST), question).await
     }
 }

@@ -10,6 +10,7 @@ pub mod fact;
 pub mod fault;
 pub mod fingerprint;
 pub mod id;
+pub mod journal;
 pub mod model;
 pub mod operation;
 pub mod shared;

@@ -1,7 +1,7 @@
 //! The storage ports. A backend keeps the log of a partition (`Log`), small records that any process may need at
-//! once (`Shared`), who is there (`Nodes`), and itself (`Upkeep`); some take operations from other people's transactions
-//! (`Outbox`), and some keep what calls cost (`Costs`). The traits say what is promised; how, is the backend's own business. Nothing here decides anything about
-//! an operation.
+//! once (`Shared`), the journal of deployments (`Journal`), who is there (`Nodes`), and itself (`Upkeep`); some take
+//! operations from other people's transactions (`Outbox`), and some keep what calls cost (`Costs`). The traits say what is
+//! promised; how, is the backend's own business. Nothing here decides anything about an operation.
 
 pub mod archive;
 pub mod checks;
@@ -9,6 +9,7 @@ pub mod clock;
 pub mod codec;
 pub mod costs;
 mod error;
+pub mod journal;
 pub mod log;
 pub mod nodes;
 pub mod outbox;
@@ -23,6 +24,7 @@ pub use archive::Archive;
 pub use clock::{Clock, SteadyClock, WallClock};
 pub use costs::Costs;
 pub use error::{Error, Kind, Result};
+pub use journal::Journal;
 pub use log::Log;
 pub use nodes::Nodes;
 pub use outbox::Outbox;

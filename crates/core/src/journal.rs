@@ -1,0 +1,155 @@
+//! The journal of deployments: what was planned for a foreign system, what became of each step, and which object there
+//! has which key. It knows neither the system nor the plan: kinds, keys and ids are words. [`Book`] is the whole rule;
+//! every store answers as it does.
+
+mod book;
+
+use std::sync::Arc;
+
+use crate::time::Time;
+
+pub use book::Book;
+
+/// Ended deployments of one scope that are kept; older ones go with their steps when another one begins.
+pub const DEPLOYMENTS_KEPT: usize = 100;
+/// Most steps, and most objects, that are written at once.
+pub const STEPS_AT_ONCE_MAX: usize = 10_000;
+/// Largest request of a deployment that is kept, in bytes.
+pub const REQUEST_LEN_MAX: usize = 1024 * 1024;
+
+/// One deployment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Deployment {
+    /// Its id; ids sort by time.
+    pub id: Arc<str>,
+    /// What it changes, as in `guild:41771983423143937`. One runs there at a time.
+    pub scope: Arc<str>,
+    /// Who writes it: the fence of the lease on its scope. An older one's writes change nothing.
+    pub fence: u64,
+    /// How often a plan was made.
+    pub round: u32,
+    /// Where it stands.
+    pub stage: Stage,
+    /// What is wanted, as the deployer reads it back to go on after a crash.
+    pub request: Arc<[u8]>,
+    /// Why it failed, or what there is to say.
+    pub note: Option<Arc<str>>,
+    /// When it began.
+    pub started_at: Time,
+    /// When it was last written.
+    pub updated_at: Time,
+}
+
+/// Where a deployment stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// It runs, or was interrupted and can be gone on with.
+    Running,
+    /// All is as it was wanted.
+    Done,
+    /// It was given up.
+    Failed,
+}
+
+impl Stage {
+    /// In one word, as it is stored.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Back from its word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Running, Self::Done, Self::Failed].into_iter().find(|stage| stage.word() == word)
+    }
+}
+
+/// What became of one step. A deployment has one line for each kind and key; a later plan writes it again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The kind of object, as in `role`.
+    pub kind: Arc<str>,
+    /// Its key in the template.
+    pub key: Arc<str>,
+    /// Its place among the steps.
+    pub nth: u32,
+    /// What is done, as in `create`.
+    pub action: Arc<str>,
+    /// Of the state that is wanted.
+    pub fingerprint: Arc<str>,
+    /// Where it stands.
+    pub state: StepState,
+    /// The operation that carries it.
+    pub operation: Option<Arc<str>>,
+    /// The object, when it is known.
+    pub foreign_id: Option<Arc<str>>,
+    /// Why it failed.
+    pub note: Option<Arc<str>>,
+    /// When this was written.
+    pub at: Time,
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum StepState {
+    /// It is to be done, and may have been.
+    Planned,
+    /// The object is there as wanted.
+    Applied,
+    /// It was not done.
+    Failed,
+}
+
+impl StepState {
+    /// In one word, as it is stored.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Applied => "applied",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Back from its word.
+    #[must_use]
+    pub fn of(word: &str) -> Option<Self> {
+        [Self::Planned, Self::Applied, Self::Failed].into_iter().find(|state| state.word() == word)
+    }
+}
+
+/// Which object has which key in a scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    /// The kind of object.
+    pub kind: Arc<str>,
+    /// Its key.
+    pub key: Arc<str>,
+    /// The object; none when the mapping is to be forgotten.
+    pub object: Option<Object>,
+}
+
+/// An object of the foreign system.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its id there.
+    pub id: Arc<str>,
+    /// Where it is inside the scope, if that matters: a message's channel.
+    pub place: Option<Arc<str>>,
+    /// Of the state that it was last brought to.
+    pub fingerprint: Arc<str>,
+}
+
+/// Lines for the journal, written all or none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lines {
+    /// Steps; of a kind and key that is there already, the line is replaced.
+    pub steps: Vec<Step>,
+    /// Objects of the deployment's scope, likewise.
+    pub mapped: Vec<Mapped>,
+}

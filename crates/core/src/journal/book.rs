@@ -1,0 +1,174 @@
+//! The journal as plain maps: what a store must answer, and what is kept where there is no store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step};
+
+type Words = (Arc<str>, Arc<str>);
+
+/// A journal in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Book {
+    deployments: BTreeMap<Arc<str>, Deployment>,
+    steps: BTreeMap<Arc<str>, BTreeMap<Words, Step>>,
+    mapped: BTreeMap<Arc<str>, BTreeMap<Words, Object>>,
+}
+
+impl Book {
+    /// Writes a deployment, new or known. `false` when somebody with a newer fence has written it since: nothing changes.
+    /// The first line of a new one makes room: of the scope's ended ones the newest stay.
+    pub fn keep(&mut self, deployment: Deployment) -> bool {
+        match self.deployments.get(&deployment.id) {
+            Some(known) if known.fence > deployment.fence => return false,
+            Some(_) => {}
+            None => self.make_room(&deployment.scope),
+        }
+        self.deployments.insert(Arc::clone(&deployment.id), deployment);
+        true
+    }
+
+    fn make_room(&mut self, scope: &str) {
+        let ended = |known: &&Deployment| *known.scope == *scope && known.stage != Stage::Running;
+        let ended: Vec<_> =
+            self.deployments.values().filter(ended).map(|known| Arc::clone(&known.id)).collect();
+        for id in ended.iter().rev().skip(DEPLOYMENTS_KEPT - 1) {
+            self.deployments.remove(id);
+            self.steps.remove(id);
+        }
+    }
+
+    /// Writes lines of a deployment. `false` when it is not there or somebody with a newer fence has written it since:
+    /// nothing changes.
+    pub fn write(&mut self, id: &str, fence: u64, lines: Lines) -> bool {
+        let Some(known) = self.deployments.get(id).filter(|known| known.fence <= fence) else { return false };
+        let steps = self.steps.entry(Arc::clone(&known.id)).or_default();
+        for step in lines.steps {
+            steps.insert((Arc::clone(&step.kind), Arc::clone(&step.key)), step);
+        }
+        let mapped = self.mapped.entry(Arc::clone(&known.scope)).or_default();
+        for Mapped { kind, key, object } in lines.mapped {
+            match object {
+                Some(object) => mapped.insert((kind, key), object),
+                None => mapped.remove(&(kind, key)),
+            };
+        }
+        true
+    }
+
+    /// The deployment of this id.
+    #[must_use]
+    pub fn deployment(&self, id: &str) -> Option<Deployment> {
+        self.deployments.get(id).cloned()
+    }
+
+    /// Deployments of a scope, or of all, the newest first; at most `most`.
+    #[must_use]
+    pub fn deployments(&self, scope: Option<&str>, most: usize) -> Vec<Deployment> {
+        let of = |known: &&Deployment| scope.is_none_or(|scope| *known.scope == *scope);
+        self.deployments.values().rev().filter(of).take(most).cloned().collect()
+    }
+
+    /// The steps of a deployment, in their order.
+    #[must_use]
+    pub fn steps(&self, id: &str) -> Vec<Step> {
+        let mut steps: Vec<_> =
+            self.steps.get(id).into_iter().flat_map(|steps| steps.values().cloned()).collect();
+        steps.sort_by(|a, b| (a.nth, &a.kind, &a.key).cmp(&(b.nth, &b.kind, &b.key)));
+        steps
+    }
+
+    /// The objects of a scope, by kind and key.
+    #[must_use]
+    pub fn mapped(&self, scope: &str) -> Vec<Mapped> {
+        let mapped = self.mapped.get(scope).into_iter().flatten();
+        let line = |((kind, key), object): (&Words, &Object)| Mapped {
+            kind: Arc::clone(kind),
+            key: Arc::clone(key),
+            object: Some(object.clone()),
+        };
+        mapped.map(line).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::StepState;
+    use crate::time::Time;
+
+    fn deployment(id: &str, fence: u64, stage: Stage) -> Deployment {
+        Deployment {
+            id: id.into(),
+            scope: "guild:1".into(),
+            fence,
+            round: 1,
+            stage,
+            request: Arc::from(&b"{}"[..]),
+            note: None,
+            started_at: Time::from_millis(1),
+            updated_at: Time::from_millis(2),
+        }
+    }
+
+    fn lines(key: &str, state: StepState, object: Option<&str>) -> Lines {
+        let step = Step {
+            kind: "role".into(),
+            key: key.into(),
+            nth: 0,
+            action: "create".into(),
+            fingerprint: "f".into(),
+            state,
+            operation: None,
+            foreign_id: None,
+            note: None,
+            at: Time::from_millis(3),
+        };
+        let object = object.map(|id| Object { id: id.into(), place: None, fingerprint: "f".into() });
+        let mapped = vec![Mapped { kind: "role".into(), key: key.into(), object }];
+        Lines { steps: vec![step], mapped }
+    }
+
+    /// OPS-17: a step is planned, then applied with the object's id; there is one line of it.
+    #[test]
+    fn ops_17_a_step_has_one_line_that_says_where_it_stands() {
+        let mut book = Book::default();
+        assert!(!book.write("a", 1, lines("desk", StepState::Planned, None)), "there is no such deployment");
+        assert!(book.keep(deployment("a", 1, Stage::Running)));
+        assert!(book.write("a", 1, lines("desk", StepState::Planned, None)));
+        assert!(book.write("a", 1, lines("desk", StepState::Applied, Some("77"))));
+        let steps = book.steps("a");
+        assert_eq!((steps.len(), steps[0].state), (1, StepState::Applied));
+        assert_eq!(book.mapped("guild:1")[0].object.as_ref().map(|object| &*object.id), Some("77"));
+        assert!(book.write("a", 1, lines("desk", StepState::Applied, None)));
+        assert!(book.mapped("guild:1").is_empty(), "what was removed is forgotten");
+    }
+
+    #[test]
+    fn who_lost_the_lease_writes_nothing() {
+        let mut book = Book::default();
+        assert!(book.keep(deployment("a", 1, Stage::Running)));
+        assert!(book.keep(deployment("a", 2, Stage::Running)), "another one goes on with it");
+        let before = book.clone();
+        assert!(!book.keep(deployment("a", 1, Stage::Done)));
+        assert!(!book.write("a", 1, lines("desk", StepState::Applied, Some("77"))));
+        assert_eq!(book, before);
+    }
+
+    #[test]
+    fn old_deployments_go_and_running_ones_stay() {
+        let mut book = Book::default();
+        assert!(book.keep(deployment("000", 1, Stage::Running)));
+        for n in 1..=DEPLOYMENTS_KEPT + 5 {
+            let id = format!("{n:03}");
+            assert!(book.keep(deployment(&id, 1, Stage::Done)));
+            assert!(book.write(&id, 1, lines("desk", StepState::Applied, Some("77"))));
+        }
+        let kept = book.deployments(Some("guild:1"), usize::MAX);
+        assert_eq!(kept.len(), DEPLOYMENTS_KEPT + 1);
+        assert_eq!((&*kept[0].id, &*kept[DEPLOYMENTS_KEPT].id), ("105", "000"));
+        assert!(book.steps("005").is_empty() && !book.steps("006").is_empty());
+        assert!(book.deployments(Some("guild:2"), 9).is_empty());
+        assert_eq!(book.deployments(None, 3).len(), 3);
+    }
+}

@@ -2,6 +2,7 @@
 //! time that a test moves. It survives nothing; it is for tests, simulations and trying things out.
 
 mod costs;
+mod journal;
 mod log;
 mod nodes;
 mod shared;
@@ -10,6 +11,7 @@ mod upkeep;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_core::id::Partition;
+use tidegate_core::journal::Book;
 use tidegate_store::{Answer, Clock, Result};
 
 use crate::register::Register;
@@ -19,6 +21,7 @@ pub struct Memory {
     clock: Arc<dyn Clock>,
     partitions: Mutex<log::Partitions>,
     shared: Mutex<shared::Tables>,
+    journal: Mutex<Book>,
     nodes: Register,
     count: OnceLock<Partition>,
 }
@@ -28,7 +31,14 @@ impl Memory {
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let nodes = Register::new(Arc::clone(&clock));
-        Self { clock, partitions: Mutex::default(), shared: Mutex::default(), nodes, count: OnceLock::new() }
+        Self {
+            clock,
+            partitions: Mutex::default(),
+            shared: Mutex::default(),
+            journal: Mutex::default(),
+            nodes,
+            count: OnceLock::new(),
+        }
     }
 
     fn partitions(&self) -> MutexGuard<'_, log::Partitions> {
@@ -37,6 +47,10 @@ impl Memory {
 
     fn shared(&self) -> MutexGuard<'_, shared::Tables> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn journal(&self) -> MutexGuard<'_, Book> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,8 @@
 
 use tidegate_core::journal::{Deployment, Lines, Mapped, REQUEST_LEN_MAX, STEPS_AT_ONCE_MAX, Step};
 
-use crate::{Answer, Error, Kind, Result};
+use crate::checks::invalid;
+use crate::{Answer, Result};
 
 /// The journal.
 pub trait Journal: Send + Sync {
@@ -27,28 +28,110 @@ pub trait Journal: Send + Sync {
     fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>>;
 }
 
+/// Longest id, scope, kind or key, in bytes: any store can sort by it.
+pub const NAME_LEN_MAX: usize = 512;
+/// Most bytes of words in lines that are written at once.
+pub const LINES_LEN_MAX: usize = 64 * 1024 * 1024;
+/// Largest fence: any store can compare it.
+pub const FENCE_MAX: u64 = i64::MAX.cast_unsigned();
+
 /// That a deployment may be kept. Every store asks it first.
 ///
 /// # Errors
-/// `Invalid` when it is larger than a store keeps.
+/// `Invalid` when it is larger than a store keeps, or when some store could not keep it.
 pub fn check_deployment(deployment: &Deployment) -> Result<()> {
     let length = deployment.request.len();
-    if length <= REQUEST_LEN_MAX {
-        return Ok(());
+    if length > REQUEST_LEN_MAX {
+        return Err(invalid(format!("a deployment of {length} bytes; at most {REQUEST_LEN_MAX} are kept")));
     }
-    let message = format!("a deployment of {length} bytes; at most {REQUEST_LEN_MAX} are kept");
-    Err(Error::new(Kind::Invalid, message))
+    check_fence(deployment.fence)?;
+    name("id", &deployment.id)?;
+    name("scope", &deployment.scope)?;
+    some_word("note", deployment.note.as_deref())
 }
 
 /// That lines may be written. Every store asks it first.
 ///
 /// # Errors
-/// `Invalid` when there are more than are written at once.
-pub fn check_lines(lines: &Lines) -> Result<()> {
+/// `Invalid` when there are more than are written at once, or when some store could not keep them.
+pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
     let count = lines.steps.len().max(lines.mapped.len());
-    if count <= STEPS_AT_ONCE_MAX {
+    if count > STEPS_AT_ONCE_MAX {
+        let message = format!("{count} lines for the journal; at most {STEPS_AT_ONCE_MAX} are written at once");
+        return Err(invalid(message));
+    }
+    check_fence(fence)?;
+    lines.steps.iter().try_for_each(step)?;
+    lines.mapped.iter().try_for_each(mapped)?;
+    let length = lines.steps.iter().map(step_len).sum::<usize>() + lines.mapped.iter().map(mapped_len).sum::<usize>();
+    if length > LINES_LEN_MAX {
+        let message = format!("lines of {length} bytes for the journal; at most {LINES_LEN_MAX} are written at once");
+        return Err(invalid(message));
+    }
+    Ok(())
+}
+
+fn check_fence(fence: u64) -> Result<()> {
+    if fence <= FENCE_MAX {
         return Ok(());
     }
-    let message = format!("{count} lines for the journal; at most {STEPS_AT_ONCE_MAX} are written at once");
-    Err(Error::new(Kind::Invalid, message))
+    Err(invalid(format!("the fence {fence} of a deployment is too large; the largest is {FENCE_MAX}")))
+}
+
+fn step(step: &Step) -> Result<()> {
+    name("kind", &step.kind)?;
+    name("key", &step.key)?;
+    word("action", &step.action)?;
+    word("fingerprint", &step.fingerprint)?;
+    some_word("operation", step.operation.as_deref())?;
+    some_word("object", step.foreign_id.as_deref())?;
+    some_word("note", step.note.as_deref())
+}
+
+fn mapped(mapped: &Mapped) -> Result<()> {
+    name("kind", &mapped.kind)?;
+    name("key", &mapped.key)?;
+    let Some(object) = &mapped.object else { return Ok(()) };
+    word("object", &object.id)?;
+    some_word("place", object.place.as_deref())?;
+    word("fingerprint", &object.fingerprint)
+}
+
+fn step_len(step: &Step) -> usize {
+    let some = [&step.operation, &step.foreign_id, &step.note].into_iter().flatten();
+    let words = [&step.kind, &step.key, &step.action, &step.fingerprint].into_iter().chain(some);
+    words.map(|word| word.len()).sum()
+}
+
+fn mapped_len(mapped: &Mapped) -> usize {
+    let object = mapped.object.as_ref().map_or(0, |object| {
+        object.id.len() + object.fingerprint.len() + object.place.as_ref().map_or(0, |place| place.len())
+    });
+    mapped.kind.len() + mapped.key.len() + object
+}
+
+/// A word by which something is found and sorted.
+fn name(what: &str, text: &str) -> Result<()> {
+    let length = text.len();
+    if length > NAME_LEN_MAX {
+        let message = format!("the {what} of a journal's line has {length} bytes; at most {NAME_LEN_MAX} are kept");
+        return Err(invalid(message));
+    }
+    word(what, text)
+}
+
+fn some_word(what: &str, text: Option<&str>) -> Result<()> {
+    text.map_or(Ok(()), |text| word(what, text))
+}
+
+/// Not every store keeps text with a zero byte in it.
+fn word(what: &str, text: &str) -> Result<()> {
+    match text.find('\0') {
+        None => Ok(()),
+        Some(at) => {
+            let message =
+                format!("the {what} of a journal's line has a zero byte at {at}: not every store can keep it");
+            Err(invalid(message))
+        }
+    }
 }

@@ -1,7 +1,8 @@
-//! Discord's dialect. Here is the half that only thinks: a guild's template, managed names, the live guild as it is
-//! listed, and the plan that leads from one to the other. It makes no call, keeps nothing and has no clock.
+//! Discord's dialect. One half only thinks: a guild's template, managed names, the live guild as it is listed, and the plan
+//! that leads from one to the other. The deployer carries a plan through the queue and keeps the journal.
 
 pub mod bounds;
+pub mod deploy;
 pub mod guild;
 mod id;
 pub mod journal;

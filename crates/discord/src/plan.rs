@@ -14,6 +14,7 @@ mod matching;
 mod messages;
 mod order;
 mod roles;
+mod schedule;
 mod step;
 mod text;
 mod wire;
@@ -87,6 +88,13 @@ impl Plan {
     /// Steps that make a call.
     pub fn writes(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|step| step.call.is_some())
+    }
+
+    /// The steps that make a call in the order in which they are carried: routes take turns, and what a step needs comes
+    /// before it. Orders are not among them.
+    #[must_use]
+    pub fn carried(&self) -> Vec<&Step> {
+        schedule::order(&self.steps).into_iter().filter_map(|at| self.steps.get(at)).collect()
     }
 
     /// Whether the guild is as the template says.

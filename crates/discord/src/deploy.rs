@@ -1,0 +1,134 @@
+//! The deployer: makes a guild what its template says. It plans from the live guild, hands each step to the queue as an
+//! operation of the guild's group, and writes the journal before and after. It decides nothing that the plan or the
+//! queue decides, and remembers nothing that is not in the store.
+
+mod audit;
+pub mod error;
+pub mod executor;
+pub mod progress;
+mod queue;
+mod reading;
+mod record;
+mod report;
+mod run;
+mod step;
+mod wanted;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::Engine;
+use tidegate_limits::{Acquired, Guard, Lease};
+use tidegate_store::Store;
+
+pub use error::{Error, Result};
+pub use executor::Steps;
+pub use progress::{Listener, Quiet, Told};
+pub use report::Report;
+pub use wanted::{Wanted, group};
+
+use crate::Id;
+use crate::guild::Guild;
+use crate::plan::{Options, Plan};
+use crate::template::Template;
+use queue::Queue;
+use run::Run;
+
+/// How long the guild stays held after its holder has died.
+const LEASE: Duration = Duration::from_secs(5);
+/// How long a deployment waits for the guild when nothing else is said: longer than a dead holder's lease.
+pub const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Deploys into guilds through one engine.
+#[derive(Clone)]
+pub struct Deployer {
+    engine: Engine,
+    store: Arc<dyn Store>,
+    patience: Duration,
+}
+
+/// What would be done.
+#[derive(Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// The guild that it was made from.
+    pub guild: Guild,
+}
+
+impl Deployer {
+    /// Over an engine whose executors carry [`executor::KINDS`], with the journal in its store.
+    #[must_use]
+    pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
+        Self { engine, store, patience: PATIENCE }
+    }
+
+    /// Waits so long for a guild in which another deployment is under way.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// Says what would be done, and changes nothing in the guild. Every channel that holds a message is read. A message
+    /// that turns out to be gone is taken out of the journal, so that the next deployment posts it again.
+    ///
+    /// # Errors
+    /// When the guild cannot be listed.
+    pub async fn plan(
+        &self,
+        wanted: &Wanted,
+        template: &Template,
+        listener: &dyn Listener,
+    ) -> Result<Planned> {
+        let queue = self.queue(wanted, None, listener);
+        listener.tell(&Told::Reading);
+        let journal = record::known(&*self.store, &wanted.group()).await?;
+        let guild = reading::guild(&queue, template, &journal, true).await?;
+        let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
+        record::forget_gone(&*self.store, &wanted.group(), &plan).await?;
+        Ok(Planned { plan, guild })
+    }
+
+    /// Makes the guild what the template says, or goes on where an interrupted deployment of the same was.
+    ///
+    /// # Errors
+    /// Why it did not come to its end. What was done is in the journal, and the next run goes on from there.
+    pub async fn apply(&self, wanted: &Wanted, listener: &dyn Listener) -> Result<Report> {
+        let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
+        let guard = self.hold(wanted).await?;
+        let done = Run::begin(self, wanted, &template, &guard, listener).await?.to_the_end().await;
+        // What is not given back runs out.
+        let _ = guard.release().await;
+        done
+    }
+
+    async fn hold(&self, wanted: &Wanted) -> Result<Guard> {
+        let scope = wanted.group();
+        let lease = Lease::new(Arc::clone(&self.store) as _, format!("deploy:{scope}"), LEASE)?;
+        match lease.acquire_within(self.patience).await? {
+            Acquired::Held(guard) => Ok(guard),
+            Acquired::Busy { .. } => {
+                let last = self.store.deployments(Some(&scope), 1).await?.into_iter().next();
+                let deployment = last.map(|last| last.id.to_string());
+                Err(Error::Busy { guild: wanted.guild, deployment })
+            }
+        }
+    }
+
+    fn queue<'a>(
+        &'a self,
+        wanted: &'a Wanted,
+        deployment: Option<&'a str>,
+        listener: &'a dyn Listener,
+    ) -> Queue<'a> {
+        let (engine, upstream, guild): (_, _, Id) = (&self.engine, wanted.upstream.as_str(), wanted.guild);
+        Queue { engine, upstream, guild, deployment, listener }
+    }
+}
+
+impl fmt::Debug for Deployer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Deployer").field("store", &self.store.describe()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,113 @@
+//! Calls of a deployment through the queue: one at a time, each an operation of the guild's group, so that whatever an
+//! interrupted run left behind ends before the next call is made.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tidegate::{Engine, Submission, View};
+use tidegate_core::{Fault, FaultClass, State};
+use tidegate_upstream::request::Body;
+use tidegate_upstream::{Envelope, HttpRequest};
+
+use super::error::{Error, Result};
+use super::executor::READ;
+use super::progress::{Listener, Told};
+use super::wanted::group;
+use crate::Id;
+
+/// After this long it is told what an operation waits for.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How often it is told again.
+const TOLD_EVERY: Duration = Duration::from_secs(5);
+
+/// The way to Discord for one guild.
+pub(super) struct Queue<'a> {
+    pub(super) engine: &'a Engine,
+    pub(super) upstream: &'a str,
+    pub(super) guild: Id,
+    pub(super) deployment: Option<&'a str>,
+    pub(super) listener: &'a dyn Listener,
+}
+
+/// How an operation ended.
+pub(super) enum Ended {
+    /// It happened; what was answered.
+    Done(Option<Box<RawValue>>),
+    /// The same was asked for before and has ended: what is known of the guild is older than that.
+    Before,
+    /// It did not.
+    Failed(Fault),
+    /// A person called it off.
+    CalledOff,
+}
+
+#[derive(Deserialize)]
+struct Kept {
+    body: Option<Box<RawValue>>,
+}
+
+impl Queue<'_> {
+    /// Hands in a request and waits for its end. Says which operation it was.
+    pub(super) async fn carry(
+        &self,
+        kind: &str,
+        request: HttpRequest,
+        key: Option<String>,
+    ) -> Result<(String, Ended)> {
+        let envelope = Envelope { upstream: self.upstream.to_owned(), request, proxied: None };
+        let payload = envelope.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
+        let submission = Submission {
+            dedupe_key: key.map(Into::into),
+            deployment_id: self.deployment.map(Into::into),
+            ..Submission::new(kind, group(self.guild), payload)
+        };
+        let receipt = self.engine.submit(submission).await?;
+        let id = receipt.id.to_string();
+        if receipt.deduplicated && receipt.state.is_ended() {
+            return Ok((id, Ended::Before));
+        }
+        let mut most = PATIENCE;
+        loop {
+            let view = self.engine.wait(receipt.id, most).await?;
+            if view.state.is_ended() {
+                return Ok((id, ended(view)?));
+            }
+            most = TOLD_EVERY;
+            let reason = self.engine.why(receipt.id).await?;
+            self.listener.tell(&Told::Waiting { because: &reason.because });
+        }
+    }
+
+    /// Looks at something.
+    pub(super) async fn read(&self, path: String) -> Result<Box<RawValue>> {
+        let request = HttpRequest::new(tidegate_upstream::Method::Get, path);
+        match self.carry(READ, request, None).await?.1 {
+            Ended::Done(Some(body)) => Ok(body),
+            Ended::Done(None) | Ended::Before => {
+                Err(Error::Reading(Fault::new(FaultClass::Transient, "The answer was empty.")))
+            }
+            Ended::Failed(fault) => Err(Error::Reading(fault)),
+            Ended::CalledOff => Err(Error::CalledOff("reading of the guild".into())),
+        }
+    }
+}
+
+fn ended(view: View) -> Result<Ended> {
+    match view.state {
+        State::Succeeded => {
+            let kept = view.result.as_deref().map(serde_json::from_slice::<Kept>).transpose();
+            let unreadable = |_| Error::Invalid("A result in the store cannot be read.".into());
+            Ok(Ended::Done(kept.map_err(unreadable)?.and_then(|kept| kept.body)))
+        }
+        State::Canceled => Ok(Ended::CalledOff),
+        _ => Ok(Ended::Failed(view.fault.unwrap_or_else(|| Fault::new(FaultClass::Transient, "It failed.")))),
+    }
+}
+
+/// A body as it is sent.
+pub(super) fn body(value: Option<&serde_json::Value>) -> Result<Body> {
+    let Some(value) = value else { return Ok(Body::Empty) };
+    let raw = serde_json::value::to_raw_value(value);
+    raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be written: {error}.")))
+}

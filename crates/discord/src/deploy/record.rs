@@ -1,0 +1,211 @@
+//! The deployer's pen: what it writes into the journal of deployments, and what the planner reads from it.
+
+use std::sync::Arc;
+
+use tidegate_core::Time;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step as Line, StepState};
+use tidegate_store::{Clock, Store, WallClock};
+
+use super::error::{Error, Result};
+use super::wanted::Wanted;
+use crate::journal::{Entry, Journal};
+use crate::plan::{Action, Drift, Plan, Step, Target};
+use crate::{Id, Key, Kind};
+
+/// Writes the journal of one deployment.
+pub(super) struct Pen {
+    store: Arc<dyn Store>,
+    deployment: Deployment,
+}
+
+/// What became of a step.
+pub(super) enum Became<'a> {
+    /// It is to be done.
+    Planned,
+    /// It was applied.
+    Applied(Applied<'a>),
+    /// It was not, for this reason.
+    Failed(&'a str),
+}
+
+/// How a step was applied.
+#[derive(Default)]
+pub(super) struct Applied<'a> {
+    /// The object.
+    pub(super) id: Option<Id>,
+    /// Of a message, its channel.
+    pub(super) channel: Option<Id>,
+    /// The operation that carried it.
+    pub(super) operation: Option<&'a str>,
+}
+
+impl Pen {
+    /// Goes on with the deployment that was interrupted, if the same is wanted, or begins a new one. Says which.
+    pub(super) async fn take_up(store: Arc<dyn Store>, wanted: &Wanted, fence: u64) -> Result<(Self, bool)> {
+        let (scope, request) = (wanted.group(), wanted.encode()?);
+        let now = WallClock.now();
+        let last = store.deployments(Some(&scope), 1).await?.into_iter().next();
+        let last = last.filter(|last| last.stage == Stage::Running);
+        if let Some(mut last) = last {
+            last.fence = fence;
+            last.updated_at = now;
+            if *last.request == *request {
+                last.round += 1;
+                let pen = Self { store, deployment: last };
+                pen.keep().await?;
+                return Ok((pen, true));
+            }
+            last.stage = Stage::Failed;
+            last.note = Some("It was interrupted, and another one was begun.".into());
+            Self { store: Arc::clone(&store), deployment: last }.keep().await?;
+        }
+        let deployment = Deployment {
+            id: new_id(now)?.into(),
+            scope: scope.into(),
+            fence,
+            round: 1,
+            stage: Stage::Running,
+            request: request.into(),
+            note: None,
+            started_at: now,
+            updated_at: now,
+        };
+        let pen = Self { store, deployment };
+        pen.keep().await?;
+        Ok((pen, false))
+    }
+
+    async fn keep(&self) -> Result<()> {
+        match self.store.keep_deployment(self.deployment.clone()).await? {
+            true => Ok(()),
+            false => Err(Error::Lost),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.deployment.id
+    }
+
+    /// The id with the number of the plan, from the second plan on: what an earlier plan asked for and did not get is
+    /// asked for again.
+    pub(super) fn round_id(&self) -> String {
+        match self.deployment.round {
+            1 => self.id().to_owned(),
+            round => format!("{}.{round}", self.id()),
+        }
+    }
+
+    /// Another plan is made.
+    pub(super) async fn next_round(&mut self) -> Result<()> {
+        self.deployment.round += 1;
+        self.deployment.updated_at = WallClock.now();
+        self.keep().await
+    }
+
+    /// It has come to an end.
+    pub(super) async fn end(&mut self, stage: Stage, note: Option<String>) -> Result<()> {
+        self.deployment.stage = stage;
+        self.deployment.note = note.map(Into::into);
+        self.deployment.updated_at = WallClock.now();
+        self.keep().await
+    }
+
+    /// Writes what became of steps, with their places in the plan.
+    pub(super) async fn write(&self, steps: impl Iterator<Item = (u32, &Step, Became<'_>)>) -> Result<()> {
+        let now = WallClock.now();
+        let mut lines = Lines::default();
+        for (nth, step, became) in steps {
+            lines.mapped.extend(mapped(step, &became));
+            lines.steps.push(line(nth, step, &became, now));
+        }
+        if lines.steps.is_empty() {
+            return Ok(());
+        }
+        match self.store.write_journal(self.id(), self.deployment.fence, lines).await? {
+            true => Ok(()),
+            false => Err(Error::Lost),
+        }
+    }
+}
+
+/// What the journal knows of a guild.
+pub(super) async fn known(store: &dyn Store, scope: &str) -> Result<Journal> {
+    let mut journal = Journal::default();
+    for Mapped { kind, key, object } in store.mapped(scope).await? {
+        // What cannot be read is found by its name.
+        let read = || {
+            let object = object?;
+            let channel = object.place.map(|place| place.parse()).transpose().ok()?;
+            let entry =
+                Entry { id: object.id.parse().ok()?, channel, fingerprint: object.fingerprint.to_string() };
+            Some((kind_of(&kind)?, Key::new(&key)?, entry))
+        };
+        if let Some((kind, key, entry)) = read() {
+            journal.record(kind, key, entry);
+        }
+    }
+    Ok(journal)
+}
+
+/// Takes messages that people have deleted out of the journal: without their lines the next deployment looks for them.
+pub(super) async fn forget_gone(store: &dyn Store, scope: &str, plan: &Plan) -> Result<()> {
+    let gone = |step: &&Step| step.target.kind() == Some(Kind::Message) && step.drift == Some(Drift::Deleted);
+    let forgotten = |step: &Step| {
+        let (kind, key) = words(&step.target);
+        Mapped { kind, key, object: None }
+    };
+    let mapped: Vec<_> = plan.steps.iter().filter(gone).map(forgotten).collect();
+    let last = store.deployments(Some(scope), 1).await?.into_iter().next();
+    if let Some(last) = last.filter(|_| !mapped.is_empty()) {
+        // Who deploys meanwhile has seen it too, or will.
+        store.write_journal(&last.id, last.fence, Lines { steps: Vec::new(), mapped }).await?;
+    }
+    Ok(())
+}
+
+fn kind_of(word: &str) -> Option<Kind> {
+    [Kind::Role, Kind::Category, Kind::Channel, Kind::Message]
+        .into_iter()
+        .find(|kind| kind.to_string() == word)
+}
+
+fn words(target: &Target) -> (Arc<str>, Arc<str>) {
+    match target {
+        Target::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
+        Target::RoleOrder => ("order".into(), "roles".into()),
+        Target::ChannelOrder => ("order".into(), "channels".into()),
+    }
+}
+
+fn line(nth: u32, step: &Step, became: &Became<'_>, at: Time) -> Line {
+    let (kind, key) = words(&step.target);
+    let id = |id: &Id| Arc::from(id.to_string());
+    let (state, operation, foreign_id, note) = match became {
+        Became::Planned => (StepState::Planned, None, step.id.as_ref().map(id), None),
+        Became::Applied(applied) => {
+            (StepState::Applied, applied.operation.map(Arc::from), applied.id.as_ref().map(id), None)
+        }
+        Became::Failed(why) => (StepState::Failed, None, step.id.as_ref().map(id), Some(Arc::from(*why))),
+    };
+    let (action, fingerprint) = (step.action.word().into(), step.fingerprint.as_str().into());
+    Line { kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at }
+}
+
+fn mapped(step: &Step, became: &Became<'_>) -> Option<Mapped> {
+    let (Became::Applied(applied), Target::Object(..)) = (became, &step.target) else { return None };
+    let (kind, key) = words(&step.target);
+    if step.action == Action::Remove {
+        return Some(Mapped { kind, key, object: None });
+    }
+    let (id, fingerprint) = (applied.id.as_ref()?.to_string().into(), step.fingerprint.as_str().into());
+    let place = applied.channel.map(|place| place.to_string().into());
+    Some(Mapped { kind, key, object: Some(Object { id, place, fingerprint }) })
+}
+
+/// Ids sort by time; what follows the time keeps two of one moment apart.
+fn new_id(now: Time) -> Result<String> {
+    let mut chance = [0; 4];
+    getrandom::fill(&mut chance)
+        .map_err(|error| Error::Invalid(format!("There is no chance here: {error}.")))?;
+    Ok(format!("{:011x}{:08x}", now.as_millis(), u32::from_be_bytes(chance)))
+}

@@ -9,6 +9,8 @@ mod faults;
 mod filling;
 mod front;
 mod history;
+mod journal;
+mod journal_rows;
 mod ledger;
 mod listing;
 mod lock;

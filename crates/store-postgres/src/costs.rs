@@ -52,10 +52,12 @@ pub(crate) fn bound_standings<'q>(keep: Statement<'q>, standings: &'q [Standing]
         .bind(column.of(|one| rows::micros(one.updated_at)))
 }
 
-struct Columns<'q, T>(&'q [T]);
+/// Things of one kind, to be bound column by column.
+pub(crate) struct Columns<'q, T>(pub(crate) &'q [T]);
 
 impl<'q, T> Columns<'q, T> {
-    fn of<U>(&self, value: impl Fn(&'q T) -> U) -> Vec<U> {
+    /// One column of them.
+    pub(crate) fn of<U>(&self, value: impl Fn(&'q T) -> U) -> Vec<U> {
         self.0.iter().map(value).collect()
     }
 }

@@ -9,6 +9,7 @@ mod checks;
 mod costs;
 mod hints;
 mod history;
+mod journal;
 mod listing;
 mod log;
 mod nodes;

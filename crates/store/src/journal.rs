@@ -1,6 +1,9 @@
 //! The journal of deployments, which any process may write and read. Each verb is one atomic step and answers exactly as
 //! [`Book`](tidegate_core::journal::Book) does; what was answered is durable.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use tidegate_core::journal::{Deployment, Lines, Mapped, REQUEST_LEN_MAX, STEPS_AT_ONCE_MAX, Step};
 
 use crate::checks::invalid;
@@ -72,6 +75,16 @@ pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
         return Err(invalid(message));
     }
     Ok(())
+}
+
+/// The lines that count: of those with the same kind and key the last one, by kind and key. For a store that writes all
+/// of them in one statement.
+#[must_use]
+pub fn that_count(lines: Lines) -> Lines {
+    let name = |kind: &Arc<str>, key: &Arc<str>| (Arc::clone(kind), Arc::clone(key));
+    let steps: BTreeMap<_, _> = lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    let mapped: BTreeMap<_, _> = lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    Lines { steps: steps.into_values().collect(), mapped: mapped.into_values().collect() }
 }
 
 fn check_fence(fence: u64) -> Result<()> {

@@ -126,6 +126,7 @@ pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
     row.get::<_, Vec<u8>>(column).map(Bytes::from)
 }
 
-fn not_a_word(column: usize) -> rusqlite::Error {
+/// A word that this program does not write.
+pub(super) fn not_a_word(column: usize) -> rusqlite::Error {
     rusqlite::Error::InvalidColumnType(column, "a word that is not known".into(), Type::Text)
 }

@@ -11,7 +11,7 @@ use super::lock::unusable;
 use super::trouble::nothing_changed;
 
 /// The layout that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 4;
+pub(super) const FORMAT: i64 = 5;
 
 const TABLES: &str = "
 CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
@@ -53,6 +53,24 @@ CREATE TABLE api_cost_tracking (
     limit_name TEXT NOT NULL, shape TEXT NOT NULL, requested REAL NOT NULL, actual REAL
 );
 CREATE INDEX api_cost_tracking_at ON api_cost_tracking (at);
+";
+
+/// The journal of deployments.
+const JOURNAL: &str = "
+CREATE TABLE deployments (
+    id TEXT PRIMARY KEY, scope TEXT NOT NULL, fence INTEGER NOT NULL, round INTEGER NOT NULL, stage TEXT NOT NULL,
+    request BLOB NOT NULL, note TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+);
+CREATE INDEX deployments_scope ON deployments (scope, id);
+CREATE TABLE deployment_steps (
+    deployment TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, nth INTEGER NOT NULL, action TEXT NOT NULL,
+    fingerprint TEXT NOT NULL, state TEXT NOT NULL, operation TEXT, foreign_id TEXT, note TEXT, at INTEGER NOT NULL,
+    PRIMARY KEY (deployment, kind, key)
+) WITHOUT ROWID;
+CREATE TABLE deployment_objects (
+    scope TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, place TEXT,
+    fingerprint TEXT NOT NULL, PRIMARY KEY (scope, kind, key)
+) WITHOUT ROWID;
 ";
 
 /// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
@@ -151,18 +169,22 @@ fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     whole.execute_batch(TABLES)?;
     whole.execute_batch(RECORDS)?;
     whole.execute_batch(BOOKS)?;
+    whole.execute_batch(JOURNAL)?;
     set_meta(&whole, "format", FORMAT)?;
     whole.commit()
 }
 
-/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs.
+/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs, and format 4 no journal.
 fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
         whole.execute_batch("DROP TABLE records")?;
         whole.execute_batch(RECORDS)?;
     }
-    whole.execute_batch(BOOKS)?;
+    if older <= 3 {
+        whole.execute_batch(BOOKS)?;
+    }
+    whole.execute_batch(JOURNAL)?;
     set_meta(&whole, "format", FORMAT)?;
     whole.commit()
 }

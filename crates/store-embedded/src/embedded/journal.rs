@@ -1,0 +1,57 @@
+//! The journal of deployments on SQLite: each write is one step of the writer, on the disk before it is answered. It lies
+//! where the shared records do.
+
+use std::sync::Arc;
+
+use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
+use tidegate_store::journal::{check_deployment, check_lines};
+use tidegate_store::{Answer, Journal};
+
+use super::{Embedded, SHARED_IN, journal_rows as rows};
+
+impl Journal for Embedded {
+    fn keep_deployment(&self, deployment: Deployment) -> Answer<'_, bool> {
+        Box::pin(async move {
+            check_deployment(&deployment)?;
+            let file = self.partition(SHARED_IN).await?;
+            file.write(1, move |desk| rows::keep(desk.sql, &deployment).map(Ok)).await
+        })
+    }
+
+    fn write_journal(&self, deployment: &str, fence: u64, lines: Lines) -> Answer<'_, bool> {
+        let id = deployment.to_owned();
+        Box::pin(async move {
+            check_lines(fence, &lines)?;
+            let file = self.partition(SHARED_IN).await?;
+            let count = lines.steps.len() + lines.mapped.len();
+            file.write(count, move |desk| rows::write(desk.sql, &id, fence, &lines).map(Ok)).await
+        })
+    }
+
+    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+        let id = id.to_owned();
+        Box::pin(async move {
+            self.partition(SHARED_IN).await?.read(move |sql| rows::deployment(sql, &id)).await
+        })
+    }
+
+    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+        let scope: Option<Arc<str>> = scope.map(Arc::from);
+        Box::pin(async move {
+            let file = self.partition(SHARED_IN).await?;
+            file.read(move |sql| rows::deployments(sql, scope.as_deref(), most)).await
+        })
+    }
+
+    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+        let id = id.to_owned();
+        Box::pin(async move { self.partition(SHARED_IN).await?.read(move |sql| rows::steps(sql, &id)).await })
+    }
+
+    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
+        let scope = scope.to_owned();
+        Box::pin(
+            async move { self.partition(SHARED_IN).await?.read(move |sql| rows::mapped(sql, &scope)).await },
+        )
+    }
+}

@@ -1,0 +1,159 @@
+//! Deployments, their steps and the objects of a scope as rows. Each function does what the one of that name does on
+//! `Book`.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+use tidegate_core::journal::{
+    DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState,
+};
+
+use super::rows::{micros, not_a_word, time};
+
+const KNOWN: &str = "SELECT fence, scope FROM deployments WHERE id = ?1";
+const KEEP: &str = "INSERT OR REPLACE INTO deployments
+    (id, scope, fence, round, stage, request, note, started_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+const TOO_OLD: &str = "SELECT id FROM deployments WHERE scope = ?1 AND stage <> ?2 ORDER BY id DESC LIMIT -1 OFFSET ?3";
+const WRITE: &str = "INSERT OR REPLACE INTO deployment_steps
+    (deployment, kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
+const MAP: &str = "INSERT OR REPLACE INTO deployment_objects (scope, kind, key, id, place, fingerprint)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+const FORGET: &str = "DELETE FROM deployment_objects WHERE scope = ?1 AND kind = ?2 AND key = ?3";
+const ONE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+    FROM deployments WHERE id = ?1";
+const OF_ALL: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+    FROM deployments ORDER BY id DESC LIMIT ?1";
+const OF_SCOPE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+    FROM deployments WHERE scope = ?2 ORDER BY id DESC LIMIT ?1";
+const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at
+    FROM deployment_steps WHERE deployment = ?1 ORDER BY nth, kind, key";
+const MAPPED: &str = "SELECT kind, key, id, place, fingerprint FROM deployment_objects
+    WHERE scope = ?1 ORDER BY kind, key";
+
+/// Fence and scope of a deployment that is there.
+fn known(sql: &Connection, id: &str) -> rusqlite::Result<Option<(u64, Arc<str>)>> {
+    let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
+    sql.prepare_cached(KNOWN)?.query_row([id], read).optional()
+}
+
+pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Result<bool> {
+    match known(sql, &deployment.id)? {
+        Some((fence, _)) if fence > deployment.fence => return Ok(false),
+        Some(_) => {}
+        None => make_room(sql, &deployment.scope)?,
+    }
+    sql.prepare_cached(KEEP)?.execute((
+        &*deployment.id,
+        &*deployment.scope,
+        deployment.fence.cast_signed(),
+        deployment.round,
+        deployment.stage.word(),
+        &*deployment.request,
+        deployment.note.as_deref(),
+        micros(deployment.started_at),
+        micros(deployment.updated_at),
+    ))?;
+    Ok(true)
+}
+
+/// One less than are kept stay, because one more comes.
+fn make_room(sql: &Connection, scope: &str) -> rusqlite::Result<()> {
+    let mut too_old = sql.prepare_cached(TOO_OLD)?;
+    let stay = DEPLOYMENTS_KEPT as i64 - 1;
+    let gone = too_old.query_map((scope, Stage::Running.word(), stay), |row| row.get::<_, Arc<str>>(0))?;
+    for id in gone.collect::<rusqlite::Result<Vec<_>>>()? {
+        sql.prepare_cached("DELETE FROM deployment_steps WHERE deployment = ?1")?.execute([&*id])?;
+        sql.prepare_cached("DELETE FROM deployments WHERE id = ?1")?.execute([&*id])?;
+    }
+    Ok(())
+}
+
+pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &Lines) -> rusqlite::Result<bool> {
+    let Some((_, scope)) = known(sql, id)?.filter(|(known, _)| *known <= fence) else { return Ok(false) };
+    let mut write = sql.prepare_cached(WRITE)?;
+    for step in &lines.steps {
+        write.execute((
+            id,
+            &*step.kind,
+            &*step.key,
+            step.nth,
+            &*step.action,
+            &*step.fingerprint,
+            step.state.word(),
+            step.operation.as_deref(),
+            step.foreign_id.as_deref(),
+            step.note.as_deref(),
+            micros(step.at),
+        ))?;
+    }
+    let (mut map, mut forget) = (sql.prepare_cached(MAP)?, sql.prepare_cached(FORGET)?);
+    for Mapped { kind, key, object } in &lines.mapped {
+        match object {
+            Some(object) => {
+                let place = object.place.as_deref();
+                map.execute((&*scope, &**kind, &**key, &*object.id, place, &*object.fingerprint))?
+            }
+            None => forget.execute((&*scope, &**kind, &**key))?,
+        };
+    }
+    Ok(true)
+}
+
+pub(super) fn deployment(sql: &Connection, id: &str) -> rusqlite::Result<Option<Deployment>> {
+    sql.prepare_cached(ONE)?.query_row([id], read_deployment).optional()
+}
+
+pub(super) fn deployments(
+    sql: &Connection,
+    scope: Option<&str>,
+    most: usize,
+) -> rusqlite::Result<Vec<Deployment>> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    match scope {
+        Some(scope) => sql.prepare_cached(OF_SCOPE)?.query_map((most, scope), read_deployment)?.collect(),
+        None => sql.prepare_cached(OF_ALL)?.query_map([most], read_deployment)?.collect(),
+    }
+}
+
+pub(super) fn steps(sql: &Connection, id: &str) -> rusqlite::Result<Vec<Step>> {
+    sql.prepare_cached(STEPS)?.query_map([id], read_step)?.collect()
+}
+
+pub(super) fn mapped(sql: &Connection, scope: &str) -> rusqlite::Result<Vec<Mapped>> {
+    sql.prepare_cached(MAPPED)?.query_map([scope], read_mapped)?.collect()
+}
+
+fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
+    Ok(Deployment {
+        id: row.get(0)?,
+        scope: row.get(1)?,
+        fence: row.get::<_, i64>(2)?.cast_unsigned(),
+        round: row.get(3)?,
+        stage: Stage::of(row.get_ref(4)?.as_str()?).ok_or_else(|| not_a_word(4))?,
+        request: row.get_ref(5)?.as_blob()?.into(),
+        note: row.get(6)?,
+        started_at: time(row, 7)?,
+        updated_at: time(row, 8)?,
+    })
+}
+
+fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
+    Ok(Step {
+        kind: row.get(0)?,
+        key: row.get(1)?,
+        nth: row.get(2)?,
+        action: row.get(3)?,
+        fingerprint: row.get(4)?,
+        state: StepState::of(row.get_ref(5)?.as_str()?).ok_or_else(|| not_a_word(5))?,
+        operation: row.get(6)?,
+        foreign_id: row.get(7)?,
+        note: row.get(8)?,
+        at: time(row, 9)?,
+    })
+}
+
+fn read_mapped(row: &Row<'_>) -> rusqlite::Result<Mapped> {
+    let object = Object { id: row.get(2)?, place: row.get(3)?, fingerprint: row.get(4)? };
+    Ok(Mapped { kind: row.get(0)?, key: row.get(1)?, object: Some(object) })
+}

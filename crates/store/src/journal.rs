@@ -60,15 +60,18 @@ pub fn check_deployment(deployment: &Deployment) -> Result<()> {
 pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
     let count = lines.steps.len().max(lines.mapped.len());
     if count > STEPS_AT_ONCE_MAX {
-        let message = format!("{count} lines for the journal; at most {STEPS_AT_ONCE_MAX} are written at once");
+        let message =
+            format!("{count} lines for the journal; at most {STEPS_AT_ONCE_MAX} are written at once");
         return Err(invalid(message));
     }
     check_fence(fence)?;
     lines.steps.iter().try_for_each(step)?;
     lines.mapped.iter().try_for_each(mapped)?;
-    let length = lines.steps.iter().map(step_len).sum::<usize>() + lines.mapped.iter().map(mapped_len).sum::<usize>();
+    let length =
+        lines.steps.iter().map(step_len).sum::<usize>() + lines.mapped.iter().map(mapped_len).sum::<usize>();
     if length > LINES_LEN_MAX {
-        let message = format!("lines of {length} bytes for the journal; at most {LINES_LEN_MAX} are written at once");
+        let message =
+            format!("lines of {length} bytes for the journal; at most {LINES_LEN_MAX} are written at once");
         return Err(invalid(message));
     }
     Ok(())
@@ -79,8 +82,10 @@ pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
 #[must_use]
 pub fn that_count(lines: Lines) -> Lines {
     let name = |kind: &Arc<str>, key: &Arc<str>| (Arc::clone(kind), Arc::clone(key));
-    let steps: BTreeMap<_, _> = lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
-    let mapped: BTreeMap<_, _> = lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    let steps: BTreeMap<_, _> =
+        lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    let mapped: BTreeMap<_, _> =
+        lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
     Lines { steps: steps.into_values().collect(), mapped: mapped.into_values().collect() }
 }
 
@@ -127,7 +132,8 @@ fn mapped_len(mapped: &Mapped) -> usize {
 fn name(what: &str, text: &str) -> Result<()> {
     let length = text.len();
     if length > NAME_LEN_MAX {
-        let message = format!("the {what} of a journal's line has {length} bytes; at most {NAME_LEN_MAX} are kept");
+        let message =
+            format!("the {what} of a journal's line has {length} bytes; at most {NAME_LEN_MAX} are kept");
         return Err(invalid(message));
     }
     word(what, text)
@@ -142,8 +148,9 @@ fn word(what: &str, text: &str) -> Result<()> {
     match text.find('\0') {
         None => Ok(()),
         Some(at) => {
-            let message =
-                format!("the {what} of a journal's line has a zero byte at {at}: not every store can keep it");
+            let message = format!(
+                "the {what} of a journal's line has a zero byte at {at}: not every store can keep it"
+            );
             Err(invalid(message))
         }
     }

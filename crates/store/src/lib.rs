@@ -36,6 +36,6 @@ pub use upkeep::Upkeep;
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
 /// All that a backend is.
-pub trait Store: Log + Shared + Nodes + Upkeep {}
+pub trait Store: Log + Shared + Journal + Nodes + Upkeep {}
 
-impl<T: Log + Shared + Nodes + Upkeep> Store for T {}
+impl<T: Log + Shared + Journal + Nodes + Upkeep> Store for T {}

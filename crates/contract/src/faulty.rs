@@ -1,6 +1,7 @@
 //! A store that fails on purpose, by a script or by chance: before it did anything, late, or after it did it and with
 //! the answer lost. What it wraps stays as it is.
 
+mod journal;
 mod log;
 mod plan;
 mod rest;

@@ -5,6 +5,7 @@ pub mod clock;
 pub mod dice;
 pub mod faulty;
 pub mod harness;
+pub mod journal;
 pub mod log;
 pub mod nodes;
 pub mod replay;

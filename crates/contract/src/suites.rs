@@ -48,6 +48,15 @@ macro_rules! every_suite {
                 one_holder_of_a_lease,
                 a_bucket_never_grants_too_much,
                 two_buckets_are_taken_together;
+            journal:
+                the_journal_answers_as_its_book,
+                what_was_journaled_is_durable,
+                journal_lines_are_all_or_nothing,
+                an_old_fence_changes_no_line_of_the_journal,
+                the_newer_fence_wins_the_journal,
+                many_write_the_journal_at_once,
+                ten_thousand_journal_lines_are_written_at_once,
+                odd_words_in_the_journal_are_kept_or_refused;
             nodes:
                 nodes_are_there_until_their_time_is_up,
                 an_unknown_node_must_register,

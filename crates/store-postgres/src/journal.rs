@@ -4,9 +4,7 @@
 use std::sync::Arc;
 
 use sqlx::postgres::PgRow;
-use tidegate_core::journal::{
-    DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState,
-};
+use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 use tidegate_store::journal::{check_deployment, check_lines, that_count};
 use tidegate_store::{Answer, Journal, Result};
 

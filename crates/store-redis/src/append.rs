@@ -46,7 +46,8 @@ impl Redis {
         slot.settle();
         let lsn = outcome(&sealed, batch, &tail, answer)?;
         tail.reached(lsn);
-        self.wait_for_replicas(owner.partition, lsn).await?;
+        let what = || format!("append {} to partition {}", lsn.0, owner.partition);
+        self.wait_for_replicas(&self.keys.head(owner.partition), what).await?;
         Ok(lsn)
     }
 
@@ -109,27 +110,23 @@ impl Redis {
         Ok(answer)
     }
 
-    /// An append that too few replicas have may be lost with its master, so nobody is told that it is safe.
-    async fn wait_for_replicas(&self, partition: Partition, lsn: Lsn) -> Result<()> {
+    /// What too few replicas have may be lost with its master, so nobody is told that it is safe.
+    pub(crate) async fn wait_for_replicas(&self, key: &str, what: impl FnOnce() -> String) -> Result<()> {
         let wanted = self.address.wait;
         if wanted == 0 {
             return Ok(());
         }
         let mut wait = cmd("WAIT");
         wait.arg(wanted).arg(WAIT_MS);
-        let answer = self.link.send_to(&self.keys.head(partition), wait).await;
-        let reached: u32 = match answer {
+        let reached: u32 = match self.link.send_to(key, wait).await {
             Ok(answer) => reply::parsed(answer)?,
             Err(failed) => {
-                let message = format!("append {} is written, but nobody knows on how many replicas", lsn.0);
+                let message = format!("{} is written, but nobody knows on how many replicas", what());
                 return Err(Error::new(Kind::Unsure, message).because(failed.cause));
             }
         };
         if reached < wanted {
-            let message = format!(
-                "append {} to partition {partition} is on {reached} of {wanted} replicas after {WAIT_MS} ms",
-                lsn.0
-            );
+            let message = format!("{} is on {reached} of {wanted} replicas after {WAIT_MS} ms", what());
             return Err(Error::new(Kind::Unsure, message));
         }
         Ok(())

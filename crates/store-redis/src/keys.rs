@@ -95,6 +95,35 @@ impl Keys {
         format!("{}:{{record:{shard}}}:due", self.prefix)
     }
 
+    /// What the names of deployments begin with. The whole journal lies together.
+    pub(crate) fn deployments(&self) -> String {
+        self.of_journal("d:")
+    }
+
+    /// What the names of deployments' steps begin with.
+    pub(crate) fn deployment_steps(&self) -> String {
+        self.of_journal("s:")
+    }
+
+    /// What the names of scopes' objects begin with.
+    pub(crate) fn objects(&self) -> String {
+        self.of_journal("o:")
+    }
+
+    /// Which deployments there are.
+    pub(crate) fn all_deployments(&self) -> String {
+        self.of_journal("all")
+    }
+
+    /// What the names of the lists of a scope's deployments begin with.
+    pub(crate) fn deployments_in(&self) -> String {
+        self.of_journal("in:")
+    }
+
+    fn of_journal(&self, what: &str) -> String {
+        format!("{}:{{journal}}:{what}", self.prefix)
+    }
+
     /// A named lease.
     pub(crate) fn lease(&self, name: &str) -> String {
         format!("{}:{{lease:{name}}}", self.prefix)
@@ -138,6 +167,7 @@ mod tests {
         assert_eq!(keys.bucket("plain"), "tg:{bucket:}:plain");
         assert_eq!(keys.records(3), "tg:{record:3}:r:");
         assert_eq!(keys.record_index(3), "tg:{record:3}:due");
+        assert_eq!(keys.deployments(), "tg:{journal}:d:");
         assert_eq!(family("a/b/c"), "a");
         assert!((0..RECORD_SHARDS).contains(&shard("schlüssel")));
     }

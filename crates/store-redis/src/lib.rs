@@ -8,6 +8,7 @@ mod checks;
 mod ears;
 mod entry;
 mod history;
+mod journal;
 mod keys;
 mod link;
 mod listing;

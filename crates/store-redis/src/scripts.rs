@@ -58,6 +58,9 @@ scripts! {
     BUCKET_OBSERVE = "clock", "bucket_observe";
     NODE_REGISTER = "clock", "node_register";
     NODE_LIST = "clock", "node_list";
+    JOURNAL_KEEP = "fence", "journal_keep";
+    JOURNAL_WRITE = "fence", "journal_write";
+    JOURNAL_LIST = "journal_list";
 }
 
 /// A call of a script: its keys, then what it is told.

@@ -27,7 +27,7 @@ use crate::trouble::undecided;
 
 impl Redis {
     /// Calls a script that changes a shared record.
-    async fn step(&self, doing: &str, call: &Call<'_>) -> Result<Value> {
+    pub(crate) async fn step(&self, doing: &str, call: &Call<'_>) -> Result<Value> {
         call.send(&self.link).await.map_err(|failed| undecided(self.link.name(), doing, failed))
     }
 }

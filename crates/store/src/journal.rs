@@ -82,8 +82,10 @@ pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
 #[must_use]
 pub fn that_count(lines: Lines) -> Lines {
     let name = |kind: &Arc<str>, key: &Arc<str>| (Arc::clone(kind), Arc::clone(key));
-    let steps: BTreeMap<_, _> = lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
-    let mapped: BTreeMap<_, _> = lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    let steps: BTreeMap<_, _> =
+        lines.steps.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
+    let mapped: BTreeMap<_, _> =
+        lines.mapped.into_iter().map(|line| (name(&line.kind, &line.key), line)).collect();
     Lines { steps: steps.into_values().collect(), mapped: mapped.into_values().collect() }
 }
 

@@ -35,6 +35,12 @@ pub enum Verb {
     ObserveBucket,
     OpenWindow,
     PeekWindow,
+    KeepDeployment,
+    WriteJournal,
+    Deployment,
+    Deployments,
+    DeploymentSteps,
+    Mapped,
     Register,
     Heartbeat,
     ListNodes,
@@ -61,6 +67,10 @@ impl Verb {
                 | Self::ListRecords
                 | Self::ObserveBucket
                 | Self::PeekWindow
+                | Self::Deployment
+                | Self::Deployments
+                | Self::DeploymentSteps
+                | Self::Mapped
                 | Self::ListNodes
                 | Self::Listen
                 | Self::Layout

@@ -2,6 +2,7 @@
 //! proves nothing.
 
 mod costs;
+mod journal;
 mod log;
 mod quirk;
 mod rest;

@@ -30,9 +30,9 @@ impl Journal for Embedded {
 
     fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
         let id = id.to_owned();
-        Box::pin(async move {
-            self.partition(SHARED_IN).await?.read(move |sql| rows::deployment(sql, &id)).await
-        })
+        Box::pin(
+            async move { self.partition(SHARED_IN).await?.read(move |sql| rows::deployment(sql, &id)).await },
+        )
     }
 
     fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {

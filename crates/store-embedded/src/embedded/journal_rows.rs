@@ -4,16 +4,15 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidegate_core::journal::{
-    DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState,
-};
+use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 
 use super::rows::{micros, not_a_word, time};
 
 const KNOWN: &str = "SELECT fence, scope FROM deployments WHERE id = ?1";
 const KEEP: &str = "INSERT OR REPLACE INTO deployments
     (id, scope, fence, round, stage, request, note, started_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-const TOO_OLD: &str = "SELECT id FROM deployments WHERE scope = ?1 AND stage <> ?2 ORDER BY id DESC LIMIT -1 OFFSET ?3";
+const TOO_OLD: &str =
+    "SELECT id FROM deployments WHERE scope = ?1 AND stage <> ?2 ORDER BY id DESC LIMIT -1 OFFSET ?3";
 const WRITE: &str = "INSERT OR REPLACE INTO deployment_steps
     (deployment, kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at)
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";

@@ -1,17 +1,21 @@
 //! The tables that people look at: as they are laid out, and in a folder that an older version made.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use rusqlite::Connection;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Fence, OperationId, Seq, Time};
 use tidegate_store::costs::{Cost, Question, Standing};
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Costs, Log};
+use tidegate_store::{Costs, Journal, Log};
 
 use crate::sample::{PARTITION, Place, accepts, replayed};
 
-/// What formats 2 and 3 laid out otherwise.
+/// What formats 2, 3 and 4 laid out otherwise.
+const FORMAT_4: &str = "DROP TABLE deployments; DROP TABLE deployment_steps; DROP TABLE deployment_objects;
+    UPDATE meta SET value = 4 WHERE name = 'format'";
 const FORMAT_3: &str = "DROP TABLE rate_limit_buckets; DROP TABLE api_cost_tracking;
     UPDATE meta SET value = 3 WHERE name = 'format'";
 const FORMAT_2: &str =
@@ -44,6 +48,20 @@ fn standing(at: Time) -> Standing {
     }
 }
 
+fn deployment(nth: u64) -> Deployment {
+    Deployment {
+        id: format!("dep_{nth}").into(),
+        scope: "guild:1".into(),
+        fence: nth,
+        round: 1,
+        stage: Stage::Running,
+        request: Arc::from(&b"{}"[..]),
+        note: None,
+        started_at: Time::from_micros(1_780_000_000_000_000),
+        updated_at: Time::from_micros(1_780_000_000_000_001),
+    }
+}
+
 fn sql(place: &Place) -> Connection {
     Connection::open(place.file("p0.sqlite")).expect("the file opens beside the store")
 }
@@ -72,11 +90,41 @@ async fn lim_10_the_tables_are_there_for_people() {
     assert_eq!(sql.query_row(usual, [], |row| row.get::<_, String>(0)).unwrap(), "2.0");
 }
 
-/// LIM-10: a folder of an older format is brought up to date where it is; what it holds stays, and costs are kept from
-/// then on.
+/// OPS-17: anybody who opens the file finds the journal by the names of its tables.
 #[tokio::test]
-async fn lim_10_a_folder_of_an_older_format_is_brought_up_to_date() {
-    for older in [vec![FORMAT_3], vec![FORMAT_3, FORMAT_2]] {
+async fn ops_17_the_journal_is_there_for_people() {
+    let place = Place::new();
+    let store = place.open().unwrap();
+    store.keep_deployment(deployment(7)).await.unwrap();
+    let step = Step {
+        kind: "role".into(),
+        key: "desk".into(),
+        nth: 3,
+        action: "create".into(),
+        fingerprint: "f0".into(),
+        state: StepState::Failed,
+        operation: Some("op_1".into()),
+        foreign_id: None,
+        note: Some("50013: Missing Permissions".into()),
+        at: Time::from_micros(1_780_000_000_000_002),
+    };
+    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = vec![Mapped { kind: "role".into(), key: "door".into(), object: Some(object) }];
+    assert!(store.write_journal("dep_7", 7, Lines { steps: vec![step], mapped }).await.unwrap());
+    let sql = sql(&place);
+    let said = "SELECT d.scope || ' ' || d.stage || ' ' || s.kind || ' ' || s.key || ' ' || s.state || ' ' || s.operation || ' ' || s.note
+        FROM deployment_steps s JOIN deployments d ON d.id = s.deployment WHERE s.at = 1780000000000002";
+    let row: String = sql.query_row(said, [], |row| row.get(0)).unwrap();
+    assert_eq!(row, "guild:1 running role desk failed op_1 50013: Missing Permissions");
+    let object = "SELECT key || ' ' || id FROM deployment_objects WHERE scope = 'guild:1' AND place IS NULL";
+    assert_eq!(sql.query_row(object, [], |row| row.get::<_, String>(0)).unwrap(), "door 77");
+}
+
+/// LIM-10, OPS-17: a folder of an older format is brought up to date where it is; what it holds stays, and costs and the
+/// journal are kept from then on.
+#[tokio::test]
+async fn lim_10_ops_17_a_folder_of_an_older_format_is_brought_up_to_date() {
+    for older in [vec![FORMAT_4], vec![FORMAT_4, FORMAT_3], vec![FORMAT_4, FORMAT_3, FORMAT_2]] {
         let place = Place::new();
         let (store, owner) = place.enter().await;
         store.append(owner, accepts(1..4, place.now())).await.unwrap();
@@ -90,6 +138,8 @@ async fn lim_10_a_folder_of_an_older_format_is_brought_up_to_date() {
             assert_eq!(bill.lines[0].calls, opened);
             store.keep_standings(owner, vec![standing(place.now())]).await.unwrap();
             assert_eq!(store.standings(PARTITION).await.unwrap(), [standing(place.now())]);
+            assert!(store.keep_deployment(deployment(opened)).await.unwrap());
+            assert_eq!(store.deployments(None, 9).await.unwrap().len() as u64, opened);
         }
     }
 }

@@ -31,11 +31,11 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
         sql.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [format]).unwrap();
     };
-    set_format(5);
-    let error = place.open().err().expect("format 5 is not known");
+    set_format(6);
+    let error = place.open().err().expect("format 6 is not known");
     assert_eq!(error.kind(), Kind::Unreadable);
-    assert!(error.to_string().contains("has format 5; this program reads format 4"), "{error}");
-    set_format(4);
+    assert!(error.to_string().contains("has format 6; this program reads format 5"), "{error}");
+    set_format(5);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 

@@ -105,9 +105,14 @@ BEGIN
     ON CONFLICT (deployment, kind, key) DO UPDATE SET nth = excluded.nth, action = excluded.action,
         fingerprint = excluded.fingerprint, state = excluded.state, operation = excluded.operation,
         foreign_id = excluded.foreign_id, note = excluded.note, at = excluded.at;
-    DELETE FROM deployment_objects AS o
-    USING unnest(_object_kinds, _object_keys, _object_ids) AS old (kind, key, id)
-    WHERE old.id IS NULL AND o.scope = known.scope AND o.kind = old.kind AND o.key = old.key;
+    -- One walk down the index for each that goes: joined the other way round, all of a scope would be read for each.
+    DELETE FROM deployment_objects AS o WHERE o.ctid = ANY (ARRAY(
+        SELECT found.ctid FROM unnest(_object_kinds, _object_keys, _object_ids) AS old (kind, key, id)
+        CROSS JOIN LATERAL (
+            SELECT k.ctid FROM deployment_objects AS k
+            WHERE k.scope = known.scope AND k.kind = old.kind AND k.key = old.key OFFSET 0
+        ) AS found
+        WHERE old.id IS NULL));
     INSERT INTO deployment_objects (scope, kind, key, id, place, fingerprint)
     SELECT known.scope, new.kind, new.key, new.id, new.place, new.fingerprint
     FROM unnest(_object_kinds, _object_keys, _object_ids, _places, _object_fingerprints)

@@ -7,6 +7,8 @@ mod books;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+mod journal;
+#[cfg(test)]
 mod limits;
 #[cfg(test)]
 mod lost;

@@ -23,7 +23,9 @@ const FORMAT_1: &str = r#"DROP TABLE records;
     UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
 /// What formats 1 and 2 did not have yet.
-const FORMAT_2: &str = "DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
+const FORMAT_2: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+    DROP TABLE deployments, deployment_steps, deployment_objects;
+    DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
     DROP TABLE api_cost_tracking, rate_limit_buckets;
     ALTER TABLE buckets RENAME TO rate_limit_buckets; ALTER INDEX buckets_pkey RENAME TO rate_limit_buckets_pkey";
 
@@ -60,7 +62,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), Kind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 3"), "{error}");
+        assert!(error.to_string().ends_with("has format 7; this program reads format 4"), "{error}");
         // An owner that was there before notices too.
         assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
         assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
@@ -105,7 +107,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 3);
+        assert_eq!(format, 4);
     });
 }
 

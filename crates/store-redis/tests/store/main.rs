@@ -11,6 +11,8 @@ mod contract;
 #[cfg(test)]
 mod cut;
 #[cfg(test)]
+mod journal;
+#[cfg(test)]
 mod opening;
 #[cfg(test)]
 mod records;

@@ -1,0 +1,109 @@
+//! The journal of deployments in SQL: for people, in a store that an older version made, and without deadlocks.
+
+use std::sync::Arc;
+
+use sqlx::Row;
+use sqlx::postgres::PgConnection;
+use tidegate_core::Time;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_store::{Journal, Kind, Upkeep};
+
+use crate::sample::{behind, execute, run, store};
+
+/// What format 3 did not have yet.
+const FORMAT_3: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
+    DROP TABLE deployments, deployment_steps, deployment_objects;
+    UPDATE meta SET value = 3 WHERE name = 'format'";
+/// As in `docs/postgres.md`.
+const FAILED: &str = "SELECT concat_ws(' ', d.scope, s.kind, s.key, s.action, s.note)
+    FROM tidegate.deployment_steps s JOIN tidegate.deployments d ON d.id = s.deployment
+    WHERE s.state = 'failed' ORDER BY d.started_at DESC, s.nth";
+
+fn deployment(id: &str) -> Deployment {
+    Deployment {
+        id: id.into(),
+        scope: "guild:1".into(),
+        fence: 1,
+        round: 1,
+        stage: Stage::Running,
+        request: Arc::from(&b"{}"[..]),
+        note: None,
+        started_at: Time::from_micros(1_780_000_000_000_000),
+        updated_at: Time::from_micros(1_780_000_000_000_001),
+    }
+}
+
+fn lines() -> Lines {
+    let step = Step {
+        kind: "role".into(),
+        key: "desk".into(),
+        nth: 3,
+        action: "create".into(),
+        fingerprint: "f0".into(),
+        state: StepState::Failed,
+        operation: None,
+        foreign_id: None,
+        note: Some("50013: Missing Permissions".into()),
+        at: Time::from_micros(1_780_000_000_000_002),
+    };
+    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = Mapped { kind: "role".into(), key: "door".into(), object: Some(object) };
+    Lines { steps: vec![step], mapped: vec![mapped] }
+}
+
+async fn told(sql: &mut PgConnection, question: &'static str) -> String {
+    sqlx::query(question).fetch_one(sql).await.expect(question).get(0)
+}
+
+/// OPS-17: whoever asks in SQL finds what became of each step.
+#[test]
+fn ops_17_the_journal_is_there_for_people() {
+    run(async {
+        let server = Server::start();
+        let store = store(&server).await;
+        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
+        let mut sql = behind(&server).await;
+        assert_eq!(told(&mut sql, FAILED).await, "guild:1 role desk create 50013: Missing Permissions");
+        let objects = "SELECT concat_ws(' ', scope, kind, key, id, fingerprint) FROM deployment_objects";
+        assert_eq!(told(&mut sql, objects).await, "guild:1 role door 77 f0");
+    });
+}
+
+/// OPS-17: a store of format 3 is brought up to date where it is. Until then a write says what is missing, and changes
+/// nothing.
+#[test]
+fn ops_17_a_store_of_format_3_gets_a_journal() {
+    run(async {
+        let server = Server::start();
+        let store = store(&server).await;
+        let mut sql = behind(&server).await;
+        execute(&mut sql, FORMAT_3).await;
+        let error = store.keep_deployment(deployment("dep_1")).await.expect_err("there is no journal");
+        assert_eq!(error.kind(), Kind::Unreadable, "{error}");
+        assert!(error.to_string().contains("migrate it"), "{error}");
+        store.migrate().await.expect("migrate");
+        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
+        assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
+        assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "4");
+    });
+}
+
+/// OPS-17: somebody else who holds the journal keeps a write waiting for a bounded time, and a look not at all.
+#[test]
+fn ops_17_a_held_journal_is_waited_for_in_bounds() {
+    run(async {
+        let server = Server::start();
+        let store = store(&server).await;
+        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        let mut sql = behind(&server).await;
+        execute(&mut sql, "BEGIN; SELECT hold_journal()").await;
+        let error = store.write_journal("dep_1", 1, lines()).await.expect_err("it is held");
+        assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+        assert!(store.deployment_steps("dep_1").await.expect("look").is_empty());
+        execute(&mut sql, "COMMIT").await;
+        assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
+    });
+}

@@ -1,0 +1,161 @@
+//! Lines of the journal as they lie in Redis: steps and objects as JSON under kind and key, a deployment as the fields of a
+//! hash.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tidegate_core::Time;
+use tidegate_core::journal::{Deployment, Mapped, Object, Stage, Step, StepState};
+use tidegate_store::{Error, Kind, Result};
+
+use crate::scripts::Call;
+use crate::trouble::unreadable;
+
+#[derive(Serialize, Deserialize)]
+struct StepLine<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    nth: u32,
+    #[serde(borrow)]
+    action: Cow<'a, str>,
+    #[serde(borrow)]
+    fingerprint: Cow<'a, str>,
+    #[serde(borrow)]
+    state: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    operation: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    foreign_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    note: Option<Cow<'a, str>>,
+    at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ObjectLine<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    key: Cow<'a, str>,
+    #[serde(borrow)]
+    id: Cow<'a, str>,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    place: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    fingerprint: Cow<'a, str>,
+}
+
+/// What a line lies under.
+pub(super) fn field(kind: &str, key: &str) -> Result<String> {
+    written(&(kind, key))
+}
+
+/// A step as it lies.
+pub(super) fn of_step(step: &Step) -> Result<String> {
+    written(&StepLine {
+        kind: Cow::Borrowed(&step.kind),
+        key: Cow::Borrowed(&step.key),
+        nth: step.nth,
+        action: Cow::Borrowed(&step.action),
+        fingerprint: Cow::Borrowed(&step.fingerprint),
+        state: Cow::Borrowed(step.state.word()),
+        operation: step.operation.as_deref().map(Cow::Borrowed),
+        foreign_id: step.foreign_id.as_deref().map(Cow::Borrowed),
+        note: step.note.as_deref().map(Cow::Borrowed),
+        at: step.at.as_micros(),
+    })
+}
+
+/// An object as it lies; nothing for one that goes.
+pub(super) fn of_mapped(mapped: &Mapped) -> Result<String> {
+    let Some(object) = &mapped.object else { return Ok(String::new()) };
+    written(&ObjectLine {
+        kind: Cow::Borrowed(&mapped.kind),
+        key: Cow::Borrowed(&mapped.key),
+        id: Cow::Borrowed(&object.id),
+        place: object.place.as_deref().map(Cow::Borrowed),
+        fingerprint: Cow::Borrowed(&object.fingerprint),
+    })
+}
+
+/// The step of a line.
+pub(super) fn step(line: &[u8]) -> Result<Step> {
+    let kept: StepLine<'_> = serde_json::from_slice(line).map_err(|_| odd("a step"))?;
+    Ok(Step {
+        kind: word(&kept.kind),
+        key: word(&kept.key),
+        nth: kept.nth,
+        action: word(&kept.action),
+        fingerprint: word(&kept.fingerprint),
+        state: StepState::of(&kept.state).ok_or_else(|| odd("a step"))?,
+        operation: kept.operation.as_deref().map(word),
+        foreign_id: kept.foreign_id.as_deref().map(word),
+        note: kept.note.as_deref().map(word),
+        at: Time::from_micros(kept.at),
+    })
+}
+
+/// The object of a line.
+pub(super) fn mapped(line: &[u8]) -> Result<Mapped> {
+    let kept: ObjectLine<'_> = serde_json::from_slice(line).map_err(|_| odd("an object"))?;
+    let object = Object {
+        id: word(&kept.id),
+        place: kept.place.as_deref().map(word),
+        fingerprint: word(&kept.fingerprint),
+    };
+    Ok(Mapped { kind: word(&kept.kind), key: word(&kept.key), object: Some(object) })
+}
+
+/// Tells fields and values of a deployment.
+pub(super) fn tell_deployment(call: &mut Call<'_>, deployment: &Deployment) {
+    call.tell("scope").tell(&*deployment.scope);
+    call.tell("fence").tell(deployment.fence);
+    call.tell("round").tell(deployment.round);
+    call.tell("stage").tell(deployment.stage.word());
+    call.tell("request").tell(&*deployment.request);
+    call.tell("started_at").tell(deployment.started_at.as_micros());
+    call.tell("updated_at").tell(deployment.updated_at.as_micros());
+    if let Some(note) = &deployment.note {
+        call.tell("note").tell(&**note);
+    }
+}
+
+/// The deployment of a hash; none when there is nothing.
+pub(super) fn deployment(id: &str, mut fields: HashMap<String, Vec<u8>>) -> Result<Option<Deployment>> {
+    if fields.is_empty() {
+        return Ok(None);
+    }
+    let wrong = || odd("a deployment");
+    let text =
+        |field: Option<Vec<u8>>| field.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong);
+    let number = |field| text(field)?.parse::<u64>().map_err(|_| wrong());
+    let round = number(fields.remove("round"))?;
+    Ok(Some(Deployment {
+        id: word(id),
+        scope: text(fields.remove("scope"))?.into(),
+        fence: number(fields.remove("fence"))?,
+        round: u32::try_from(round).map_err(|_| wrong())?,
+        stage: Stage::of(&text(fields.remove("stage"))?).ok_or_else(wrong)?,
+        request: fields.remove("request").ok_or_else(wrong)?.into(),
+        note: fields.remove("note").map(|note| text(Some(note))).transpose()?.map(Arc::from),
+        started_at: Time::from_micros(number(fields.remove("started_at"))?),
+        updated_at: Time::from_micros(number(fields.remove("updated_at"))?),
+    }))
+}
+
+fn word(text: &str) -> Arc<str> {
+    Arc::from(text)
+}
+
+fn written(line: &impl Serialize) -> Result<String> {
+    let wrong = |cause| Error::new(Kind::Invalid, "a line of the journal cannot be written").because(cause);
+    serde_json::to_string(line).map_err(wrong)
+}
+
+fn odd(what: &str) -> Error {
+    unreadable(format!("the journal in Redis holds {what} that this program did not write"))
+}

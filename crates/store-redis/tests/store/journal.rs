@@ -1,0 +1,119 @@
+//! The journal of deployments as it lies in Redis: what people see, what goes, and what a full or strange server does.
+
+use std::sync::Arc;
+
+use tidegate_core::Time;
+use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_store::{Journal, Kind};
+
+use crate::sample::{Place, kind};
+
+fn deployment(id: &str, stage: Stage) -> Deployment {
+    Deployment {
+        id: id.into(),
+        scope: "guild:1".into(),
+        fence: 3,
+        round: 2,
+        stage,
+        request: Arc::from(&b"{}"[..]),
+        note: None,
+        started_at: Time::from_micros(1_780_000_000_000_000),
+        updated_at: Time::from_micros(1_780_000_000_000_001),
+    }
+}
+
+fn lines(note: &str) -> Lines {
+    let step = Step {
+        kind: "role".into(),
+        key: "desk".into(),
+        nth: 3,
+        action: "create".into(),
+        fingerprint: "f0".into(),
+        state: StepState::Failed,
+        operation: None,
+        foreign_id: None,
+        note: Some(note.into()),
+        at: Time::from_micros(1_780_000_000_000_002),
+    };
+    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = Mapped { kind: "role".into(), key: "door".into(), object: Some(object) };
+    Lines { steps: vec![step], mapped: vec![mapped] }
+}
+
+/// OPS-17: the journal lies as `docs/redis-keys.md` says, under one tag.
+#[tokio::test]
+async fn ops_17_the_journal_is_there_for_people() {
+    let place = Place::new();
+    let store = place.open().await;
+    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.write_journal("dep_1", 3, lines("50013")).await.unwrap());
+    let mut eye = place.eye().await;
+    let keys = ["tg:{journal}:all", "tg:{journal}:d:dep_1", "tg:{journal}:in:guild:1"];
+    let more = ["tg:{journal}:o:guild:1", "tg:{journal}:s:dep_1"];
+    assert_eq!(eye.keys("tg:{journal}:*").await, [&keys[..], &more[..]].concat());
+    assert_eq!(eye.ask::<String>(&["HGET", keys[1], "stage"]).await, "running");
+    let line: String = eye.ask(&["HGET", more[1], r#"["role","desk"]"#]).await;
+    assert_eq!(
+        line,
+        r#"{"kind":"role","key":"desk","nth":3,"action":"create","fingerprint":"f0","state":"failed","note":"50013","at":1780000000000002}"#
+    );
+    let object: String = eye.ask(&["HGET", more[0], r#"["role","door"]"#]).await;
+    assert_eq!(object, r#"{"kind":"role","key":"door","id":"77","fingerprint":"f0"}"#);
+}
+
+/// OPS-17: a deployment that goes leaves no key behind, and none goes while it runs.
+#[tokio::test]
+async fn ops_17_old_deployments_leave_nothing_behind() {
+    let place = Place::new();
+    let store = place.open().await;
+    for n in 0..DEPLOYMENTS_KEPT + 20 {
+        let id = format!("dep_{n:04}");
+        let stage = if n == 5 { Stage::Running } else { Stage::Done };
+        assert!(store.keep_deployment(deployment(&id, stage)).await.unwrap());
+        assert!(store.write_journal(&id, 3, lines("x")).await.unwrap());
+    }
+    let mut eye = place.eye().await;
+    for pattern in ["tg:{journal}:d:*", "tg:{journal}:s:*"] {
+        assert_eq!(eye.keys(pattern).await.len(), DEPLOYMENTS_KEPT + 1, "{pattern}");
+    }
+    for index in ["tg:{journal}:all", "tg:{journal}:in:guild:1"] {
+        assert_eq!(eye.ask::<usize>(&["ZCARD", index]).await, DEPLOYMENTS_KEPT + 1, "{index}");
+    }
+    // Longer than one page.
+    let listed = store.deployments(None, usize::MAX).await.unwrap();
+    assert_eq!(listed.len(), DEPLOYMENTS_KEPT + 1);
+    assert!(listed.windows(2).all(|pair| pair[0].id > pair[1].id), "the newest first");
+    assert_eq!(listed.last().map(|last| &*last.id), Some("dep_0005"), "what runs stays");
+}
+
+/// OPS-17: a full server refuses lines, and nothing of them is there.
+#[tokio::test]
+async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
+    let place = Place::new();
+    let store = place.open().await;
+    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.write_journal("dep_1", 3, lines("before")).await.unwrap());
+    let mut eye = place.eye().await;
+    eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
+    assert_eq!(kind(store.write_journal("dep_1", 3, lines("after")).await), Kind::Unavailable);
+    let done = Deployment { note: Some("after".into()), ..deployment("dep_1", Stage::Done) };
+    assert_eq!(kind(store.keep_deployment(done).await), Kind::Unavailable);
+    eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "0"]).await;
+    assert_eq!(store.deployment_steps("dep_1").await.unwrap(), lines("before").steps);
+    assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", Stage::Running)));
+}
+
+/// What this program did not write is told, not guessed at.
+#[tokio::test]
+async fn a_strange_line_of_the_journal_is_unreadable() {
+    let place = Place::new();
+    let store = place.open().await;
+    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.write_journal("dep_1", 3, lines("x")).await.unwrap());
+    let mut eye = place.eye().await;
+    eye.ask::<i64>(&["HSET", "tg:{journal}:s:dep_1", "x", "{}"]).await;
+    eye.ask::<i64>(&["HSET", "tg:{journal}:d:dep_1", "stage", "sleeping"]).await;
+    assert_eq!(kind(store.deployment_steps("dep_1").await), Kind::Unreadable);
+    assert_eq!(kind(store.deployment("dep_1").await), Kind::Unreadable);
+    assert_eq!(kind(store.deployments(None, 9).await), Kind::Unreadable);
+}

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::deploy;
 use crate::remote::{cluster, group, key, limit, op};
 pub(crate) use sim::{HttpSimArgs, ShopifySimArgs, SimCommand};
 
@@ -101,6 +102,8 @@ pub(crate) enum Command {
     /// Run a simulated API to try things out against.
     #[command(subcommand)]
     Sim(SimCommand),
+    /// Make a Discord guild what its template says: plan, apply, status.
+    Deploy(deploy::DeployArgs),
     /// Hand in operations, look at them and operate on them.
     Op(op::OpArgs),
     /// Look at groups, pause and resume them.

@@ -5,6 +5,7 @@ mod args;
 mod check;
 mod client;
 mod demo;
+mod deploy;
 mod load;
 mod logs;
 mod output;
@@ -64,6 +65,10 @@ async fn run(args: Args, output: &Output) -> Result<(), Trouble> {
             proxy::run(proxy, output).await
         }
         Command::Sim(sim) => sim::run(sim, output).await,
+        Command::Deploy(deploy) => {
+            logs::start(&args.log, "warn")?;
+            deploy::run(deploy, output).await
+        }
         Command::Op(op) => remote::op::run(op, output).await,
         Command::Group(group) => remote::group::run(group, output).await,
         Command::Limit(limit) => remote::limit::run(limit, output).await,

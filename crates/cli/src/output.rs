@@ -76,12 +76,17 @@ impl Output {
         paint(self.colored_err, "1", text)
     }
 
+    /// Data in a colour.
+    pub(crate) fn painted(&self, code: &str, text: &str) -> String {
+        paint(self.colored_out, code, text)
+    }
+
     /// The word for a state, in its colour.
     fn state(&self, word: &str) -> Option<String> {
         let code = match word {
             "running" | "processing" => "34",
-            "waiting" | "queued" | "idle" => "90",
-            "succeeded" | "completed" => "32",
+            "waiting" | "queued" | "idle" | "planned" => "90",
+            "succeeded" | "completed" | "done" | "applied" => "32",
             "failed" => "31",
             "unknown" | "held" => "35",
             "paused" => "36",

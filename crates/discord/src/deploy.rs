@@ -46,6 +46,7 @@ pub struct Deployer {
     engine: Engine,
     store: Arc<dyn Store>,
     patience: Duration,
+    lease: Duration,
 }
 
 /// What would be done.
@@ -61,13 +62,19 @@ impl Deployer {
     /// Over an engine whose executors carry [`executor::KINDS`], with the journal in its store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, patience: PATIENCE }
+        Self { engine, store, patience: PATIENCE, lease: LEASE }
     }
 
     /// Waits so long for a guild in which another deployment is under way.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// The guild stays held for so long after its holder has died; 5 s when nothing is said.
+    #[must_use]
+    pub fn with_lease(self, lease: Duration) -> Self {
+        Self { lease, ..self }
     }
 
     /// Says what would be done, and changes nothing in the guild. Every channel that holds a message is read. A message
@@ -105,7 +112,7 @@ impl Deployer {
 
     async fn hold(&self, wanted: &Wanted) -> Result<Guard> {
         let scope = wanted.group();
-        let lease = Lease::new(Arc::clone(&self.store) as _, format!("deploy:{scope}"), LEASE)?;
+        let lease = Lease::new(Arc::clone(&self.store) as _, format!("deploy:{scope}"), self.lease)?;
         match lease.acquire_within(self.patience).await? {
             Acquired::Held(guard) => Ok(guard),
             Acquired::Busy { .. } => {

@@ -34,6 +34,7 @@ pub(crate) use courier::Courier;
 pub(crate) use drainer::hear;
 pub(crate) use hello::{Greeter, Hello};
 pub(crate) use own::show as show_view;
+pub(crate) use reach::upstream_place;
 pub(crate) use rooms::{Landlord, Plan, Rooms};
 
 use crate::api;

@@ -3,6 +3,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod cursor;
+pub(crate) mod deployment;
 pub(crate) mod failure;
 pub(crate) mod field;
 pub(crate) mod key;

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tidegate::{Code, Engine, Error, Executors, Options, Result};
+use tidegate::{Code, Engine, Error, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
-use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_store::outbox::Published;
-use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::{HttpUpstreams, Refusal, Secret, Upstream};
+use tidegate_upstream::Secret;
 
 use crate::api;
 use crate::app::{App, House};
+use crate::carriers::{self, Carriers};
 use crate::config::Config;
 use crate::dialects::Dialects;
 use crate::front::{self, Courier, Front, Greeter, Hello, Landlord, Plan, Rooms};
@@ -37,16 +36,7 @@ impl Work {
         house: Arc<House>,
         dialects: Dialects,
     ) -> Result<Self> {
-        let upstreams = HttpUpstreams::with_dialects(dialects)
-            .map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?
-            .handing_over(house.pacing.handover.clone());
-        let limits = upstreams.limits();
-        let mut executors = Executors::new();
-        executors.insert(Arc::from("http"), Arc::new(upstreams) as Arc<dyn Upstream>);
-        let shops = shops(config).map_err(|refusal| Error::new(Code::BadConfig, refusal.to_string()))?;
-        if !shops.is_empty() {
-            executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
-        }
+        let Carriers { executors, limits } = carriers::of(config, dialects, house.pacing.handover.clone())?;
         let options = options(config);
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
@@ -124,12 +114,6 @@ impl Work {
     }
 }
 
-/// Where bulk operations can be run.
-fn shops(config: &Config) -> std::result::Result<BulkUpstreams, Refusal> {
-    let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
-    BulkUpstreams::new(config.upstreams.iter().filter(is_shop))
-}
-
 /// What the store's outbox has to know of upstreams.
 fn published(config: &Config) -> Vec<Published> {
     let is_spread = |name: &String| config.spread.contains(name);
@@ -157,7 +141,8 @@ fn address(config: &Config, addr: SocketAddr) -> Result<String> {
     Ok(address)
 }
 
-fn options(config: &Config) -> Options {
+/// The settings of engines.
+pub(crate) fn options(config: &Config) -> Options {
     Options {
         node: config.node.clone(),
         workers: config.workers,

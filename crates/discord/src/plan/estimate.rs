@@ -1,5 +1,5 @@
 //! What a plan costs before it is applied: room, calls, hidden quotas, and time at limits that are given. Calls of
-//! one guild go one after the other, so the time is found by walking through them.
+//! one guild go one after the other, so the time is found by walking through them as they are carried.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,8 @@ impl Plan {
         let mut role_creates = Window::new(role_creates, limits.role_creates_used);
         let mut routes: BTreeMap<_, Window> = BTreeMap::new();
         let mut now = 0;
-        for call in self.writes().filter_map(|step| step.call.as_ref()) {
+        let orders = self.writes().filter(|step| step.action == Action::Order);
+        for call in self.carried().into_iter().chain(orders).filter_map(|step| step.call.as_ref()) {
             let mut at = now;
             if let Some(rate) = limits.routes.get(&route(call)) {
                 let own = (route(call), call.route.channel());

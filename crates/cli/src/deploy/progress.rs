@@ -1,0 +1,104 @@
+//! How far a deployment is: one line that changes on a terminal, a line now and then elsewhere, nothing for scripts.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tidegate_discord::deploy::{Listener, Told};
+use tokio::time::Instant;
+
+use crate::output::Output;
+
+/// How often a line is written where there is no terminal.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What is shown of a deployment.
+pub(super) struct Progress<'a> {
+    output: &'a Output,
+    bar: ProgressBar,
+    state: Mutex<State>,
+}
+
+struct State {
+    begun: Instant,
+    said: Option<Instant>,
+    done: usize,
+    of: usize,
+    waits: bool,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(output: &'a Output) -> Self {
+        let target = if output.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(None, target);
+        if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
+            bar.set_style(style);
+        }
+        let state = State { begun: Instant::now(), said: None, done: 0, of: 0, waits: false };
+        Self { output, bar, state: Mutex::new(state) }
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    fn line(&self, text: &str) {
+        if self.output.json {
+            return;
+        }
+        self.bar.suspend(|| self.output.say(text));
+    }
+
+    fn show(&self, state: &mut State, what: &str) {
+        let left = left(state).map_or_else(String::new, |left| format!("about {} left  ", span(left)));
+        self.bar.set_length(state.of as u64);
+        self.bar.set_position(state.done as u64);
+        self.bar.set_message(format!("{left}{what}"));
+        if self.bar.is_hidden() && state.said.is_none_or(|said| said.elapsed() >= EVERY) {
+            state.said = Some(Instant::now());
+            self.line(&format!("{} of {} calls  {left}{what}", state.done, state.of));
+        }
+    }
+}
+
+/// By what it took so far.
+fn left(state: &State) -> Option<Duration> {
+    let done = u32::try_from(state.done).ok().filter(|done| *done > 2)?;
+    let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
+    Some(state.begun.elapsed() / done * rest)
+}
+
+fn span(time: Duration) -> String {
+    match time.as_secs() {
+        0..=99 => format!("{} s", time.as_secs().max(1)),
+        seconds => format!("{} min", seconds.div_ceil(60)),
+    }
+}
+
+impl Listener for Progress<'_> {
+    fn tell(&self, told: &Told<'_>) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = &mut *state;
+        match told {
+            Told::Begun { deployment, resumed: true } => {
+                self.line(&format!("going on with deployment {deployment}, which was interrupted"));
+            }
+            Told::Planned { calls, .. } => {
+                state.of = state.done + calls;
+                if *calls > 0 {
+                    self.show(state, "");
+                }
+            }
+            Told::Waiting { because } => {
+                state.waits = true;
+                self.show(state, because);
+            }
+            Told::Applied { step, .. } => {
+                state.done += 1;
+                self.show(state, &format!("{} {}", step.action.word(), step.target));
+            }
+            Told::Again { because } => self.line(&format!("planning again: {because}")),
+            _ => {}
+        }
+    }
+}

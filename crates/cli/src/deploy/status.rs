@@ -1,0 +1,56 @@
+//! How deployments of a guild went, from the journal.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_discord::deploy::group;
+use tidegate_server::{backend, deployment};
+use tidegate_store::SteadyClock;
+
+use super::StatusArgs;
+use crate::output::{Output, text};
+use crate::trouble::Trouble;
+
+/// Deployments that are listed.
+const LISTED: usize = 20;
+
+pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Trouble> {
+    let store = backend::open(&args.store.store, Arc::new(SteadyClock::new())).await?;
+    store.layout().await.map_err(tidegate::Error::from)?;
+    let scope = group(args.guild);
+    let all = store.deployments(Some(&scope), LISTED).await.map_err(tidegate::Error::from)?;
+    let Some(shown) = all.iter().find(|one| args.deployment.as_deref().is_none_or(|id| *one.id == *id))
+    else {
+        let message = match &args.deployment {
+            Some(id) => {
+                format!("There is no deployment {id} of guild {} among the last {LISTED}.", args.guild)
+            }
+            None => format!("No deployment of guild {} is in the journal.", args.guild),
+        };
+        return Err(Trouble::new(message));
+    };
+    let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
+    let shown = deployment(shown, Some(&steps));
+    let all: Vec<_> = all.iter().map(|one| deployment(one, None)).collect();
+    show(&shown, &all, output);
+    Ok(())
+}
+
+/// One of them with its steps, below all of them.
+fn show(one: &Value, all: &[Value], output: &Output) {
+    if output.json {
+        return output.value(&json!({ "deployment": one, "deployments": all }));
+    }
+    let row =
+        |one: &Value| ["id", "stage", "plans", "updated_at", "note"].map(|field| text(one, field)).to_vec();
+    let rows: Vec<_> = all.iter().map(row).collect();
+    output.table(&["DEPLOYMENT", "STAGE", "PLANS", "UPDATED", "NOTE"], &rows);
+    output.say("");
+    let row = |step: &Value| {
+        let what = format!("{} {}", text(step, "kind"), text(step, "key"));
+        let rest = ["action", "state", "object", "note"].map(|field| text(step, field));
+        [what].into_iter().chain(rest).collect::<Vec<_>>()
+    };
+    let steps = one["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
+    output.table(&["STEP", "ACTION", "STATE", "ID", "NOTE"], &steps.iter().map(row).collect::<Vec<_>>());
+}

@@ -1,0 +1,196 @@
+//! The crash matrix: a process of its own deploys the small guild and dies at one point of one step; the next one finds
+//! the guild as it was left, and makes of it what the template says. On every store.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use tidegate_discord::deploy::{Listener, Told};
+use tidegate_fixture::postgres::Postgres;
+use tidegate_fixture::redis::Redis;
+use tidegate_sim::DiscordSim;
+use tidegate_upstream::{Call, Carrying, Checked, Envelope, Method, Refusal, Upstream};
+use tokio::sync::Semaphore;
+
+use crate::world::{Node, SMALL, ask, ms, store, wanted, wide};
+
+/// Steps of the small template that make a call.
+const WRITES: usize = 16;
+/// Scenarios at once; most of the time they wait for a lease to run out.
+const AT_ONCE: usize = 6;
+
+/// Where the process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Point {
+    /// It is claimed, and nothing was sent.
+    BeforeTheCall,
+    /// It was sent, and nothing was made.
+    AfterItLeft,
+    /// It was made, and nothing was written down.
+    AfterItWasMade,
+    /// It is in the journal.
+    AfterTheRecord,
+}
+
+const POINTS: [Point; 4] = [Point::BeforeTheCall, Point::AfterItLeft, Point::AfterItWasMade, Point::AfterTheRecord];
+
+impl Point {
+    fn named(word: &str) -> Option<Self> {
+        POINTS.into_iter().find(|point| format!("{point:?}") == word)
+    }
+}
+
+/// Dies at a point of the nth write.
+struct Dying {
+    http: Option<Arc<dyn Upstream>>,
+    point: Point,
+    nth: usize,
+    seen: AtomicUsize,
+}
+
+impl Dying {
+    fn new(http: Option<Arc<dyn Upstream>>, point: Point, nth: usize) -> Self {
+        Self { http, point, nth, seen: AtomicUsize::new(0) }
+    }
+
+    fn at(&self, point: Point) {
+        if point == self.point && self.seen.load(Ordering::SeqCst) == self.nth {
+            std::process::abort();
+        }
+    }
+}
+
+impl Upstream for Dying {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        self.http.as_ref().unwrap().check(payload, cost)
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+        let http = self.http.as_ref().unwrap();
+        if Envelope::decode(call.payload).unwrap().request.method == Method::Get {
+            return http.carry(call);
+        }
+        self.seen.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            self.at(Point::BeforeTheCall);
+            let outcome = http.carry(call).await;
+            self.at(Point::AfterItWasMade);
+            outcome
+        })
+    }
+}
+
+impl Listener for Dying {
+    fn tell(&self, told: &Told<'_>) {
+        if let Told::Applied { .. } = told {
+            self.seen.fetch_add(1, Ordering::SeqCst);
+            self.at(Point::AfterTheRecord);
+        }
+    }
+}
+
+/// What one process does: told by its environment, and run by itself it does nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_process() {
+    let Ok(told) = std::env::var("TIDEGATE_CRASH") else { return };
+    let told: Vec<_> = told.split(' ').collect();
+    let [sim, url, point, nth] = told[..] else { panic!("{told:?}") };
+    let (point, nth) = (Point::named(point).unwrap(), nth.parse().unwrap());
+    let node =
+        Node::with(sim, store(url).await, |http| Arc::new(Dying::new(Some(http), point, nth))).await;
+    node.deployer.apply(&wanted(SMALL), &Dying::new(None, point, nth)).await.unwrap();
+    node.engine.drain().await;
+}
+
+fn process(sim: &str, url: &str, point: Point, nth: usize) -> std::process::Child {
+    let told = format!("{sim} {url} {point:?} {nth}");
+    let itself = std::env::current_exe().unwrap();
+    let mut command = Command::new(itself);
+    command.args(["--exact", "crash::one_process", "--nocapture"]).env("TIDEGATE_CRASH", told);
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Waits for its end, or kills it when the simulator has been reached.
+async fn dies(sim: &str, url: &str, point: Point, nth: usize) -> ExitStatus {
+    let mut child = process(sim, url, point, nth);
+    if point == Point::AfterItLeft {
+        for _ in 0..6_000 {
+            let stop = ask(sim, reqwest::Method::GET, "/stop", None).await;
+            if stop["reached"] == true || child.try_wait().unwrap().is_some() {
+                break;
+            }
+            tokio::time::sleep(ms(10)).await;
+        }
+        // It may have ended by itself.
+        let _ = child.kill();
+    }
+    tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap()
+}
+
+async fn scenario(url: String, point: Point, nth: usize) {
+    let sim: DiscordSim = wide().await;
+    let address = sim.addr().to_string();
+    let what = format!("{point:?} of write {nth} on {url}");
+    if point == Point::AfterItLeft {
+        let stop = json!({"write": nth, "when": "before"});
+        ask(&address, reqwest::Method::POST, "/stop", Some(stop)).await;
+    }
+    let ended = dies(&address, &url, point, nth).await;
+    assert!(!ended.success(), "it did not die: {what}");
+    if point == Point::AfterItLeft {
+        ask(&address, reqwest::Method::DELETE, "/stop", None).await;
+    }
+    let node = Node::open(&address, store(&url).await).await;
+    let report = node.apply(SMALL).await.unwrap_or_else(|error| panic!("{what}: {error}"));
+    let stats = sim.stats();
+    assert_eq!(stats.all.duplicates, 0, "{what}: {:?}", stats.duplicates_by_key);
+    let made = (stats.all.objects["messages"], stats.all.objects["channels"]);
+    assert_eq!(made, (2, 8), "{what}: {report:?}");
+    assert!(node.plan(SMALL).await.is_empty(), "{what}");
+    let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
+    assert!(steps.iter().all(|step| step.state.word() == "applied"), "{what}: {steps:?}");
+    node.engine.drain().await;
+}
+
+async fn matrix(url: impl Fn(usize) -> String) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    let mut all = tokio::task::JoinSet::new();
+    for (count, (nth, point)) in
+        (1..=WRITES).flat_map(|nth| POINTS.map(|point| (nth, point))).enumerate()
+    {
+        let (url, places) = (url(count), Arc::clone(&places));
+        all.spawn(async move {
+            let _place = places.acquire().await.unwrap();
+            scenario(url, point, nth).await;
+        });
+    }
+    while let Some(ended) = all.join_next().await {
+        ended.unwrap();
+    }
+}
+
+/// OPS-15, OPS-8: on the embedded store.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ops_15_no_crash_makes_a_duplicate_on_a_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    matrix(|count| format!("file:{}/{count}", folder.path().display())).await;
+}
+
+/// OPS-15, OPS-8: on Redis.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ops_15_no_crash_makes_a_duplicate_on_redis() {
+    let server = Redis::start();
+    let base = server.url();
+    matrix(|count| format!("{base}?prefix=crash-{count}")).await;
+}
+
+/// OPS-15, OPS-8: on PostgreSQL.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ops_15_no_crash_makes_a_duplicate_on_postgres() {
+    let server = Postgres::start();
+    let base = server.url();
+    let mark = if base.contains('?') { '&' } else { '?' };
+    matrix(|count| format!("{base}{mark}schema=crash_{count}")).await;
+}

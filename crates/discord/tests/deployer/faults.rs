@@ -1,0 +1,78 @@
+//! Bad days: answers that fail or are cut, a global 429, permissions that lack.
+
+use serde_json::json;
+use tidegate_discord::deploy::{Error, Quiet};
+use tidegate_sim::DiscordSimOptions;
+
+use crate::world::{GUILD, Node, SMALL, ask, guild, ms, sim, store, wanted, wide};
+
+/// OPS-14, OPS-20, OPS-23: through failures and cut answers the guild comes out right, and nothing is there twice.
+#[tokio::test]
+async fn ops_14_no_answer_may_be_lost_and_nothing_is_made_twice() {
+    for seed in 0..6 {
+        let options = DiscordSimOptions { fail_rate: 0.15, cut_rate: 0.15, seed, ..DiscordSimOptions::default() };
+        let sim = sim(options).await;
+        let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
+        let report = node.apply(SMALL).await.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+        let stats = sim.stats();
+        assert_eq!(stats.all.duplicates, 0, "seed {seed}: {:?}", stats.duplicates_by_key);
+        assert_eq!((stats.all.objects["messages"], stats.guilds.len()), (2, 1), "seed {seed}: {report:?}");
+        assert!(node.plan(SMALL).await.is_empty(), "seed {seed}");
+    }
+}
+
+/// LIM-12, OPS-21: a global 429 is waited out by everything, and no attempt is spent on it.
+#[tokio::test]
+async fn lim_12_a_global_429_is_waited_out() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let node = Node::open(&address, store("memory:").await).await;
+    ask(&address, reqwest::Method::POST, "/global", Some(json!({"for_ms": 2_500}))).await;
+    let begun = tokio::time::Instant::now();
+    node.apply(SMALL).await.unwrap();
+    assert!(begun.elapsed() >= ms(2_400));
+    let stats = sim.stats();
+    assert_eq!((stats.all.throttled, stats.all.duplicates, stats.all.writes), (1, 0, 16), "{stats:?}");
+}
+
+/// OPS-10: what a bot may not do stops the deployment and says what lacks; when it may, the next run goes on.
+#[tokio::test]
+async fn ops_10_a_missing_permission_is_told() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let node = Node::open(&address, store("memory:").await).await;
+    let only = |bits: &str| json!({"bot_permissions": bits});
+    ask(&address, reqwest::Method::POST, &format!("/guilds/{GUILD}"), Some(only("1024"))).await;
+    let error = node.apply(SMALL).await.unwrap_err();
+    assert!(matches!(error, Error::Step { .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.to_lowercase().contains("permission"), "{text}");
+    assert!(!text.contains("hunter2"));
+    ask(&address, reqwest::Method::POST, &format!("/guilds/{GUILD}"), Some(only("8"))).await;
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!(report.created, 14, "{report:?}");
+}
+
+/// OPS-17: the audit channel is told once what was done.
+#[tokio::test]
+async fn ops_17_the_audit_channel_is_told() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let path = format!("/guilds/{GUILD}/channels");
+    let channel = crate::world::by_hand(&address, "POST", &path, json!({"name": "audit"})).await;
+    let node = Node::open(&address, store("memory:").await).await;
+    let mut wanted = wanted(SMALL);
+    wanted.audit_channel = Some(channel["id"].as_str().unwrap().parse().unwrap());
+    let report = node.deployer.apply(&wanted, &Quiet).await.unwrap();
+    node.deployer.apply(&wanted, &Quiet).await.unwrap();
+    let guild = guild(&address).await;
+    let told: Vec<_> = guild["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["channel_id"] == channel["id"])
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].contains(&report.deployment) && told[0].contains("create role agent ("), "{told:?}");
+}

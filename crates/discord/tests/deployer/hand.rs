@@ -1,0 +1,105 @@
+//! What people do to managed objects, and how it is put right.
+
+use serde_json::json;
+use tidegate_discord::deploy::Error;
+use tidegate_discord::plan::Drift;
+
+use crate::world::{GUILD, Node, SMALL, by_hand, guild, store, wide};
+
+async fn deployed() -> (tidegate_sim::DiscordSim, String, Node) {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let node = Node::open(&address, store("memory:").await).await;
+    node.apply(SMALL).await.unwrap();
+    (sim, address, node)
+}
+
+async fn id_of(address: &str, list: &str, name: &str) -> String {
+    let guild = guild(address).await;
+    let list = guild[list].as_array().unwrap();
+    let found = list.iter().find(|one| one["name"].as_str().is_some_and(|known| known.contains(name)));
+    found.unwrap_or_else(|| panic!("{name} is not in {list:?}"))["id"].as_str().unwrap().to_owned()
+}
+
+/// OPS-19: what was renamed, deleted or edited by hand shows up in the plan and is put right.
+#[tokio::test]
+async fn ops_19_what_was_changed_by_hand_is_put_right() {
+    let (sim, address, node) = deployed().await;
+    let (agent, guest) = (id_of(&address, "roles", "agent").await, id_of(&address, "roles", "guest").await);
+    let (news, lobby) = (id_of(&address, "channels", "-news").await, id_of(&address, "channels", "lobby").await);
+    by_hand(&address, "PATCH", &format!("/guilds/{GUILD}/roles/{agent}"), json!({"color": 7})).await;
+    by_hand(&address, "DELETE", &format!("/guilds/{GUILD}/roles/{guest}"), json!({})).await;
+    by_hand(&address, "PATCH", &format!("/channels/{news}"), json!({"name": "old-news"})).await;
+    by_hand(&address, "DELETE", &format!("/channels/{lobby}"), json!({})).await;
+    let plan = node.plan(SMALL).await;
+    let mut drifts: Vec<_> = plan.steps.iter().filter_map(|step| Some((step.target.to_string(), step.drift?))).collect();
+    drifts.sort();
+    let expected = [
+        ("channel lobby", Drift::Deleted),
+        ("channel news", Drift::Renamed),
+        ("role agent", Drift::Edited),
+        ("role guest", Drift::Deleted),
+    ];
+    assert_eq!(drifts, expected.map(|(what, drift)| (what.to_owned(), drift)), "{plan}");
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!((report.created, report.updated), (2, 2), "{report:?}");
+    assert!(node.plan(SMALL).await.is_empty());
+    assert_eq!(sim.stats().all.duplicates, 0);
+}
+
+/// OPS-20: a message that was deleted is posted once more, one that is there is not.
+#[tokio::test]
+async fn ops_20_a_deleted_message_is_posted_once() {
+    let (sim, address, node) = deployed().await;
+    let guild = guild(&address).await;
+    let messages = guild["messages"].as_array().unwrap();
+    let hours = messages.iter().find(|one| one["content"].as_str().unwrap().contains("weekdays")).unwrap();
+    let (channel, id) = (hours["channel_id"].as_str().unwrap(), hours["id"].as_str().unwrap());
+    by_hand(&address, "DELETE", &format!("/channels/{channel}/messages/{id}"), json!({})).await;
+    let unseen = node.apply(SMALL).await.unwrap();
+    assert_eq!(unseen.writes(), 0, "the journal is believed about messages: {unseen:?}");
+    let plan = node.plan(SMALL).await;
+    assert_eq!(plan.writes().count(), 1, "{plan}");
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!(report.created, 1, "{report:?}");
+    let edited = SMALL.replace("from 9 to 18", "from 8 to 20");
+    let report = node.apply(&edited).await.unwrap();
+    assert_eq!((report.created, report.updated), (0, 1), "{report:?}");
+    assert_eq!((sim.stats().all.objects["messages"], sim.stats().all.duplicates), (2, 0));
+}
+
+/// OPS-14: two objects with one key stop it, with both ids; nothing is written.
+#[tokio::test]
+async fn ops_14_two_with_one_key_stop_it() {
+    let (sim, address, node) = deployed().await;
+    let agent = id_of(&address, "roles", "agent").await;
+    let path = format!("/guilds/{GUILD}/roles");
+    let twin = by_hand(&address, "POST", &path, json!({"name": "〚SSO〛 Copy 〔agent〕"})).await;
+    let twin = twin["id"].as_str().unwrap();
+    let writes = sim.stats().all.writes;
+    let fresh = Node::open(&address, store("memory:").await).await;
+    for node in [&node, &fresh] {
+        let error = node.apply(&SMALL.replace("Support agent", "Helper")).await.unwrap_err();
+        assert!(matches!(error, Error::Conflicts(_)), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(&agent) && text.contains(twin), "{text}");
+    }
+    assert_eq!(sim.stats().all.writes, writes);
+}
+
+/// OPS-19: what left the template is told, and removed only when that is asked for; what is not managed stays.
+#[tokio::test]
+async fn ops_19_only_who_prunes_loses_something() {
+    let (sim, address, node) = deployed().await;
+    by_hand(&address, "POST", &format!("/guilds/{GUILD}/channels"), json!({"name": "ours"})).await;
+    let without = SMALL.replace("  - key: guest\n    name: Guest\n", "");
+    assert_ne!(without, SMALL);
+    let report = node.apply(&without).await.unwrap();
+    assert_eq!((report.removed, report.leftovers), (0, 1), "{report:?}");
+    let mut wanted = crate::world::wanted(&without);
+    wanted.prune = true;
+    let report = node.deployer.apply(&wanted, &tidegate_discord::deploy::Quiet).await.unwrap();
+    assert_eq!((report.removed, report.writes()), (1, 1), "{report:?}");
+    id_of(&address, "channels", "ours").await;
+    assert_eq!(sim.stats().all.duplicates, 0);
+}

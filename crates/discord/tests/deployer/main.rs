@@ -1,0 +1,10 @@
+//! The deployer with a real engine and real stores, against the simulator.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
+
+mod crash;
+mod faults;
+mod hand;
+mod plain;
+mod together;
+mod world;

@@ -1,0 +1,85 @@
+//! A guild from nothing, and again.
+
+use tidegate_core::journal::{Stage, StepState};
+use tidegate_discord::deploy::group;
+
+use crate::world::{GUILD, Node, SMALL, guild, store, wide};
+
+/// OPS-18, OPS-19: the first run makes everything once, each object in one call; the second one writes nothing and reads
+/// twice.
+#[tokio::test]
+async fn ops_18_a_second_run_writes_nothing() {
+    let sim = wide().await;
+    let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
+    let plan = node.plan(SMALL).await;
+    assert_eq!(plan.writes().count(), 16, "{plan}");
+    assert_eq!(sim.stats().all.writes, 0, "a plan changes nothing");
+    let first = node.apply(SMALL).await.unwrap();
+    assert_eq!((first.created, first.moved, first.updated, first.rounds), (14, 2, 0, 2), "{first:?}");
+    let stats = sim.stats();
+    assert_eq!((stats.all.writes, stats.all.throttled, stats.all.duplicates), (16, 0, 0), "{stats:?}");
+    let before = stats.all.calls;
+    let second = node.apply(SMALL).await.unwrap();
+    let stats = sim.stats();
+    assert_eq!((second.writes(), stats.all.writes, stats.all.calls - before), (0, 16, 2), "{second:?}");
+    assert!(node.plan(SMALL).await.is_empty());
+}
+
+/// OPS-13: what the guild holds is what the template says, under names that carry the keys, with an audit reason on every
+/// write.
+#[tokio::test]
+async fn ops_13_the_guild_is_what_the_template_says() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let node = Node::open(&address, store("memory:").await).await;
+    let report = node.apply(SMALL).await.unwrap();
+    let guild = guild(&address).await;
+    let names = |list: &str| -> Vec<String> {
+        let list = guild[list].as_array().unwrap();
+        list.iter().map(|one| one["name"].as_str().unwrap().to_owned()).collect()
+    };
+    let roles = names("roles");
+    assert!(roles.contains(&"〚SSO〛 Support agent 〔agent〕".to_owned()), "{roles:?}");
+    let channels = names("channels");
+    assert!(channels.contains(&"latest-news".to_owned()), "{channels:?}");
+    assert!(channels.contains(&"〚SSO〛 Front desk 〔front〕".to_owned()), "{channels:?}");
+    let log = crate::world::ask(&address, reqwest::Method::GET, "/log", None).await;
+    let log = log["writes"].as_array().or(log.as_array()).unwrap().clone();
+    let reason = format!("Tidegate {}: ", report.deployment);
+    assert!(log.iter().all(|write| write["reason"].as_str().is_some_and(|told| told.starts_with(&reason))), "{log:?}");
+}
+
+/// OPS-17: every step is in the journal with its object's id, its fingerprint and the operation that carried it, whose key
+/// is the step's (OPS-3).
+#[tokio::test]
+async fn ops_17_every_step_is_in_the_journal() {
+    let sim = wide().await;
+    let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
+    let report = node.apply(SMALL).await.unwrap();
+    let deployment = node.store.deployment(&report.deployment).await.unwrap().unwrap();
+    assert_eq!((deployment.stage, &*deployment.scope), (Stage::Done, &*group(GUILD)));
+    let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
+    assert_eq!(steps.len(), 16);
+    assert!(steps.iter().all(|step| step.state == StepState::Applied), "{steps:?}");
+    let agent = steps.iter().find(|step| &*step.key == "agent").unwrap();
+    assert!(agent.foreign_id.is_some());
+    let operation = agent.operation.as_ref().unwrap().parse().unwrap();
+    let view = node.engine.get(operation).await.unwrap();
+    let key = format!("guild:{GUILD}/deploy:{}/RoleEnsure/agent/{}", report.deployment, agent.fingerprint);
+    assert_eq!(view.dedupe_key.as_deref(), Some(key.as_str()));
+    assert_eq!((view.kind.as_ref(), view.group.as_ref()), ("RoleEnsure", group(GUILD).as_str()));
+    assert_eq!(view.deployment_id.as_deref(), Some(report.deployment.as_str()));
+    assert_eq!(node.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
+}
+
+/// OPS-14: without a journal everything is found by name and taken over, and nothing is written.
+#[tokio::test]
+async fn ops_14_a_lost_journal_costs_no_write() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    Node::open(&address, store("memory:").await).await.apply(SMALL).await.unwrap();
+    let fresh = Node::open(&address, store("memory:").await).await;
+    let report = fresh.apply(SMALL).await.unwrap();
+    assert_eq!((report.writes(), report.adopted, sim.stats().all.writes), (0, 14, 16), "{report:?}");
+    assert_eq!(fresh.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
+}

@@ -1,7 +1,8 @@
-//! Discord's dialect. Here is the half that only thinks: a guild's template, managed names, the live guild as it is
-//! listed, and the plan that leads from one to the other. It makes no call, keeps nothing and has no clock.
+//! What is particular to Discord: its limits and refusals (the dialect), a guild's template, managed names, the live guild as
+//! it is listed, and the plan that leads from one to the other. All of that only thinks: it makes no call and has no clock.
 
 pub mod bounds;
+pub mod dialect;
 pub mod guild;
 mod id;
 pub mod journal;
@@ -11,5 +12,6 @@ pub mod permission;
 pub mod plan;
 pub mod template;
 
+pub use dialect::{DiscordDialect, DiscordSettings};
 pub use id::Id;
 pub use key::{Key, Kind};

@@ -204,7 +204,13 @@ impl Bucket {
                 }
             }
             Budget::Window(window) => window.observe(remaining, hint.capacity, hint.reset_at, now),
-            Budget::Gate(_) => {}
+            // A call that failed for good may say that no other can do better before then.
+            Budget::Gate(gate) => {
+                if let Some(until) = hint.reset_at.filter(|until| *until > now) {
+                    gate.close();
+                    self.frozen_until = self.frozen_until.max(until);
+                }
+            }
         }
     }
 
@@ -283,6 +289,23 @@ mod tests {
         assert!(bucket.ready(6 * MICRO, now) > Readiness::Now);
         bucket.observe(&left(5), first, now);
         assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
+    }
+
+    /// LIM-25: a gate that an answer closes stays closed until then, and opens for one call first.
+    #[test]
+    fn lim_25_a_gate_is_closed_by_what_is_said() {
+        let now = Time::from_millis(10_000);
+        let mut gate = Bucket::new(Shape::Gate, now).unwrap();
+        let mark = gate.take(MICRO, now);
+        let until = now.after(Duration::from_secs(9));
+        let says = |at| Hint { reset_at: Some(at), ..Hint::default() };
+        gate.observe(&says(until), mark, now);
+        gate.observe(&says(now), mark, now);
+        gate.land(mark, now);
+        assert_eq!(gate.ready(MICRO, now), Readiness::At(until));
+        assert_eq!(gate.ready(MICRO, until), Readiness::Now);
+        gate.take(MICRO, until);
+        assert_eq!(gate.ready(MICRO, until), Readiness::AfterAnswer);
     }
 
     /// LIM-8: a new rate takes effect at once.

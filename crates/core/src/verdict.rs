@@ -53,7 +53,7 @@ pub struct Hint {
     pub capacity: Option<u64>,
     /// The upstream's refill, in micro-tokens per second.
     pub refill_per_s: Option<u64>,
-    /// When a window starts anew.
+    /// When a window starts anew, or a gate opens again.
     pub reset_at: Option<Time>,
     /// What the call really cost, in micro-tokens.
     pub spent: Option<u64>,

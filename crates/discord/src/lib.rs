@@ -1,8 +1,10 @@
-//! Discord's dialect. One half only thinks: a guild's template, managed names, the live guild as it is listed, and the plan
-//! that leads from one to the other. The deployer carries a plan through the queue and keeps the journal.
+//! What is particular to Discord: its limits and refusals (the dialect), a guild's template, managed names, the live guild as
+//! it is listed, and the plan that leads from one to the other. All of that only thinks. The deployer carries a plan through
+//! the queue and keeps the journal.
 
 pub mod bounds;
 pub mod deploy;
+pub mod dialect;
 pub mod guild;
 mod id;
 pub mod journal;
@@ -12,5 +14,6 @@ pub mod permission;
 pub mod plan;
 pub mod template;
 
+pub use dialect::{DiscordDialect, DiscordSettings};
 pub use id::Id;
 pub use key::{Key, Kind};

@@ -28,7 +28,7 @@ use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
 
-pub use dialect::ShopifyConfig;
+pub use dialect::{DiscordConfig, ShopifyConfig};
 pub use idempotency::IdempotencyConfig;
 pub use measure::{duration, time};
 pub use pacing::PacingConfig;
@@ -76,6 +76,8 @@ pub struct Config {
     pub spread: BTreeSet<String>,
     /// Upstreams of the dialect `shopify`, by name, and what they have besides.
     pub shopify: BTreeMap<String, ShopifyConfig>,
+    /// Upstreams of the dialect `discord`, by name, and what they have besides.
+    pub discord: BTreeMap<String, DiscordConfig>,
     /// Who may call; when empty, only this machine.
     pub tokens: Vec<Token>,
     /// How it takes part in a cluster, when others share its store.

@@ -2,21 +2,34 @@
 
 use std::sync::Arc;
 
+use tidegate_discord::dialect::INVALID_MAX;
+use tidegate_discord::{DiscordDialect, DiscordSettings};
 use tidegate_shopify::ShopifyDialect;
 use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
 
-use crate::config::Config;
+use crate::config::{Config, DiscordConfig};
 
 /// Upstreams with their dialects, which the queue and the paced proxy share.
 pub(crate) type Dialects = Vec<(UpstreamConfig, Arc<dyn Dialect>)>;
 
 pub(crate) fn of(config: &Config) -> Dialects {
-    let with = |upstream: &UpstreamConfig| {
-        let dialect: Arc<dyn Dialect> = match config.shopify.get(&upstream.name) {
-            Some(shop) => Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once)),
-            None => Arc::new(Plain::new(&upstream.name, &upstream.limits)),
-        };
-        (upstream.clone(), dialect)
-    };
+    let with = |upstream: &UpstreamConfig| (upstream.clone(), dialect(config, upstream));
     config.upstreams.iter().map(with).collect()
+}
+
+fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
+    let name = upstream.name.as_str();
+    if let Some(shop) = config.shopify.get(name) {
+        return Arc::new(ShopifyDialect::new(name, shop.bulk_at_once));
+    }
+    if let Some(bot) = config.discord.get(name) {
+        return Arc::new(DiscordDialect::new(name, &upstream.base_url, settings(config, bot)));
+    }
+    Arc::new(Plain::new(name, &upstream.limits))
+}
+
+/// Each bot is in one place wherever it is called from, so shares of what their address may do need no place in common.
+fn settings(config: &Config, bot: &DiscordConfig) -> DiscordSettings {
+    let even = INVALID_MAX / config.discord.len().max(1) as u64;
+    DiscordSettings { global_per_s: bot.global_per_s, invalid_max: bot.invalid_max.unwrap_or(even) }
 }

@@ -173,9 +173,10 @@ fn cannot_look(envelope: &Envelope) -> Fault {
 impl Upstream for HttpUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
         let (envelope, upstream) = self.read(payload)?;
+        let charges = upstream.dialect.charges(&envelope.request, cost)?;
         Ok(Checked {
-            charges: upstream.dialect.charges(&envelope.request, cost)?,
-            opens: upstream.dialect.opens(&envelope.request),
+            opens: upstream.dialect.opens(&envelope.request, &charges),
+            charges,
             on_unknown: upstream.dialect.on_unknown(&envelope.request),
             can_reconcile: false,
         })

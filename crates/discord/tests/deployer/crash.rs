@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use crate::world::{Node, SMALL, ask, ms, store, wanted, wide};
 
 /// Steps of the small template that make a call.
-const WRITES: usize = 16;
+const WRITES: usize = 14;
 /// Scenarios at once; most of the time they wait for a lease to run out.
 const AT_ONCE: usize = 6;
 
@@ -34,7 +34,8 @@ enum Point {
     AfterTheRecord,
 }
 
-const POINTS: [Point; 4] = [Point::BeforeTheCall, Point::AfterItLeft, Point::AfterItWasMade, Point::AfterTheRecord];
+const POINTS: [Point; 4] =
+    [Point::BeforeTheCall, Point::AfterItLeft, Point::AfterItWasMade, Point::AfterTheRecord];
 
 impl Point {
     fn named(word: &str) -> Option<Self> {
@@ -98,8 +99,7 @@ async fn one_process() {
     let told: Vec<_> = told.split(' ').collect();
     let [sim, url, point, nth] = told[..] else { panic!("{told:?}") };
     let (point, nth) = (Point::named(point).unwrap(), nth.parse().unwrap());
-    let node =
-        Node::with(sim, store(url).await, |http| Arc::new(Dying::new(Some(http), point, nth))).await;
+    let node = Node::with(sim, store(url).await, |http| Arc::new(Dying::new(Some(http), point, nth))).await;
     node.deployer.apply(&wanted(SMALL), &Dying::new(None, point, nth)).await.unwrap();
     node.engine.drain().await;
 }
@@ -157,9 +157,7 @@ async fn scenario(url: String, point: Point, nth: usize) {
 async fn matrix(url: impl Fn(usize) -> String) {
     let places = Arc::new(Semaphore::new(AT_ONCE));
     let mut all = tokio::task::JoinSet::new();
-    for (count, (nth, point)) in
-        (1..=WRITES).flat_map(|nth| POINTS.map(|point| (nth, point))).enumerate()
-    {
+    for (count, (nth, point)) in (1..=WRITES).flat_map(|nth| POINTS.map(|point| (nth, point))).enumerate() {
         let (url, places) = (url(count), Arc::clone(&places));
         all.spawn(async move {
             let _place = places.acquire().await.unwrap();

@@ -26,13 +26,15 @@ async fn id_of(address: &str, list: &str, name: &str) -> String {
 async fn ops_19_what_was_changed_by_hand_is_put_right() {
     let (sim, address, node) = deployed().await;
     let (agent, guest) = (id_of(&address, "roles", "agent").await, id_of(&address, "roles", "guest").await);
-    let (news, lobby) = (id_of(&address, "channels", "-news").await, id_of(&address, "channels", "lobby").await);
+    let (news, lobby) =
+        (id_of(&address, "channels", "-news").await, id_of(&address, "channels", "lobby").await);
     by_hand(&address, "PATCH", &format!("/guilds/{GUILD}/roles/{agent}"), json!({"color": 7})).await;
     by_hand(&address, "DELETE", &format!("/guilds/{GUILD}/roles/{guest}"), json!({})).await;
     by_hand(&address, "PATCH", &format!("/channels/{news}"), json!({"name": "old-news"})).await;
     by_hand(&address, "DELETE", &format!("/channels/{lobby}"), json!({})).await;
     let plan = node.plan(SMALL).await;
-    let mut drifts: Vec<_> = plan.steps.iter().filter_map(|step| Some((step.target.to_string(), step.drift?))).collect();
+    let mut drifts: Vec<_> =
+        plan.steps.iter().filter_map(|step| Some((step.target.to_string(), step.drift?))).collect();
     drifts.sort();
     let expected = [
         ("channel lobby", Drift::Deleted),
@@ -102,4 +104,22 @@ async fn ops_19_only_who_prunes_loses_something() {
     assert_eq!((report.removed, report.writes()), (1, 1), "{report:?}");
     id_of(&address, "channels", "ours").await;
     assert_eq!(sim.stats().all.duplicates, 0);
+}
+
+/// OPS-19: what stands in another order is put right in one call for all roles and one for all channels.
+#[tokio::test]
+async fn ops_19_orders_take_one_call_each() {
+    let (sim, address, node) = deployed().await;
+    let swapped = SMALL.replace("  - key: guest\n    name: Guest\n", "");
+    let swapped =
+        swapped.replace("roles: # the highest first\n", "roles:\n  - key: guest\n    name: Guest\n");
+    let lobby = id_of(&address, "channels", "lobby").await;
+    let news = id_of(&address, "channels", "-news").await;
+    let places = json!([{"id": lobby, "position": 0}, {"id": news, "position": 40}]);
+    by_hand(&address, "PATCH", &format!("/guilds/{GUILD}/channels"), places).await;
+    let before = sim.stats().all.writes;
+    let report = node.apply(&swapped).await.unwrap();
+    assert_eq!((report.moved, report.writes()), (2, 2), "{report:?}");
+    assert_eq!(sim.stats().all.writes - before, 2);
+    assert!(node.plan(&swapped).await.is_empty());
 }

@@ -14,7 +14,7 @@ use tidegate_upstream::http::{Dialect, TokenHeader, UpstreamConfig};
 use tidegate_upstream::{HttpUpstreams, Secret, Upstream};
 
 pub(crate) const SMALL: &str = include_str!("../../../../examples/guilds/small.yaml");
-/// Calls that make the small guild: 12 objects, 2 messages, 2 orders.
+/// The guild that is deployed into.
 pub(crate) const GUILD: Id = Id(4_177);
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -87,13 +87,15 @@ impl Node {
         config.timeout = ms(5_000);
         let settings = DiscordSettings { global_per_s: 1_000, ..DiscordSettings::default() };
         let dialect = DiscordDialect::new("discord", &config.base_url, settings);
-        let http = HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
+        let http =
+            HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
         let limits = http.limits();
         let executors: Executors = Steps::executors(around(Arc::new(http))).collect();
         let options = Options { lease: ms(1_000), partition_lease: ms(1_000), ..Options::default() };
         let options = Options { node: format!("node-{}", std::process::id()), ..options };
         let engine = owned(&store, &options, &executors, &limits).await;
-        let deployer = Deployer::new(engine.clone(), Arc::clone(&store)).with_lease(ms(500)).with_patience(ms(10_000));
+        let deployer =
+            Deployer::new(engine.clone(), Arc::clone(&store)).with_lease(ms(500)).with_patience(ms(10_000));
         Self { engine, store, deployer }
     }
 
@@ -117,7 +119,9 @@ async fn owned(
     for _ in 0..200 {
         match Engine::open(Arc::clone(store), options.clone(), executors.clone(), limits.to_vec()).await {
             Ok(engine) => return engine,
-            Err(error) if store.is_shared() => assert_eq!(error.code, tidegate::Code::StoreRefused, "{error}"),
+            Err(error) if store.is_shared() => {
+                assert_eq!(error.code, tidegate::Code::StoreRefused, "{error}")
+            }
             Err(error) => panic!("{error}"),
         }
         tokio::time::sleep(ms(50)).await;

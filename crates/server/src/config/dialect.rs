@@ -1,5 +1,6 @@
 //! How an upstream is spoken to: `dialect`, and the keys that only one of them has.
 
+use tidegate_discord::dialect::{BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
 use tidegate_shopify::dialect::BULK_AT_ONCE_DEFAULT;
 use tidegate_upstream::http::TokenHeader;
 
@@ -11,6 +12,11 @@ const BULK_AT_ONCE_MAX: u64 = 100;
 /// The header in which Shopify wants its token.
 const SHOPIFY_TOKEN: &str = "x-shopify-access-token";
 
+/// The header in which Discord wants its token.
+const DISCORD_TOKEN: &str = "authorization: Bot";
+/// Most calls in a second that Discord gives to anybody.
+const GLOBAL_PER_S_MAX: u64 = 100_000;
+
 /// What an upstream of the dialect `shopify` has besides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShopifyConfig {
@@ -18,11 +24,21 @@ pub struct ShopifyConfig {
     pub bulk_at_once: u32,
 }
 
+/// What an upstream of the dialect `discord` has besides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscordConfig {
+    /// Calls in a second that Discord allows this bot.
+    pub global_per_s: u32,
+    /// Refused calls that it may cause in ten minutes; when nothing is said, an even share of those of the address.
+    pub invalid_max: Option<u64>,
+}
+
 /// The dialect of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     Http,
     Shopify(ShopifyConfig),
+    Discord(DiscordConfig),
 }
 
 impl Dialect {
@@ -31,39 +47,61 @@ impl Dialect {
         match self {
             Self::Http => TokenHeader::default(),
             Self::Shopify(_) => TokenHeader::parse(SHOPIFY_TOKEN),
+            Self::Discord(_) => TokenHeader::parse(DISCORD_TOKEN),
+        }
+    }
+
+    /// Where it is, when nothing is said.
+    pub(super) const fn base_url(self) -> Option<&'static str> {
+        match self {
+            Self::Http | Self::Shopify(_) => None,
+            Self::Discord(_) => Some(BASE_URL),
         }
     }
 
     /// Whether it makes limits by itself.
     pub(super) const fn makes_limits(self) -> bool {
-        matches!(self, Self::Shopify(_))
+        matches!(self, Self::Shopify(_) | Self::Discord(_))
     }
 }
 
 pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Dialect {
-    let named = section.text("dialect", problems);
+    let named = section.text("dialect", problems).map_or_else(|| "http".to_owned(), |named| named.value);
     let bulk_at_once = section.integer("bulk_at_once", 1..=BULK_AT_ONCE_MAX, problems);
-    match named.as_ref().map(|named| named.value.as_str()) {
-        Some("shopify") => {
-            if section.has("limit") {
-                let message = "The dialect \"shopify\" makes its limits itself and learns their figures: take this out.";
-                problems.push(section.problem_at("limit", message));
-            }
-            let bulk_at_once = bulk_at_once.and_then(|most| u32::try_from(most).ok());
-            return Dialect::Shopify(ShopifyConfig {
-                bulk_at_once: bulk_at_once.unwrap_or(BULK_AT_ONCE_DEFAULT),
-            });
+    let global_per_s = section.integer("global_per_s", 1..=GLOBAL_PER_S_MAX, problems);
+    let invalid_max = section.integer("invalid_max", 2..=INVALID_MAX, problems);
+    let small =
+        |figure: Option<u64>, usual| figure.and_then(|most| u32::try_from(most).ok()).unwrap_or(usual);
+    let dialect = match named.as_str() {
+        "http" => Dialect::Http,
+        "shopify" => {
+            Dialect::Shopify(ShopifyConfig { bulk_at_once: small(bulk_at_once, BULK_AT_ONCE_DEFAULT) })
         }
-        None | Some("http") => {}
-        Some(other) => {
-            let is = if other == "discord" { "is not in this version" } else { "is not known" };
-            let message = format!("The dialect {other:?} {is}; there are \"http\" and \"shopify\".");
+        "discord" => {
+            let global_per_s = small(global_per_s, GLOBAL_PER_S_DEFAULT);
+            Dialect::Discord(DiscordConfig { global_per_s, invalid_max })
+        }
+        other => {
+            let message = format!(
+                "The dialect {other:?} is not known; there are \"http\", \"shopify\" and \"discord\"."
+            );
             problems.push(section.problem_at("dialect", message));
+            Dialect::Http
+        }
+    };
+    if dialect.makes_limits() && section.has("limit") {
+        let message =
+            format!("The dialect {named:?} makes its limits itself and learns their figures: take this out.");
+        problems.push(section.problem_at("limit", message));
+    }
+    for (key, whose, message) in [
+        ("bulk_at_once", "shopify", "Only the dialect \"shopify\" has places for bulk operations."),
+        ("global_per_s", "discord", "Only the dialect \"discord\" has a limit on all calls by itself."),
+        ("invalid_max", "discord", "Only the dialect \"discord\" counts refused calls."),
+    ] {
+        if section.has(key) && named != whose {
+            problems.push(section.problem_at(key, message));
         }
     }
-    if section.has("bulk_at_once") {
-        let message = "Only the dialect \"shopify\" has places for bulk operations.";
-        problems.push(section.problem_at("bulk_at_once", message));
-    }
-    Dialect::Http
+    dialect
 }

@@ -69,6 +69,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         upstreams,
         spread: beside.spread,
         shopify: beside.shopify,
+        discord: beside.discord,
         tokens,
         cluster: cluster?,
         idempotency: idempotency?,

@@ -131,7 +131,7 @@ fn wrong_types_and_figures_are_told_by_line_and_column() {
     let text = r#"server = { workers = 0, drain_s = -1, listen = 7400, connections_max = "1" }
 [[upstream]]
 name = "a b"
-dialect = "discord"
+dialect = "carrier pigeon"
 base_url = "ftp://x"
 timeout_ms = 1.5
 [[upstream.limit]]
@@ -151,7 +151,7 @@ refill_per_s = true
     tidegate.toml:1:48: server.listen: It must be a text in quotes, not a number.
     tidegate.toml:1:72: server.connections_max: It must be a whole number, not a text.
     tidegate.toml:3:8: upstream[0].name: A name is 1 to 64 letters, digits, '-', '_' or '.'.
-    tidegate.toml:4:11: upstream[0].dialect: The dialect "discord" is not in this version; there are "http" and "shopify".
+    tidegate.toml:4:11: upstream[0].dialect: The dialect "carrier pigeon" is not known; there are "http", "shopify" and "discord".
     tidegate.toml:5:12: upstream[0].base_url: It must start with http:// or https://.
     tidegate.toml:6:14: upstream[0].timeout_ms: It must be a whole number, not a number with a point.
     tidegate.toml:9:12: upstream[0].limit[0].capacity: It must be 1 to 1000000000000, not 0.
@@ -171,7 +171,7 @@ fn the_dialect_says_what_it_cannot_use() {
     assert_snapshot!(wrong("[[upstream]]\ndialect = \"smoke\""), @r#"
     tidegate.toml:1:1: upstream[0]: The key name is missing.
     tidegate.toml:1:1: upstream[0]: The key base_url is missing.
-    tidegate.toml:2:11: upstream[0].dialect: The dialect "smoke" is not known; there are "http" and "shopify".
+    tidegate.toml:2:11: upstream[0].dialect: The dialect "smoke" is not known; there are "http", "shopify" and "discord".
     "#);
 }
 
@@ -196,6 +196,33 @@ fn lim_29_a_shop_has_its_header_and_its_places() {
     tidegate.toml:8:1: upstream[0].limit: The dialect "shopify" makes its limits itself and learns their figures: take this out.
     "#);
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nbulk_at_once = 2"), @r#"tidegate.toml:4:16: upstream[0].bulk_at_once: Only the dialect "shopify" has places for bulk operations."#);
+}
+
+/// OPS-21: a bot needs a name and a token; where Discord is and its limits are known.
+#[test]
+fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
+    let bot = "[[upstream]]\nname = \"discord\"\ndialect = \"discord\"\ntoken_env = \"ECHO_TOKEN\"\n";
+    let config = parse(bot).unwrap();
+    assert_eq!(config.upstreams[0].base_url, "https://discord.com/api/v10");
+    assert_eq!(config.upstreams[0].token_header, TokenHeader::parse("authorization: Bot"));
+    let usual = config.discord["discord"];
+    assert_eq!((usual.global_per_s, usual.invalid_max), (50, None));
+    let set =
+        parse(&format!("{bot}base_url = \"http://x\"\nglobal_per_s = 1200\ninvalid_max = 100")).unwrap();
+    let bigger = set.discord["discord"];
+    assert_eq!((bigger.global_per_s, bigger.invalid_max), (1_200, Some(100)));
+    assert_eq!(set.upstreams[0].base_url, "http://x");
+    assert_snapshot!(wrong(&format!("{bot}base_url = 7\nspread = \"group\"\nglobal_per_s = 0\ninvalid_max = 10000\nbulk_at_once = 1")), @r#"
+    tidegate.toml:5:12: upstream[0].base_url: It must be a text in quotes, not a number.
+    tidegate.toml:6:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
+    tidegate.toml:7:16: upstream[0].global_per_s: It must be 1 to 100000, not 0.
+    tidegate.toml:8:15: upstream[0].invalid_max: It must be 2 to 9500, not 10000.
+    tidegate.toml:9:16: upstream[0].bulk_at_once: Only the dialect "shopify" has places for bulk operations.
+    "#);
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nglobal_per_s = 2\ninvalid_max = 9"), @r#"
+    tidegate.toml:4:16: upstream[0].global_per_s: Only the dialect "discord" has a limit on all calls by itself.
+    tidegate.toml:5:15: upstream[0].invalid_max: Only the dialect "discord" counts refused calls.
+    "#);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
 
 use super::Reading;
-use super::dialect::{self, Dialect, ShopifyConfig};
+use super::dialect::{self, Dialect, DiscordConfig, ShopifyConfig};
 use super::problem::Problem;
 use super::read::refuse_twins;
 use super::section::Section;
@@ -23,6 +23,8 @@ pub(super) struct Beside {
     pub spread: BTreeSet<String>,
     /// Those that are Shopify's.
     pub shopify: BTreeMap<String, ShopifyConfig>,
+    /// Those that are Discord's.
+    pub discord: BTreeMap<String, DiscordConfig>,
 }
 
 pub(super) fn read(
@@ -43,6 +45,10 @@ pub(super) fn read(
     let limits = section.sections("limit", problems);
     refuse_twins(&limits, problems);
     let limits: Vec<_> = limits.into_iter().map(|limit| read_limit(limit, reading)).collect();
+    let base_url = base_url.map(|url| url.value).or_else(|| {
+        let usual = dialect.base_url().filter(|_| !section.has("base_url"));
+        usual.map(str::to_owned)
+    });
     for (key, missing) in [("name", name.is_none()), ("base_url", base_url.is_none())] {
         if missing && !section.has(key) {
             reading.problems.push(section.problem(format!("The key {key} is missing.")));
@@ -50,7 +56,7 @@ pub(super) fn read(
     }
     let mut config = example();
     config.name = name.as_ref().map_or(config.name, |name| name.value.clone());
-    config.base_url = base_url.as_ref().map_or(config.base_url, |url| url.value.clone());
+    config.base_url = base_url.clone().unwrap_or(config.base_url);
     config.token = variable.and_then(|variable| reading.secret(&variable)).map(Secret::new);
     config.token_header =
         header.map_or_else(|| dialect.token_header(), |text| TokenHeader::parse(&text.value));
@@ -68,8 +74,10 @@ pub(super) fn read(
         }
         beside.spread.insert(config.name.clone());
     }
-    if let Dialect::Shopify(shop) = dialect {
-        beside.shopify.insert(config.name.clone(), shop);
+    match dialect {
+        Dialect::Http => {}
+        Dialect::Shopify(shop) => drop(beside.shopify.insert(config.name.clone(), shop)),
+        Dialect::Discord(bot) => drop(beside.discord.insert(config.name.clone(), bot)),
     }
     check(&config, limits.len(), &section, &mut reading.problems);
     section.finish(&mut reading.problems);

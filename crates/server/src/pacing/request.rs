@@ -60,7 +60,11 @@ impl Asked<'_> {
         let target = Target::read(self.target)
             .ok_or_else(|| unknown(self.target.split('?').next().unwrap_or_default()))?;
         let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
-        let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| target.upstream.as_ref().to_owned());
+        let expected = pacing.handover.expect();
+        let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| match served.dialect.keeps_line() {
+            true => target.upstream.as_ref().to_owned(),
+            false => format!("{}/{}", target.upstream, expected.ticket()),
+        });
         let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
         let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
             Error::new(
@@ -70,7 +74,6 @@ impl Asked<'_> {
         })?;
         let mut request = HttpRequest::new(method, target.path.as_ref());
         request.headers = kept(&self.headers, served)?;
-        let expected = pacing.handover.expect();
         let upstream = target.upstream.into_owned();
         let envelope = Envelope::proxied(upstream, request, &self.body, expected.ticket());
         // The dialect's to say, as in the queue: a header that its API does not know makes nothing safe.
@@ -172,6 +175,37 @@ mod tests {
         assert_eq!(attempts(shop(), graphql, change), Some(1));
         assert_eq!(attempts(shop(), "/admin/api/2025-04/orders.json", "{}"), Some(1));
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
+    }
+
+    /// LIM-28, LIM-26: calls without a group are in one line, or each in its own where the dialect says so; a group that is named
+    /// counts.
+    #[test]
+    fn lim_28_lim_26_the_dialect_says_whether_calls_are_in_line() {
+        let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
+            let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+            let pacing =
+                Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+            let call = || Asked {
+                method: &Method::GET,
+                target: "/proxy/acme/x",
+                headers: headers(named),
+                body: Bytes::new(),
+                request_id: "r".into(),
+            };
+            [call(), call()].map(|call| call.submission(&pacing).unwrap().0.group)
+        };
+        let discord = || {
+            let settings = tidegate_discord::DiscordSettings::default();
+            Arc::new(tidegate_discord::DiscordDialect::new("acme", "http://localhost", settings))
+        };
+        assert_eq!(
+            group(Arc::new(Plain::new("acme", &[])), &[]).map(|group| group.to_string()),
+            ["acme", "acme"]
+        );
+        let [one, other] = group(discord(), &[]);
+        assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
+        let named = group(discord(), &[("x-tidegate-group", "g")]);
+        assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
 
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {

@@ -27,14 +27,19 @@ pub trait Dialect: Send + Sync {
 
     /// Those of the charged limits that nobody can list in advance, such as one for each route and channel: they are made
     /// like this when there are none of these names.
-    fn opens(&self, request: &HttpRequest) -> Vec<MadeLimit> {
-        let _ = request;
+    fn opens(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<MadeLimit> {
+        let _ = (request, charges);
         Vec::new()
     }
 
     /// What follows an unknown outcome of the request, when the caller does not say.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         request.on_unknown()
+    }
+
+    /// Whether the calls of clients that name no group are made one after the other. Otherwise each is in a line of its own.
+    fn keeps_line(&self) -> bool {
+        true
     }
 
     /// Makes a request ready to leave for the operation of this id, and says who reads the answer to it. With nobody,

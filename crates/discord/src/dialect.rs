@@ -1,0 +1,200 @@
+//! The Discord dialect of one upstream: one bot with one token. It says which limits a call takes from (its route's, the
+//! global one, hidden ones, the brake on refused calls), and reads what answers say. It keeps no count: that is the model's.
+
+mod buckets;
+mod hidden;
+mod reading;
+mod refused;
+mod route;
+mod said;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::bounds::LIMIT_LEN_MAX;
+use tidegate_core::fact::Shape;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Charge, OnUnknown};
+use tidegate_upstream::http::plain::refuse_strangers;
+use tidegate_upstream::http::{Dialect, MadeLimit, Reader};
+use tidegate_upstream::{HttpRequest, Method, Refusal};
+
+use buckets::Buckets;
+use hidden::Hidden;
+use reading::Reading;
+use route::{Route, is_version, split_version};
+
+/// Where Discord is.
+pub const BASE_URL: &str = "https://discord.com/api/v10";
+/// Calls of one bot in a second, when Discord has not raised it.
+pub const GLOBAL_PER_S_DEFAULT: u32 = 50;
+
+/// Refused calls of one address in ten minutes that are let happen, of the 10,000 that bring a ban. What is left covers calls
+/// that take up to a minute to arrive.
+pub const INVALID_MAX: u64 = 9_500;
+/// The time that they are counted over.
+const INVALID_OVER: Duration = Duration::from_secs(600);
+/// A limit whose figures the first answer tells.
+const UNTOLD: Shape = Shape::Window { limit: 0, period: Duration::ZERO };
+/// What Discord wants to be called by, where a request does not say.
+const USER_AGENT: &str = concat!("DiscordBot (tidegate, ", env!("CARGO_PKG_VERSION"), ")");
+
+/// What is particular to one bot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiscordSettings {
+    /// Calls in a second that Discord allows it.
+    pub global_per_s: u32,
+    /// Its share of the refused calls that are let happen in ten minutes; the shares of all who call from one address are
+    /// [`INVALID_MAX`] together.
+    pub invalid_max: u64,
+}
+
+impl Default for DiscordSettings {
+    fn default() -> Self {
+        Self { global_per_s: GLOBAL_PER_S_DEFAULT, invalid_max: INVALID_MAX }
+    }
+}
+
+/// The dialect of one bot.
+#[derive(Debug)]
+pub struct DiscordDialect {
+    gate: Arc<str>,
+    global: Arc<str>,
+    invalid: Arc<str>,
+    settings: DiscordSettings,
+    /// The version at the end of the base URL, which is not sent twice.
+    version: Option<String>,
+    buckets: Buckets,
+}
+
+impl DiscordDialect {
+    /// For an upstream of this name at this base URL.
+    #[must_use]
+    pub fn new(upstream: &str, base_url: &str, settings: DiscordSettings) -> Self {
+        let version = base_url.trim_end_matches('/').rsplit('/').next().filter(|last| is_version(last));
+        Self {
+            gate: Arc::from(upstream),
+            global: format!("{upstream}/global").into(),
+            invalid: format!("{upstream}/invalid").into(),
+            settings,
+            version: version.map(str::to_owned),
+            buckets: Buckets::default(),
+        }
+    }
+
+    /// The limit of a route in its guild, channel or webhook.
+    fn route(&self, route: &Route) -> Arc<str> {
+        self.named(&route.key(), &route.major)
+    }
+
+    /// The limit that routes of one hash share.
+    fn bucket(&self, hash: &str, major: &str) -> Arc<str> {
+        self.named(&format!("bucket {hash}"), major)
+    }
+
+    fn hidden(&self, hidden: Hidden, route: &Route) -> Arc<str> {
+        self.named(hidden.word(), &route.major)
+    }
+
+    fn named(&self, what: &str, major: &str) -> Arc<str> {
+        let name = format!("{}/{what} {major}", self.gate);
+        let name = name.trim_end();
+        if name.len() <= LIMIT_LEN_MAX {
+            return name.into();
+        }
+        // Longer than any route of Discord's: told apart all the same.
+        let hash = hex(&Fingerprint::of("discord limit").part(name.as_bytes()).finish()[..16]);
+        format!("{}/long {hash}", self.gate).into()
+    }
+
+    /// Refuses a version that is not the base URL's: the path goes behind it.
+    fn refuse_other_version(&self, request: &HttpRequest) -> Result<(), Refusal> {
+        let (Some(ours), Some((theirs, _))) = (&self.version, split_version(&request.path)) else {
+            return Ok(());
+        };
+        if ours == theirs {
+            return Ok(());
+        }
+        let message = format!("It asks for {theirs}, and the base_url of {} is of {ours}.", self.gate);
+        Err(Refusal::new("request.path", message))
+    }
+
+    /// The brake: so much at first and the rest evenly, so that no ten minutes ever have more, wherever they begin.
+    fn brake(&self) -> Shape {
+        let share = self.settings.invalid_max.clamp(2, INVALID_MAX) * MICRO;
+        let (capacity, refill_per_s) = (share / 2, share / 2 / INVALID_OVER.as_secs());
+        Shape::Drip { capacity, refill_per_s, margin: 0 }
+    }
+
+    /// The limit on all calls: Discord counts by its own seconds, so a few at first and nine tenths evenly.
+    fn pace(&self) -> Shape {
+        let whole = u64::from(self.settings.global_per_s.max(1)) * MICRO;
+        Shape::Drip { capacity: (whole * 8 / 100).max(MICRO), refill_per_s: whole * 9 / 10, margin: 0 }
+    }
+}
+
+impl Dialect for DiscordDialect {
+    fn limits(&self) -> Vec<MadeLimit> {
+        vec![
+            (Arc::clone(&self.gate), Shape::Gate),
+            (Arc::clone(&self.global), self.pace()),
+            (Arc::clone(&self.invalid), self.brake()),
+        ]
+    }
+
+    fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+        refuse_strangers(&self.gate, &[], cost)?;
+        self.refuse_other_version(request)?;
+        let route = Route::of(request.method, &request.path);
+        let mut limits = vec![Arc::clone(&self.gate), Arc::clone(&self.invalid), self.route(&route)];
+        if !route.is_interaction {
+            limits.push(Arc::clone(&self.global));
+        }
+        limits.extend(self.buckets.get(&route.key()).map(|hash| self.bucket(&hash, &route.major)));
+        limits.extend(Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route)));
+        Ok(limits.into_iter().map(|limit| Charge::tokens(limit, 1)).collect())
+    }
+
+    fn opens(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<MadeLimit> {
+        let made = [&self.gate, &self.global, &self.invalid];
+        let route = Route::of(request.method, &request.path);
+        let hidden = Hidden::of(&route, request);
+        let hidden = hidden.map(|hidden| (self.hidden(hidden, &route), hidden.shape()));
+        let open = |charge: &Charge| match &hidden {
+            Some((name, shape)) if *name == charge.limit => (Arc::clone(name), *shape),
+            _ => (Arc::clone(&charge.limit), UNTOLD),
+        };
+        charges.iter().filter(|charge| !made.contains(&&charge.limit)).map(open).collect()
+    }
+
+    /// What makes something anew must not be made twice; everything else says how it should be in the end. A header says nothing
+    /// here: Discord knows none for this.
+    fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
+        if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
+    }
+
+    /// A client that waits for its answers has its own order; calls that it makes at once may run at once.
+    fn keeps_line(&self) -> bool {
+        false
+    }
+
+    fn ready<'a>(&'a self, request: &mut HttpRequest, _: &str) -> Option<Box<dyn Reader + 'a>> {
+        let route = Route::of(request.method, &request.path);
+        let hidden = Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route));
+        let limit = self.route(&route);
+        if self.version.is_some()
+            && let Some((_, rest)) = split_version(&request.path)
+        {
+            request.path = rest.to_owned();
+        }
+        if request.header("user-agent").is_none() {
+            request.headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
+        }
+        Some(Box::new(Reading { dialect: self, route, limit, hidden }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

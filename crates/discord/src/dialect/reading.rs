@@ -1,0 +1,195 @@
+//! The answer to one call: what it means for the operation, and what it says about limits, as hints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Fault, FaultClass, Hint, Time, Verdict};
+use tidegate_upstream::http::answer::{Answer, Asked, Content};
+use tidegate_upstream::http::{Meaning, Reader};
+
+use super::DiscordDialect;
+use super::refused::Refused;
+use super::route::Route;
+use super::said::{Scope, Told, TooMany, retry_after_in};
+
+/// How long nothing is sent with a token that Discord does not know.
+const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
+/// How long nothing is sent when the address is refused and nobody says for how long.
+const REFUSED_ADDRESS: Duration = Duration::from_secs(3_600);
+/// How long to wait for what is not ready, when the answer does not say.
+const NOT_READY: Duration = Duration::from_secs(5);
+/// Waits in headers are rounded up by less than this.
+const ROUNDED: Duration = Duration::from_secs(2);
+/// What a route that tells of no limit is taken to allow each second: no less than all routes together may have.
+const UNTOLD: u64 = 50;
+
+/// One call under way.
+pub(super) struct Reading<'a> {
+    pub dialect: &'a DiscordDialect,
+    pub route: Route,
+    /// The limit of its route.
+    pub limit: Arc<str>,
+    /// The hidden one it counts for.
+    pub hidden: Option<Arc<str>>,
+}
+
+/// What an answer means, and for which of the limits it counts.
+struct Sense {
+    verdict: Verdict,
+    hints: Vec<Hint>,
+    /// Whether Discord counts it against the address.
+    is_invalid: bool,
+}
+
+impl Reader for Reading<'_> {
+    fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> Meaning {
+        let body: &[u8] = match &answer.content {
+            Content::Whole(body) => body,
+            Content::TooLarge { .. } | Content::Cut(_) => b"",
+        };
+        let told = Told::of(&answer.headers, answer.at);
+        let Sense { verdict, mut hints, is_invalid } = match answer.status.as_u16() {
+            429 => self.too_many(answer, asked, body, &told),
+            202 => self.sense(not_ready(asked, body).unwrap_or(verdict), answer, &told),
+            401 | 403 => Sense { is_invalid: true, ..self.refused(answer, asked, body, &told, verdict) },
+            400..=499 => self.refused(answer, asked, body, &told, verdict),
+            _ => self.sense(verdict, answer, &told),
+        };
+        if let Some(hash) = told.bucket {
+            self.dialect.buckets.put(self.route.key(), hash);
+        }
+        if !is_invalid {
+            // It was set aside in case it is one, and is put back.
+            hints.push(Hint { limit: Arc::clone(&self.dialect.invalid), spent: Some(0), ..Hint::default() });
+        }
+        Meaning { verdict, hints, spending: Vec::new() }
+    }
+}
+
+impl Reading<'_> {
+    /// What was answered as usual, with what the headers say.
+    fn sense(&self, verdict: Verdict, answer: &Answer, told: &Told<'_>) -> Sense {
+        let mut hints = self.told(told);
+        let is_untold = told.limit.is_none() && self.dialect.buckets.get(&self.route.key()).is_none();
+        if is_untold && answer.status.is_success() {
+            hints.push(Hint {
+                limit: Arc::clone(&self.limit),
+                remaining: Some((UNTOLD - 1) * MICRO),
+                capacity: Some(UNTOLD * MICRO),
+                reset_at: Some(answer.at.after(Duration::from_secs(1))),
+                ..Hint::default()
+            });
+        }
+        Sense { verdict, hints, is_invalid: false }
+    }
+
+    /// What headers say of the route, also for those that share its hash.
+    fn told(&self, told: &Told<'_>) -> Vec<Hint> {
+        let Some(capacity) = told.limit else { return Vec::new() };
+        let hint = |limit| Hint {
+            limit,
+            remaining: told.remaining,
+            capacity: Some(capacity),
+            reset_at: told.reset_at,
+            ..Hint::default()
+        };
+        let bucket = told.bucket.map(|hash| self.dialect.bucket(hash, &self.route.major));
+        [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten().map(hint).collect()
+    }
+
+    /// A call that Discord refuses for good.
+    fn refused(
+        &self,
+        answer: &Answer,
+        asked: &Asked<'_>,
+        body: &[u8],
+        told: &Told<'_>,
+        verdict: Verdict,
+    ) -> Sense {
+        let Verdict::Rejected(by_status) = verdict else { return self.sense(verdict, answer, told) };
+        let refused = Refused::read(body);
+        let mut sentence = format!("{asked} was answered {}: {}", answer.status, refused.told(&self.route));
+        let mut hints = self.told(told);
+        // A token in the path is another one: a webhook that is gone says nothing about the bot.
+        if answer.status.as_u16() == 401 && !self.route.has_token {
+            let minutes = UNKNOWN_TOKEN.as_secs() / 60;
+            sentence.push_str(&format!("; nothing is sent with this token for {minutes} minutes"));
+            tracing::error!(upstream = %self.dialect.gate, minutes, "Discord does not know the token: nothing is sent");
+            hints.push(closed(&self.dialect.gate, answer.at.after(UNKNOWN_TOKEN)));
+        }
+        let fault = Fault::new(refused.class().unwrap_or(by_status.class), format!("{sentence}."));
+        Sense { verdict: Verdict::Rejected(fault), hints, is_invalid: false }
+    }
+
+    /// A 429: closes the limit that it is about, for as long as it says.
+    fn too_many(&self, answer: &Answer, asked: &Asked<'_>, body: &[u8], told: &Told<'_>) -> Sense {
+        let TooMany { scope, mut after } = TooMany::of(&answer.headers, body, answer.at);
+        let until = after.map(|after| answer.at.after(after));
+        // Where something is left of what is told, or it comes back much sooner, the limit that was met is not that one.
+        let sooner = until.zip(told.reset_at).is_some_and(|(until, reset)| until.since(reset) > ROUNDED);
+        let is_hidden = sooner || told.remaining.is_some_and(|left| left > 0);
+        let (limit, hints, whose) = match scope {
+            Scope::User if is_hidden => {
+                let limit = self.hidden.as_ref().unwrap_or(&self.limit);
+                (limit, used_up(self.hidden.clone(), until), "a limit that Discord does not tell of")
+            }
+            Scope::User => {
+                let bucket = told.bucket.map(|hash| self.dialect.bucket(hash, &self.route.major));
+                let limits = [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten();
+                let mut hints: Vec<_> = limits.flat_map(|limit| used_up(Some(limit), until)).collect();
+                hints.extend(self.not_counted());
+                (&self.limit, hints, "the limit of its route")
+            }
+            // What answers an interaction is not counted there, and waits by itself.
+            Scope::Global if self.route.is_interaction => (&self.limit, Vec::new(), "the limit on all calls"),
+            Scope::Global => (&self.dialect.global, self.not_counted(), "the limit on all calls"),
+            Scope::Shared => (&self.limit, self.not_counted(), "a limit that others share"),
+            Scope::Edge => {
+                after = after.or(Some(REFUSED_ADDRESS));
+                tracing::error!(upstream = %self.dialect.gate, "Discord's address refuses every call");
+                (&self.dialect.gate, self.not_counted(), "a ban of this address")
+            }
+        };
+        let wait = match after {
+            Some(wait) => format!("{} ms are to be waited", wait.as_millis()),
+            None => "it does not say how long to wait".to_owned(),
+        };
+        let message = format!("{asked} was answered {}, by {whose}; {wait}.", answer.status);
+        let fault = Fault::new(FaultClass::RateLimited, message);
+        let verdict = Verdict::Throttled { after, scope: Some(Arc::clone(limit)), fault };
+        Sense { verdict, hints, is_invalid: scope != Scope::Shared }
+    }
+
+    /// A call that was refused for another reason has not counted for a hidden limit.
+    fn not_counted(&self) -> Vec<Hint> {
+        let hint = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
+        self.hidden.clone().map(hint).into_iter().collect()
+    }
+}
+
+/// Nothing is left of a window until then, and the call that was refused took nothing.
+fn used_up(limit: Option<Arc<str>>, until: Option<Time>) -> Vec<Hint> {
+    let hint = |limit| Hint {
+        limit,
+        remaining: until.map(|_| 0),
+        reset_at: until,
+        spent: Some(0),
+        ..Hint::default()
+    };
+    limit.map(hint).into_iter().collect()
+}
+
+/// A limit that stays closed until then, whatever becomes of the call.
+fn closed(limit: &Arc<str>, until: Time) -> Hint {
+    Hint { limit: Arc::clone(limit), reset_at: Some(until), ..Hint::default() }
+}
+
+/// A 202 that says to ask again.
+fn not_ready(asked: &Asked<'_>, body: &[u8]) -> Option<Verdict> {
+    let refused = Refused::read(body);
+    let message = format!("{asked} was answered 202: it is not ready yet (code {}).", refused.code);
+    let after = retry_after_in(body).unwrap_or(NOT_READY);
+    let fault = Fault::new(FaultClass::Transient, message);
+    refused.is_not_ready().then_some(Verdict::Retry { after: Some(after), fault })
+}

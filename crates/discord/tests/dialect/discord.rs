@@ -1,0 +1,232 @@
+//! The simulated Discord behind the dialect, without a wire and on the clock of the test: its rules are the simulator's.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::Request;
+use serde_json::Value;
+use tidegate::{Engine, Executors, Options, Submission};
+use tidegate_core::model::LimitView;
+use tidegate_core::{OperationId, Time};
+use tidegate_discord::{DiscordDialect, DiscordSettings};
+use tidegate_sim::DiscordSimOptions;
+use tidegate_sim::discord::arrival::Arrival;
+use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::stats::DiscordStats;
+use tidegate_sim::discord::world::{Fate, World};
+use tidegate_store::{Clock, Store, WallClock};
+use tidegate_store_embedded::Memory;
+use tidegate_upstream::http::answer::{Answer, Asked, Content};
+use tidegate_upstream::http::target::Base;
+use tidegate_upstream::http::{Dialect, Meaning};
+use tidegate_upstream::{Call, Carrying, Checked, Envelope, Outcome, Refusal, Upstream};
+use tokio::time::Instant;
+
+/// A guild that is there when it is named.
+pub(crate) const GUILD: u64 = 900_000_000_000_000_001;
+/// Longer than any wait of a test.
+pub(crate) const LONG: Duration = Duration::from_secs(100 * 3_600);
+
+/// A call that arrived: when, and as it was.
+pub(crate) type Arrived = (Instant, String);
+
+/// Discord, to those who call it.
+pub(crate) struct Discord {
+    world: Arc<Mutex<World>>,
+    bots: BTreeMap<String, DiscordDialect>,
+    /// Half of it on the way there, half on the way back.
+    latency: Duration,
+    epoch: Time,
+    start: Instant,
+    pub(crate) arrived: Mutex<Vec<Arrived>>,
+    under_way: AtomicUsize,
+    pub(crate) most_at_once: AtomicUsize,
+}
+
+impl Discord {
+    /// With one bot, and these limits instead of the usual ones.
+    pub(crate) fn new(latency_ms: u64, figures: &[(&str, u64, u64)]) -> Arc<Self> {
+        Self::with(latency_ms, figures, &[("discord", DiscordSettings::default())])
+    }
+
+    pub(crate) fn with(
+        latency_ms: u64,
+        figures: &[(&str, u64, u64)],
+        bots: &[(&str, DiscordSettings)],
+    ) -> Arc<Self> {
+        let mut limits = Limits::default();
+        figures.iter().for_each(|(name, calls, ms)| limits.set(name, *calls, *ms).unwrap());
+        let world = World::new(&DiscordSimOptions { limits, ..DiscordSimOptions::default() });
+        let latency = Duration::from_millis(latency_ms);
+        Self::around(Arc::new(Mutex::new(world)), latency, WallClock.now(), Instant::now(), bots)
+    }
+
+    fn around(
+        world: Arc<Mutex<World>>,
+        latency: Duration,
+        epoch: Time,
+        start: Instant,
+        bots: &[(&str, DiscordSettings)],
+    ) -> Arc<Self> {
+        let base = "http://discord/api/v10";
+        let made = bots
+            .iter()
+            .map(|(name, settings)| ((*name).to_owned(), DiscordDialect::new(name, base, *settings)));
+        Arc::new(Self {
+            world,
+            bots: made.collect(),
+            latency,
+            epoch,
+            start,
+            arrived: Mutex::default(),
+            under_way: AtomicUsize::new(0),
+            most_at_once: AtomicUsize::new(0),
+        })
+    }
+
+    /// To another process: what the dialect had in memory is gone.
+    pub(crate) fn reborn(&self) -> Arc<Self> {
+        let bots = [("discord", DiscordSettings::default())];
+        Self::around(Arc::clone(&self.world), self.latency, self.epoch, self.start, &bots)
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.epoch.after(self.start.elapsed())
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    pub(crate) fn stats(&self) -> DiscordStats {
+        self.world().stats()
+    }
+
+    /// A call of another bot, which is nobody's limit here.
+    pub(crate) fn by_hand(&self, method: &str, path: &str, body: &str) -> Value {
+        let request = request(method, path, "a hand", Bytes::from(body.to_owned()), &[]);
+        let fate = self.world().arrive(&Arrival::of(&request), self.now());
+        let Fate::Answer(answer) = fate else { panic!("{fate:?}") };
+        assert!(answer.status.is_success(), "{answer:?}");
+        serde_json::from_slice(answer.response().body()).unwrap_or_default()
+    }
+
+    /// A new text channel.
+    pub(crate) fn channel(&self) -> String {
+        let made = self.by_hand("POST", &format!("/guilds/{GUILD}/channels"), r#"{"name":"desk"}"#);
+        made["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn answer(&self, call: Call<'_>) -> Outcome {
+        let envelope = Envelope::decode(call.payload).unwrap();
+        let (name, mut sent) = (envelope.upstream, envelope.request);
+        let reader = self.bots[&name].ready(&mut sent, call.operation).unwrap();
+        let base = Base::parse("http://discord/api/v10").unwrap();
+        let asked = Asked { method: sent.method, upstream: &name, base: &base };
+        let (left, half) = (Instant::now(), self.latency / 2);
+        tokio::time::sleep(half).await;
+        let told = format!("{} {}", sent.method, sent.path);
+        // A bot that is called so has no token.
+        let token = if name == "nobody" { "" } else { &name };
+        let body = sent.body.into_bytes();
+        self.arrived
+            .lock()
+            .unwrap()
+            .push((Instant::now(), format!("{told} {}", String::from_utf8_lossy(&body))));
+        let request = request(sent.method.as_str(), &sent.path, token, body, &sent.headers);
+        let fate = self.world().arrive(&Arrival::of(&request), self.now());
+        tokio::time::sleep(half).await;
+        let Fate::Answer(answer) = fate else { panic!("{fate:?}") };
+        let (parts, body) = answer.response().into_parts();
+        let at = call.now.after(left.elapsed());
+        let answer =
+            Answer { status: parts.status, headers: parts.headers, content: Content::Whole(body), at };
+        let verdict = answer.verdict(&asked);
+        let Meaning { verdict, hints, spending } = reader.read(&answer, &asked, verdict);
+        Outcome { hints, spending, status: Some(parts.status.as_u16()), ..Outcome::unanswered(verdict) }
+    }
+}
+
+impl Upstream for Discord {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        let Envelope { upstream, request, .. } = Envelope::decode(payload)?;
+        let dialect = &self.bots[&upstream];
+        let charges = dialect.charges(&request, cost)?;
+        let opens = dialect.opens(&request, &charges);
+        Ok(Checked { charges, opens, on_unknown: dialect.on_unknown(&request), can_reconcile: false })
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+        Box::pin(async move {
+            let now = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
+            self.most_at_once.fetch_max(now, Ordering::SeqCst);
+            let outcome = self.answer(call).await;
+            self.under_way.fetch_sub(1, Ordering::SeqCst);
+            outcome
+        })
+    }
+}
+
+fn request(
+    method: &str,
+    path: &str,
+    token: &str,
+    body: Bytes,
+    headers: &[(String, String)],
+) -> Request<Bytes> {
+    let mut request = Request::builder().method(method).uri(format!("/api/v10{path}"));
+    if !token.is_empty() {
+        request = request.header("authorization", format!("Bot {token}"));
+    }
+    request = headers.iter().fold(request, |request, (name, value)| request.header(name, value));
+    request.header("user-agent", "a test").body(body).unwrap()
+}
+
+pub(crate) fn memory() -> Arc<dyn Store> {
+    Arc::new(Memory::new(Arc::new(WallClock)))
+}
+
+pub(crate) async fn open(store: &Arc<dyn Store>, discord: &Arc<Discord>) -> Engine {
+    let executors = Executors::from([("http".into(), Arc::clone(discord) as Arc<dyn Upstream>)]);
+    let limits = discord.bots.values().flat_map(DiscordDialect::limits).collect();
+    Engine::open(Arc::clone(store), Options::default(), executors, limits).await.unwrap()
+}
+
+/// A call of a bot.
+pub(crate) fn call_of(bot: &str, group: &str, method: &str, path: &str, body: &str) -> Submission {
+    let body = if body.is_empty() { "null" } else { body };
+    let request = format!(r#"{{"method":"{method}","path":"{path}","body":{body}}}"#);
+    Submission::new("http", group, format!(r#"{{"upstream":"{bot}","request":{request}}}"#))
+}
+
+/// A call of the usual bot.
+pub(crate) fn call(group: &str, method: &str, path: &str, body: &str) -> Submission {
+    call_of("discord", group, method, path, body)
+}
+
+/// Hands all of them in at once.
+pub(crate) async fn submit(engine: &Engine, calls: Vec<Submission>) -> Vec<OperationId> {
+    let mut ids = Vec::new();
+    for receipt in engine.submit_all(calls).await {
+        ids.push(receipt.unwrap().id);
+    }
+    ids
+}
+
+/// Waits for all of them; how many have succeeded.
+pub(crate) async fn succeeded(engine: &Engine, ids: &[OperationId]) -> usize {
+    let mut good = 0;
+    for id in ids {
+        let view = engine.wait(*id, LONG).await.unwrap();
+        good += usize::from(view.state == tidegate_core::State::Succeeded);
+    }
+    good
+}
+
+/// How a limit stands.
+pub(crate) async fn limit(engine: &Engine, name: &str) -> LimitView {
+    engine.limits().await.unwrap().into_iter().find(|view| &*view.name == name).unwrap()
+}

@@ -1,0 +1,98 @@
+//! What a 429 says is obeyed by those whom it is about, and by nobody else.
+
+use std::time::Duration;
+
+use tidegate_core::State;
+use tokio::time::Instant;
+
+use crate::discord::{Discord, GUILD, LONG, call, memory, open, submit, succeeded};
+
+/// LIM-12, OPS-21: a global 429 holds every call back until it is over; only those that were under way are told so.
+#[tokio::test(start_paused = true)]
+async fn lim_12_a_global_429_is_obeyed_by_all() {
+    let discord = Discord::new(50, &[]);
+    let engine = open(&memory(), &discord).await;
+    let look = |n: u64| call(&format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
+    let ids = submit(&engine, (0..20).map(look).collect()).await;
+    succeeded(&engine, &ids).await;
+    let (start, until) = (Instant::now(), discord.now().after(Duration::from_secs(30)));
+    discord.world().gate.close(until);
+    let ids = submit(&engine, (20..100).map(look).collect()).await;
+    assert_eq!(succeeded(&engine, &ids).await, 80);
+    let stats = discord.stats();
+    assert!((1..=8).contains(&stats.all.throttled), "{stats:?}");
+    let arrived = discord.arrived.lock().unwrap();
+    let early = |at: &Instant| *at >= start + Duration::from_secs(1) && *at < start + Duration::from_secs(30);
+    assert!(!arrived.iter().any(|(at, _)| early(at)), "somebody knocked while all was closed");
+    assert!(start.elapsed() < Duration::from_secs(36), "{:?}", start.elapsed());
+}
+
+/// LIM-12: a limit that others have spent closes its route and nothing else, and is not counted against the address.
+#[tokio::test(start_paused = true)]
+async fn lim_12_a_shared_429_closes_its_route_only() {
+    let discord = Discord::new(50, &[]);
+    let engine = open(&memory(), &discord).await;
+    let until = discord.now().after(Duration::from_secs(60));
+    discord.world().gate.share("channel-create", until);
+    let path = format!("/guilds/{GUILD}/channels");
+    let start = Instant::now();
+    let ids = submit(
+        &engine,
+        vec![
+            call("a", "POST", &path, r#"{"name":"a"}"#),
+            call("b", "POST", &path, r#"{"name":"b"}"#),
+            call("c", "GET", &path, ""),
+        ],
+    )
+    .await;
+    assert_eq!(engine.wait(ids[2], LONG).await.unwrap().state, State::Succeeded);
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    assert_eq!(succeeded(&engine, &ids[..2]).await, 2);
+    let stats = discord.stats();
+    assert_eq!((stats.throttled_by_scope["shared"], stats.invalid), (1, 0));
+    assert!((60.0..63.0).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
+}
+
+/// LIM-12, OPS-21: a hidden limit that is stricter than it was known to be is obeyed when it tells, and edits of other kinds
+/// go on meanwhile.
+#[tokio::test(start_paused = true)]
+async fn lim_12_a_hidden_429_closes_what_it_is_about() {
+    let discord = Discord::new(50, &[("renames", 1, 600_000)]);
+    let engine = open(&memory(), &discord).await;
+    let path = format!("/channels/{}", discord.channel());
+    let start = Instant::now();
+    let ids = submit(
+        &engine,
+        vec![call("a", "PATCH", &path, r#"{"name":"a"}"#), call("b", "PATCH", &path, r#"{"name":"b"}"#)],
+    )
+    .await;
+    assert_eq!(engine.wait(ids[0], LONG).await.unwrap().state, State::Succeeded);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let other = submit(&engine, vec![call("c", "PATCH", &path, r#"{"nsfw":true}"#)]).await;
+    assert_eq!(succeeded(&engine, &other).await, 1);
+    assert!(start.elapsed() < Duration::from_secs(30), "{:?}", start.elapsed());
+    assert_eq!(succeeded(&engine, &ids).await, 2);
+    assert!(start.elapsed() >= Duration::from_secs(600));
+    assert_eq!(discord.stats().throttled_by_scope["hidden"], 1);
+}
+
+/// LIM-12, LIM-25: a ban of the address closes everything for as long as it says.
+#[tokio::test(start_paused = true)]
+async fn lim_25_a_ban_is_waited_out() {
+    let discord = Discord::new(50, &[("invalid", 1, 1_000)]);
+    discord.world().limits.ban_ms = 3_600_000;
+    let engine = open(&memory(), &discord).await;
+    // The first refusal brings the ban here.
+    let until = discord.now().after(Duration::from_secs(1));
+    discord.world().gate.close(until);
+    let start = Instant::now();
+    let look = |n: u64| call(&format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
+    let first = submit(&engine, vec![look(0)]).await;
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let ids = submit(&engine, (1..200).map(look).collect()).await;
+    assert_eq!(succeeded(&engine, &ids).await + succeeded(&engine, &first).await, 200);
+    let stats = discord.stats();
+    assert_eq!(stats.bans, 1);
+    assert!(stats.banned <= 2, "{}", stats.banned);
+    assert!(start.elapsed() >= Duration::from_secs(3_600));
+}

@@ -102,6 +102,22 @@ impl Pen {
         self.keep().await
     }
 
+    /// All is as wanted: what an earlier plan asked for and the last one did not is not needed any more.
+    pub(super) async fn close_rest(&self) -> Result<()> {
+        let open = |step: &Line| step.state != StepState::Applied;
+        let mut steps = self.store.deployment_steps(self.id()).await?;
+        steps.retain(open);
+        for step in &mut steps {
+            step.state = StepState::Applied;
+            step.note = Some("It turned out not to be needed.".into());
+            step.at = WallClock.now();
+        }
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.lines(Lines { steps, mapped: Vec::new() }).await
+    }
+
     /// It has come to an end.
     pub(super) async fn end(&mut self, stage: Stage, note: Option<String>) -> Result<()> {
         self.deployment.stage = stage;
@@ -121,6 +137,10 @@ impl Pen {
         if lines.steps.is_empty() {
             return Ok(());
         }
+        self.lines(lines).await
+    }
+
+    async fn lines(&self, lines: Lines) -> Result<()> {
         match self.store.write_journal(self.id(), self.deployment.fence, lines).await? {
             true => Ok(()),
             false => Err(Error::Lost),

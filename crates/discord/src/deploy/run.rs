@@ -74,6 +74,9 @@ impl<'a> Run<'a> {
             Err(error) if error.is_passing() => return Err(self.told(ended)),
             Err(error) => (Stage::Failed, Some(error.to_string())),
         };
+        if stage == Stage::Done {
+            self.pen.close_rest().await?;
+        }
         self.mirror(note.as_deref()).await;
         self.pen.end(stage, note).await?;
         ended.map(|()| self.report)

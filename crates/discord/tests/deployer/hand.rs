@@ -54,8 +54,12 @@ async fn ops_19_what_was_changed_by_hand_is_put_right() {
 async fn ops_20_a_deleted_message_is_posted_once() {
     let (sim, address, node) = deployed().await;
     let guild = guild(&address).await;
-    let messages = guild["messages"].as_array().unwrap();
-    let hours = messages.iter().find(|one| one["content"].as_str().unwrap().contains("weekdays")).unwrap();
+    let messages = guild["messages"].as_object().unwrap();
+    let hours = messages
+        .values()
+        .flat_map(|list| list.as_array().unwrap())
+        .find(|one| one["content"].as_str().unwrap().contains("weekdays"))
+        .unwrap();
     let (channel, id) = (hours["channel_id"].as_str().unwrap(), hours["id"].as_str().unwrap());
     by_hand(&address, "DELETE", &format!("/channels/{channel}/messages/{id}"), json!({})).await;
     let unseen = node.apply(SMALL).await.unwrap();

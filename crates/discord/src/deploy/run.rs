@@ -154,7 +154,8 @@ impl<'a> Run<'a> {
             Some(_) => Became::Planned,
             None => Became::Applied(Applied { id: step.id, channel: self.channel_of(step), operation: None }),
         };
-        self.pen.write((0..).zip(&plan.steps).map(|(nth, step)| (nth, step, became(step)))).await
+        let lines: Vec<_> = (0..).zip(&plan.steps).map(|(nth, step)| (nth, step, became(step))).collect();
+        self.pen.write(lines).await
     }
 }
 

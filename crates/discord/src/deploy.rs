@@ -108,7 +108,7 @@ impl Deployer {
     pub async fn apply(&self, wanted: &Wanted, listener: &dyn Listener) -> Result<Report> {
         let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
         let guard = self.hold(wanted).await?;
-        let done = Run::begin(self, wanted, &template, &guard, listener).await?.to_the_end().await;
+        let done = Run::begin(self, wanted, &template, &guard, listener).await?.finish().await;
         // What is not given back runs out.
         let _ = guard.release().await;
         done

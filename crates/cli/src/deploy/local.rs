@@ -126,7 +126,7 @@ async fn open(common: &Common) -> Result<Alone, Trouble> {
 
 fn unusable(problems: &Problems) -> Trouble {
     let trouble = Trouble::new("the template cannot be used");
-    problems.to_string().lines().fold(trouble, |trouble, line| trouble.hint(line))
+    problems.to_string().lines().fold(trouble, Trouble::hint)
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]

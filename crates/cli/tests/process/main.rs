@@ -13,6 +13,7 @@ mod bots;
 mod caller;
 mod child;
 mod cluster;
+mod deploy;
 mod kill;
 mod languages;
 mod logs;

@@ -34,17 +34,18 @@ pub struct Args {
     /// Nodes, and processes of the peer.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
-    /// Shops: of the four plans in turn, the fourth of them the busy one.
+    /// Shops: of ten four with 100 points each second, three with 200, two with 1,000 and one with 2,000. The first of the
+    /// largest is the busy one.
     #[arg(long, default_value_t = 50)]
     pub shops: usize,
     /// Seconds to measure, each time.
-    #[arg(long, default_value_t = 20)]
+    #[arg(long, default_value_t = 25)]
     pub seconds: u64,
-    /// Seconds before that, in which what the shops hold at first is spent.
+    /// Seconds before that, until as much is called as is handed in.
     #[arg(long, default_value_t = 8)]
     pub warm_up: u64,
     /// Seconds of work that wait for each shop; ten times as many for the busy one.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 5)]
     pub backlog: u64,
     /// How long each answer of a shop takes.
     #[arg(long, default_value_t = 50)]

@@ -1,5 +1,4 @@
-//! The queries, drawn once and the same in every run and for the peer: from 1 to 500 points, as many between 1 and 22 as
-//! between 22 and 500.
+//! The queries, drawn once and the same in every run and for the peer: from 1 to 500 points, as many up to 125 as above.
 
 use serde::Serialize;
 use tidegate_sim::chance::Chance;
@@ -45,11 +44,11 @@ impl Deck {
     }
 }
 
-/// Each power of the same base is as likely as the next one.
+/// The square of an even draw: cheap ones are more likely than dear ones.
 fn cost(chance: &mut Chance) -> u64 {
     // The upper 53 bits are as many as a float keeps.
     let drawn = (chance.next() >> 11) as f64 / (1_u64 << 53) as f64;
-    (((COST_MAX + 1) as f64).powf(drawn) as u64).clamp(1, COST_MAX)
+    ((COST_MAX as f64 * drawn * drawn).ceil() as u64).clamp(1, COST_MAX)
 }
 
 impl Card {
@@ -94,7 +93,7 @@ mod tests {
     fn cheap_and_dear_ones_are_drawn_and_every_shop_has_an_order_of_its_own() {
         let mut chance = Chance::new(SEED);
         let costs: Vec<u64> = (0..CARDS).map(|_| cost(&mut chance)).collect();
-        let cheap = costs.iter().filter(|cost| **cost < 22).count();
+        let cheap = costs.iter().filter(|cost| **cost <= 125).count();
         assert!((450..550).contains(&cheap), "{cheap} of {CARDS}");
         assert!(costs.contains(&1) && costs.iter().any(|cost| *cost > 490));
         let deck = Deck::drawn();

@@ -38,12 +38,10 @@ impl Run {
     }
 }
 
-/// Shops that answer, with their plans.
+/// Shops that answer; their plans come later.
 pub(super) async fn simulator(load: &Load) -> Result<ShopifySim, String> {
     let options = ShopifySimOptions { latency: load.latency, ..ShopifySimOptions::default() };
-    let sim = ShopifySim::start(options).await.map_err(|error| error.to_string())?;
-    shops::open(sim.addr(), &load.shops).await?;
-    Ok(sim)
+    ShopifySim::start(options).await.map_err(|error| error.to_string())
 }
 
 pub(super) async fn run(load: &Load, store: &str, work: Work) -> Result<Run, String> {
@@ -52,6 +50,7 @@ pub(super) async fn run(load: &Load, store: &str, work: Work) -> Result<Run, Str
     let nodes = Nodes::start(load.processes, &nodes::fresh(store)?, &upstreams).await?;
     let called: Vec<&Shop> =
         load.shops.iter().filter(|shop| shop.waiting(load.backlog, work) > 0.0).collect();
+    shops::open(sim.addr(), &load.shops).await?;
     learn(&nodes, &called).await?;
     let learned = sim.stats().all.throttled;
     let mut feed = Feed::new(load, work, &sim, nodes.addrs()).await?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::Load;
 use super::ours::simulator;
-use super::shops::{Shop, Work};
+use super::shops::{self, Shop, Work};
 use super::window::{self, Used};
 use crate::nodes::TOKEN;
 use crate::peer::{Installed, install_with_npm};
@@ -72,6 +72,7 @@ async fn measure(
 ) -> Result<Case, String> {
     let sim = simulator(load).await?;
     let told = |number: usize| told(load, sim.addr().port(), (limiter, one_at_a_time), number);
+    shops::open(sim.addr(), &load.shops).await?;
     let mut processes = Processes::start(&installed.main, (0..load.processes).map(told).collect()).await?;
     let learned = sim.stats().all.throttled;
     processes.go()?;

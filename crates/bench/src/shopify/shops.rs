@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use super::deck::COST_MAX;
 use crate::client::{Client, request};
 use crate::nodes::TOKEN_VAR;
 
-/// Points that come back each second, by plan.
-const PLANS: [u64; 4] = [100, 200, 1_000, 2_000];
+/// Points that come back each second, of ten shops: many are small.
+const PLANS: [u64; 10] = [100, 100, 100, 100, 200, 200, 200, 1_000, 1_000, 2_000];
 /// A shop holds what comes back in so many seconds.
 const HELD_S: u64 = 20;
+/// What it holds at first: as much as the dearest query, and less than anybody would guess before the first answer. More
+/// would cover up for mistakes, since who never asks for more than comes back would never touch it.
+const AT_FIRST: u64 = COST_MAX;
 /// At least one of each plan.
 pub(super) const LEAST: usize = PLANS.len();
 /// The number of the busy one: the first of the largest plan.
@@ -39,7 +43,7 @@ pub(super) struct Shop {
     pub is_busy: bool,
 }
 
-/// So many, of all plans in turn.
+/// So many, of the plans in turn.
 pub(super) fn dealt(count: usize) -> Vec<Shop> {
     let shop = |number: usize| Shop {
         number,
@@ -72,15 +76,17 @@ impl Shop {
     }
 }
 
-/// Gives every shop of a simulator its plan.
+/// Gives every shop of a simulator its plan, and little to begin with. It fills from here on.
 pub(super) async fn open(sim: SocketAddr, shops: &[Shop]) -> Result<(), String> {
     let mut client = Client::connect(sim).await?;
     for Shop { name, restore_per_s, .. } in shops {
-        let plan = json!({ "restore_per_s": restore_per_s, "maximum": restore_per_s * HELD_S });
-        let (status, _) =
-            client.send(&request(sim, "POST", &format!("/_sim/shops/{name}"), &plan.to_string())).await?;
-        if status != OK {
-            return Err(format!("the simulator answered {status} when {name} was given its plan"));
+        for maximum in [AT_FIRST, restore_per_s * HELD_S] {
+            let plan = json!({ "restore_per_s": restore_per_s, "maximum": maximum }).to_string();
+            let path = format!("/_sim/shops/{name}");
+            let (status, _) = client.send(&request(sim, "POST", &path, &plan)).await?;
+            if status != OK {
+                return Err(format!("the simulator answered {status} when {name} was given its plan"));
+            }
         }
     }
     Ok(())
@@ -94,7 +100,7 @@ mod tests {
     fn every_plan_has_its_share_and_one_shop_is_busy() {
         let shops = dealt(50);
         let of = |rate| shops.iter().filter(|shop| shop.restore_per_s == rate).count();
-        assert_eq!(PLANS.map(of), [13, 13, 12, 12]);
+        assert_eq!([100, 200, 1_000, 2_000].map(of), [20, 15, 10, 5]);
         assert_eq!(shops.iter().filter(|shop| shop.is_busy).count(), 1);
         assert!(dealt(LEAST).iter().any(|shop| shop.is_busy));
     }
@@ -102,7 +108,7 @@ mod tests {
     #[test]
     fn the_same_time_of_work_waits_for_every_shop() {
         let (shops, backlog) = (dealt(LEAST), Duration::from_secs(3));
-        let waiting = |work| shops.iter().map(|shop| shop.waiting(backlog, work)).collect::<Vec<_>>();
+        let waiting = |work| [0, 4, 8, 9].map(|number: usize| shops[number].waiting(backlog, work));
         assert_eq!(waiting(Work::NoneForTheBusy), [300.0, 600.0, 3_000.0, 0.0]);
         assert_eq!(waiting(Work::MoreForTheBusy), [300.0, 600.0, 3_000.0, 60_000.0]);
     }

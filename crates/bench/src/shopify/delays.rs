@@ -114,9 +114,9 @@ mod tests {
     use super::super::shops::dealt;
     use super::*;
 
-    /// LIM-13: one shop that waits longer than the others shows, and the busy one is not held against them.
+    /// One shop that waits longer than the others shows, and the busy one is not held against them.
     #[test]
-    fn lim_13_one_shop_that_waits_shows_in_the_figure() {
+    fn one_shop_that_waits_shows_in_the_figure() {
         let shops = dealt(50);
         let mut delays = Delays::new(50).unwrap();
         for shop in &shops {

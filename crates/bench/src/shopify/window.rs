@@ -118,9 +118,9 @@ mod tests {
         ShopifyStats { shops: [("shop-0".to_owned(), shop)].into(), ..ShopifyStats::default() }
     }
 
-    /// LIM-14: a store of points that is spent meanwhile does not hide that what came back was not used.
+    /// A store of points that is spent meanwhile does not hide that what came back was not used.
     #[test]
-    fn lim_14_what_a_shop_held_before_is_no_use_of_what_came_back() {
+    fn what_a_shop_held_before_is_no_use_of_what_came_back() {
         let shops = dealt(1);
         let one = [&shops[0]];
         assert_eq!(used(&one, &stats(50, 100, 2_000), &stats(1_050, 1_100, 2_000)).used, 1.0);

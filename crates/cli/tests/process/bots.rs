@@ -116,7 +116,11 @@ async fn lim_28_ops_21_twilight_is_paced() {
         assert!(matches!(answered.unwrap(), Ok(200..300)));
     }
     stage.check(since.elapsed());
-    let listed = Caller::of(&stage.server.address).get("/v1/operations?limit=100").await;
+    let caller = Caller::of(&stage.server.address);
+    let metrics = caller.get("/metrics").await;
+    assert!(metrics.contains("tidegate_limit_level{limit=\"discord/global\"}"), "{metrics}");
+    assert!(metrics.contains("tidegate_limits_opened") && !metrics.contains("discord/POST"), "{metrics}");
+    let listed = caller.get("/v1/operations?limit=100").await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["operations"].as_array().map(Vec::len), Some(CALLS), "it asked for each once");
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
+use hyper::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tidegate_fixture::redis::Redis;
@@ -121,7 +122,7 @@ async fn ops_14_a_bad_day_ends_right() {
     let applying = tokio::spawn(run(deploy("apply", &sim, dir.path(), &small)));
     until("the first writes", || sim.stats().all.writes >= 3).await;
     let control = Caller::of(&format!("http://{}", sim.addr()));
-    control.call("POST", "/_sim/global", &[], Some(&json!({ "for_ms": 30_000 }))).await.unwrap();
+    control.call(Method::POST, "/_sim/global", &[], Some(&json!({ "for_ms": 30_000 }))).await.unwrap();
     let applied = applying.await.unwrap();
     assert!(applied.status.success(), "{}", text(&applied));
     let stats = sim.stats();
@@ -140,7 +141,7 @@ async fn ops_15_a_killed_command_is_gone_on_with() {
         (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
     let control = Caller::of(&format!("http://{}", sim.addr()));
     let stop = json!({ "write": 6, "when": "after" });
-    control.call("POST", "/_sim/stop", &[], Some(&stop)).await.unwrap();
+    control.call(Method::POST, "/_sim/stop", &[], Some(&stop)).await.unwrap();
     let mut child = deploy("apply", &sim, dir.path(), &small).spawn().unwrap();
     for _ in 0..3_000 {
         if control.get("/_sim/stop").await.contains("\"reached\":true") {
@@ -150,7 +151,7 @@ async fn ops_15_a_killed_command_is_gone_on_with() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    control.call("DELETE", "/_sim/stop", &[], None).await.unwrap();
+    control.call(Method::DELETE, "/_sim/stop", &[], None).await.unwrap();
     let mut again = deploy("apply", &sim, dir.path(), &small);
     again.arg("--json");
     let report = read(&run(again).await);

@@ -13,7 +13,9 @@ pub(crate) type Dialects = Vec<(UpstreamConfig, Arc<dyn Dialect>)>;
 pub(crate) fn of(config: &Config) -> Dialects {
     let with = |upstream: &UpstreamConfig| {
         let dialect: Arc<dyn Dialect> = match config.shopify.get(&upstream.name) {
-            Some(shop) => Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once)),
+            Some(shop) => {
+                Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once).at(&upstream.base_url))
+            }
             None => Arc::new(Plain::new(&upstream.name, &upstream.limits)),
         };
         (upstream.clone(), dialect)

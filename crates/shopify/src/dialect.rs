@@ -20,7 +20,8 @@ use crate::cost::{Memory, SINGLE_MAX, Shape, UNREADABLE, Variables, estimate, re
 use crate::document::{Document, Does};
 use crate::idempotent;
 use crate::query::{self, Query};
-use crate::version::{self, ApiVersion};
+use crate::site::Site;
+use crate::version::ApiVersion;
 use reading::{Reading, What};
 use telling::Telling;
 
@@ -40,6 +41,7 @@ const REQUESTS_AT_FIRST: (u64, u64) = (40, 2);
 /// The dialect of one shop.
 #[derive(Debug)]
 pub struct ShopifyDialect {
+    site: Site,
     gate: Arc<str>,
     points: Arc<str>,
     requests: Arc<str>,
@@ -68,6 +70,7 @@ impl ShopifyDialect {
     pub fn new(upstream: &str, bulk_at_once: u32) -> Self {
         let named = |limit: &str| Arc::from(format!("{upstream}/{limit}"));
         Self {
+            site: Site::default(),
             gate: Arc::from(upstream),
             points: named(POINTS),
             requests: named(REQUESTS),
@@ -79,9 +82,15 @@ impl ShopifyDialect {
         }
     }
 
+    /// The same for a shop with this base URL, whose path is a part of what a request is.
+    #[must_use]
+    pub fn at(self, base_url: &str) -> Self {
+        Self { site: Site::of(base_url), ..self }
+    }
+
     /// Reads a GraphQL call. `key` is put on its mutations where that is wanted.
     fn know(&self, request: &HttpRequest, key: Option<&str>) -> Known {
-        let version = version::of_path(&request.path);
+        let version = self.site.version(request);
         self.read(request, version, key).unwrap_or_else(|| Known {
             shape: None,
             does: None,
@@ -144,7 +153,7 @@ impl Dialect for ShopifyDialect {
 
     fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
         let gate = Charge::tokens(Arc::clone(&self.gate), 1);
-        if !query::is_graphql(request) {
+        if !self.site.is_graphql(request) {
             self.refuse_strange_costs(REQUESTS, cost)?;
             let calls = cost.get(REQUESTS).copied().unwrap_or(1);
             return Ok(vec![gate, Charge::tokens(Arc::clone(&self.requests), calls)]);
@@ -160,7 +169,7 @@ impl Dialect for ShopifyDialect {
     /// What only reads may be sent again, and what has keys for its changes. A header says nothing here: Shopify
     /// knows none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
-        let repeatable = match query::is_graphql(request) {
+        let repeatable = match self.site.is_graphql(request) {
             true => self.know(request, None).repeatable,
             false => request.method.is_idempotent(),
         };
@@ -168,8 +177,8 @@ impl Dialect for ShopifyDialect {
     }
 
     fn ready<'a>(&'a self, request: &mut HttpRequest, operation: &str) -> Option<Box<dyn Reader + 'a>> {
-        let asked = version::of_path(&request.path);
-        let what = if query::is_graphql(request) {
+        let asked = self.site.version(request);
+        let what = if self.site.is_graphql(request) {
             let known = self.know(request, Some(operation));
             if let Some(body) = known.keyed.and_then(|text| query::with_text(request, text)) {
                 request.body = body;
@@ -178,7 +187,7 @@ impl Dialect for ShopifyDialect {
             What::Graphql { shape: known.shape, reads, estimated: known.cost }
         } else {
             let reads = matches!(request.method, Method::Get | Method::Head | Method::Options);
-            What::Rest { shape: rest_shape(request.method.as_str(), &request.path), reads }
+            What::Rest { shape: rest_shape(request.method.as_str(), &self.site.path(request)), reads }
         };
         Some(Box::new(Reading { dialect: self, asked, what }))
     }

@@ -55,6 +55,7 @@ pub mod idempotent;
 pub mod query;
 pub mod said;
 pub mod shop;
+pub mod site;
 pub mod version;
 
 pub use bulk::{Bulk, Finished, Lines, Running};

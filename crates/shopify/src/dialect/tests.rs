@@ -119,6 +119,31 @@ fn lim_4_a_shop_has_two_budgets_and_its_places() {
     }
 }
 
+/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in a 200 is obeyed.
+#[test]
+fn lim_4_a_base_url_below_admin_changes_nothing() {
+    let throttled = r#"{"errors":[{"message":"","extensions":{"code":"THROTTLED"}}]}"#;
+    for (base, path) in [
+        ("http://l/shops/acme/admin/api/2026-04", "/graphql.json"),
+        ("http://l/shops/acme/admin", "/api/2026-04/graphql.json"),
+    ] {
+        let dialect = ShopifyDialect::new("acme", 1).at(base);
+        let request = || graphql(path, "mutation { refundCreate(input: {}) { refund { id } } }", "{}");
+        let charges = dialect.charges(&request(), &BTreeMap::new()).unwrap();
+        assert_eq!(&*charges[1].limit, "acme/points", "{base}");
+        assert_eq!(
+            dialect.on_unknown(&request()),
+            OnUnknown::Repeat,
+            "the version is in the base URL: {base}"
+        );
+        let meaning = meaning(&dialect, request(), &answer(200, HeaderMap::new(), throttled));
+        assert!(matches!(meaning.verdict, Verdict::Throttled { .. }), "{base}");
+        let rest = HttpRequest::new(Method::Get, "/products.json");
+        let charges = dialect.charges(&rest, &BTreeMap::new()).unwrap();
+        assert_eq!(&*charges[1].limit, "acme/requests", "{base}");
+    }
+}
+
 /// LIM-8: the first call of a shape is charged an estimate, the second what Shopify said; what the caller says wins.
 #[test]
 fn lim_8_the_second_call_is_charged_what_was_said() {

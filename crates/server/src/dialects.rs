@@ -14,7 +14,8 @@ pub(crate) fn of(config: &Config) -> Dialects {
     let with = |upstream: &UpstreamConfig| {
         let dialect: Arc<dyn Dialect> = match config.shopify.get(&upstream.name) {
             Some(shop) => {
-                Arc::new(ShopifyDialect::new(&upstream.name, shop.bulk_at_once).at(&upstream.base_url))
+                let dialect = ShopifyDialect::new(&upstream.name, shop.bulk_at_once);
+                Arc::new(dialect.at(&upstream.base_url).at_most(shop.at_once))
             }
             None => Arc::new(Plain::new(&upstream.name, &upstream.limits)),
         };

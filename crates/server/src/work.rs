@@ -124,10 +124,11 @@ impl Work {
     }
 }
 
-/// Where bulk operations can be run.
+/// Where bulk operations can be run. Each holds a worker until it has ended, and half of them are left for what is quick.
 fn shops(config: &Config) -> std::result::Result<BulkUpstreams, Refusal> {
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
-    BulkUpstreams::new(config.upstreams.iter().filter(is_shop))
+    let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop))?;
+    Ok(shops.at_most(config.workers / 2))
 }
 
 /// What the store's outbox has to know of upstreams.

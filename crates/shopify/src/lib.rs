@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+pub mod budget;
 pub mod bulk;
 pub mod client;
 pub mod cost;
@@ -56,6 +57,7 @@ pub mod query;
 pub mod said;
 pub mod shop;
 pub mod site;
+mod telling;
 pub mod version;
 
 pub use bulk::{Bulk, Finished, Lines, Running};

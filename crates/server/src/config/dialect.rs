@@ -1,13 +1,11 @@
 //! How an upstream is spoken to: `dialect`, and the keys that only one of them has.
 
-use tidegate_shopify::dialect::BULK_AT_ONCE_DEFAULT;
+use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
 use tidegate_upstream::http::TokenHeader;
 
 use super::problem::Problem;
 use super::section::Section;
 
-/// Most bulk operations at once; Shopify itself allows five of each kind.
-const BULK_AT_ONCE_MAX: u64 = 100;
 /// The header in which Shopify wants its token.
 const SHOPIFY_TOKEN: &str = "x-shopify-access-token";
 
@@ -16,6 +14,8 @@ const SHOPIFY_TOKEN: &str = "x-shopify-access-token";
 pub struct ShopifyConfig {
     /// Bulk operations at once.
     pub bulk_at_once: u32,
+    /// All its other calls at once; nothing for as many as its budgets allow.
+    pub at_once: Option<u32>,
 }
 
 /// The dialect of an upstream.
@@ -42,16 +42,18 @@ impl Dialect {
 
 pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Dialect {
     let named = section.text("dialect", problems);
-    let bulk_at_once = section.integer("bulk_at_once", 1..=BULK_AT_ONCE_MAX, problems);
+    let bulk_at_once = section.integer("bulk_at_once", 1..=u64::from(BULK_AT_ONCE_MAX), problems);
+    let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
     match named.as_ref().map(|named| named.value.as_str()) {
         Some("shopify") => {
             if section.has("limit") {
                 let message = "The dialect \"shopify\" makes its limits itself and learns their figures: take this out.";
                 problems.push(section.problem_at("limit", message));
             }
-            let bulk_at_once = bulk_at_once.and_then(|most| u32::try_from(most).ok());
+            let places = |said: Option<u64>| said.and_then(|most| u32::try_from(most).ok());
             return Dialect::Shopify(ShopifyConfig {
-                bulk_at_once: bulk_at_once.unwrap_or(BULK_AT_ONCE_DEFAULT),
+                bulk_at_once: places(bulk_at_once).unwrap_or(BULK_AT_ONCE_DEFAULT),
+                at_once: places(at_once),
             });
         }
         None | Some("http") => {}
@@ -64,6 +66,10 @@ pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Di
     if section.has("bulk_at_once") {
         let message = "Only the dialect \"shopify\" has places for bulk operations.";
         problems.push(section.problem_at("bulk_at_once", message));
+    }
+    if section.has("at_once") {
+        let message = "Only the dialect \"shopify\" has this key: put an [[upstream.limit]] with it below.";
+        problems.push(section.problem_at("at_once", message));
     }
     Dialect::Http
 }

@@ -17,10 +17,12 @@ use super::error::{Error, Kind, Result};
 use super::pace::Pace;
 use super::wire::Wire;
 use super::{Inner, Shopify};
+use crate::budget::BULK_AT_ONCE_DEFAULT;
 use crate::bulk::{Ears, LINE_MAX_DEFAULT, Pauses};
 use crate::cost::Memory;
 use crate::shop::ShopId;
 use crate::site::Site;
+use crate::telling::Telling;
 use crate::version::ApiVersion;
 
 /// The header that carries the access token.
@@ -59,7 +61,7 @@ impl Builder {
             timeout: TIMEOUT_DEFAULT,
             patience: Duration::from_secs(60),
             attempts: 4,
-            bulk_at_once: 1,
+            bulk_at_once: BULK_AT_ONCE_DEFAULT,
             lease_ttl: Duration::from_secs(30),
             line_max: LINE_MAX_DEFAULT,
             pauses: Pauses::default(),
@@ -167,6 +169,7 @@ impl Builder {
             line_max: self.line_max.max(1),
             pauses: self.pauses,
             ears: Ears::default(),
+            telling: Telling::default(),
         };
         Ok(Shopify::new(inner, pace, self.patience, self.version))
     }

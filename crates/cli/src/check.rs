@@ -20,7 +20,7 @@ pub(crate) fn run(file: &Path, output: &Output) -> Result<(), Trouble> {
     let config = Config::here(Some(file), &Overrides::default()).map_err(refused)?;
     let file = file.display().to_string();
     let (upstreams, tokens) = (config.upstreams.len(), config.tokens.len());
-    let limits = config.upstreams.iter().map(|upstream| upstream.limits.len()).sum();
+    let limits = config.limit_count();
     let archive = config.archive_url.as_deref().map(shown);
     if output.json {
         output.value(&json!({

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: ServeArgs, output: &Output) -> Result<(), Trouble>
     };
     let file = args.config.or_else(|| Path::new(USUAL).exists().then(|| PathBuf::from(USUAL)));
     let config = Config::here(file.as_deref(), &over).map_err(|problems| wrong(&problems))?;
-    let upstreams = config.upstreams.clone();
+    let upstreams: Vec<_> = config.upstreams.iter().map(|upstream| told(upstream, &config)).collect();
     let server = tokio::select! {
         server = Server::start(config) => server?,
         () = signals.next() => return Ok(()),
@@ -48,7 +48,7 @@ pub(crate) fn wrong(problems: &Problems) -> Trouble {
     problems.0.iter().fold(trouble, |trouble, problem| trouble.hint(problem.to_string()))
 }
 
-fn greet(server: &Server, file: Option<&Path>, upstreams: &[UpstreamConfig], output: &Output) {
+fn greet(server: &Server, file: Option<&Path>, upstreams: &[String], output: &Output) {
     let file =
         file.map_or_else(|| "defaults (no tidegate.toml here)".to_owned(), |file| file.display().to_string());
     output.say(&format!("tidegate serves http://{}", server.addr));
@@ -62,11 +62,20 @@ fn greet(server: &Server, file: Option<&Path>, upstreams: &[UpstreamConfig], out
         output.say("  upstreams  none: add an [[upstream]] to the configuration to carry anything");
     }
     for upstream in upstreams {
-        let limits: Vec<_> =
-            upstream.limits.iter().map(|limit| format!("{} {}", limit.name, figures(limit.kind))).collect();
-        let limits = if limits.is_empty() { "no limits".to_owned() } else { limits.join(", ") };
-        output.say(&format!("  upstream   {} at {} ({limits})", upstream.name, upstream.base_url));
+        output.say(&format!("  upstream   {upstream}"));
     }
+}
+
+/// An upstream in a line.
+fn told(upstream: &UpstreamConfig, config: &Config) -> String {
+    let limits: Vec<_> =
+        upstream.limits.iter().map(|limit| format!("{} {}", limit.name, figures(limit.kind))).collect();
+    let limits = match limits.is_empty() {
+        _ if config.shopify.contains_key(&upstream.name) => "limits learned from Shopify".to_owned(),
+        true => "no limits".to_owned(),
+        false => limits.join(", "),
+    };
+    format!("{} at {} ({limits})", upstream.name, upstream.base_url)
 }
 
 /// A limit's figures in a few words.

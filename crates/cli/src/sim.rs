@@ -59,6 +59,10 @@ fn sum_up(stats: &Stats, output: &Output) {
 }
 
 fn not_started(listen: SocketAddr, error: &std::io::Error) -> Trouble {
+    // An option that makes no sense has its own sentence, and nothing to do with the address.
+    if error.kind() == std::io::ErrorKind::InvalidInput {
+        return Trouble::usage(error.to_string());
+    }
     Trouble::new(format!("The simulator cannot be started on {listen}: {error}."))
 }
 

@@ -18,13 +18,22 @@ pub struct Charge {
     pub limit: Arc<str>,
     /// How much of it, in micro-tokens. Ignored by a cap, which always gives one place.
     pub cost: u64,
+    /// Whether nobody said so and it was worked out. An estimate proves nothing: it is never too much, and when it runs it
+    /// takes at most what the limit holds then.
+    pub estimated: bool,
 }
 
 impl Charge {
     /// A charge of whole tokens.
     #[must_use]
     pub fn tokens(limit: impl Into<Arc<str>>, tokens: u64) -> Self {
-        Self { limit: limit.into(), cost: tokens.saturating_mul(MICRO) }
+        Self { limit: limit.into(), cost: tokens.saturating_mul(MICRO), estimated: false }
+    }
+
+    /// A charge that was worked out, in micro-tokens.
+    #[must_use]
+    pub fn estimate(limit: impl Into<Arc<str>>, cost: u64) -> Self {
+        Self { limit: limit.into(), cost, estimated: true }
     }
 }
 

@@ -25,6 +25,8 @@ pub(crate) fn of(config: &Config, dialects: Dialects, handover: Handover) -> Res
     executors.insert(Arc::from("http"), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(unusable)?;
+    // Each holds a worker until it has ended, and half of them are left for what is quick.
+    let shops = shops.at_most(config.workers / 2);
     if !shops.is_empty() {
         executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
     }

@@ -128,6 +128,12 @@ impl Reading<'_> {
 }
 
 impl Config {
+    /// How many limits there are besides the gates: those that are written down, and those that a dialect makes.
+    #[must_use]
+    pub fn limit_count(&self) -> usize {
+        crate::dialects::of(self).iter().map(|(_, dialect)| dialect.limits().len().saturating_sub(1)).sum()
+    }
+
     /// As this process finds it: from the file, if there is one, and the variables that are set.
     ///
     /// # Errors

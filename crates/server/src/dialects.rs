@@ -20,7 +20,8 @@ pub(crate) fn of(config: &Config) -> Dialects {
 fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
     let name = upstream.name.as_str();
     if let Some(shop) = config.shopify.get(name) {
-        return Arc::new(ShopifyDialect::new(name, shop.bulk_at_once));
+        let dialect = ShopifyDialect::new(name, shop.bulk_at_once);
+        return Arc::new(dialect.at(&upstream.base_url).at_most(shop.at_once));
     }
     if let Some(bot) = config.discord.get(name) {
         return Arc::new(DiscordDialect::new(name, &upstream.base_url, settings(config, bot)));

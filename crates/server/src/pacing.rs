@@ -11,8 +11,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName};
 use tidegate_upstream::http::{Dialect, Handover, UpstreamConfig};
+use tidegate_upstream::{Body, HttpRequest, Method};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::config::PacingConfig;
@@ -61,6 +63,25 @@ impl Pacing {
 
     pub(crate) fn served(&self, upstream: &str) -> Option<&Served> {
         self.upstreams.get(upstream)
+    }
+
+    /// Whether a client's call changes nothing, as far as its upstream's dialect knows.
+    pub(crate) fn only_reads(
+        &self,
+        method: &str,
+        target: &str,
+        content_type: Option<&str>,
+        body: &Bytes,
+    ) -> bool {
+        let read = Target::read(target).and_then(|target| {
+            let served = self.served(&target.upstream)?;
+            let mut request = HttpRequest::new(Method::parse(method)?, target.path.as_ref());
+            request.headers =
+                content_type.map(|said| ("content-type".to_owned(), said.to_owned())).into_iter().collect();
+            request.body = Body::Bytes(body.clone());
+            Some(served.dialect.only_reads(&request))
+        });
+        read.unwrap_or(false)
     }
 
     /// The longest that an answer takes to come from another node.

@@ -27,6 +27,7 @@ pub use error::{Error, Kind, Result};
 
 use crate::bulk::{Bulk, Ears, Pauses};
 use crate::cost::Memory;
+use crate::telling::Telling;
 use crate::version::ApiVersion;
 use ask::Ask;
 use pace::{Heard, Pace};
@@ -61,6 +62,8 @@ pub(crate) struct Inner {
     pub(crate) line_max: usize,
     pub(crate) pauses: Pauses,
     pub(crate) ears: Ears,
+    /// What a person was told already: once for each shop is enough.
+    pub(crate) telling: Telling,
 }
 
 impl Shopify {
@@ -156,7 +159,7 @@ impl Shopify {
             let left = end.saturating_duration_since(Instant::now());
             let grant = self.pace.take(ask.speech, ask.cost, left).await?;
             let tried = self.inner.wire.attempt(ask.request.clone(), ask.speech, &self.operation).await;
-            self.pace.settle(grant, &tried).await;
+            self.pace.settle(grant, ask.cost, &tried).await;
             self.notice(&tried, &mut ask);
             let (wait, error) = match &tried.what {
                 What::Done { status, body, .. } => {
@@ -192,10 +195,7 @@ impl Shopify {
                 self.inner.memory.put(shape, requested);
             }
         }
-        if let Some(version) = tried.said.fell_forward(Some(self.version)) {
-            let (shop, asked) = (&self.inner.shop, self.version);
-            tracing::warn!(%shop, %asked, %version, "another version of the API answered than was asked for");
-        }
+        self.inner.telling.tell(&self.inner.shop, &tried.said, Some(self.version));
     }
 }
 

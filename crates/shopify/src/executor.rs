@@ -16,21 +16,28 @@ use tidegate_core::{Charge, Hint, OnUnknown};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::plain::refuse_strangers;
 use tidegate_upstream::{Call, Carrying, Checked, Outcome, Refusal, Spending, Upstream};
+use tokio::sync::Semaphore;
 
+use crate::budget::{BULK, POINTS};
 use crate::bulk::Job;
 use crate::client::Shopify;
 use crate::client::builder::Builder;
 use payload::Payload;
-use verdict::{Scopes, unreadable};
+use verdict::{Scopes, refusal, unreadable};
 
 /// The kind of operations that it carries.
 pub const KIND: &str = "shopify.bulk";
 /// What starting one costs, in points.
 const START_POINTS: u64 = 10;
+/// How many are seen through at once when nobody says.
+const PLACES_MAX: usize = 100_000;
 
 /// The shops that bulk operations can be run in.
 pub struct BulkUpstreams {
     by_name: BTreeMap<String, Shop>,
+    /// One for each that may be seen through at once: each holds a worker until it ends.
+    places: Semaphore,
+    places_in_all: usize,
 }
 
 /// One shop with all that an operation needs.
@@ -52,10 +59,17 @@ impl BulkUpstreams {
             let client = Builder::for_queue(config)
                 .map_err(|error| Refusal::new(format!("upstream.{name}"), error.to_string()))?;
             let limit = |what: &str| Arc::from(format!("{name}/{what}"));
-            let scopes = Scopes { points: limit("points"), bulk: limit("bulk") };
+            let scopes = Scopes { points: limit(POINTS), bulk: limit(BULK) };
             by_name.insert(name.clone(), Shop { client, gate: Arc::from(name.as_str()), scopes });
         }
-        Ok(Self { by_name })
+        Ok(Self { by_name, places: Semaphore::new(PLACES_MAX), places_in_all: PLACES_MAX })
+    }
+
+    /// The same for at most so many at once, of all shops together, so that workers are left for what is quick.
+    #[must_use]
+    pub fn at_most(self, places: usize) -> Self {
+        let places_in_all = places.clamp(1, PLACES_MAX);
+        Self { places: Semaphore::new(places_in_all), places_in_all, ..self }
     }
 
     /// Whether there is no shop at all.
@@ -78,7 +92,10 @@ impl BulkUpstreams {
 
     async fn attempt(&self, call: Call<'_>) -> Outcome {
         match self.read(call.payload) {
-            Ok((shop, payload, job)) => shop.run(&payload, &job, call).await,
+            Ok((shop, payload, job)) => match self.places.try_acquire() {
+                Ok(_place) => shop.run(&payload, &job, call).await,
+                Err(_) => shop.scopes.full(self.places_in_all),
+            },
             // It was accepted once; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(unreadable(&refusal, call.look_first)),
         }
@@ -88,12 +105,17 @@ impl BulkUpstreams {
 impl Shop {
     async fn run(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
         let client = self.client.for_operation(call.operation, payload.api_version);
+        // What only reads is repeated without an order to look; where it still runs it is taken on.
+        let look_first = call.look_first || call.attempt > 1 && !job.is_mutation();
         // What the limits do not allow is for the queue to wait for, not for a worker.
-        let begun = client.with_patience(Duration::ZERO).bulk().begin_for_queue(job, call.look_first).await;
+        let begun = client.with_patience(Duration::ZERO).bulk().begin_for_queue(job, look_first).await;
         let spent = client.heard().spent;
         let mut outcome = match begun {
             Ok(running) => self.scopes.ended(running.with_client(&client).end().await),
-            Err(error) => Outcome::unanswered(self.scopes.not_begun(&error, call.look_first)),
+            Err(error) => {
+                let verdict = self.scopes.not_begun(&error, look_first);
+                Outcome { body: refusal(error.kind()), ..Outcome::unanswered(verdict) }
+            }
         };
         // Looking at it costs points too, which have come back by the time it ends: what is left says the rest.
         let last = client.heard().last;
@@ -115,11 +137,15 @@ impl Shop {
     }
 
     fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
-        refuse_strangers(&self.gate, &["points"], cost)?;
-        let points = cost.get("points").copied().unwrap_or(START_POINTS);
+        // What is said of a cap counts for nothing.
+        refuse_strangers(&self.gate, &[POINTS, BULK], cost)?;
+        let points = Arc::clone(&self.scopes.points);
         Ok(vec![
             Charge::tokens(Arc::clone(&self.gate), 1),
-            Charge::tokens(Arc::clone(&self.scopes.points), points),
+            match cost.get(POINTS) {
+                Some(said) => Charge::tokens(points, *said),
+                None => Charge::estimate(points, START_POINTS * MICRO),
+            },
             Charge::tokens(Arc::clone(&self.scopes.bulk), 1),
         ])
     }
@@ -134,9 +160,9 @@ fn shape(job: &Job) -> Arc<str> {
 
 impl Upstream for BulkUpstreams {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
-        let (shop, ..) = self.read(payload)?;
-        let (charges, on_unknown) = (shop.charges(cost)?, OnUnknown::Reconcile);
-        Ok(Checked { charges, opens: Vec::new(), on_unknown, can_reconcile: true })
+        let (shop, _, job) = self.read(payload)?;
+        let on_unknown = if job.is_mutation() { OnUnknown::Reconcile } else { OnUnknown::Repeat };
+        Ok(Checked { charges: shop.charges(cost)?, opens: Vec::new(), on_unknown, can_reconcile: true })
     }
 
     fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
@@ -145,7 +171,7 @@ impl Upstream for BulkUpstreams {
 }
 
 /// What is kept as the result.
-fn kept(result: &verdict::Kept<'_>) -> Bytes {
+fn kept(result: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(result).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 

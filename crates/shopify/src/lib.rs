@@ -44,6 +44,7 @@
 //! # }
 //! ```
 
+pub mod budget;
 pub mod bulk;
 pub mod client;
 pub mod cost;
@@ -55,6 +56,8 @@ pub mod idempotent;
 pub mod query;
 pub mod said;
 pub mod shop;
+pub mod site;
+mod telling;
 pub mod version;
 
 pub use bulk::{Bulk, Finished, Lines, Running};

@@ -6,9 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
-use tidegate_upstream::{Body, HttpRequest, Method};
-
-use crate::version;
+use tidegate_upstream::{Body, HttpRequest};
 
 /// A GraphQL call.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -22,12 +20,6 @@ pub struct Query<'a> {
     /// Which operation of the document is meant.
     #[serde(borrow, default, rename = "operationName")]
     pub operation: Option<Cow<'a, str>>,
-}
-
-/// Whether a request is a GraphQL call.
-#[must_use]
-pub fn is_graphql(request: &HttpRequest) -> bool {
-    request.method == Method::Post && version::is_graphql(&request.path)
 }
 
 impl<'a> Query<'a> {
@@ -88,6 +80,7 @@ fn as_before(body: &Body, text: String) -> Body {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tidegate_upstream::Method;
 
     fn request(body: Body, kind: Option<&str>) -> HttpRequest {
         let headers = kind.map(|kind| ("Content-Type".to_owned(), kind.to_owned())).into_iter().collect();

@@ -36,6 +36,8 @@ pub struct Said {
     pub errors: Vec<SaidError>,
     /// Whether it has data: a field at the top that is not null. Errors beside data leave what worked as it is.
     pub has_data: bool,
+    /// Whether `data` is an object at all: fields that are all null are an answer too, where no error says why.
+    pub has_fields: bool,
     /// The codes of `userErrors` that say to send the same again, which is not for the caller to see.
     pub still_running: bool,
     /// The calls used, in a REST answer.
@@ -59,8 +61,15 @@ pub enum Answered<'a> {
     Broken,
     /// It will not be done, for this reason first of all.
     Refused(&'a SaidError),
-    /// Neither data nor errors.
-    Empty,
+    /// It asks for more than the budget ever holds, in micro-points: waiting brings nothing.
+    TooCostly {
+        /// What it asks for.
+        cost: u64,
+        /// What the budget holds at most.
+        most: u64,
+    },
+    /// Neither data nor errors, or no JSON at all: whether it was done is not said.
+    Unreadable,
 }
 
 /// The top of a GraphQL answer. The data is passed over, not read.
@@ -97,6 +106,7 @@ impl Said {
         Self {
             cost: top.extensions.map(|json| cost::read(json.get())).unwrap_or_default(),
             errors: top.errors.map(|json| errors::read(json.get())).unwrap_or_default(),
+            has_fields: top.data.is_some_and(|data| data.get().starts_with('{')),
             has_data: top.data.is_some_and(|data| has_any(data.get())),
             still_running: top.data.is_some_and(|data| {
                 let data = data.get().as_bytes();
@@ -116,12 +126,19 @@ impl Said {
             return Answered::Done;
         }
         if self.error(&Code::Throttled).is_some() {
-            return Answered::Throttled;
+            return match (self.cost.requested, self.cost.maximum) {
+                (Some(cost), Some(most)) if cost > most => Answered::TooCostly { cost, most },
+                _ => Answered::Throttled,
+            };
         }
         if self.error(&Code::InternalServerError).is_some() {
             return Answered::Broken;
         }
-        self.errors.first().map_or(Answered::Empty, Answered::Refused)
+        match self.errors.first() {
+            Some(error) => Answered::Refused(error),
+            None if self.has_fields => Answered::Done,
+            None => Answered::Unreadable,
+        }
     }
 
     /// The first error with this code.

@@ -23,7 +23,7 @@ enum LimitCommand {
     List,
     /// Show what calls cost, by the shape of their query, where their upstream says it.
     #[command(
-        after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it."
+        after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it, one that was turned away as nothing."
     )]
     Costs(costs::Which),
     /// Set a limit to other figures, take that back, or open a gate that an upstream has closed.
@@ -34,19 +34,19 @@ enum LimitCommand {
         /// Its name, as `limit list` shows it.
         name: String,
         /// The most a budget holds.
-        #[arg(long, value_name = "N", requires = "refill_per_s")]
+        #[arg(long, value_name = "N")]
         capacity: Option<f64>,
-        /// What comes back to it each second.
-        #[arg(long, value_name = "N", requires = "capacity")]
+        /// What comes back to it each second. Of this and the capacity, what is not said stays as it is.
+        #[arg(long, value_name = "N")]
         refill_per_s: Option<f64>,
         /// How many may run at once, for a limit of that kind.
-        #[arg(long, value_name = "N", conflicts_with_all = ["capacity", "open"])]
+        #[arg(long, value_name = "N", conflicts_with_all = ["capacity", "refill_per_s", "open"])]
         at_once: Option<u32>,
         /// Open it, although its upstream said to wait.
-        #[arg(long, conflicts_with = "capacity")]
+        #[arg(long, conflicts_with_all = ["capacity", "refill_per_s"])]
         open: bool,
         /// Give it the figures of the configuration again, or let it learn again.
-        #[arg(long, conflicts_with_all = ["capacity", "at_once", "open"])]
+        #[arg(long, conflicts_with_all = ["capacity", "refill_per_s", "at_once", "open"])]
         reset: bool,
     },
 }
@@ -64,16 +64,20 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
         }
         LimitCommand::Costs(which) => costs::run(which, &client, output).await?,
         LimitCommand::Set { name, capacity, refill_per_s, at_once, open, reset } => {
-            let body = match (capacity.zip(refill_per_s), at_once, open) {
-                (Some((capacity, refill_per_s)), ..) => {
-                    json!({ "capacity": capacity, "refill_per_s": refill_per_s })
-                }
+            let body = match (capacity.or(refill_per_s), at_once, open) {
+                (Some(_), ..) => figures(&client, &name, capacity, refill_per_s).await?,
                 (None, Some(at_once), _) => json!({ "at_once": at_once }),
-                (None, None, true) => json!({ "open": true }),
+                (None, None, true) => {
+                    let known = find(&client, &name).await?;
+                    if known.is_some_and(|limit| limit["closed_until"].is_null()) {
+                        output.remark("it was not closed: tidegate limit list shows what is");
+                    }
+                    json!({ "open": true })
+                }
                 (None, None, false) if reset => json!({ "reset": true }),
                 (None, None, false) => {
                     return Err(Trouble::usage(
-                        "Say --capacity and --refill-per-s, or --at-once, or --open, or --reset.",
+                        "Say --capacity or --refill-per-s or both, or --at-once, or --open, or --reset.",
                     ));
                 }
             };
@@ -85,6 +89,35 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
         }
     }
     Ok(())
+}
+
+/// Both figures of a budget: one that was not said is the one that it has.
+async fn figures(
+    client: &Client,
+    name: &str,
+    capacity: Option<f64>,
+    refill_per_s: Option<f64>,
+) -> Result<Value, Trouble> {
+    let mut body = json!({ "capacity": capacity, "refill_per_s": refill_per_s });
+    if capacity.is_none() || refill_per_s.is_none() {
+        let known = find(client, name).await?.unwrap_or_default();
+        for field in ["capacity", "refill_per_s"] {
+            let figure = body[field].take();
+            body[field] = if figure.is_null() { known[field].clone() } else { figure };
+            if body[field].is_null() {
+                return Err(Trouble::new(format!("{name:?} is no limit with a capacity and a refill."))
+                    .hint("tidegate limit list"));
+            }
+        }
+    }
+    Ok(body)
+}
+
+/// A limit as it stands.
+async fn find(client: &Client, name: &str) -> Result<Option<Value>, Trouble> {
+    let mut all = client.get("/v1/limits", "limits").await?;
+    let found = all["limits"].as_array_mut().and_then(|all| all.iter_mut().find(|one| one["name"] == name));
+    Ok(found.map(Value::take))
 }
 
 fn table(limits: &[Value], output: &Output) {

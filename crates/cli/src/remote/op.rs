@@ -30,6 +30,7 @@ enum OpCommand {
     /// Show an operation with its result.
     Show {
         /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
         /// Wait so long for its end, at most 60000.
         #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u64).range(0..=WAIT_MAX_MS))]
@@ -43,7 +44,7 @@ enum OpCommand {
         /// Only in this state: queued, waiting, running, unknown, succeeded, failed, canceled.
         #[arg(long)]
         state: Option<String>,
-        /// Only of this kind; so far there is http.
+        /// Only of this kind: http, or another that the server carries, as shopify.bulk.
         #[arg(long)]
         kind: Option<String>,
         /// At most this many, 1 to 200. Usually 50.
@@ -56,21 +57,25 @@ enum OpCommand {
     /// Say why an operation does not run, and when it will.
     Why {
         /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Call an operation off; one that is under way is told to stop.
     Cancel {
         /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Put an operation that failed or was called off at the end of its group again.
     Rerun {
         /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
     },
     /// Say what became of an operation whose outcome is unknown, so that its group can go on.
     Resolve {
         /// Its id, as `op submit` printed it.
+        #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
         id: String,
         /// What became of it: succeeded, failed (it did not happen and shall not), repeat (send it again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]

@@ -18,15 +18,21 @@ pub(super) const EXAMPLES: &str = "\
 Examples:
   tidegate op submit GET /status --upstream echo --wait-ms 5000
   tidegate op submit POST /orders --upstream echo --group shop:acme --key order-1001 --body '{\"sku\":\"a-1\"}'
+  tidegate op submit --kind shopify.bulk --upstream acme-shop --body '{\"query\":\"{ products { edges { node { id } } } }\"}'
 
 Every field is told in docs/operations.md.";
 
 #[derive(Args, Debug)]
 pub(crate) struct SubmitArgs {
     /// GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS.
-    method: String,
+    #[arg(required_unless_present = "kind")]
+    method: Option<String>,
     /// Where below the upstream's base_url, with its query: starts with /.
-    path: String,
+    #[arg(required_unless_present = "kind")]
+    path: Option<String>,
+    /// Another kind than http, as in shopify.bulk. Its request is what --body says, as JSON.
+    #[arg(long, value_name = "KIND", requires = "body", conflicts_with_all = ["method", "path", "headers"])]
+    kind: Option<String>,
     /// The upstream, as the server's configuration names it.
     #[arg(long, value_name = "NAME")]
     upstream: String,
@@ -98,10 +104,10 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
 /// An operation as the server reads it; what was not said is left out.
 #[derive(Serialize)]
 struct Operation {
-    kind: &'static str,
+    kind: String,
     group: String,
     upstream: String,
-    request: HttpRequest,
+    request: Request,
     #[serde(skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -118,6 +124,13 @@ struct Operation {
     on_unknown: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_failure: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Request {
+    Http(HttpRequest),
+    Other(Option<Box<RawValue>>),
 }
 
 #[derive(Serialize)]
@@ -143,16 +156,21 @@ fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
             .ok_or_else(|| Trouble::usage(format!("A cost is written LIMIT=TOKENS, not {entry:?}.")))?;
         cost.insert(name.to_owned(), tokens);
     }
+    let body = body(args.body)?;
+    let request = match args.kind {
+        Some(_) => Request::Other(body),
+        None => Request::Http(HttpRequest {
+            method: args.method.unwrap_or_default().to_ascii_uppercase(),
+            path: args.path.unwrap_or_default(),
+            headers,
+            body,
+        }),
+    };
     Ok(Operation {
-        kind: "http",
+        kind: args.kind.unwrap_or_else(|| "http".to_owned()),
         group: args.group.unwrap_or_else(|| args.upstream.clone()),
         upstream: args.upstream,
-        request: HttpRequest {
-            method: args.method.to_ascii_uppercase(),
-            path: args.path,
-            headers,
-            body: body(args.body)?,
-        },
+        request,
         dedupe_key: args.key,
         cost,
         max_attempts: args.max_attempts,

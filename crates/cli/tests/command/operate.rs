@@ -27,6 +27,17 @@ async fn ops_6_submit_and_wait() {
     assert_eq!(world.sim.stats().writes, 2);
 }
 
+/// OPS-6: what is of another kind is handed in too; a kind that nobody carries is the server's to refuse.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_6_submit_of_another_kind() {
+    let world = World::new().await;
+    let submit = ["op", "submit", "--kind", "shopify.bulk", "--upstream", "echo"];
+    let refused = world.run(&[&submit[..], &["--body", "{\"query\":\"{ a }\"}"]].concat()).await;
+    assert!(refused.exit == Some(1) && refused.err.contains("nobody carries kind"), "{refused:?}");
+    assert_eq!(world.run(&submit).await.exit, Some(2), "its request is its body");
+    assert_eq!(world.run(&["op", "submit", "--upstream", "echo"]).await.exit, Some(2), "a method is missing");
+}
+
 /// OPS-9, OPS-24: a group is paused and resumed, what waits in it says why, is called off and run again.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_9_groups_and_orders() {
@@ -63,7 +74,12 @@ async fn limits_are_listed_and_set() {
         .await;
     assert_eq!(set.json()["capacity"], 40);
     assert_eq!(world.run(&["limit", "set", "echo/points"]).await.exit, Some(2));
-    assert_eq!(world.run(&["limit", "set", "echo/points", "--capacity", "4"]).await.exit, Some(2));
+    let one = world.run(&["limit", "set", "echo/points", "--refill-per-s", "0.01", "--json"]).await;
+    assert_eq!((&one.json()["capacity"], &one.json()["refill_per_s"]), (&json!(40), &json!(0.01)));
+    let open = world.run(&["limit", "set", "echo", "--open"]).await;
+    assert!(open.good().starts_with("echo\t") && open.err.contains("not closed"), "{open:?}");
+    let unknown = world.run(&["limit", "set", "nobody", "--capacity", "4"]).await;
+    assert!(unknown.exit == Some(1) && unknown.err.contains("nobody"), "{unknown:?}");
     let none = world.run(&["limit", "set", "nobody", "--open"]).await;
     assert!(none.exit == Some(1) && none.err.starts_with("error[TG0012]: "), "{none:?}");
 }

@@ -113,6 +113,8 @@ fn wrong_usage_exits_with_two() {
         &["frobnicate"][..],
         &["op"],
         &["op", "show"],
+        &["op", "show", ""],
+        &["sim", "shopify", "--fail-rate", "2"],
         &["op", "resolve", "x", "--as", "maybe"],
         &["serve", "--workers", "0"],
     ] {

@@ -38,6 +38,7 @@ pub(super) fn draft(dice: &mut Dice, group: Arc<str>, now: Time) -> Draft {
     let charges = (0..dice.index(3)).map(|place| Charge {
         limit: LIMITS[(first + place) % LIMITS.len()].into(),
         cost: dice.below(4 * MICRO),
+        estimated: dice.percent(30),
     });
     Draft {
         charges: charges.collect(),

@@ -47,7 +47,11 @@ fn accepted(dice: &mut Dice) -> Accepted {
         at: time(dice),
         group: name(dice),
         kind: name(dice),
-        charges: some(dice, 3, |dice| Charge { limit: name(dice), cost: number(dice) }),
+        charges: some(dice, 3, |dice| Charge {
+            limit: name(dice),
+            cost: number(dice) / 2,
+            estimated: dice.index(2) == 0,
+        }),
         deadline: maybe(dice, time),
         not_before: maybe(dice, time),
         max_attempts: number(dice) as u16,

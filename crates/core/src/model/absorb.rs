@@ -1,25 +1,23 @@
 //! The only place where what is in the log changes the model. Absorbing the same facts again gives the same state;
 //! facts that cannot apply (an unknown operation, an old fence) change nothing.
 
+mod charges;
 mod limits;
 mod settled;
 
 use std::sync::Arc;
 
-use super::entry::{Charges, Entry, EntryIx};
+use super::entry::{Entry, EntryIx};
 use super::group::{Group, GroupIx, Pause, Run};
 use super::limit::Meter;
 use super::{Key, Model};
 use crate::fact::{Accepted, Fact};
 use crate::id::{Fence, Seq};
-use crate::operation::{Charge, Dedupe};
+use crate::operation::Dedupe;
 use crate::time::Time;
 
 /// Expired keys that one acceptance clears away: more than one, so that they never pile up.
 const KEYS_SWEPT: usize = 2;
-
-/// Different charges that are looked for before a new one is kept.
-const CHARGE_SETS_MAX: usize = 1_024;
 
 /// Changed limits that a long replay may gather before they are counted once each.
 const STALE_MAX: usize = 4_096;
@@ -165,20 +163,6 @@ impl Model {
         ix
     }
 
-    /// The same charges are kept once, as long as they are not too many different ones.
-    fn charges(&mut self, charges: &[Charge]) -> Charges {
-        let place = |charge: &Charge| Some((*self.by_limit.get(&charge.limit)?, charge.cost));
-        let charges: Charges = charges.iter().filter_map(place).collect();
-        if let Some(known) = self.charge_sets.get(&charges) {
-            return Arc::clone(known);
-        }
-        if self.charge_sets.len() >= CHARGE_SETS_MAX {
-            self.charge_sets.clear();
-        }
-        self.charge_sets.insert(Arc::clone(&charges));
-        charges
-    }
-
     fn remember(&mut self, seq: Seq, dedupe: &Dedupe) {
         let key = Key { seq, fingerprint: dedupe.fingerprint, expires: dedupe.expires };
         self.keys.insert(dedupe.key, key);
@@ -202,11 +186,12 @@ impl Model {
         self.touch(at);
         self.counters.next_fence = self.counters.next_fence.max(Fence(fence.0 + 1));
         self.with_group_of(seq, at, |model, ix| {
+            model.cut_estimates(ix);
             let entry = &model.entries[ix.at()];
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
             for (limit, cost) in entry.charges.iter() {
-                marks.push(model.limits[limit.at()].meter.take(*cost, fence, at));
+                marks.push(model.limits[limit.at()].meter.take(cost.micro, fence, at));
                 model.stale.push(*limit);
             }
             model.groups[entry.group.at()].run = Some(Box::new(Run { fence, until, marks }));

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::entry::Cost;
 use super::{LimitRefusal, Model};
 use crate::bounds;
 use crate::bucket::Readiness;
@@ -104,7 +105,8 @@ impl Model {
             let ix = self.by_limit.get(&charge.limit);
             let ix = *ix.ok_or_else(|| Refusal::UnknownLimit(Arc::clone(&charge.limit)))?;
             let limit = &self.limits[ix.at()];
-            if limit.ready(charge.cost, now) == Readiness::Never {
+            let cost = Cost { micro: charge.cost, estimated: charge.estimated };
+            if limit.ready(cost, now) == Readiness::Never {
                 let capacity = match limit.shape() {
                     crate::fact::Shape::Drip { capacity, .. } => capacity,
                     crate::fact::Shape::Window { limit, .. } => limit,
@@ -118,7 +120,7 @@ impl Model {
             }
             if draft.deadline.is_some() {
                 let ahead = self.ahead(&draft.group, ix);
-                if let Readiness::At(at) = limit.ready_for_all(&ahead, charge.cost, now) {
+                if let Readiness::At(at) = limit.ready_for_all(&ahead, cost, now) {
                     earliest = earliest.max(at);
                 }
             }
@@ -130,7 +132,7 @@ impl Model {
     }
 
     /// What the operations ahead in this group will take of a limit, as far as they are counted.
-    fn ahead(&self, group: &str, limit: super::LimitIx) -> Vec<u64> {
+    fn ahead(&self, group: &str, limit: super::LimitIx) -> Vec<Cost> {
         let Some(ix) = self.by_group.get(group) else { return Vec::new() };
         let group = &self.groups[ix.at()];
         let first = if group.run.is_some() {

@@ -30,7 +30,7 @@ impl Model {
         }
         for (ix, limit) in &self.limits {
             let Some((_, group)) = limit.waiting.first() else { continue };
-            let cost = self.cost_of(*group, super::LimitIx(ix as u32)).unwrap_or(0);
+            let cost = self.cost_of(*group, super::LimitIx(ix as u32)).unwrap_or_default();
             if limit.ready(cost, now) == Readiness::Now {
                 return Err(format!(
                     "{} waits for {}, which is free",

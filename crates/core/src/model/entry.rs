@@ -26,8 +26,17 @@ impl EntryIx {
     }
 }
 
-/// What it takes from which limit, in micro-tokens. Shared by all that take the same.
-pub(super) type Charges = Arc<[(LimitIx, u64)]>;
+/// What is taken from a limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Cost {
+    /// In micro-tokens.
+    pub micro: u64,
+    /// Of an estimate at most what the limit holds is taken.
+    pub estimated: bool,
+}
+
+/// What it takes from which limit. Shared by all that take the same.
+pub(super) type Charges = Arc<[(LimitIx, Cost)]>;
 
 /// An operation that has not ended.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! Where a group stands: filed under exactly one thing, moved when that changes, and the tickets that say who goes
 //! first. Nothing here is in the log: it follows from what is.
 
+use super::entry::Cost;
 use super::entry::EntryIx;
 use super::group::{Group, GroupIx, Place};
 use super::limit::{Armed, LimitIx};
@@ -90,7 +91,7 @@ impl Model {
             let Some(limit) = self.limits.get(ix.at()) else { continue };
             let armed = match limit.waiting.first() {
                 None => Armed::No,
-                Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or(0), now) {
+                Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or_default(), now) {
                     // What can never be granted is looked at now, and ended.
                     Readiness::Now | Readiness::Never => Armed::Due(*turn),
                     Readiness::At(at) => Armed::At(at),
@@ -123,7 +124,7 @@ impl Model {
     }
 
     /// What a group's head charges of a limit.
-    pub(super) fn cost_of(&self, group: GroupIx, limit: LimitIx) -> Option<u64> {
+    pub(super) fn cost_of(&self, group: GroupIx, limit: LimitIx) -> Option<Cost> {
         let head = self.head_of(&self.groups[group.at()])?;
         head.charges.iter().find(|(ix, _)| *ix == limit).map(|(_, cost)| *cost)
     }

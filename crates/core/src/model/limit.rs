@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::entry::Cost;
 use super::group::GroupIx;
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
@@ -79,9 +80,19 @@ impl Limit {
         }
     }
 
-    pub(super) fn ready(&self, cost: u64, now: Time) -> Readiness {
+    /// What is taken for a cost, in micro-tokens: of an estimate never more than there can be.
+    pub(super) fn fitting(&self, cost: Cost) -> u64 {
+        match self.shape() {
+            Shape::Drip { capacity: most, .. } | Shape::Window { limit: most, .. } if cost.estimated => {
+                cost.micro.min(most)
+            }
+            _ => cost.micro,
+        }
+    }
+
+    pub(super) fn ready(&self, cost: Cost, now: Time) -> Readiness {
         match &self.meter {
-            Meter::Bucket(bucket) => bucket.ready(cost, now),
+            Meter::Bucket(bucket) => bucket.ready(self.fitting(cost), now),
             Meter::Cap(cap) if cap.has_room() => Readiness::Now,
             Meter::Cap(_) => Readiness::AfterAnswer,
         }
@@ -89,10 +100,10 @@ impl Limit {
 
     /// When the last of several could be taken, one after the other, if nobody else takes any. A lower bound: what
     /// waits for an answer is taken to come at once.
-    pub(super) fn ready_for_all(&self, ahead: &[u64], cost: u64, now: Time) -> Readiness {
+    pub(super) fn ready_for_all(&self, ahead: &[Cost], cost: Cost, now: Time) -> Readiness {
         let Meter::Bucket(mut bucket) = self.meter.clone() else { return Readiness::Now };
         let mut at = now;
-        for cost in ahead.iter().copied().chain([cost]) {
+        for cost in ahead.iter().copied().chain([cost]).map(|cost| self.fitting(cost)) {
             match bucket.ready(cost, at) {
                 Readiness::At(later) => at = later,
                 Readiness::Now => {}
@@ -105,10 +116,10 @@ impl Limit {
     }
 
     /// When its turn is expected to come, behind `first`; `None` when that waits for an answer nobody knows the time of.
-    pub(super) fn expected(&self, first: &[u64], cost: u64, now: Time) -> Option<Time> {
+    pub(super) fn expected(&self, first: &[Cost], cost: Cost, now: Time) -> Option<Time> {
         let Meter::Bucket(bucket) = &self.meter else { return None };
         let closed = Some(bucket.frozen_until).filter(|until| *until > now);
-        match bucket.ready(cost, now) {
+        match bucket.ready(self.fitting(cost), now) {
             Readiness::AfterAnswer | Readiness::Never => closed,
             Readiness::Now | Readiness::At(_) => match self.ready_for_all(first, cost, now) {
                 Readiness::At(at) => Some(at),
@@ -124,11 +135,16 @@ impl Limit {
 
     /// Whether a new one in its place would be the same to everybody but for the figures that were learned.
     pub(super) fn is_at_rest(&self, now: Time) -> bool {
+        self.is_opened() && self.is_idle(now)
+    }
+
+    /// Whether nobody uses it, nobody waits for it, and it has nothing to remember.
+    pub(super) fn is_idle(&self, now: Time) -> bool {
         let is_idle = match &self.meter {
             Meter::Bucket(bucket) => bucket.is_at_rest(now),
             Meter::Cap(cap) => cap.held() == 0,
         };
-        self.users == 0 && self.waiting.is_empty() && self.is_opened() && is_idle
+        self.users == 0 && self.waiting.is_empty() && is_idle
     }
 
     /// Whether somebody with an earlier turn waits for it.

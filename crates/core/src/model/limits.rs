@@ -1,9 +1,11 @@
 //! Setting limits: by configuration at the start, by a person at run time, by an operation that opens its own.
 
+use std::collections::BTreeSet;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Model;
+use super::limit::Limit;
 use crate::bounds;
 use crate::fact::{Fact, Shape, Source};
 use crate::time::Time;
@@ -44,6 +46,25 @@ impl Model {
             return Err(LimitRefusal::TooMany);
         }
         self.set(now, name, shape, Source::Config, facts).map(|()| true)
+    }
+
+    /// Lets those go that the configuration had and no longer has, unless somebody uses them, they have something to
+    /// remember, or a person has set them.
+    pub fn keep_configured(&mut self, now: Time, kept: &[(Arc<str>, Shape)], facts: &mut Vec<Fact>) {
+        let now = self.now(now);
+        let kept: BTreeSet<&str> = kept.iter().map(|(name, _)| &**name).collect();
+        let has_gone = |limit: &Limit| {
+            limit.configured.is_some()
+                && limit.source != Source::Operator
+                && !kept.contains(&*limit.name)
+                && limit.is_idle(now)
+        };
+        let gone: Vec<_> =
+            self.limits.iter().map(|(_, limit)| limit).filter(|limit| has_gone(limit)).collect();
+        let gone: Vec<Arc<str>> = gone.into_iter().map(|limit| Arc::clone(&limit.name)).collect();
+        for limit in gone {
+            self.decide(facts, Fact::LimitGone { limit, at: now });
+        }
     }
 
     /// Sets a limit that exists to other figures, as a person wants it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Model;
-use super::entry::{Entry, EntryIx};
+use super::entry::{Cost, Entry, EntryIx};
 use super::group::{Group, Pause, Run};
 use super::limit::{Limit, Meter};
 use crate::bucket::Budget;
@@ -32,10 +32,10 @@ impl Model {
     }
 
     fn operation_image(&self, entry: &Entry) -> OperationImage {
-        let charges = entry
-            .charges
-            .iter()
-            .map(|(ix, cost)| Charge { limit: Arc::clone(&self.limits[ix.at()].name), cost: *cost });
+        let charges = entry.charges.iter().map(|(ix, Cost { micro, estimated })| {
+            let limit = Arc::clone(&self.limits[ix.at()].name);
+            Charge { limit, cost: *micro, estimated: *estimated }
+        });
         OperationImage {
             accepted: Accepted {
                 seq: entry.seq,

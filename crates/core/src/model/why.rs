@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Model;
+use super::entry::Cost;
 use super::group::Place;
 use super::limit::Meter;
 use crate::fact::{Held, Shape, Source};
@@ -115,11 +116,11 @@ impl Model {
             Place::Ready | Place::Nowhere => (Cause::Worker, None),
             Place::Waiting(limit_ix) => {
                 let limit = &self.limits[limit_ix.at()];
-                let cost = self.cost_of(ix, limit_ix).unwrap_or(0);
-                let first: Vec<u64> = limit
+                let cost = self.cost_of(ix, limit_ix).unwrap_or_default();
+                let first: Vec<Cost> = limit
                     .waiting
                     .range(..(group.turn, ix))
-                    .map(|(_, group)| self.cost_of(*group, limit_ix).unwrap_or(0))
+                    .map(|(_, group)| self.cost_of(*group, limit_ix).unwrap_or_default())
                     .take(AHEAD_COUNTED_MAX)
                     .collect();
                 let ahead = first.len();
@@ -132,7 +133,7 @@ impl Model {
                         shape: limit.shape(),
                         source: limit.source,
                         level: self.limit(&limit.name, now)?.level,
-                        cost,
+                        cost: limit.fitting(cost),
                         frozen: bucket.frozen_until > now,
                         ahead,
                     },

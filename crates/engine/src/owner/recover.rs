@@ -59,6 +59,7 @@ impl Owner {
                 tracing::warn!(limit = %name, ?refusal, "a configured limit was not set");
             }
         }
+        self.model.keep_configured(now, &self.limits, &mut self.building.facts);
         // First those of which it is known what became of them: nobody carries them any more, and they are not unknown.
         for report in std::mem::take(&mut self.unsettled) {
             self.settle(report);

@@ -1,14 +1,12 @@
 //! How an upstream is spoken to: `dialect`, and the keys that only one of them has.
 
 use tidegate_discord::dialect::{BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
-use tidegate_shopify::dialect::BULK_AT_ONCE_DEFAULT;
+use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
 use tidegate_upstream::http::TokenHeader;
 
 use super::problem::Problem;
 use super::section::Section;
 
-/// Most bulk operations at once; Shopify itself allows five of each kind.
-const BULK_AT_ONCE_MAX: u64 = 100;
 /// The header in which Shopify wants its token.
 const SHOPIFY_TOKEN: &str = "x-shopify-access-token";
 
@@ -22,6 +20,8 @@ const GLOBAL_PER_S_MAX: u64 = 100_000;
 pub struct ShopifyConfig {
     /// Bulk operations at once.
     pub bulk_at_once: u32,
+    /// All its other calls at once; nothing for as many as its budgets allow.
+    pub at_once: Option<u32>,
 }
 
 /// What an upstream of the dialect `discord` has besides.
@@ -67,18 +67,19 @@ impl Dialect {
 
 pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Dialect {
     let named = section.text("dialect", problems).map_or_else(|| "http".to_owned(), |named| named.value);
-    let bulk_at_once = section.integer("bulk_at_once", 1..=BULK_AT_ONCE_MAX, problems);
+    let bulk_at_once = section.integer("bulk_at_once", 1..=u64::from(BULK_AT_ONCE_MAX), problems);
+    let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
     let global_per_s = section.integer("global_per_s", 1..=GLOBAL_PER_S_MAX, problems);
     let invalid_max = section.integer("invalid_max", 2..=INVALID_MAX, problems);
-    let small =
-        |figure: Option<u64>, usual| figure.and_then(|most| u32::try_from(most).ok()).unwrap_or(usual);
+    let small = |figure: Option<u64>| figure.and_then(|most| u32::try_from(most).ok());
     let dialect = match named.as_str() {
         "http" => Dialect::Http,
         "shopify" => {
-            Dialect::Shopify(ShopifyConfig { bulk_at_once: small(bulk_at_once, BULK_AT_ONCE_DEFAULT) })
+            let bulk_at_once = small(bulk_at_once).unwrap_or(BULK_AT_ONCE_DEFAULT);
+            Dialect::Shopify(ShopifyConfig { bulk_at_once, at_once: small(at_once) })
         }
         "discord" => {
-            let global_per_s = small(global_per_s, GLOBAL_PER_S_DEFAULT);
+            let global_per_s = small(global_per_s).unwrap_or(GLOBAL_PER_S_DEFAULT);
             Dialect::Discord(DiscordConfig { global_per_s, invalid_max })
         }
         other => {
@@ -96,6 +97,11 @@ pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Di
     }
     for (key, whose, message) in [
         ("bulk_at_once", "shopify", "Only the dialect \"shopify\" has places for bulk operations."),
+        (
+            "at_once",
+            "shopify",
+            "Only the dialect \"shopify\" has this key: put an [[upstream.limit]] with it below.",
+        ),
         ("global_per_s", "discord", "Only the dialect \"discord\" has a limit on all calls by itself."),
         ("invalid_max", "discord", "Only the dialect \"discord\" counts refused calls."),
     ] {

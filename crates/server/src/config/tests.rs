@@ -187,15 +187,23 @@ fn lim_29_a_shop_has_its_header_and_its_places() {
         (five.shopify["acme"].bulk_at_once, five.upstreams[0].token_header.name.as_str()),
         (5, "x-other")
     );
+    assert_eq!(
+        (config.shopify["acme"].at_once, config.limit_count()),
+        (None, 3),
+        "points, requests and bulk"
+    );
+    let few = parse(&format!("{shop}at_once = 4")).unwrap();
+    assert_eq!((few.shopify["acme"].at_once, few.limit_count()), (Some(4), 4));
     let text = format!(
         "{shop}bulk_at_once = 0\nspread = \"group\"\n[[upstream.limit]]\nname = \"points\"\ncapacity = 5\nrefill_per_s = 5"
     );
     assert_snapshot!(wrong(&text), @r#"
-    tidegate.toml:6:16: upstream[0].bulk_at_once: It must be 1 to 100, not 0.
+    tidegate.toml:6:16: upstream[0].bulk_at_once: It must be 1 to 5, not 0.
     tidegate.toml:7:10: upstream[0].spread: What is spread over partitions cannot have limits: they are kept in one place.
     tidegate.toml:8:1: upstream[0].limit: The dialect "shopify" makes its limits itself and learns their figures: take this out.
     "#);
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nbulk_at_once = 2"), @r#"tidegate.toml:4:16: upstream[0].bulk_at_once: Only the dialect "shopify" has places for bulk operations."#);
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nat_once = 2"), @r#"tidegate.toml:4:11: upstream[0].at_once: Only the dialect "shopify" has this key: put an [[upstream.limit]] with it below."#);
 }
 
 /// OPS-21: a bot needs a name and a token; where Discord is and its limits are known.

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, Method};
 use axum::response::Response;
 use http_body_util::{BodyExt, Limited};
@@ -75,7 +76,7 @@ impl Passing {
 
 pub(super) async fn pass(front: &Front, call: Call) -> Response {
     let begun = Instant::now();
-    let response = relay::to(front, place(front, &call), &call, again(&call.method)).await;
+    let response = relay::to(front, place(front, &call), &call, again(front, &call)).await;
     let response = match answer::moved_on(&response) {
         Some(id) => follow(front, &call, id, begun + front.house.pacing.config.wait).await,
         None if response.extensions().get::<Outcome>() == Some(&Outcome::Unknown) => {
@@ -94,9 +95,13 @@ fn place(front: &Front, call: &Call) -> tidegate_core::id::Partition {
     Head::of(upstream.clone(), group).place(front)
 }
 
-/// Only what changes nothing is handed in again when it may have arrived.
-fn again(method: &Method) -> Again {
-    if method.is_safe() { Again::Yes } else { Again::No }
+/// Only what changes nothing is handed in again when it may have arrived: by its method, or as its dialect knows.
+fn again(front: &Front, call: &Call) -> Again {
+    let headers = call.passing.as_ref().map(|passing| &passing.headers);
+    let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
+    let (method, pacing) = (&call.method, &front.house.pacing);
+    let reads = || pacing.only_reads(method.as_str(), &call.target, content_type, &call.body);
+    if method.is_safe() || reads() { Again::Yes } else { Again::No }
 }
 
 /// Waits for an operation whose partition went to another node. It ends there by its deadline at the latest.

@@ -208,6 +208,24 @@ mod tests {
         assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
 
+    /// LIM-28, OPS-23: what only reads is handed in anew when its node died, whatever its method; a change is not, also where
+    /// its repetition would be harmless by a key that is the first operation's.
+    #[test]
+    fn lim_28_ops_23_a_query_is_handed_in_anew() {
+        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+        let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
+        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let reads = |target: &str, body: &'static str| {
+            let body = Bytes::from_static(body.as_bytes());
+            pacing.only_reads("POST", target, Some("application/json"), &body)
+        };
+        let graphql = "/proxy/acme/admin/api/2026-04/graphql.json";
+        assert!(reads(graphql, r#"{"query":"{ shop { name } }"}"#));
+        assert!(!reads(graphql, r#"{"query":"mutation { refundCreate(input: {}) { refund { id } } }"}"#));
+        assert!(!reads("/proxy/acme/admin/api/2026-04/orders.json", r#"{"query":"{ shop { name } }"}"#));
+        assert!(!reads("/proxy/other/admin/api/2026-04/graphql.json", r#"{"query":"{ shop { name } }"}"#));
+    }
+
     fn headers(lines: &[(&'static str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in lines {

@@ -54,12 +54,6 @@ impl Lines {
         };
         Ok(Some(serde_json::from_slice(&line).map_err(told)?))
     }
-
-    /// The most bytes that were ever held at once, with what came in one piece.
-    #[must_use]
-    pub const fn held_most(&self) -> usize {
-        self.split.held_most
-    }
 }
 
 impl fmt::Debug for Lines {
@@ -77,13 +71,12 @@ struct Split {
     begun: BytesMut,
     line_max: usize,
     lines: u64,
-    held_most: usize,
     is_over: bool,
 }
 
 impl Split {
     fn new(line_max: usize) -> Self {
-        Self { piece: Bytes::new(), begun: BytesMut::new(), line_max, lines: 0, held_most: 0, is_over: false }
+        Self { piece: Bytes::new(), begun: BytesMut::new(), line_max, lines: 0, is_over: false }
     }
 
     /// Takes the next piece, or the end. The last one must have been used up.
@@ -92,7 +85,6 @@ impl Split {
             Some(piece) => self.piece = piece,
             None => self.is_over = true,
         }
-        self.held_most = self.held_most.max(self.begun.len() + self.piece.len());
     }
 
     /// Nothing more is given out.

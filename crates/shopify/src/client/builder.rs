@@ -17,9 +17,12 @@ use super::error::{Error, Kind, Result};
 use super::pace::Pace;
 use super::wire::Wire;
 use super::{Inner, Shopify};
+use crate::budget::BULK_AT_ONCE_DEFAULT;
 use crate::bulk::{Ears, LINE_MAX_DEFAULT, Pauses};
 use crate::cost::Memory;
 use crate::shop::ShopId;
+use crate::site::Site;
+use crate::telling::Telling;
 use crate::version::ApiVersion;
 
 /// The header that carries the access token.
@@ -58,14 +61,14 @@ impl Builder {
             timeout: TIMEOUT_DEFAULT,
             patience: Duration::from_secs(60),
             attempts: 4,
-            bulk_at_once: 1,
+            bulk_at_once: BULK_AT_ONCE_DEFAULT,
             lease_ttl: Duration::from_secs(30),
             line_max: LINE_MAX_DEFAULT,
             pauses: Pauses::default(),
         }
     }
 
-    /// Where the shop is, if not at `https://<shop>.myshopify.com`.
+    /// Where the shop is, if not at `https://<shop>.myshopify.com`. What is below it, from `/admin` on, is left to the client.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.base_url = Some(url.into());
         self
@@ -144,10 +147,14 @@ impl Builder {
 
     /// The client of an upstream of the queue, which has its own limits and its own cap on bulk operations.
     pub(crate) fn for_queue(config: &UpstreamConfig) -> Result<Shopify> {
-        Self::new(&config.name, Secret::new(""), None).with(&config.name, config, Pace::queue(), None)
+        let queue = Self::new(&config.name, Secret::new(""), None);
+        let version = Site::root(&config.base_url).1.unwrap_or(queue.version);
+        queue.version(version).with(&config.name, config, Pace::queue(), None)
     }
 
     fn with(self, shop: &str, config: &UpstreamConfig, pace: Pace, lease: Option<Lease>) -> Result<Shopify> {
+        let (root, _) = Site::root(&config.base_url);
+        let config = &UpstreamConfig { base_url: root.to_owned(), ..config.clone() };
         let is_plain = config.base_url.starts_with("http://");
         let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
             .map_err(|error| Error::caused(Kind::Invalid(error.to_string()), error))?;
@@ -162,6 +169,7 @@ impl Builder {
             line_max: self.line_max.max(1),
             pauses: self.pauses,
             ears: Ears::default(),
+            telling: Telling::default(),
         };
         Ok(Shopify::new(inner, pace, self.patience, self.version))
     }

@@ -22,7 +22,7 @@ pub type Source = Box<dyn std::error::Error + Send + Sync>;
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What kind of error it is.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Kind {
     /// The call makes no sense; nothing was sent.
@@ -142,6 +142,13 @@ impl Error {
     }
 }
 
+impl fmt::Debug for Kind {
+    /// The sentence; never what Shopify sent.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Kind({:?})", self.to_string())
+    }
+}
+
 impl From<Kind> for Error {
     fn from(kind: Kind) -> Self {
         Self::new(kind)
@@ -199,4 +206,24 @@ fn listed(running: &[String]) -> String {
 
 fn because(code: Option<&str>) -> String {
     code.map_or_else(String::new, |code| format!(" ({code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// OPS-22: what Shopify sent is in no kind that is printed.
+    #[test]
+    fn ops_22_a_kind_prints_its_sentence_and_no_body() {
+        let sent = || Box::new(json!({ "message": "hunter2" }));
+        for kind in [
+            Kind::Refused { status: 404, body: sent() },
+            Kind::Graphql { codes: vec!["X".into()], errors: sent() },
+            Kind::UserErrors { codes: Vec::new(), errors: sent() },
+        ] {
+            let printed = format!("{kind:?} {kind} {:?}", Error::from(kind.clone()));
+            assert!(!printed.contains("hunter2") && printed.starts_with("Kind("), "{printed}");
+        }
+    }
 }

@@ -10,12 +10,9 @@ use tidegate_store::Shared;
 
 use super::error::{Error, Kind, Result};
 use super::wire::{Speech, Tried, What};
+use crate::budget::{AtFirst, POINTS, POINTS_AT_FIRST, REQUESTS, REQUESTS_AT_FIRST};
 use crate::said::{Cost, Said};
 use crate::shop::ShopId;
-
-/// What a shop allows until it has said something else: 1,000 points with 50 a second, 40 calls with 2 a second.
-const POINTS: (u32, u32) = (1_000, 50);
-const REQUESTS: (u32, u32) = (40, 2);
 
 /// Who paces the calls.
 pub(crate) enum Pace {
@@ -36,10 +33,11 @@ pub(crate) struct Heard {
 
 impl Pace {
     pub(crate) fn buckets(store: &Arc<dyn Shared>, shop: &ShopId) -> Result<Self> {
-        let bucket = |what: &str, (capacity, refill): (u32, u32)| {
-            Bucket::learning(Arc::clone(store), format!("shopify/{shop}/{what}"), capacity, refill)
+        let bucket = |what: &str, AtFirst { capacity, refill_per_s }| {
+            Bucket::learning(Arc::clone(store), format!("shopify/{shop}/{what}"), capacity, refill_per_s)
         };
-        Ok(Self::Buckets { points: bucket("points", POINTS)?, requests: bucket("requests", REQUESTS)? })
+        let (points, requests) = (bucket(POINTS, POINTS_AT_FIRST)?, bucket(REQUESTS, REQUESTS_AT_FIRST)?);
+        Ok(Self::Buckets { points, requests })
     }
 
     pub(crate) fn queue() -> Self {
@@ -74,12 +72,17 @@ impl Pace {
         }
     }
 
-    /// Settles a call by what its answer said. A store that fails does not take the answer away.
-    pub(crate) async fn settle(&self, grant: Option<Grant>, tried: &Tried) {
+    /// Settles a call that asked for so many micro-points by what its answer said. A store that fails does not take the answer away.
+    pub(crate) async fn settle(&self, grant: Option<Grant>, asked: u64, tried: &Tried) {
         match (self, grant) {
             (Self::Queue(heard), _) => {
                 let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
-                heard.spent += tried.said.cost.actual.unwrap_or(0);
+                // What was turned away took nothing; what was lost may have taken all that it asked for.
+                let unsaid = match &tried.what {
+                    What::Throttled { .. } | What::NotSent(_) | What::Refused(_) => 0,
+                    What::Done { .. } | What::Unsure(_) => asked,
+                };
+                heard.spent += tried.said.cost.actual.unwrap_or(unsaid);
                 if tried.said.cost.available.is_some() {
                     heard.last = tried.said.cost;
                 }

@@ -117,19 +117,15 @@ fn graphql(said: &Said, status: u16, headers: HeaderMap, body: Bytes) -> What {
     match said.answered() {
         Answered::StillRunning => What::Unsure("The same key is at work already.".into()),
         Answered::Done => What::Done { status, headers, body },
-        Answered::Throttled => match (said.cost.throttle_status(), said.cost.requested) {
-            (Some(budget), Some(cost)) if !budget.can_hold(cost) => {
-                What::Refused(Kind::TooCostly { cost: points(cost), most: points(budget.maximum) })
-            }
-            _ => What::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) },
-        },
+        Answered::Throttled => What::Throttled { after: said.cost.delay_ms().map(Duration::from_millis) },
+        Answered::TooCostly { cost, most } => {
+            What::Refused(Kind::TooCostly { cost: points(cost), most: points(most) })
+        }
         Answered::Broken => What::Unsure("It was answered INTERNAL_SERVER_ERROR.".into()),
         Answered::Refused(_) => What::Refused(refused(said, &body)),
-        // Nulls alone are an answer too, as no error says why they are null.
-        Answered::Empty if json(&body).get("data").is_some_and(Value::is_object) => {
-            What::Done { status, headers, body }
+        Answered::Unreadable => {
+            What::Unsure(format!("It was answered {status} with neither data nor errors that can be read."))
         }
-        Answered::Empty => What::Unsure("It was answered 200 with neither data nor errors.".into()),
     }
 }
 

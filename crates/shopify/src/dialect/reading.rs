@@ -1,7 +1,6 @@
 //! The answer to one call: what it says about budgets, as hints, and what the call cost, for those who look later.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Hint, Verdict};
@@ -72,9 +71,6 @@ impl Reading<'_> {
         estimated: u64,
     ) -> Meaning {
         let cost = &said.cost;
-        if let Some(maximum) = cost.maximum {
-            self.dialect.maximum.store(maximum, Ordering::Relaxed);
-        }
         if let (Some(requested), Some(shape)) = (cost.requested, shape) {
             self.dialect.memory.put(shape.hash, requested);
         }

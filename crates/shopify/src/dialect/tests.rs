@@ -119,6 +119,45 @@ fn lim_4_a_shop_has_two_budgets_and_its_places() {
     }
 }
 
+/// LIM-4, LIM-12: where the base URL ends changes nothing: GraphQL takes points, and `THROTTLED` in a 200 is obeyed.
+#[test]
+fn lim_4_a_base_url_below_admin_changes_nothing() {
+    let throttled = r#"{"errors":[{"message":"","extensions":{"code":"THROTTLED"}}]}"#;
+    for (base, path) in [
+        ("http://l/shops/acme/admin/api/2026-04", "/graphql.json"),
+        ("http://l/shops/acme/admin", "/api/2026-04/graphql.json"),
+    ] {
+        let dialect = ShopifyDialect::new("acme", 1).at(base);
+        let request = || graphql(path, "mutation { refundCreate(input: {}) { refund { id } } }", "{}");
+        let charges = dialect.charges(&request(), &BTreeMap::new()).unwrap();
+        assert_eq!(&*charges[1].limit, "acme/points", "{base}");
+        assert_eq!(
+            dialect.on_unknown(&request()),
+            OnUnknown::Repeat,
+            "the version is in the base URL: {base}"
+        );
+        let meaning = meaning(&dialect, request(), &answer(200, HeaderMap::new(), throttled));
+        assert!(matches!(meaning.verdict, Verdict::Throttled { .. }), "{base}");
+        let rest = HttpRequest::new(Method::Get, "/products.json");
+        let charges = dialect.charges(&rest, &BTreeMap::new()).unwrap();
+        assert_eq!(&*charges[1].limit, "acme/requests", "{base}");
+    }
+}
+
+/// LIM-13: a shop with places keeps the workers of others free: each of its calls takes one, and a cost for it is ignored.
+#[test]
+fn lim_13_a_shop_may_have_places_for_its_calls() {
+    let dialect = ShopifyDialect::new("acme", 1).at_most(Some(4));
+    assert_eq!(dialect.limits()[4], (Arc::from("acme/at_once"), LimitShape::Cap { at_once: 4 }));
+    for request in [rest(Method::Get), graphql(PATH, "{ a { id } }", "{}")] {
+        let charges = dialect.charges(&request, &BTreeMap::from([("at_once".to_owned(), 3)])).unwrap();
+        assert_eq!(charges[2], Charge::tokens("acme/at_once", 1));
+        let without = ShopifyDialect::new("acme", 1);
+        assert!(without.charges(&request, &BTreeMap::from([("at_once".to_owned(), 3)])).is_err());
+        assert_eq!(without.charges(&request, &BTreeMap::new()).unwrap().len(), 2);
+    }
+}
+
 /// LIM-8: the first call of a shape is charged an estimate, the second what Shopify said; what the caller says wins.
 #[test]
 fn lim_8_the_second_call_is_charged_what_was_said() {
@@ -136,7 +175,8 @@ fn lim_8_the_second_call_is_charged_what_was_said() {
     assert_eq!(charges[1], Charge::tokens("acme/points", 5_000));
 }
 
-/// LIM-9: an estimate keeps nothing from being called: it is at most what one query may cost and the budget holds.
+/// LIM-9: an estimate keeps nothing from being called: it is at most what one query may cost, and says that it is one.
+/// What a caller says is none.
 #[test]
 fn lim_9_an_estimate_refuses_nothing() {
     let dialect = ShopifyDialect::new("acme", 1);
@@ -144,9 +184,10 @@ fn lim_9_an_estimate_refuses_nothing() {
     assert_eq!(points(&dialect, huge, "{}"), 1_000);
     assert_eq!(points(&dialect, "{ __typename }", "{}"), 1);
     assert_eq!(points(&dialect, "this is no query", "{}"), UNREADABLE);
-    let body = r#"{"data":{"a":1},"extensions":{"cost":{"throttleStatus":{"maximumAvailable":40,"currentlyAvailable":39,"restoreRate":2}}}}"#;
-    meaning(&dialect, graphql(PATH, "{ a }", "{}"), &answer(200, HeaderMap::new(), body));
-    assert_eq!(points(&dialect, huge, "{}"), 40);
+    let estimated = |cost: &BTreeMap<String, u64>| {
+        dialect.charges(&graphql(PATH, huge, "{}"), cost).unwrap()[1].estimated
+    };
+    assert!(estimated(&BTreeMap::new()) && !estimated(&BTreeMap::from([("points".to_owned(), 3)])));
 }
 
 /// OPS-23: what only reads is repeated, a mutation only with a key; and the key is the operation's.
@@ -160,6 +201,9 @@ fn ops_23_a_mutation_is_repeated_only_with_a_key() {
     assert_eq!(on_unknown("/admin/api/2025-10/graphql.json", refund), OnUnknown::Ask);
     assert_eq!(on_unknown(PATH, "mutation { productCreate { id } }"), OnUnknown::Ask);
     assert_eq!(on_unknown(PATH, "no query"), OnUnknown::Ask);
+    let only_reads = |query: &str| dialect.only_reads(&graphql(PATH, query, "{}"));
+    assert!(only_reads("{ shop { id } }") && dialect.only_reads(&rest(Method::Get)));
+    assert!(!only_reads(refund) && !only_reads("no query") && !dialect.only_reads(&rest(Method::Put)));
     assert_eq!(dialect.on_unknown(&rest(Method::Post)), OnUnknown::Ask);
     assert_eq!(dialect.on_unknown(&rest(Method::Put)), OnUnknown::Repeat);
 

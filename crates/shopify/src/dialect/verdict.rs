@@ -87,14 +87,26 @@ fn in_200(call: &Call<'_>, limit: &Arc<str>, reads: bool) -> Verdict {
             let what = "with IDEMPOTENCY_CONCURRENT_REQUEST: the same key is still at work";
             Verdict::Retry { after: Some(STILL_RUNNING), fault: call.fault(FaultClass::Conflict, what) }
         }
-        Answered::Done | Answered::Empty => Verdict::Done,
+        Answered::Done => Verdict::Done,
         Answered::Throttled => throttled(call, limit),
-        Answered::Broken => {
-            let fault = call.fault(FaultClass::Transient, "with INTERNAL_SERVER_ERROR");
-            if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) }
+        Answered::Broken => failed(call.fault(FaultClass::Transient, "with INTERNAL_SERVER_ERROR"), reads),
+        Answered::Unreadable => {
+            failed(call.fault(FaultClass::Transient, "with neither data nor errors that can be read"), reads)
+        }
+        Answered::TooCostly { cost, most } => {
+            let (cost, most) = (whole(cost), most / MICRO);
+            let what = format!(
+                "with THROTTLED: it asks for {cost} points and the budget never holds more than {most}; split it"
+            );
+            Verdict::Rejected(call.fault(FaultClass::Validation, &what))
         }
         Answered::Refused(error) => Verdict::Rejected(refused(call, error)),
     }
+}
+
+/// What is not known to have been done: what only reads is sent again.
+fn failed(fault: Fault, reads: bool) -> Verdict {
+    if reads { Verdict::Retry { after: None, fault } } else { Verdict::Unknown(fault) }
 }
 
 fn throttled(call: &Call<'_>, limit: &Arc<str>) -> Verdict {

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use serde::Serialize;
-use tidegate_core::{Fault, FaultClass, Verdict};
+use serde_json::json;
+use tidegate_core::{Fault, FaultClass, Hint, Verdict};
 use tidegate_upstream::{Outcome, Refusal};
 
 use super::kept;
@@ -14,6 +16,8 @@ use crate::client::error::{Error, Kind, Result};
 
 /// How long to wait when Shopify runs as many as it may: somebody else's, whose end nobody tells us.
 const BUSY: Duration = Duration::from_secs(10);
+/// How long to wait when all workers that bulk operations may hold are held.
+const FULL: Duration = Duration::from_secs(5);
 /// How long to wait before looking whether an upstream that is missing has come back.
 const MISSING: Duration = Duration::from_secs(15);
 
@@ -71,6 +75,16 @@ impl Scopes {
         Outcome { body, ..Outcome::unanswered(verdict) }
     }
 
+    /// What it means that as many are under way as may hold a worker. Nothing was sent.
+    pub(super) fn full(&self, places: usize) -> Outcome {
+        let message =
+            format!("{places} bulk operations hold a worker here, which is as many as may: it waits.");
+        let fault = Fault::new(FaultClass::RateLimited, message);
+        let verdict = Verdict::Throttled { after: Some(FULL), scope: Some(Arc::clone(&self.bulk)), fault };
+        let hint = Hint { limit: Arc::clone(&self.points), spent: Some(0), ..Hint::default() };
+        Outcome { hints: vec![hint], ..Outcome::unanswered(verdict) }
+    }
+
     /// What it means that it was not started, or that it is not known whether it was.
     pub(super) fn not_begun(&self, error: &Error, look_first: bool) -> Verdict {
         let fault = |class| Fault::new(class, error.to_string());
@@ -98,6 +112,16 @@ impl Scopes {
             }
             _ => Verdict::Rejected(fault(FaultClass::Validation)),
         }
+    }
+}
+
+/// What Shopify said against it, in its own words, as the result.
+pub(super) fn refusal(kind: &Kind) -> Bytes {
+    match kind {
+        Kind::UserErrors { errors, .. } => kept(&json!({ "user_errors": errors })),
+        Kind::Graphql { errors, .. } => kept(&json!({ "errors": errors })),
+        Kind::Refused { status, body } => kept(&json!({ "status": status, "body": body })),
+        _ => Bytes::new(),
     }
 }
 

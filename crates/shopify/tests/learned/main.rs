@@ -5,8 +5,10 @@
 
 mod shop;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use tidegate::{Code, Submission};
 use tidegate_core::State;
 use tidegate_core::fact::{Shape, Source};
 use tidegate_core::operation::MICRO;
@@ -160,4 +162,54 @@ async fn lim_9_an_estimate_is_not_a_refusal() {
     let huge = "{ a(first: 250) { nodes { b(first: 250) { nodes { id } } } } }";
     let id = engine.submit(graphql("g", huge)).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+}
+
+/// LIM-9: nor is it one after a restart, after a person lowered the limit, or for what was accepted when the budget was
+/// taken to be larger.
+#[tokio::test(start_paused = true)]
+async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
+    let does = |_: &str| Does { requested: 60.0, actual: 30.0, takes: Duration::from_millis(10) };
+    let (store, shop) = (memory(), Shop::new(300.0, 50.0, does));
+    let engine = open(&store, &shop).await;
+    let large = |n: u32| {
+        let query = format!("{{ a{n}(first: 40) {{ nodes {{ b(first: 21) {{ nodes {{ id }} }} }} }} }}");
+        graphql(&format!("g{n}"), &query)
+    };
+    let mut ids = Vec::new();
+    for n in 0..4 {
+        ids.push(engine.submit(large(n)).await.unwrap().id);
+    }
+    for id in ids {
+        assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    }
+    assert_eq!(figures(limit(&engine, "acme/points").await.shape), (300, 50));
+    engine.drain().await;
+    drop(engine);
+    let engine = open(&store, &shop.reborn(does)).await;
+    let id = engine.submit(large(4)).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    let lowered = Shape::Drip { capacity: 200 * MICRO, refill_per_s: 50 * MICRO, margin: 0 };
+    engine.set_limit("acme/points", lowered).await.unwrap();
+    let id = engine.submit(large(5)).await.unwrap().id;
+    assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
+    let stated = Submission { cost: BTreeMap::from([("points".into(), 201)]), ..large(6) };
+    assert_eq!(engine.submit(stated).await.unwrap_err().code, Code::TooCostly, "what a caller says counts");
+}
+
+/// LIM-1: what asks for more than the budget ever holds fails, and keeps nobody waiting.
+#[tokio::test(start_paused = true)]
+async fn lim_1_more_than_the_budget_holds_is_no_endless_wait() {
+    let does = |text: &str| {
+        let requested = if text.contains("large") { 152.0 } else { 5.0 };
+        Does { requested, actual: 5.0, takes: Duration::from_millis(10) }
+    };
+    let (store, shop) = (memory(), Shop::new(100.0, 10.0, does));
+    let engine = open(&store, &shop).await;
+    let large = engine.submit(graphql("a", "{ large(first: 90) { nodes { id } } }")).await.unwrap().id;
+    let small = engine.submit(graphql("b", "{ small { id } }")).await.unwrap().id;
+    let view = engine.wait(large, LONG).await.unwrap();
+    assert_eq!((view.state, view.attempt), (State::Failed, 1));
+    assert!(view.fault.unwrap().message.contains("it asks for 152 points"), "it says why");
+    assert_eq!(engine.wait(small, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(*shop.turned_away.lock().unwrap(), 1);
 }

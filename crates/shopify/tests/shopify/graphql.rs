@@ -112,6 +112,8 @@ async fn lim_17_only_what_may_happen_twice_is_repeated() {
     let failures = [
         Reply::Cut,
         Reply::status(502),
+        Reply::status(200).saying("<html>hunter3"),
+        Reply::status(200).saying(r#"{"data":{"shop":"#),
         Reply::json(
             &json!({ "data": null, "errors": [internal], "extensions": cost(10, Some(10), 1_900, 100) }),
         ),

@@ -5,6 +5,8 @@ mod bulk;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
+mod executor;
+#[cfg(test)]
 mod graphql;
 #[cfg(test)]
 mod queue;

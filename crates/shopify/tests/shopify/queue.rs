@@ -19,11 +19,15 @@ use crate::world::{TOKEN, at, memory, ms, sim, until};
 const ORDERS: &str = "{ orders { edges { node { id } } } }";
 const SHOPS: [&str; 2] = ["acme", "other"];
 
+/// Of one shop the base URL leads to a version of the API, as people have it from Shopify's own pages.
 fn executor(sim: &ShopifySim) -> BulkUpstreams {
-    let config = |shop: &&str| UpstreamConfig {
-        token: Some(Secret::new(TOKEN)),
-        token_header: TokenHeader::parse("x-shopify-access-token"),
-        ..UpstreamConfig::new(*shop, at(sim, shop))
+    let config = |shop: &&str| {
+        let below = if *shop == "other" { "/admin/api/2026-04" } else { "" };
+        UpstreamConfig {
+            token: Some(Secret::new(TOKEN)),
+            token_header: TokenHeader::parse("x-shopify-access-token"),
+            ..UpstreamConfig::new(*shop, format!("{}{below}", at(sim, shop)))
+        }
     };
     BulkUpstreams::new(&SHOPS.iter().map(config).collect::<Vec<_>>()).unwrap()
 }

@@ -42,6 +42,14 @@ impl Reply {
         Self::Answer { status, headers: Vec::new(), body: r#"{"errors":"hunter3"}"#.to_owned() }
     }
 
+    /// The same with another body.
+    pub(crate) fn saying(self, said: &str) -> Self {
+        match self {
+            Self::Answer { status, headers, .. } => Self::Answer { status, headers, body: said.to_owned() },
+            Self::Cut => Self::Cut,
+        }
+    }
+
     pub(crate) fn with(self, name: &'static str, value: &str) -> Self {
         match self {
             Self::Answer { status, mut headers, body } => {

@@ -113,7 +113,23 @@ choice!(FaultClass {
     6 => Conflict,
 });
 
-record!(Charge { limit, cost });
+/// No cost is as large as this, so it marks one that was estimated.
+const ESTIMATED: u64 = 1 << 63;
+
+impl Wire for Charge {
+    fn put(&self, out: &mut Vec<u8>) {
+        let Self { limit, cost, estimated } = self;
+        limit.put(out);
+        let marked = if *estimated { *cost | ESTIMATED } else { *cost & !ESTIMATED };
+        marked.put(out);
+    }
+
+    fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
+        let (limit, marked) = (Wire::get(input)?, u64::get(input)?);
+        Ok(Self { limit, cost: marked & !ESTIMATED, estimated: marked & ESTIMATED != 0 })
+    }
+}
+
 record!(Dedupe { key, fingerprint, expires });
 record!(Fault { class, message });
 record!(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent });

@@ -9,7 +9,7 @@ use tidegate_core::{Charge, Hint, OnUnknown, Verdict};
 
 use super::answer::{Answer, Asked};
 use crate::port::{Refusal, Spending};
-use crate::request::HttpRequest;
+use crate::request::{HttpRequest, Method};
 
 /// A limit by its full name, and what it is at first.
 pub type MadeLimit = (Arc<str>, Shape);
@@ -40,6 +40,11 @@ pub trait Dialect: Send + Sync {
     /// Whether the calls of clients that name no group are made one after the other. Otherwise each is in a line of its own.
     fn keeps_line(&self) -> bool {
         true
+    }
+
+    /// Whether the request changes nothing, so that it may be handed in anew by somebody who does not know what became of it.
+    fn only_reads(&self, request: &HttpRequest) -> bool {
+        matches!(request.method, Method::Get | Method::Head | Method::Options)
     }
 
     /// Makes a request ready to leave for the operation of this id, and says who reads the answer to it. With nobody,

@@ -39,6 +39,12 @@ impl Base {
         self.url.scheme() == "https"
     }
 
+    /// Its path, without a slash at its end: what stands before the path of each request.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        self.url.path().trim_end_matches('/')
+    }
+
     /// The URL for a path that was checked; `None` if it would lead elsewhere after all.
     #[must_use]
     pub fn join(&self, path: &str) -> Option<Url> {
@@ -47,7 +53,7 @@ impl Base {
         }
         let url = Url::parse(&format!("{}{path}", self.text)).ok()?;
         let same = url.origin() == self.url.origin() && url.username().is_empty() && url.password().is_none();
-        let below = url.path().strip_prefix(self.url.path().trim_end_matches('/'));
+        let below = url.path().strip_prefix(self.path());
         (same && below.is_some_and(|rest| rest.starts_with('/'))).then_some(url)
     }
 

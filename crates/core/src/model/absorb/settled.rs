@@ -65,7 +65,7 @@ impl Model {
                 }
                 Meter::Bucket(bucket) => {
                     match &settled.after {
-                        After::GivenBack => bucket.unsend(*mark, *cost, settled.at),
+                        After::GivenBack => bucket.unsend(*mark, cost.micro, settled.at),
                         _ => bucket.land(*mark, settled.at),
                     }
                     if matches!(settled.after, After::Ended { .. }) {
@@ -73,7 +73,7 @@ impl Model {
                     }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
                         if let Some(spent) = hint.spent {
-                            bucket.settle(*cost, spent, settled.at);
+                            bucket.settle(cost.micro, spent, settled.at);
                         }
                         // What a person set stands; of the answer only what is left counts then.
                         let learns = limit.source != Source::Operator;
@@ -91,7 +91,7 @@ impl Model {
         if let After::Throttled { until, closed } = &settled.after {
             for name in closed {
                 let Some(limit) = self.by_limit.get(name).copied() else { continue };
-                let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| *cost);
+                let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| cost.micro);
                 if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
                     bucket.freeze(*until, cost, settled.at);
                 }

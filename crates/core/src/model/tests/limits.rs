@@ -147,6 +147,41 @@ fn lim_9_more_than_a_limit_can_hold_is_an_error() {
     assert_eq!(take.ended[0].fault.as_ref().unwrap().class, FaultClass::Validation);
 }
 
+/// LIM-9: an estimate proves nothing. It is accepted whatever it says, takes what the limit can hold when it runs, also when
+/// that became less meanwhile, and what it did not use comes back.
+#[test]
+fn lim_9_an_estimate_is_never_too_much() {
+    let mut world = World::new();
+    world.limit("points", drip(100, 1));
+    let estimated =
+        |group| Draft { charges: vec![Charge::estimate("points", 960 * MICRO)], ..Draft::new(group, "kind") };
+    for group in ["a", "b", "c"] {
+        world.accept(estimated(group));
+    }
+    let first = world.take(9);
+    assert_eq!(first.len(), 1, "all of the limit is taken for it");
+    let hint = Hint {
+        limit: named("points"),
+        capacity: Some(30 * MICRO),
+        refill_per_s: Some(MICRO),
+        remaining: Some(20 * MICRO),
+        spent: Some(10 * MICRO),
+        ..Hint::default()
+    };
+    let Claim { seq, fence, .. } = first[0];
+    world.model.settle(world.now, seq, fence, Verdict::Done, &[hint], 0, &mut world.facts);
+    world.model.set_limit(world.now, &named("points"), drip(20, 1), &mut world.facts).unwrap();
+    for group in ["b", "c"] {
+        world.wait_ms(60_000);
+        let next = world.take(9);
+        assert_eq!(next.len(), 1, "{group}");
+        world.done(&next[0]);
+    }
+    world.accept(estimated("d"));
+    let refused = world.try_accept(charged("e", &[("points", 21)]));
+    assert!(matches!(refused, Accept::Refused(Refusal::TooCostly { .. })), "what a caller says counts");
+}
+
 /// LIM-27: a deadline that the known limits cannot meet is refused at once, with the time at which it could run.
 #[test]
 fn lim_27_a_deadline_that_cannot_be_met_is_refused_with_the_time() {

@@ -84,3 +84,29 @@ fn limits_that_nobody_needs_go() {
     }
     assert!(!kept.contains(&named("route 0")) && kept.contains(&named(&format!("route {OPENED_KEPT}"))));
 }
+
+/// OPS-9: what the configuration no longer has goes, but for what somebody still charges, what is closed, and what a person
+/// has set. An opened one was never in it.
+#[test]
+fn ops_9_what_left_the_configuration_goes() {
+    let mut world = World::new();
+    for name in ["kept", "gone", "charged", "closed", "set"] {
+        world.limit(name, drip(7, 1));
+    }
+    world.accept(opening("opened", UNKNOWN));
+    world.accept(charged("g", &[("charged", 7)]));
+    world.accept(charged("h", &[("closed", 1)]));
+    let claims = world.take(9);
+    let closed = claims.iter().find(|claim| &*claim.group == "h").unwrap();
+    let fault = Fault::new(FaultClass::RateLimited, "x");
+    let scope = Some(named("closed"));
+    let after = Some(Duration::from_secs(60));
+    world.settle(closed, Verdict::Throttled { after, scope, fault });
+    world.model.set_limit(world.now, &named("set"), drip(9, 1), &mut world.facts).unwrap();
+    world.model.keep_configured(world.now, &[(named("kept"), drip(7, 1))], &mut world.facts);
+    let mut left: Vec<_> = world.model.limits(world.now).map(|limit| limit.name.to_string()).collect();
+    left.sort();
+    assert_eq!(left, ["charged", "closed", "kept", "opened", "set"]);
+    world.limit("gone", drip(3, 1));
+    assert_eq!(world.model.limit("gone", world.now).unwrap().shape, drip(3, 1), "it may come back");
+}

@@ -61,6 +61,10 @@ impl Story {
                  dedupe_key it may be accepted twice."
                     .to_owned()
             }
+            (true, Again::No) if call.passing.is_some() => format!(
+                "It is not known whether this was done. Look before it is repeated: if it was accepted, its operation has the request id {}.",
+                call.request_id
+            ),
             (true, Again::No) => {
                 "It is not known whether this was done. Look before it is repeated.".to_owned()
             }
@@ -75,10 +79,12 @@ fn hands_in(call: &Call) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderMap;
     use tidegate_core::Time;
     use tidegate_store::nodes::Node;
 
     use super::*;
+    use crate::front::passing::Passing;
 
     fn told(tries: &[Passed], method: Method, target: &str, again: Again) -> String {
         let (story, call) = after(tries, method, target);
@@ -136,6 +142,16 @@ mod tests {
         assert!(
             keyed.ends_with("not known whether this was accepted; repeated as it is, it is accepted once.")
         );
+    }
+
+    /// OPS-24: who looks for a client's call that may have been made is told what its operation has.
+    #[test]
+    fn ops_24_a_lost_call_of_a_client_has_an_id_to_look_at() {
+        let (story, call) = after(&[Passed::Lost], Method::POST, "/proxy/acme/x");
+        let passing = Passing { headers: HeaderMap::new(), within: std::time::Duration::ZERO };
+        let call = Call { passing: Some(std::sync::Arc::new(passing)), request_id: "req_7".into(), ..call };
+        let told = story.told(3, &call, Again::No);
+        assert!(told.ends_with("if it was accepted, its operation has the request id req_7."), "{told}");
     }
 
     #[test]

@@ -70,7 +70,8 @@ fn hint() -> impl Strategy<Value = Hint> {
 fn accepted() -> impl Strategy<Value = Accepted> {
     let unknown = prop_oneof![Just(OnUnknown::Repeat), Just(OnUnknown::Reconcile), Just(OnUnknown::Ask)];
     let failure = prop_oneof![Just(OnFailure::Skip), Just(OnFailure::Hold)];
-    let charge = (text(), any::<u64>()).prop_map(|(limit, cost)| Charge { limit, cost });
+    let charge = (text(), 0..u64::MAX / 2, any::<bool>());
+    let charge = charge.prop_map(|(limit, cost, estimated)| Charge { limit, cost, estimated });
     let names = (any::<u64>(), time(), text(), text(), vec(charge, 0..4));
     let budget = (of(time()), of(time()), any::<u16>(), any::<u8>());
     (names, budget, unknown, failure, of(dedupe()), any::<bool>()).prop_map(

@@ -1,0 +1,46 @@
+//! What operations charge, as the model keeps it: the same charges once, and of an estimate what its limit can hold.
+
+use std::sync::Arc;
+
+use super::super::Model;
+use super::super::entry::{Charges, Cost, EntryIx};
+use super::super::limit::LimitIx;
+use crate::operation::Charge;
+
+/// Different charges that are looked for before a new one is kept.
+const CHARGE_SETS_MAX: usize = 1_024;
+
+impl Model {
+    /// The same charges are kept once, as long as they are not too many different ones.
+    pub(super) fn charges(&mut self, charges: &[Charge]) -> Charges {
+        let place = |charge: &Charge| {
+            let cost = Cost { micro: charge.cost, estimated: charge.estimated };
+            Some((*self.by_limit.get(&charge.limit)?, cost))
+        };
+        let charges: Charges = charges.iter().filter_map(place).collect();
+        self.shared(charges)
+    }
+
+    fn shared(&mut self, charges: Charges) -> Charges {
+        if let Some(known) = self.charge_sets.get(&charges) {
+            return Arc::clone(known);
+        }
+        if self.charge_sets.len() >= CHARGE_SETS_MAX {
+            self.charge_sets.clear();
+        }
+        self.charge_sets.insert(Arc::clone(&charges));
+        charges
+    }
+
+    /// What is taken for an estimate is what the limit can hold now, and that is what is settled later.
+    pub(super) fn cut_estimates(&mut self, ix: EntryIx) {
+        let charges = &self.entries[ix.at()].charges;
+        let fitting = |(limit, cost): &(LimitIx, Cost)| self.limits[limit.at()].fitting(*cost);
+        if charges.iter().all(|charge| fitting(charge) == charge.1.micro) {
+            return;
+        }
+        let cut =
+            charges.iter().map(|charge| (charge.0, Cost { micro: fitting(charge), ..charge.1 })).collect();
+        self.entries[ix.at()].charges = self.shared(cut);
+    }
+}

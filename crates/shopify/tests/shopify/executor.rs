@@ -1,0 +1,109 @@
+//! The queue's executor of bulk operations, one attempt at a time: what it holds, what it says, what it counts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tidegate_core::{OnUnknown, Time, Verdict};
+use tidegate_shopify::executor::BulkUpstreams;
+use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
+use tidegate_upstream::{Call, Outcome, Secret, Upstream};
+
+use crate::bulk::PRODUCTS;
+use crate::scripted::{Reply, Scripted};
+use crate::world::{TOKEN, at, ms, sim, until};
+
+fn shop(url: &str) -> BulkUpstreams {
+    let config = UpstreamConfig {
+        token: Some(Secret::new(TOKEN)),
+        token_header: TokenHeader::parse("x-shopify-access-token"),
+        ..UpstreamConfig::new("acme", url)
+    };
+    BulkUpstreams::new(&[config]).unwrap()
+}
+
+fn payload(request: &Value) -> Vec<u8> {
+    json!({ "upstream": "acme", "request": request }).to_string().into_bytes()
+}
+
+fn query() -> Vec<u8> {
+    payload(&json!({ "query": PRODUCTS }))
+}
+
+async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
+    let (now, look_first) = (Time::from_millis(1_000), false);
+    shop.carry(Call { payload, attempt, look_first, now, deadline: None, operation: "op-1" }).await
+}
+
+fn started() -> Reply {
+    let operation = json!({ "id": "gid://shopify/BulkOperation/7", "status": "CREATED" });
+    Reply::json(
+        &json!({ "data": { "bulkOperationRunQuery": { "bulkOperation": operation, "userErrors": [] } } }),
+    )
+}
+
+/// LIM-13, LIM-11: bulk operations hold no more workers than they may: one more waits, spends no attempt and takes nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lim_13_bulk_operations_leave_workers_for_others() {
+    let sim = sim(ms(60_000), 7).await;
+    let shop = Arc::new(shop(&at(&sim, "acme")).at_most(1));
+    let (holder, first) = (Arc::clone(&shop), query());
+    let holding = tokio::spawn(async move { attempt(&holder, &first, 1).await });
+    until("it has started", || sim.stats().shops.get("acme").is_some_and(|shop| shop.bulk_started == 1))
+        .await;
+    let second = attempt(&shop, &query(), 1).await;
+    let Verdict::Throttled { after: Some(_), scope: Some(scope), fault } = second.verdict else {
+        panic!("{second:?}")
+    };
+    assert_eq!((&*scope, second.hints[0].spent), ("acme/bulk", Some(0)));
+    assert!(fault.message.starts_with("1 bulk operations hold a worker here"), "{}", fault.message);
+    holding.abort();
+    let _ = holding.await;
+    let third = attempt(&shop, &payload(&json!({ "query": "{ shop { name } }" })), 1).await;
+    assert!(matches!(third.verdict, Verdict::Rejected(_)), "its place is free again: {third:?}");
+    let said: Value = serde_json::from_slice(&third.body).unwrap();
+    let sentence = said["user_errors"][0]["message"].as_str().unwrap();
+    assert!(!sentence.is_empty(), "OPS-10: why it was refused is in the result, in Shopify's words: {said}");
+}
+
+/// OPS-23: a bulk query only reads, so it is repeated; a second attempt takes on what still runs. A mutation is looked for.
+#[tokio::test]
+async fn ops_23_a_bulk_query_is_repeated() {
+    let server = Scripted::start(|_, asked| {
+        let text = asked.body["query"].as_str().unwrap_or_default().to_owned();
+        if text.contains("bulkOperations(") {
+            return Reply::json(&json!({ "data": { "bulkOperations": { "nodes": [] } } }));
+        }
+        if text.contains("bulkOperationRunQuery") { started() } else { Reply::status(502) }
+    })
+    .await;
+    let shop = shop(&server.url());
+    let on_unknown = |payload: &[u8]| shop.check(payload, &BTreeMap::new()).unwrap().on_unknown;
+    assert_eq!(on_unknown(&query()), OnUnknown::Repeat);
+    let mutation = json!({ "mutation": "mutation { a { id } }", "staged_upload_path": "x" });
+    assert_eq!(on_unknown(&payload(&mutation)), OnUnknown::Reconcile);
+    let cost = |name: &str| shop.check(&query(), &BTreeMap::from([(name.to_owned(), 3)]));
+    assert!(cost("bulk").is_ok() && cost("points").is_ok() && cost("requests").is_err());
+    let asked = |from: usize| server.asked()[from].body["query"].as_str().unwrap().to_owned();
+    let call = async |nth, before| {
+        let payload = query();
+        tokio::select! {
+            _ = attempt(&shop, &payload, nth) => {}
+            () = until("it asks", || server.calls() > before) => {}
+        }
+    };
+    call(1, 0).await;
+    assert!(asked(0).contains("bulkOperationRunQuery"), "nothing to look for: {}", asked(0));
+    let before = server.calls();
+    call(2, before).await;
+    assert!(asked(before).contains("bulkOperations("), "it looks first: {}", asked(before));
+}
+
+/// LIM-23: a start whose answer was lost counts as what it asked for, not as nothing.
+#[tokio::test]
+async fn lim_23_a_lost_start_counts_as_what_it_asked_for() {
+    let server = Scripted::start(|_, _| Reply::Cut).await;
+    let outcome = attempt(&shop(&server.url()), &query(), 1).await;
+    assert!(matches!(outcome.verdict, Verdict::Unknown(_)), "{outcome:?}");
+    assert!(outcome.hints[0].spent.unwrap() >= 10_000_000, "{:?}", outcome.hints);
+}

@@ -6,6 +6,7 @@ use tidegate_core::Time;
 use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step as Line, StepState};
 use tidegate_store::{Clock, Store, WallClock};
 
+use super::carried::Carried;
 use super::error::{Error, Result};
 use super::wanted::Wanted;
 use crate::journal::{Entry, Journal};
@@ -102,6 +103,13 @@ impl Pen {
         self.keep().await
     }
 
+    /// What it has carried so far.
+    pub(super) async fn carried(&self) -> Result<Carried> {
+        let steps = self.store.deployment_steps(self.id()).await?;
+        let carried = |step: &Line| step.state == StepState::Applied && step.operation.is_some();
+        Ok(steps.into_iter().filter(carried).map(|step| ((step.kind, step.key), step.foreign_id)).collect())
+    }
+
     /// All is as wanted: what an earlier plan asked for and the last one did not is not needed any more.
     pub(super) async fn close_rest(&self) -> Result<()> {
         let open = |step: &Line| step.state != StepState::Applied;
@@ -189,7 +197,7 @@ fn kind_of(word: &str) -> Option<Kind> {
         .find(|kind| kind.to_string() == word)
 }
 
-fn words(target: &Target) -> (Arc<str>, Arc<str>) {
+pub(super) fn words(target: &Target) -> (Arc<str>, Arc<str>) {
     match target {
         Target::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
         Target::RoleOrder => ("order".into(), "roles".into()),

@@ -57,6 +57,7 @@ impl Run<'_> {
                 let channel = self.channel_of(step);
                 let applied = Applied { id, channel, operation: Some(&operation) };
                 self.pen.write([(nth, step, Became::Applied(applied))].into_iter()).await?;
+                self.carried.add(step, id);
                 self.report.count(step.action);
                 self.audit.add(step, id);
                 self.listener.tell(&Told::Applied { step, took: begun.elapsed() });

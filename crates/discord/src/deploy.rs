@@ -3,9 +3,9 @@
 //! queue decides, and remembers nothing that is not in the store.
 
 mod audit;
-mod carried;
 pub mod error;
 pub mod executor;
+mod known;
 pub mod progress;
 mod queue;
 mod reading;
@@ -32,7 +32,7 @@ pub use wanted::{Wanted, group};
 
 use crate::Id;
 use crate::guild::Guild;
-use crate::plan::{Options, Plan};
+use crate::plan::{Limits, Options, Plan};
 use crate::template::Template;
 use queue::Queue;
 use run::Run;
@@ -58,6 +58,8 @@ pub struct Planned {
     pub plan: Plan,
     /// The guild that it was made from.
     pub guild: Guild,
+    /// What is known of the limits by now.
+    pub limits: Limits,
 }
 
 impl Deployer {
@@ -96,7 +98,8 @@ impl Deployer {
         let guild = reading::guild(&queue, template, &journal, true).await?;
         let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
         record::forget_gone(&*self.store, &wanted.group(), &plan).await?;
-        Ok(Planned { plan, guild })
+        let limits = known::limits(&self.engine, &wanted.upstream, wanted.guild).await?;
+        Ok(Planned { plan, guild, limits })
     }
 
     /// Makes the guild what the template says, or goes on where an interrupted deployment of the same was.

@@ -1,8 +1,8 @@
 //! Planning and applying with an engine of this process.
 
 use serde_json::json;
-use tidegate_discord::deploy::{Deployer, Error, Quiet, Wanted};
-use tidegate_discord::plan::{Limits, Line, Mark, Plan};
+use tidegate_discord::deploy::{Deployer, Error, Planned, Quiet, Wanted};
+use tidegate_discord::plan::{Line, Mark};
 use tidegate_discord::template::{Problems, Template};
 use tidegate_server::Alone;
 use tidegate_server::config::{Config, Overrides};
@@ -18,8 +18,6 @@ use crate::trouble::Trouble;
 pub(super) const UPSTREAM: &str = "discord";
 /// Where the bot's token is.
 const TOKEN: &str = "DISCORD_TOKEN";
-/// How long a call is taken to last when a plan says how long it takes.
-const LATENCY_MS: u64 = 100;
 
 pub(super) async fn plan(common: &Common, output: &Output) -> Result<(), Trouble> {
     let wanted = super::wanted(common)?;
@@ -32,12 +30,13 @@ pub(super) async fn plan(common: &Common, output: &Output) -> Result<(), Trouble
         () = signals.next() => Err(Trouble::new("Stopped. Nothing was changed.")),
     };
     alone.engine.drain().await;
-    show(&planned?.plan, output);
+    show(&planned?, output);
     Ok(())
 }
 
-fn show(plan: &Plan, output: &Output) {
-    let estimate = plan.estimate(&Limits::documented(LATENCY_MS));
+fn show(planned: &Planned, output: &Output) {
+    let plan = &planned.plan;
+    let estimate = plan.estimate(&planned.limits);
     if output.json {
         return output.value(&json!({ "plan": plan.to_json(), "estimate": estimate.to_json() }));
     }

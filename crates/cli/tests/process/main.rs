@@ -9,6 +9,7 @@
 )]
 
 mod books;
+mod bots;
 mod caller;
 mod child;
 mod cluster;

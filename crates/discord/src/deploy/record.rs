@@ -1,12 +1,12 @@
 //! The deployer's pen: what it writes into the journal of deployments, and what the planner reads from it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::Time;
 use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step as Line, StepState};
 use tidegate_store::{Clock, Store, WallClock};
 
-use super::carried::Carried;
 use super::error::{Error, Result};
 use super::wanted::Wanted;
 use crate::journal::{Entry, Journal};
@@ -17,6 +17,8 @@ use crate::{Id, Key, Kind};
 pub(super) struct Pen {
     store: Arc<dyn Store>,
     deployment: Deployment,
+    /// What this deployment has done: a later plan that finds it done says nothing new of it.
+    applied: BTreeSet<(Arc<str>, Arc<str>)>,
 }
 
 /// What became of a step.
@@ -52,13 +54,16 @@ impl Pen {
             last.updated_at = now;
             if *last.request == *request {
                 last.round += 1;
-                let pen = Self { store, deployment: last };
+                let applied = store.deployment_steps(&last.id).await?.into_iter();
+                let applied = applied.filter(|step| step.state == StepState::Applied);
+                let applied = applied.map(|step| (step.kind, step.key)).collect();
+                let pen = Self { store, deployment: last, applied };
                 pen.keep().await?;
                 return Ok((pen, true));
             }
             last.stage = Stage::Failed;
             last.note = Some("It was interrupted, and another one was begun.".into());
-            Self { store: Arc::clone(&store), deployment: last }.keep().await?;
+            Self { store: Arc::clone(&store), deployment: last, applied: BTreeSet::new() }.keep().await?;
         }
         let deployment = Deployment {
             id: new_id(now)?.into(),
@@ -71,7 +76,7 @@ impl Pen {
             started_at: now,
             updated_at: now,
         };
-        let pen = Self { store, deployment };
+        let pen = Self { store, deployment, applied: BTreeSet::new() };
         pen.keep().await?;
         Ok((pen, false))
     }
@@ -103,13 +108,6 @@ impl Pen {
         self.keep().await
     }
 
-    /// What it has carried so far.
-    pub(super) async fn carried(&self) -> Result<Carried> {
-        let steps = self.store.deployment_steps(self.id()).await?;
-        let carried = |step: &Line| step.state == StepState::Applied && step.operation.is_some();
-        Ok(steps.into_iter().filter(carried).map(|step| ((step.kind, step.key), step.foreign_id)).collect())
-    }
-
     /// All is as wanted: what an earlier plan asked for and the last one did not is not needed any more.
     pub(super) async fn close_rest(&self) -> Result<()> {
         let open = |step: &Line| step.state != StepState::Applied;
@@ -135,14 +133,23 @@ impl Pen {
     }
 
     /// Writes what became of steps, with their places in the plan.
-    pub(super) async fn write(&self, steps: impl Iterator<Item = (u32, &Step, Became<'_>)>) -> Result<()> {
+    pub(super) async fn write<'s>(
+        &mut self,
+        steps: impl IntoIterator<Item = (u32, &'s Step, Became<'s>)>,
+    ) -> Result<()> {
         let now = WallClock.now();
         let mut lines = Lines::default();
         for (nth, step, became) in steps {
             lines.mapped.extend(mapped(step, &became));
-            lines.steps.push(line(nth, step, &became, now));
+            let is_new = match became {
+                Became::Applied(_) => self.applied.insert(words(&step.target)) || step.action != Action::Skip,
+                _ => true,
+            };
+            if is_new {
+                lines.steps.push(line(nth, step, &became, now));
+            }
         }
-        if lines.steps.is_empty() {
+        if lines == Lines::default() {
             return Ok(());
         }
         self.lines(lines).await
@@ -197,7 +204,7 @@ fn kind_of(word: &str) -> Option<Kind> {
         .find(|kind| kind.to_string() == word)
 }
 
-pub(super) fn words(target: &Target) -> (Arc<str>, Arc<str>) {
+fn words(target: &Target) -> (Arc<str>, Arc<str>) {
     match target {
         Target::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
         Target::RoleOrder => ("order".into(), "roles".into()),
@@ -213,7 +220,9 @@ fn line(nth: u32, step: &Step, became: &Became<'_>, at: Time) -> Line {
         Became::Applied(applied) => {
             (StepState::Applied, applied.operation.map(Arc::from), applied.id.as_ref().map(id), None)
         }
-        Became::Failed(why) => (StepState::Failed, None, step.id.as_ref().map(id), Some(Arc::from(*why))),
+        Became::Failed(why) => {
+            (StepState::Failed, None, step.id.as_ref().map(id), Some(why.replace('\0', "").into()))
+        }
     };
     let (action, fingerprint) = (step.action.word().into(), step.fingerprint.as_str().into());
     Line { kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at }

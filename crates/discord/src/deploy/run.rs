@@ -7,7 +7,6 @@ use tidegate_core::journal::Stage;
 use tidegate_limits::Guard;
 
 use super::audit::Audit;
-use super::carried::Carried;
 use super::error::{Error, Result};
 use super::progress::{Listener, Told};
 use super::queue::Queue;
@@ -39,8 +38,6 @@ pub(super) struct Run<'a> {
     pub(super) journal: Journal,
     pub(super) report: Report,
     pub(super) audit: Audit,
-    /// What this deployment has carried, and which object it was.
-    pub(super) carried: Carried,
 }
 
 /// How a plan went.
@@ -65,8 +62,8 @@ impl<'a> Run<'a> {
         let report = Report { deployment: pen.id().to_owned(), resumed, ..Report::default() };
         listener.tell(&Told::Begun { deployment: pen.id(), resumed });
         let journal = record::known(&*deployer.store, &wanted.group()).await?;
-        let (audit, carried) = (Audit::default(), pen.carried().await?);
-        Ok(Self { deployer, wanted, template, guard, listener, pen, journal, report, audit, carried })
+        let audit = Audit::default();
+        Ok(Self { deployer, wanted, template, guard, listener, pen, journal, report, audit })
     }
 
     pub(super) async fn to_the_end(mut self) -> Result<Report> {
@@ -157,9 +154,8 @@ impl<'a> Run<'a> {
             Some(_) => Became::Planned,
             None => Became::Applied(Applied { id: step.id, channel: self.channel_of(step), operation: None }),
         };
-        // The line of what was carried before says how, and stays.
-        let news = (0..).zip(&plan.steps).filter(|(_, step)| step.call.is_some() || !self.carried.has(step));
-        self.pen.write(news.map(|(nth, step)| (nth, step, became(step)))).await
+        let lines: Vec<_> = (0..).zip(&plan.steps).map(|(nth, step)| (nth, step, became(step))).collect();
+        self.pen.write(lines).await
     }
 }
 

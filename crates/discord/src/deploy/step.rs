@@ -39,7 +39,7 @@ impl Run<'_> {
         let nth = nth(plan, step);
         let begun = Instant::now();
         let Some(request) = self.request(step, call, guild)? else {
-            self.pen.write([(nth, step, Became::Applied(Applied::default()))].into_iter()).await?;
+            self.pen.write([(nth, step, Became::Applied(Applied::default()))]).await?;
             return Ok(Stepped::Applied);
         };
         let key = step.operation_key(self.wanted.guild, &self.pen.round_id());
@@ -56,8 +56,7 @@ impl Run<'_> {
                 self.remember(step, id, channel);
                 let channel = self.channel_of(step);
                 let applied = Applied { id, channel, operation: Some(&operation) };
-                self.pen.write([(nth, step, Became::Applied(applied))].into_iter()).await?;
-                self.carried.add(step, id);
+                self.pen.write([(nth, step, Became::Applied(applied))]).await?;
                 self.report.count(step.action);
                 self.audit.add(step, id);
                 self.listener.tell(&Told::Applied { step, took: begun.elapsed() });
@@ -68,7 +67,7 @@ impl Run<'_> {
             }
             Ended::Failed(fault) => {
                 let why = format!("{} ({})", fault.message, fault.class);
-                self.pen.write([(nth, step, Became::Failed(&why))].into_iter()).await?;
+                self.pen.write([(nth, step, Became::Failed(&why))]).await?;
                 match fault.class {
                     FaultClass::Conflict | FaultClass::NotFound => {
                         Ok(Stepped::Outdated(format!("{}: {}", step.target, fault.message)))

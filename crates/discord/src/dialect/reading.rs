@@ -132,12 +132,13 @@ impl Reading<'_> {
         let (limit, hints, whose) = match scope {
             Scope::User if is_hidden => {
                 let limit = self.hidden.as_ref().unwrap_or(&self.limit);
-                (limit, used_up(self.hidden.clone(), until), "a limit that Discord does not tell of")
+                (limit, used_up(self.hidden.clone(), until, None), "a limit that Discord does not tell of")
             }
             Scope::User => {
                 let bucket = told.bucket.map(|hash| self.dialect.bucket(hash, &self.route.major));
                 let limits = [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten();
-                let mut hints: Vec<_> = limits.flat_map(|limit| used_up(Some(limit), until)).collect();
+                let mut hints: Vec<_> =
+                    limits.flat_map(|limit| used_up(Some(limit), until, told.limit)).collect();
                 hints.extend(self.not_counted());
                 (&self.limit, hints, "the limit of its route")
             }
@@ -169,10 +170,11 @@ impl Reading<'_> {
 }
 
 /// Nothing is left of a window until then, and the call that was refused took nothing.
-fn used_up(limit: Option<Arc<str>>, until: Option<Time>) -> Vec<Hint> {
+fn used_up(limit: Option<Arc<str>>, until: Option<Time>, capacity: Option<u64>) -> Vec<Hint> {
     let hint = |limit| Hint {
         limit,
         remaining: until.map(|_| 0),
+        capacity,
         reset_at: until,
         spent: Some(0),
         ..Hint::default()

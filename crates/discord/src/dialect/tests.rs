@@ -149,6 +149,9 @@ fn shown(meaning: &Meaning) -> String {
     format!("{verdict}{}", hints.collect::<String>())
 }
 
+/// What it is, the status, the headers, the body.
+type Told<'a> = (&'a str, u16, &'a [(&'static str, &'a str)], &'a str);
+
 /// LIM-8, LIM-12, LIM-25, OPS-10: what each kind of answer means, for the operation and for every limit.
 #[test]
 fn lim_12_every_answer_has_its_meaning() {
@@ -163,7 +166,7 @@ fn lim_12_every_answer_has_its_meaning() {
     ];
     let hidden = [user, LIMITED[0], LIMITED[1], LIMITED[2], ("retry-after", "2")];
     let global = [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "1")];
-    let table: [(&str, u16, &[(&'static str, &str)], &str); 15] = [
+    let table: [Told<'_>; 15] = [
         ("done", 200, &LIMITED, "{}"),
         ("done, nothing told", 204, &[], ""),
         ("not ready", 202, &[], r#"{"code":110000,"message":"Index not yet available","retry_after":3}"#),

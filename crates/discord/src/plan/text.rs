@@ -141,7 +141,7 @@ impl fmt::Display for Plan {
 impl fmt::Display for Estimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.time_ms as f64 / 1_000.0;
-        writeln!(f, "{} calls, about {seconds:.1} s at the limits known so far.", self.calls)?;
+        writeln!(f, "{} calls, at least {seconds:.1} s at the limits known so far.", self.calls)?;
         for ((verb, route), count) in &self.by_route {
             writeln!(f, "  {count:>4} {verb} {route}")?;
         }

@@ -86,3 +86,21 @@ async fn ops_14_a_lost_journal_costs_no_write() {
     assert_eq!((report.writes(), report.adopted, sim.stats().all.writes), (0, 14, 14), "{report:?}");
     assert_eq!(fresh.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
 }
+
+/// OPS-26: a plan knows what was used of the hidden quotas, also by an earlier process.
+#[tokio::test]
+async fn ops_26_a_plan_counts_with_what_was_used() {
+    let sim = wide().await;
+    let (address, folder) = (sim.addr().to_string(), tempfile::tempdir().unwrap());
+    let url = format!("file:{}", folder.path().display());
+    let node = Node::open(&address, store(&url).await).await;
+    node.apply(SMALL).await.unwrap();
+    node.engine.drain().await;
+    drop(node);
+    let node = Node::open(&address, store(&url).await).await;
+    let wanted = crate::world::wanted(&SMALL.replace("key: guest", "key: visitor"));
+    let template = wanted.read().unwrap();
+    let planned = node.deployer.plan(&wanted, &template, &tidegate_discord::deploy::Quiet).await.unwrap();
+    let estimate = planned.plan.estimate(&planned.limits);
+    assert_eq!((planned.limits.role_creates_used, estimate.role_creates_left), (4, 245), "{estimate:?}");
+}

@@ -11,8 +11,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tidegate::{Code, Error};
 use tidegate_core::journal::{Deployment, Step};
-use tidegate_discord::deploy::{self, Wanted, group};
-use tidegate_discord::plan::{Limits, Plan};
+use tidegate_discord::deploy::{self, Planned, Wanted, group};
 use tidegate_discord::template::Problems;
 
 use super::Answer;
@@ -24,9 +23,6 @@ use crate::wire::deployment::deployment;
 use crate::wire::failure::{About, Failure, about};
 use crate::wire::object::shown;
 use crate::wire::wanted;
-
-/// How long a call is taken to last when a plan says how long it takes.
-const LATENCY_MS: u64 = 100;
 
 pub(super) async fn begin(State(app): State<Shared>, body: Body) -> Answer {
     let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
@@ -42,7 +38,7 @@ pub(super) async fn begin(State(app): State<Shared>, body: Body) -> Answer {
             Ok(planned) => planned,
             Err(error) => return Ok(refused(error)),
         };
-        return Ok(Json(shown_plan(&planned.plan)).into_response());
+        return Ok(Json(shown_plan(&planned)).into_response());
     }
     match app.deploying.begin(asked.wanted).await {
         Ok(begun) => {
@@ -54,8 +50,9 @@ pub(super) async fn begin(State(app): State<Shared>, body: Body) -> Answer {
 }
 
 /// A plan for scripts, and line by line for people.
-fn shown_plan(plan: &Plan) -> Value {
-    let estimate = plan.estimate(&Limits::documented(LATENCY_MS));
+fn shown_plan(planned: &Planned) -> Value {
+    let plan = &planned.plan;
+    let estimate = plan.estimate(&planned.limits);
     let lines: Vec<String> = plan.lines().iter().map(ToString::to_string).collect();
     let text = if plan.is_empty() { String::new() } else { estimate.to_string() };
     let notes: Vec<&str> = text.lines().collect();

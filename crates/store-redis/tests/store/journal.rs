@@ -5,6 +5,7 @@ use std::sync::Arc;
 use tidegate_core::Time;
 use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 use tidegate_store::{Journal, Kind};
+use tidegate_store_redis::Redis;
 
 use crate::sample::{Place, kind};
 
@@ -101,6 +102,18 @@ async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(store.deployment_steps("dep_1").await.unwrap(), lines("before").steps);
     assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", Stage::Running)));
+}
+
+/// OPS-17: with `wait=1` a line that no replica has in time is not called safe.
+#[tokio::test]
+async fn ops_17_a_line_waits_for_its_replica() {
+    let place = Place::new();
+    let store = Redis::open(&format!("{}?wait=1", place.server.url())).await.unwrap();
+    let error = store.keep_deployment(deployment("dep_1", Stage::Running)).await.expect_err("nobody has it");
+    assert_eq!(error.kind(), Kind::Unsure);
+    assert!(error.to_string().contains("the journal of deployment dep_1 is on 0 of 1 replicas"), "{error}");
+    let late = Deployment { fence: 2, ..deployment("dep_1", Stage::Done) };
+    assert!(!store.keep_deployment(late).await.unwrap(), "a refusal has nothing to wait for");
 }
 
 /// What this program did not write is told, not guessed at.

@@ -1,0 +1,120 @@
+//! Two clients of Discord's, as they come, behind the paced proxy: limits that they would run into do not reach them.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tidegate_sim::{DiscordSim, DiscordSimOptions};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use twilight_http::Client;
+use twilight_model::id::Id;
+
+use crate::ALONE;
+use crate::caller::Caller;
+use crate::child::{Running, configure};
+use crate::languages::{node, run};
+
+/// Calls that are made at once.
+const CALLS: usize = 32;
+const GUILD: u64 = 900_000_000_000_000_001;
+
+/// Discord and a server before it.
+struct Stage {
+    sim: DiscordSim,
+    server: Running,
+    /// A channel of the guild.
+    channel: u64,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    /// With limits that 32 calls at once run into, each of them soon over, and one that others have spent.
+    async fn set() -> Self {
+        let latency = Duration::from_millis(20);
+        let sim =
+            DiscordSim::start(DiscordSimOptions { latency, ..DiscordSimOptions::default() }).await.unwrap();
+        let discord = format!("http://{}", sim.addr());
+        let caller = Caller::of(&discord);
+        let second = |calls: u64| json!({ "calls": calls, "window_ms": 1_000 });
+        let figures =
+            json!({ "message-create": second(5), "role-create": second(4), "channel-create": second(4) });
+        caller.post("/_sim/limits", &[], &json!({ "figures": figures })).await;
+        let path = format!("/_sim/hand/guilds/{GUILD}/channels");
+        let channel = caller.post(&path, &[], &json!({ "name": "desk" })).await;
+        let dir = tempfile::tempdir().unwrap();
+        let upstream = format!(
+            "[[upstream]]\nname = \"discord\"\ndialect = \"discord\"\nbase_url = \"{discord}/api/v10\"\ntoken_env = \"BOT_TOKEN\"\n"
+        );
+        configure(dir.path(), 64, &upstream);
+        let server = tokio::task::block_in_place(|| {
+            Running::start(dir.path(), "error", Some(("BOT_TOKEN", "a token of the bot")))
+        });
+        let channel = channel["id"].as_str().unwrap().parse().unwrap();
+        // Long enough for a client that is slow to start.
+        caller.post("/_sim/shared", &[], &json!({ "limit": "role-create", "for_ms": 5_000 })).await;
+        Self { sim, server, channel, _dir: dir }
+    }
+
+    /// Each call was done once, none was refused but by what others spent, and it took no longer than limits ask for.
+    fn check(&self, took: Duration) {
+        let stats = self.sim.stats();
+        let done: u64 = stats.done_by_route.values().sum();
+        println!("{done} calls in {took:?}; told to wait: {:?}", stats.throttled_by_scope);
+        assert_eq!(done, CALLS as u64, "{:?}", stats.done_by_route);
+        assert_eq!(stats.all.overstepped, 0, "{:?}", stats.throttled_by_route);
+        assert_eq!(stats.throttled_by_scope.get("shared"), Some(&1), "somebody was told to wait");
+        assert!(took < Duration::from_secs(60), "{took:?}");
+    }
+}
+
+/// LIM-28, OPS-21: discord.js's REST client, with nothing changed but its base URL, makes 32 calls at once and sees no 429.
+#[tokio::test(flavor = "multi_thread")]
+async fn lim_28_ops_21_discord_js_is_paced() {
+    let _alone = ALONE.lock().await;
+    let stage = Stage::set().await;
+    let mut client = node("bots/client.mjs");
+    client.arg(format!("{}/proxy/discord", stage.server.address));
+    client.args([GUILD.to_string(), stage.channel.to_string()]);
+    let since = Instant::now();
+    let told = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
+    assert_eq!((told["made"].as_u64(), &told["errors"]), (Some(CALLS as u64), &json!([])), "{told}");
+    let statuses = told["statuses"].as_array().unwrap();
+    assert!(
+        statuses.len() == CALLS && statuses.iter().all(|status| matches!(status.as_u64(), Some(200..300))),
+        "{told}"
+    );
+    stage.check(since.elapsed());
+}
+
+/// LIM-28, OPS-21: twilight's client, with nothing changed but where Discord is, makes 32 calls at once and sees no 429.
+#[tokio::test(flavor = "multi_thread")]
+async fn lim_28_ops_21_twilight_is_paced() {
+    let _alone = ALONE.lock().await;
+    let stage = Stage::set().await;
+    let proxy = format!("{}/proxy/discord", stage.server.address.trim_start_matches("http://"));
+    let client = std::sync::Arc::new(
+        Client::builder().token("a token that is not used".to_owned()).proxy(proxy, true).build(),
+    );
+    let (guild, channel, since) = (Id::new(GUILD), Id::new(stage.channel), Instant::now());
+    let mut calls = JoinSet::new();
+    for nth in 0..CALLS {
+        let client = std::sync::Arc::clone(&client);
+        calls.spawn(async move {
+            let name = format!("number-{nth}");
+            let answered = match nth {
+                0..12 => client.create_message(channel).content(&name).await.map(|answer| answer.status()),
+                12..20 => client.create_role(guild).name(&name).await.map(|answer| answer.status()),
+                20..28 => client.create_guild_channel(guild, &name).await.map(|answer| answer.status()),
+                _ => client.guild(Id::new(GUILD + nth as u64)).await.map(|answer| answer.status()),
+            };
+            answered.map(|status| status.get()).map_err(|error| error.to_string())
+        });
+    }
+    while let Some(answered) = calls.join_next().await {
+        assert!(matches!(answered.unwrap(), Ok(200..300)));
+    }
+    stage.check(since.elapsed());
+    let listed = Caller::of(&stage.server.address).get("/v1/operations?limit=100").await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["operations"].as_array().map(Vec::len), Some(CALLS), "it asked for each once");
+}

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Engine;
+use tidegate_core::journal::Stage;
 use tidegate_limits::{Acquired, Guard, Lease};
 use tidegate_store::Store;
 
@@ -108,7 +109,39 @@ impl Deployer {
     pub async fn apply(&self, wanted: &Wanted, listener: &dyn Listener) -> Result<Report> {
         let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
         let guard = self.hold(wanted).await?;
-        let done = Run::begin(self, wanted, &template, &guard, listener).await?.finish().await;
+        self.run(wanted, &template, guard, listener).await
+    }
+
+    /// Goes on with a deployment that was interrupted. One that has come to its end meanwhile, or was replaced by another
+    /// one, is left as it is: then there is no report.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub async fn go_on(&self, deployment: &str, listener: &dyn Listener) -> Result<Option<Report>> {
+        let Some(kept) = self.store.deployment(deployment).await? else { return Ok(None) };
+        if kept.stage != Stage::Running {
+            return Ok(None);
+        }
+        let wanted = Wanted::decode(&kept.request)?;
+        let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
+        let guard = self.hold(&wanted).await?;
+        // Only now nobody else changes it.
+        let last = self.store.deployments(Some(&wanted.group()), 1).await?.into_iter().next();
+        if last.is_none_or(|last| *last.id != *deployment || last.stage != Stage::Running) {
+            let _ = guard.release().await;
+            return Ok(None);
+        }
+        self.run(&wanted, &template, guard, listener).await.map(Some)
+    }
+
+    async fn run(
+        &self,
+        wanted: &Wanted,
+        template: &Template,
+        guard: Guard,
+        listener: &dyn Listener,
+    ) -> Result<Report> {
+        let done = Run::begin(self, wanted, template, &guard, listener).await?.finish().await;
         // What is not given back runs out.
         let _ = guard.release().await;
         done

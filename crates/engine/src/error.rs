@@ -62,11 +62,15 @@ pub enum Code {
     NotInTime,
     /// There is no answer of the upstream to give back.
     NoAnswer,
+    /// The template of a deployment cannot be used.
+    BadTemplate,
+    /// There is no such deployment.
+    NoDeployment,
 }
 
 impl Code {
     /// All of them, by number.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 29] = [
         Self::Malformed,
         Self::Invalid,
         Self::UnknownUpstream,
@@ -94,6 +98,8 @@ impl Code {
         Self::KeyNotUnique,
         Self::NotInTime,
         Self::NoAnswer,
+        Self::BadTemplate,
+        Self::NoDeployment,
     ];
 
     /// Its number, which is its place in the list.

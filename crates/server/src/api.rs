@@ -3,6 +3,7 @@
 mod buckets;
 mod cluster;
 mod costs;
+pub(crate) mod deployments;
 pub(crate) mod events;
 mod groups;
 mod health;
@@ -54,6 +55,7 @@ pub(crate) fn routes() -> Vec<Route> {
         post(Operate, "/v1/operations/{id}/cancel", orders::cancel),
         post(Operate, "/v1/operations/{id}/rerun", orders::rerun),
         post(Operate, "/v1/operations/{id}/resolve", orders::resolve),
+        post(Write, "/v1/deployments", deployments::begin),
         get(Read, "/v1/groups", groups::list),
         get(Read, "/v1/groups/{group}", groups::show),
         post(Operate, "/v1/groups/{group}/pause", groups::pause),
@@ -79,6 +81,9 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
         post(Write, "/v1/leases/{name}/release", leases::release),
         get(Read, "/v1/outbox", outbox::show),
         get(Read, "/v1/costs", costs::show),
+        get(Read, "/v1/deployments", deployments::list),
+        get(Read, "/v1/deployments/{id}", deployments::show),
+        get(Read, "/deployments/{id}", page::deployments::show),
     ]
 }
 

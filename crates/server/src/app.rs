@@ -1,5 +1,6 @@
 //! What every handler holds: the engine of one partition, and the house it stands in.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,6 +11,7 @@ use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Token;
+use crate::deploying::Deploying;
 use crate::edge::request_id::RequestIds;
 use crate::pacing::Pacing;
 
@@ -26,6 +28,8 @@ pub(crate) struct House {
     pub once: IdempotencyLayer,
     /// What calls through the proxy need.
     pub pacing: Pacing,
+    /// Upstreams that reach Discord.
+    pub bots: BTreeSet<String>,
     pub metrics: PrometheusHandle,
     pub request_ids: RequestIds,
     /// The server is about to stop: streams and waits end.
@@ -38,6 +42,14 @@ pub(crate) struct House {
 pub(crate) struct App {
     pub engine: Engine,
     pub house: Arc<House>,
+    pub deploying: Deploying,
+}
+
+impl App {
+    pub(crate) fn new(engine: Engine, house: Arc<House>) -> Self {
+        let deploying = Deploying::new(engine.clone(), Arc::clone(&house.store));
+        Self { engine, house, deploying }
+    }
 }
 
 /// The state of a partition's router.

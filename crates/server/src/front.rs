@@ -129,6 +129,7 @@ async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
             Reach::Operation => relay::by_id(&front, call).await,
             Reach::Submission => relay::by_place(&front, call).await,
             Reach::Batch => batch::pass(&front, call).await,
+            Reach::Deployment => relay::by_guild(&front, call).await,
             Reach::Operations => operations::list(&front, call).await,
             Reach::Groups => everywhere::groups(&front, call).await,
             Reach::Group => everywhere::group(&front, call).await,
@@ -156,7 +157,7 @@ async fn takes_part(front: &Front) -> Result<(), Failure> {
 
 async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failure> {
     let most = match way {
-        Reach::Submission => content::ONE_MAX,
+        Reach::Submission | Reach::Deployment => content::ONE_MAX,
         Reach::Batch => content::BATCH_MAX,
         Reach::Passing => BODY_MAX,
         _ => content::SMALL_MAX,

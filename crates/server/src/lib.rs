@@ -7,6 +7,7 @@ mod app;
 pub mod backend;
 mod carriers;
 pub mod config;
+mod deploying;
 mod dialects;
 mod edge;
 mod front;

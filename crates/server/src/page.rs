@@ -1,6 +1,7 @@
 //! The page: what goes on, rendered here and kept fresh by one small script. It only shows; it changes nothing, and
 //! it works without the script.
 
+pub(crate) mod deployments;
 mod detail;
 mod live;
 mod overview;

@@ -76,6 +76,7 @@ impl Server {
             once: once::layer(&config, gate.clone())?,
             gate: gate.clone(),
             pacing: Pacing::new(config.pacing, &dialects),
+            bots: config.discord.keys().cloned().collect(),
             store: Arc::clone(&store),
             archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),

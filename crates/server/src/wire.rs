@@ -12,3 +12,4 @@ pub(crate) mod object;
 pub(crate) mod request;
 pub(crate) mod submission;
 pub(crate) mod time;
+pub(crate) mod wanted;

@@ -41,7 +41,12 @@ impl Work {
         if !house.store.is_shared() {
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
             let engine = Engine::open_archived(store, archiving, options, executors, limits).await?;
-            return Ok(Self::Alone(Arc::new(App { engine, house })));
+            let app = App::new(engine, house);
+            if !app.house.bots.is_empty() {
+                let bots = app.house.bots.clone();
+                app.deploying.go_on(move |wanted| bots.contains(&wanted.upstream));
+            }
+            return Ok(Self::Alone(Arc::new(app)));
         }
         let address = address(config, addr)?;
         house.store.migrate().await?;
@@ -108,7 +113,10 @@ impl Work {
 
     pub(crate) async fn drain(&self) {
         match self {
-            Self::Alone(app) => app.engine.drain().await,
+            Self::Alone(app) => {
+                app.deploying.end().await;
+                app.engine.drain().await;
+            }
             Self::Shared(front) => front.cluster.leave().await,
         }
     }

@@ -1,5 +1,6 @@
 //! Why a deployment did not come to its end. What was done stays done, and the next run goes on from there.
 
+use tidegate::Code;
 use tidegate_core::Fault;
 
 use crate::Id;
@@ -73,7 +74,15 @@ impl Error {
     /// Whether the same run may simply be made again: nothing of it is wrong, something was in the way.
     #[must_use]
     pub fn is_passing(&self) -> bool {
-        matches!(self, Self::Busy { .. } | Self::Lost | Self::Engine(_) | Self::Store(_) | Self::Lease(_))
+        match self {
+            Self::Busy { .. } | Self::Lost | Self::Store(_) | Self::Lease(_) => true,
+            // What the queue refuses for the request's own sake, it refuses again.
+            Self::Engine(error) => matches!(
+                error.code,
+                Code::StoreUnavailable | Code::Stopping | Code::StoreRefused | Code::Internal
+            ),
+            _ => false,
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn layer(config: &Config, gate: Gate) -> Result<IdempotencyLayer> {
 /// Largest body that a route takes from a request with a key.
 pub(crate) fn body_max(path: &str) -> usize {
     match path {
-        "/v1/operations" => content::ONE_MAX,
+        "/v1/operations" | "/v1/deployments" => content::ONE_MAX,
         "/v1/operations/batch" => content::BATCH_MAX,
         _ => content::SMALL_MAX,
     }

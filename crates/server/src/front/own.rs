@@ -93,6 +93,7 @@ pub(crate) fn show(view: &View) -> Value {
 pub(super) async fn page(State(front): State<Arc<Front>>) -> Response {
     let view = front.cluster.view();
     let counts = front.rooms.counts().await.unwrap_or_default();
+    let deployments = page::deployments::last(&front.house).await.unwrap_or_default();
     let content = html! {
         h1 { "Node " (view.me) }
         p { (counts.queued) " queued, " (counts.waiting) " waiting, " (counts.running) " running, " (counts.unknown) " unknown in the partitions of this node." }
@@ -112,6 +113,7 @@ pub(super) async fn page(State(front): State<Arc<Front>>) -> Response {
                 }
             }
         }
+        section { (page::deployments::panel(&deployments, front.house.clock.now())) }
     };
     page::document("Cluster", false, &content).into_response()
 }

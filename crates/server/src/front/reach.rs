@@ -8,6 +8,7 @@ use serde::Deserialize;
 use tidegate_cluster::place;
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
+use tidegate_discord::deploy;
 
 use super::Front;
 use crate::api;
@@ -21,6 +22,8 @@ pub(super) enum Reach {
     Submission,
     /// The same for each of its members.
     Batch,
+    /// By the upstream, or the guild, in its body.
+    Deployment,
     /// All of them, newest first.
     Operations,
     /// All of them, by name.
@@ -38,7 +41,7 @@ pub(super) enum Reach {
 impl Reach {
     /// Whether the place of such a call follows from this node's configuration.
     pub(super) const fn places(self) -> bool {
-        matches!(self, Self::Submission | Self::Batch | Self::Limit | Self::Passing)
+        matches!(self, Self::Submission | Self::Batch | Self::Deployment | Self::Limit | Self::Passing)
     }
 }
 
@@ -48,6 +51,7 @@ pub(super) fn of(method: MethodFilter, path: &str) -> Option<Reach> {
         "/v1/operations" if method == MethodFilter::POST => Reach::Submission,
         "/v1/operations" => Reach::Operations,
         "/v1/operations/batch" => Reach::Batch,
+        "/v1/deployments" if method == MethodFilter::POST => Reach::Deployment,
         "/v1/operations/{id}"
         | "/v1/operations/{id}/why"
         | "/v1/operations/{id}/cancel"
@@ -77,6 +81,15 @@ pub(super) struct Head<'a> {
     dedupe_key: Option<serde::de::IgnoredAny>,
 }
 
+/// What a deployment says about its place.
+#[derive(Debug, Default, Deserialize)]
+struct Guild<'a> {
+    #[serde(borrow, default)]
+    upstream: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    guild: Option<Cow<'a, str>>,
+}
+
 impl<'a> Head<'a> {
     /// What can be read of it. One that cannot be read has a place too, where it is told what is wrong with it.
     pub(super) fn read(body: &'a [u8]) -> Self {
@@ -86,6 +99,13 @@ impl<'a> Head<'a> {
     /// Of a call whose upstream and group are known.
     pub(super) fn of(upstream: Cow<'a, str>, group: Cow<'a, str>) -> Self {
         Self { upstream: Some(upstream), group: Some(group), dedupe_key: None }
+    }
+
+    /// Of a deployment: its steps are operations of the guild's group.
+    pub(super) fn of_deployment(body: &'a [u8]) -> Self {
+        let Guild { upstream, guild } = serde_json::from_slice(body).unwrap_or_default();
+        let group = guild.and_then(|guild| guild.parse().ok()).map(|guild| Cow::Owned(deploy::group(guild)));
+        Self { upstream, group, dedupe_key: None }
     }
 
     /// Whether it may be handed in again without being accepted twice.
@@ -98,7 +118,7 @@ impl<'a> Head<'a> {
     }
 
     /// The rule. A store with an outbox knows it too, and a test holds the two together.
-    fn place_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
+    pub(super) fn place_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
         let group = self.group.as_deref().unwrap_or_default();
         match self.upstream.as_deref() {
             Some(upstream) if !spread.contains(upstream) => upstream_place(upstream, partitions),
@@ -206,5 +226,7 @@ mod tests {
         assert!(head.may_be_repeated());
         assert!(!Head::read(b"nonsense").may_be_repeated());
         assert!(!Head::read(br#"{"dedupe_key":null}"#).may_be_repeated());
+        let head = Head::of_deployment(br#"{"upstream":"bot","guild":"7","template":"a\nb","prune":true}"#);
+        assert_eq!((head.upstream.as_deref(), head.group.as_deref()), (Some("bot"), Some("guild:7")));
     }
 }

@@ -59,6 +59,11 @@ pub(super) async fn by_place(front: &Front, call: Call) -> Response {
     to(front, partition, &call, again).await
 }
 
+pub(super) async fn by_guild(front: &Front, call: Call) -> Response {
+    let partition = Head::of_deployment(&call.body).place(front);
+    to(front, partition, &call, Again::No).await
+}
+
 pub(super) async fn by_limit(front: &Front, call: Call) -> Response {
     let upstream = reach::upstream_in(&call.target);
     if front.spread.contains(&upstream) {

@@ -15,9 +15,10 @@ use tokio::sync::{Notify, broadcast};
 
 use super::drainer::Drainer;
 use super::hello::Greeter;
-use super::reach::upstream_place;
+use super::reach::{Head, upstream_place};
 use crate::api;
 use crate::app::{App, House};
+use crate::deploying::Deploying;
 
 /// Events that a slow listener may be behind.
 const EVENTS_KEPT: usize = 4_096;
@@ -102,6 +103,19 @@ impl Rooms {
         self.plan.limits.iter().filter(|(name, _)| here(name)).cloned().collect()
     }
 
+    /// Goes on with the deployments that have their place in a partition.
+    fn go_on(&self, deploying: &Deploying, partition: Partition) {
+        let Plan { house, spread, partitions, .. } = &self.plan;
+        if house.bots.is_empty() {
+            return;
+        }
+        let (bots, spread, partitions) = (house.bots.clone(), spread.clone(), *partitions);
+        deploying.go_on(move |wanted| {
+            let head = Head::of(wanted.upstream.as_str().into(), wanted.group().into());
+            bots.contains(&wanted.upstream) && head.place_among(&spread, partitions) == partition
+        });
+    }
+
     /// Lets those who listen hear what happens in a room.
     fn tell_of(&self, engine: &Engine) {
         let (mut live, events) = (engine.events(None).live, self.events.clone());
@@ -151,7 +165,9 @@ impl Host for Landlord {
                 |error: tidegate::Error| Declined { why: error.message, unreadable: error.unreadable };
             let engine = engine.map_err(declined)?;
             rooms.tell_of(&engine);
-            let app = Arc::new(App { engine: engine.clone(), house: Arc::clone(house) });
+            let app = Arc::new(App::new(engine.clone(), Arc::clone(house)));
+            let deploying = app.deploying.clone();
+            rooms.go_on(&deploying, partition);
             let wake = Arc::new(Notify::new());
             if house.store.outbox().is_some() {
                 let drainer = Drainer { engine: engine.clone(), wake: Arc::clone(&wake) };
@@ -159,7 +175,8 @@ impl Host for Landlord {
             }
             let room = Room { engine: engine.clone(), router: api::room(app), wake };
             rooms.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
-            Ok(Arc::new(Lodger { rooms: Arc::clone(&rooms), engine, partition }) as Arc<dyn Tenant>)
+            Ok(Arc::new(Lodger { rooms: Arc::clone(&rooms), engine, deploying, partition })
+                as Arc<dyn Tenant>)
         })
     }
 }
@@ -167,12 +184,14 @@ impl Host for Landlord {
 struct Lodger {
     rooms: Arc<Rooms>,
     engine: Engine,
+    deploying: Deploying,
     partition: Partition,
 }
 
 impl Tenant for Lodger {
     fn hand_over(&self) -> Later<'_, ()> {
         Box::pin(async move {
+            self.deploying.end().await;
             self.engine.hand_over().await;
             self.rooms.close(self.partition);
         })
@@ -181,6 +200,7 @@ impl Tenant for Lodger {
     fn ended(&self) -> Later<'_, String> {
         Box::pin(async move {
             let why = self.engine.stopped().await;
+            self.deploying.end().await;
             self.rooms.close(self.partition);
             why.message
         })

@@ -44,7 +44,7 @@ fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
             @if let Some(behind) = why.behind { dt { "Behind" } dd { (operation_link(behind)) } }
             @if let Some(key) = &view.dedupe_key { dt { "Key" } dd { code { (key) } } }
             @if let Some(trace) = &view.request_id { dt { "Request" } dd { code { (trace) } } }
-            @if let Some(trace) = &view.deployment_id { dt { "Deployment" } dd { code { (trace) } } }
+            @if let Some(trace) = &view.deployment_id { dt { "Deployment" } dd { a href={ "/deployments/" (utf8_percent_encode(trace, NON_ALPHANUMERIC)) } { code { (trace) } } } }
             @if let Some(fault) = &view.fault { dt { "Last fault" } dd { (fault.class) ": " (fault.message) } }
             @if let Some(result) = &view.result { dt { "Result" } dd { (result.len()) " bytes, " a href={ "/v1/operations/" (id) } { "as JSON" } } }
         }

@@ -9,6 +9,7 @@ use tidegate_core::fact::Shape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::{State as OperationState, Time};
 
+use super::deployments::{Row, last, panel};
 use super::parts::{ago, count, group, left, operation, state, within};
 use super::{document, sorry};
 use crate::app::{App, Shared};
@@ -27,6 +28,7 @@ struct Snapshot {
     groups: GroupPage,
     limits: Vec<LimitView>,
     operations: Page,
+    deployments: Vec<Row>,
     only: Option<OperationState>,
 }
 
@@ -47,14 +49,16 @@ pub(super) async fn regions(State(app): State<Shared>, query: Query) -> Response
 async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
     let filter = Filter { state: only, limit: ROWS, ..Filter::default() };
-    let (counts, stopped, groups, limits, operations) = tokio::try_join!(
+    let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
         app.engine.counts(),
         app.engine.groups(true, None, ROWS),
         app.engine.groups(false, None, ROWS),
         app.engine.limits(),
         app.engine.list(filter),
+        last(&app.house),
     )?;
-    Ok(Snapshot { now: app.house.clock.now(), counts, stopped, groups, limits, operations, only })
+    let now = app.house.clock.now();
+    Ok(Snapshot { now, counts, stopped, groups, limits, operations, deployments, only })
 }
 
 fn content(snapshot: &Snapshot) -> Markup {
@@ -63,6 +67,7 @@ fn content(snapshot: &Snapshot) -> Markup {
         section #needs data-live { (needs(snapshot)) }
         section #limits data-live { (limits(snapshot)) }
         section #groups data-live { (groups(snapshot)) }
+        section #deployments data-live { (panel(&snapshot.deployments, snapshot.now)) }
         section #operations data-live { (operations(snapshot)) }
     }
 }

@@ -16,12 +16,12 @@ use crate::wire::time::At;
 pub(super) fn state(word: &str) -> Markup {
     let glyph = match word {
         "running" => "▶",
-        "succeeded" => "✓",
+        "succeeded" | "done" | "applied" => "✓",
         "failed" => "✕",
         "unknown" | "held" => "?",
         "paused" => "‖",
         "canceled" => "⊘",
-        "queued" => "·",
+        "queued" | "planned" => "·",
         _ => "◔",
     };
     html! { span class={ "state " (word) } { span aria-hidden="true" { (glyph) } " " (word) } }

@@ -48,9 +48,22 @@ struct Detail {
     operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     earliest: Option<At>,
+    #[serde(flatten)]
+    about: About,
+}
+
+/// More of what a failure is about.
+#[derive(Default, Serialize)]
+pub(crate) struct About {
     /// What it may be about.
     #[serde(skip_serializing_if = "Option::is_none")]
-    candidates: Option<Value>,
+    pub candidates: Option<Value>,
+    /// Everything that is wrong with a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problems: Option<Value>,
+    /// The deployment that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
 }
 
 impl From<Error> for Wrapped {
@@ -61,7 +74,7 @@ impl From<Error> for Wrapped {
             field,
             operation: operation.map(|id| id.to_string()),
             earliest: earliest.map(At),
-            candidates: None,
+            about: About::default(),
         });
         Self { error: ErrorBody { code: code.to_string(), message, detail } }
     }
@@ -70,14 +83,20 @@ impl From<Error> for Wrapped {
 pub(crate) const fn status(code: Code) -> StatusCode {
     match code {
         Code::Malformed | Code::Invalid | Code::BadCursor => StatusCode::BAD_REQUEST,
-        Code::UnknownUpstream | Code::UnknownKind | Code::TooCostly | Code::UnknownLimit | Code::TooLate => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        Code::UnknownUpstream
+        | Code::UnknownKind
+        | Code::TooCostly
+        | Code::UnknownLimit
+        | Code::TooLate
+        | Code::BadTemplate => StatusCode::UNPROCESSABLE_ENTITY,
         Code::TooLarge | Code::BatchTooLong => StatusCode::PAYLOAD_TOO_LARGE,
         Code::KeyConflict | Code::NotNow | Code::KeyNotUnique => StatusCode::CONFLICT,
-        Code::NoOperation | Code::NoGroup | Code::NoLimit | Code::NoRoute | Code::NoKey => {
-            StatusCode::NOT_FOUND
-        }
+        Code::NoOperation
+        | Code::NoGroup
+        | Code::NoLimit
+        | Code::NoRoute
+        | Code::NoKey
+        | Code::NoDeployment => StatusCode::NOT_FOUND,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::Forbidden => StatusCode::FORBIDDEN,
         Code::StoreUnavailable | Code::Stopping | Code::StoreRefused => StatusCode::SERVICE_UNAVAILABLE,
@@ -96,9 +115,14 @@ impl IntoResponse for Failure {
 
 /// A failure that may be about any of several things, which are told with it.
 pub(crate) fn among(error: Error, candidates: Value) -> Response {
+    about(error, About { candidates: Some(candidates), ..About::default() })
+}
+
+/// A failure with more of what it is about.
+pub(crate) fn about(error: Error, about: About) -> Response {
     let code = error.code;
     let mut wrapped = Wrapped::from(error);
-    wrapped.error.detail.get_or_insert_default().candidates = Some(candidates);
+    wrapped.error.detail.get_or_insert_default().about = about;
     told(code, wrapped)
 }
 

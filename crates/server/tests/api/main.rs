@@ -10,6 +10,7 @@
 mod auth;
 mod bulk;
 mod costs;
+mod deployments;
 mod edge;
 mod events;
 mod idempotent;

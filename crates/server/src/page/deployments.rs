@@ -1,0 +1,133 @@
+//! Deployments, from the journal: the last ones beside the rest, and one with what became of each step. Templates are not
+//! shown.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use tidegate::Result;
+use tidegate_core::Time;
+use tidegate_core::journal::{Deployment, Stage, Step, StepState};
+
+use super::parts::{ago, count, group, state};
+use super::{document, sorry};
+use crate::api::deployments::with_steps;
+use crate::app::House;
+use crate::wire::time::At;
+
+const ROWS: usize = 10;
+
+/// A deployment with how many of its steps are in which state.
+pub(crate) struct Row {
+    one: Deployment,
+    planned: usize,
+    applied: usize,
+    failed: usize,
+}
+
+/// The last ones; none where nothing is ever deployed.
+pub(crate) async fn last(house: &House) -> Result<Vec<Row>> {
+    if house.bots.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut rows = Vec::new();
+    for one in house.store.deployments(None, ROWS).await? {
+        let steps = house.store.deployment_steps(&one.id).await?;
+        let of = |state| steps.iter().filter(|step| step.state == state).count();
+        let (planned, applied, failed) =
+            (of(StepState::Planned), of(StepState::Applied), of(StepState::Failed));
+        rows.push(Row { one, planned, applied, failed });
+    }
+    Ok(rows)
+}
+
+/// What stands on the overview; nothing when there is none.
+pub(crate) fn panel(rows: &[Row], now: Time) -> Markup {
+    html! {
+        @if !rows.is_empty() {
+            h2 { "Deployments, newest first" }
+            table {
+                caption.hidden { "Deployments into guilds" }
+                thead { tr { th.c-state scope="col" { "Stage" } th.c-id scope="col" { "Deployment" } th.c-name scope="col" { "Guild" } th.number scope="col" { "Applied" } th.number scope="col" { "To do" } th.number scope="col" { "Failed" } th.number scope="col" { "Begun" } th scope="col" { "Note" } } }
+                tbody {
+                    @for Row { one, planned, applied, failed } in rows {
+                        tr {
+                            td { (state(one.stage.word())) }
+                            th scope="row" { (link(&one.id)) }
+                            td { (group(&one.scope)) }
+                            td.number { (number(*applied)) }
+                            td.number { (number(*planned)) }
+                            td.number { (number(*failed)) }
+                            td.number { (ago(one.started_at, now)) }
+                            td.why { @if let Some(note) = &one.note { (note) } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn link(id: &str) -> Markup {
+    html! { a.id href={ "/deployments/" (utf8_percent_encode(id, NON_ALPHANUMERIC)) } { (id) } }
+}
+
+fn number(number: usize) -> String {
+    count(number as u64)
+}
+
+pub(crate) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Response {
+    match with_steps(&house, &id).await {
+        Ok((one, steps)) => {
+            document(&one.id, false, &content(&one, &steps, house.clock.now())).into_response()
+        }
+        Err(error) => sorry(&error),
+    }
+}
+
+fn content(one: &Deployment, steps: &[Step], now: Time) -> Markup {
+    html! {
+        h1 { (state(one.stage.word())) " " code { (one.id) } }
+        @if let Some(note) = &one.note { p.sentence { (note) } }
+        dl {
+            dt { "Guild" } dd { (group(&one.scope)) }
+            dt { "Begun" } dd { (At(one.started_at)) " (" (ago(one.started_at, now)) " ago)" }
+            @if one.stage != Stage::Running {
+                dt { "Ended" } dd { (At(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
+            }
+            dt { "Plans" } dd { (one.round) }
+            dt { "Steps" } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { "as JSON" } }
+        }
+        @if !steps.is_empty() { section { (table(steps)) } }
+    }
+}
+
+fn table(steps: &[Step]) -> Markup {
+    html! {
+        table {
+            caption { "What became of each step" }
+            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Step" } th scope="col" { "Action" } th scope="col" { "Id" } th scope="col" { "Operation" } th scope="col" { "Note" } } }
+            tbody {
+                @for step in steps {
+                    tr {
+                        td { (state(step.state.word())) }
+                        th scope="row" { (step.kind) " " (step.key) }
+                        td { (step.action) }
+                        td { @if let Some(id) = &step.foreign_id { (id) } }
+                        td { @if let Some(operation) = &step.operation { (carried_by(operation)) } }
+                        td.why { @if let Some(note) = &step.note { (note) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn carried_by(operation: &str) -> Markup {
+    match operation.parse() {
+        Ok(id) => super::parts::operation(id),
+        Err(_) => html! { (operation) },
+    }
+}

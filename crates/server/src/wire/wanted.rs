@@ -1,0 +1,91 @@
+//! A deployment as it is asked for, read field by field.
+
+use tidegate::{Code, Error, Result};
+use tidegate_core::journal::REQUEST_LEN_MAX;
+use tidegate_discord::Id;
+use tidegate_discord::deploy::Wanted;
+
+use super::field::Field;
+use super::object;
+
+const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
+/// What a template that came over the wire is called in what is said about it.
+const FILE: &str = "template";
+
+/// What is asked for.
+pub(crate) struct Asked {
+    pub wanted: Wanted,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// The first field that is not as it must be. What is wrong inside the template is another matter.
+pub(crate) fn read(body: &[u8]) -> Result<Asked> {
+    let fields = object::read(body, &NAMES)?;
+    let mut fields = NAMES.iter().zip(fields).map(|(name, raw)| Field { name, raw });
+    let mut next = || fields.next().unwrap_or(Field { name: "", raw: None });
+    let (guild, upstream, template) = (next(), next(), next());
+    let (prune, verify, audit_channel, dry_run) = (next(), next(), next(), next());
+    let wanted = Wanted {
+        guild: id(guild.name, &guild.needed()?)?,
+        upstream: upstream.needed()?,
+        file: FILE.to_owned(),
+        template: template.needed()?,
+        prune: prune.flag()?.unwrap_or(false),
+        verify: verify.flag()?.unwrap_or(false),
+        audit_channel: audit_channel.text()?.map(|text| id(audit_channel.name, &text)).transpose()?,
+    };
+    let length = serde_json::to_vec(&wanted).map_or(usize::MAX, |kept| kept.len());
+    if length > REQUEST_LEN_MAX {
+        let message =
+            format!("The deployment takes {length} bytes as JSON; at most {REQUEST_LEN_MAX} are kept.");
+        return Err(Error::new(Code::TooLarge, message).field("template"));
+    }
+    Ok(Asked { wanted, dry_run: dry_run.flag()?.unwrap_or(false) })
+}
+
+/// An id of Discord's, from a field or a parameter.
+pub(crate) fn id(field: &str, text: &str) -> Result<Id> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = text.parse().ok().filter(|_| is_plain);
+    parsed.ok_or_else(|| {
+        let message = format!("{field:?} must be an id of Discord's: a number in quotes, as in \"4177\".");
+        Error::new(Code::Malformed, message).field(field)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_off() {
+        let asked = read(br#"{"guild":"7","upstream":"discord","template":"roles: []"}"#).unwrap();
+        let Wanted { guild, prune, verify, audit_channel, .. } = asked.wanted;
+        assert_eq!((guild, prune, verify, audit_channel, asked.dry_run), (Id(7), false, false, None, false));
+    }
+
+    #[test]
+    fn each_mistake_is_told_by_its_field() {
+        let table = [
+            (r#"{"upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":7,"upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":"+7","upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":"7","template":""}"#, "upstream"),
+            (r#"{"guild":"7","upstream":"d"}"#, "template"),
+            (r#"{"guild":"7","upstream":"d","template":"","prune":1}"#, "prune"),
+            (r#"{"guild":"7","upstream":"d","template":"","audit_channel":"x"}"#, "audit_channel"),
+            (r#"{"guild":"7","upstream":"d","template":"","file":"x"}"#, "file"),
+        ];
+        for (body, field) in table {
+            let error = read(body.as_bytes()).err().unwrap();
+            assert_eq!((error.code, error.field.as_deref()), (Code::Malformed, Some(field)), "{body}");
+        }
+        let long = "x".repeat(REQUEST_LEN_MAX);
+        let body = format!(r#"{{"guild":"7","upstream":"d","template":"{long}"}}"#);
+        assert_eq!(read(body.as_bytes()).err().unwrap().code, Code::TooLarge);
+    }
+}

@@ -120,7 +120,7 @@ async fn owned(
         match Engine::open(Arc::clone(store), options.clone(), executors.clone(), limits.to_vec()).await {
             Ok(engine) => return engine,
             Err(error) if store.is_shared() => {
-                assert_eq!(error.code, tidegate::Code::StoreRefused, "{error}")
+                assert_eq!(error.code, tidegate::Code::StoreRefused, "{error}");
             }
             Err(error) => panic!("{error}"),
         }

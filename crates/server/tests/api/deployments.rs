@@ -98,7 +98,7 @@ async fn serve(store: &str, sim: &DiscordSim) -> Server {
             Ok(server) => return server,
             // The one before may have the folder for a moment longer.
             Err(error) if error.code == tidegate::Code::StoreRefused => {
-                sleep(Duration::from_millis(20)).await
+                sleep(Duration::from_millis(20)).await;
             }
             Err(error) => panic!("{error}"),
         }

@@ -141,7 +141,7 @@ impl Deployer {
         guard: Guard,
         listener: &dyn Listener,
     ) -> Result<Report> {
-        let done = Run::begin(self, wanted, template, &guard, listener).await?.to_the_end().await;
+        let done = Run::begin(self, wanted, template, &guard, listener).await?.finish().await;
         // What is not given back runs out.
         let _ = guard.release().await;
         done

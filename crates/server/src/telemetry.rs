@@ -54,6 +54,10 @@ fn describe() {
     describe_gauge!("tidegate_operations", "Operations that have not ended, by state.");
     describe_gauge!("tidegate_groups", "Groups with something in them.");
     describe_gauge!("tidegate_groups_stopped", "Groups that wait for a person.");
+    describe_gauge!(
+        "tidegate_limits_opened",
+        "Limits that calls have opened, such as those of routes; they have no figures here."
+    );
     describe_gauge!("tidegate_limit_level", "What is left of a limit, in tokens or places.");
     describe_gauge!("tidegate_limit_capacity", "The most a limit holds, in tokens or places.");
     describe_gauge!("tidegate_limit_waiting", "Groups that wait for a limit.");
@@ -119,16 +123,18 @@ pub(crate) fn refused_in_outbox(error: &Error) {
 /// Reads what is only read when somebody looks, of every engine here. What cannot be read keeps its last figure.
 pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
     let mut counts = Counts::default();
-    let mut all_read = true;
+    let (mut all_read, mut opened) = (true, 0_u32);
     for engine in engines {
         match engine.counts().await {
             Ok(some) => counts += some,
             Err(_) => all_read = false,
         }
         for limit in engine.limits().await.unwrap_or_default() {
-            tell_limit(&limit);
+            // There are as many of these as routes and channels, and each figure would stay for as long as the process.
+            if limit.opened { opened += 1 } else { tell_limit(&limit) }
         }
     }
+    metrics::gauge!("tidegate_limits_opened").set(f64::from(opened));
     if all_read {
         let states = [
             ("queued", counts.queued),

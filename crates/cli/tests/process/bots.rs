@@ -102,19 +102,25 @@ async fn lim_28_ops_21_twilight_is_paced() {
         calls.spawn(async move {
             let name = format!("number-{nth}");
             let answered = match nth {
-                0..12 => client.create_message(channel).content(&name).await.map(|answer| answer.status()),
-                12..20 => client.create_role(guild).name(&name).await.map(|answer| answer.status()),
-                20..28 => client.create_guild_channel(guild, &name).await.map(|answer| answer.status()),
-                _ => client.guild(Id::new(GUILD + nth as u64)).await.map(|answer| answer.status()),
+                0..12 => {
+                    client.create_message(channel).content(&name).await.map(|answer| answer.status().get())
+                }
+                12..20 => client.create_role(guild).name(&name).await.map(|answer| answer.status().get()),
+                20..28 => client.create_guild_channel(guild, &name).await.map(|answer| answer.status().get()),
+                _ => client.guild(Id::new(GUILD + nth as u64)).await.map(|answer| answer.status().get()),
             };
-            answered.map(|status| status.get()).map_err(|error| error.to_string())
+            answered.map_err(|error| error.to_string())
         });
     }
     while let Some(answered) = calls.join_next().await {
         assert!(matches!(answered.unwrap(), Ok(200..300)));
     }
     stage.check(since.elapsed());
-    let listed = Caller::of(&stage.server.address).get("/v1/operations?limit=100").await;
+    let caller = Caller::of(&stage.server.address);
+    let metrics = caller.get("/metrics").await;
+    assert!(metrics.contains("tidegate_limit_level{limit=\"discord/global\"}"), "{metrics}");
+    assert!(metrics.contains("tidegate_limits_opened") && !metrics.contains("discord/POST"), "{metrics}");
+    let listed = caller.get("/v1/operations?limit=100").await;
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["operations"].as_array().map(Vec::len), Some(CALLS), "it asked for each once");
 }

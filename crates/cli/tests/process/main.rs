@@ -8,11 +8,14 @@
     reason = "what goes wrong in a test ends it"
 )]
 
+mod bench;
 mod books;
 mod bots;
 mod caller;
 mod child;
 mod cluster;
+mod deploy;
+mod deployed;
 mod kill;
 mod languages;
 mod logs;

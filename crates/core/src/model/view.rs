@@ -93,6 +93,8 @@ pub struct LimitView {
     pub shape: Shape,
     /// Where its figures come from.
     pub source: Source,
+    /// Whether an operation opened it: there may be any number of those, and they go by themselves.
+    pub opened: bool,
     /// What is left now: micro-tokens, or places.
     pub level: u64,
     /// Calls under way.
@@ -253,6 +255,7 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
         name: Arc::clone(&limit.name),
         shape: limit.shape(),
         source: limit.source,
+        opened: limit.is_opened(),
         level,
         in_flight,
         waiting: limit.waiting.len(),

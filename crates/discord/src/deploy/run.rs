@@ -66,7 +66,7 @@ impl<'a> Run<'a> {
         Ok(Self { deployer, wanted, template, guard, listener, pen, journal, report, audit })
     }
 
-    pub(super) async fn to_the_end(mut self) -> Result<Report> {
+    pub(super) async fn finish(mut self) -> Result<Report> {
         let ended = self.rounds().await;
         let (stage, note) = match &ended {
             Ok(()) => (Stage::Done, None),

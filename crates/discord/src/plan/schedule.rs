@@ -45,7 +45,7 @@ pub(super) fn order(steps: &[Step]) -> Vec<usize> {
                 lane(&steps[*at]) == turn
                     && call.is_none_or(|call| needs(call).all(|need| !unmade.contains(&need)))
             };
-            if let Some(next) = waiting.iter().position(|at| ready(at)) {
+            if let Some(next) = waiting.iter().position(ready) {
                 let at = waiting.remove(next);
                 if let Some(made) = made(&steps[at]) {
                     unmade.remove(&made);

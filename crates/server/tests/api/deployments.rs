@@ -97,7 +97,9 @@ async fn serve(store: &str, sim: &DiscordSim) -> Server {
         match Server::start(config).await {
             Ok(server) => return server,
             // The one before may have the folder for a moment longer.
-            Err(error) if error.code == tidegate::Code::StoreRefused => sleep(Duration::from_millis(20)).await,
+            Err(error) if error.code == tidegate::Code::StoreRefused => {
+                sleep(Duration::from_millis(20)).await
+            }
             Err(error) => panic!("{error}"),
         }
     }

@@ -1,0 +1,183 @@
+//! `tidegate deploy` as its users run it: against the simulator, through bad days, killed and run again.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use hyper::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tidegate_fixture::redis::Redis;
+use tidegate_sim::{DiscordSim, DiscordSimOptions};
+use tokio::time::sleep;
+
+use crate::caller::Caller;
+use crate::child::tidegate;
+
+const GUILD: &str = "4177";
+const TOKEN: &str = "hunter2-of-the-bot";
+
+fn example(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/guilds").join(name)
+}
+
+/// A simulator whose routes are wider than what a test needs.
+async fn wide(mut options: DiscordSimOptions) -> DiscordSim {
+    options.limits.set("routes", 1_000, 1_000).unwrap();
+    DiscordSim::start(options).await.unwrap()
+}
+
+/// A command for the guild of a simulator, in a folder of its own.
+fn deploy(verb: &str, sim: &DiscordSim, dir: &Path, template: &Path) -> Command {
+    let mut command = tidegate();
+    command.args(["deploy", verb, "--guild", GUILD, "--template"]).arg(template).current_dir(dir);
+    command.arg("--base-url").arg(format!("http://{}/api/v10", sim.addr()));
+    command.env("DISCORD_TOKEN", TOKEN);
+    command
+}
+
+async fn run(mut command: Command) -> Output {
+    tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
+}
+
+fn text(output: &Output) -> String {
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(!text.contains(TOKEN), "the token is told: {text}");
+    text
+}
+
+fn read(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", text(output)))
+}
+
+async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..6_000 {
+        if is_so() {
+            return;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    panic!("it never came: {what}");
+}
+
+/// OPS-19: plan, apply, apply again, status; as text and as JSON. Nothing is written twice, and the token is told nowhere.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_a_guild_is_planned_applied_and_told() {
+    let (sim, dir, small) =
+        (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let of = |verb: &str| deploy(verb, &sim, dir.path(), &small);
+    let planned = run(of("plan")).await;
+    let told = text(&planned);
+    assert!(
+        planned.status.success()
+            && told.contains("Guild 4177: 14 to create.")
+            && told.contains("+ role lead"),
+        "{told}"
+    );
+    assert!(told.contains("Do not rename managed objects"), "OPS-16: {told}");
+    assert_eq!(sim.stats().all.writes, 0);
+    let applied = run(of("apply")).await;
+    assert!(applied.status.success() && text(&applied).contains("14 created"), "{}", text(&applied));
+    let mut again = of("apply");
+    again.arg("--json");
+    let again = read(&run(again).await);
+    assert_eq!((&again["created"], &again["skipped"]), (&0.into(), &14.into()), "{again}");
+    let mut status = tidegate();
+    status.args(["deploy", "status", "--json", "--guild", GUILD]).current_dir(dir.path());
+    let status = read(&run(status).await);
+    assert_eq!(status["deployments"].as_array().unwrap().len(), 2, "{status}");
+    assert_eq!(status["deployment"]["counts"]["applied"], 14, "{status}");
+    assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
+}
+
+/// OPS-19: what is wrong with a template is told before anything else, with its place; a missing token likewise.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_a_wrong_template_is_told_with_its_place() {
+    let (sim, dir) = (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap());
+    let file = dir.path().join("guild.yaml");
+    std::fs::write(
+        &file,
+        "roles:\n  - key: a\n    nam: A\nchannels:\n  - key: c\n    name: C\n    category: nowhere\n",
+    )
+    .unwrap();
+    let wrong = run(deploy("apply", &sim, dir.path(), &file)).await;
+    let told = text(&wrong);
+    assert_eq!(wrong.status.code(), Some(1), "{told}");
+    assert!(told.contains("guild.yaml:3:5") && told.contains("guild.yaml:7:15"), "{told}");
+    let mut tokenless = deploy("apply", &sim, dir.path(), &example("small.yaml"));
+    tokenless.env_remove("DISCORD_TOKEN");
+    let tokenless = run(tokenless).await;
+    assert_eq!(tokenless.status.code(), Some(2));
+    assert!(text(&tokenless).contains("DISCORD_TOKEN"), "{}", text(&tokenless));
+    assert_eq!(sim.stats().all.calls, 0);
+}
+
+/// OPS-14, OPS-23, LIM-12: through 5 % of 5xx, 2 % of cut answers and a global 429 of 30 seconds the guild comes out right.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_14_a_bad_day_ends_right() {
+    let options =
+        DiscordSimOptions { fail_rate: 0.05, cut_rate: 0.02, seed: 11, ..DiscordSimOptions::default() };
+    let (sim, dir, small) = (wide(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    let applying = tokio::spawn(run(deploy("apply", &sim, dir.path(), &small)));
+    until("the first writes", || sim.stats().all.writes >= 3).await;
+    let control = Caller::of(&format!("http://{}", sim.addr()));
+    control.call(Method::POST, "/_sim/global", &[], Some(&json!({ "for_ms": 30_000 }))).await.unwrap();
+    let applied = applying.await.unwrap();
+    assert!(applied.status.success(), "{}", text(&applied));
+    let stats = sim.stats();
+    assert_eq!(stats.all.duplicates, 0, "{:?}", stats.duplicates_by_key);
+    assert!(stats.all.throttled <= 2, "whoever is told waits, and so do all others: {stats:?}");
+    let mut plan = deploy("plan", &sim, dir.path(), &small);
+    plan.arg("--json");
+    let plan = read(&run(plan).await);
+    assert_eq!(plan["estimate"]["calls"], 0, "{plan}");
+}
+
+/// OPS-15, OPS-8: killed in the middle of a call whose object was made, the same command goes on with the same deployment.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_15_a_killed_command_is_gone_on_with() {
+    let (sim, dir, small) =
+        (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+    let control = Caller::of(&format!("http://{}", sim.addr()));
+    let stop = json!({ "write": 6, "when": "after" });
+    control.call(Method::POST, "/_sim/stop", &[], Some(&stop)).await.unwrap();
+    let mut child = deploy("apply", &sim, dir.path(), &small).spawn().unwrap();
+    for _ in 0..3_000 {
+        if control.get("/_sim/stop").await.contains("\"reached\":true") {
+            break;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    control.call(Method::DELETE, "/_sim/stop", &[], None).await.unwrap();
+    let mut again = deploy("apply", &sim, dir.path(), &small);
+    again.arg("--json");
+    let report = read(&run(again).await);
+    assert_eq!(
+        (&report["resumed"], &report["created"], &report["adopted"]),
+        (&true.into(), &8.into(), &1.into()),
+        "{report}"
+    );
+    assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
+}
+
+/// OPS-19: two commands at once on one Redis: one does it, the other waits or is refused in so many words.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_19_two_commands_at_once_make_no_duplicate() {
+    let options = DiscordSimOptions { latency: Duration::from_millis(40), ..DiscordSimOptions::default() };
+    let (sim, dir, small) = (wide(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    let server = Redis::start();
+    let of = || {
+        let mut command = deploy("apply", &sim, dir.path(), &small);
+        command.args(["--store", &server.url()]);
+        run(command)
+    };
+    let (one, other) = tokio::join!(of(), of());
+    assert!(one.status.success() || other.status.success(), "{}\n{}", text(&one), text(&other));
+    for refused in [&one, &other].into_iter().filter(|output| !output.status.success()) {
+        assert!(text(refused).contains("--server"), "{}", text(refused));
+    }
+    assert_eq!((sim.stats().all.writes, sim.stats().all.duplicates), (14, 0));
+}

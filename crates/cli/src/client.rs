@@ -174,6 +174,9 @@ fn refused(value: &Value, status: u16) -> Trouble {
         let (scope, method, path) = (text(one, "scope"), text(one, "method"), text(one, "path"));
         trouble = trouble.hint(format!("one of them: --scope {scope} --method {method} --path {path}"));
     }
+    if let Some(deployment) = detail["deployment"].as_str().filter(|id| !message.contains(id)) {
+        trouble = trouble.hint(format!("it is deployment {deployment}"));
+    }
     if let Some(earliest) = detail["earliest"].as_str() {
         trouble = trouble.hint(format!("the earliest it could start is {earliest}"));
     }

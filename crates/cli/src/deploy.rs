@@ -1,7 +1,9 @@
-//! `deploy`: makes a Discord guild what its template says, from this process and its own store.
+//! `deploy`: makes a Discord guild what its template says, from this process and its own store, or by a server.
 
+mod ending;
 mod local;
 mod progress;
+mod remote;
 mod status;
 
 use std::path::PathBuf;
@@ -10,6 +12,7 @@ use clap::{Args, Subcommand};
 use tidegate_discord::Id;
 use tidegate_discord::deploy::Wanted;
 
+use crate::client::{Client, RemoteArgs};
 use crate::output::Output;
 use crate::trouble::Trouble;
 
@@ -21,7 +24,9 @@ To try it without Discord:
   tidegate sim discord &
   export DISCORD_TOKEN=any
   tidegate deploy plan  --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
-  tidegate deploy apply --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10";
+  tidegate deploy apply --template examples/guilds/small.yaml --guild 1 --base-url http://127.0.0.1:7412/api/v10
+
+With --server URL a server does it, with its own store and the token of its own upstream, and goes on if this command ends.";
 
 /// How to deploy.
 #[derive(Args, Debug)]
@@ -51,8 +56,11 @@ struct Common {
     #[arg(long, value_name = "ID")]
     guild: Id,
     /// Where Discord is. Another address is for a simulator or a proxy.
-    #[arg(long, value_name = "URL", default_value = tidegate_discord::dialect::BASE_URL)]
+    #[arg(long, value_name = "URL", default_value = tidegate_discord::dialect::BASE_URL, conflicts_with = "server")]
     base_url: String,
+    /// The server's upstream that reaches Discord.
+    #[arg(long, value_name = "NAME", default_value = local::UPSTREAM, requires = "server")]
+    upstream: String,
     #[command(flatten)]
     store: StoreArgs,
     /// Remove managed objects that are not in the template any more.
@@ -66,6 +74,20 @@ struct StoreArgs {
     /// Where operations and the journal are kept: file:DIR, memory: which forgets them, redis://… or postgres://….
     #[arg(long, value_name = "URL", default_value = "file:tidegate-data")]
     store: String,
+    /// Let the server at this address do it.
+    #[arg(long, value_name = "URL", conflicts_with = "store")]
+    server: Option<String>,
+    /// The variable of the environment that holds the token, where the server wants one.
+    #[arg(long, value_name = "NAME", default_value = "TIDEGATE_TOKEN", requires = "server")]
+    token_env: String,
+}
+
+impl StoreArgs {
+    /// The server that is to do it, if there is one.
+    fn client(&self) -> Result<Option<Client>, Trouble> {
+        let args = |server: &String| RemoteArgs { server: server.clone(), token_env: self.token_env.clone() };
+        self.server.as_ref().map(|server| Client::new(&args(server))).transpose()
+    }
 }
 
 #[derive(Args, Debug)]
@@ -101,13 +123,22 @@ struct StatusArgs {
 
 pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), Trouble> {
     match args.command {
-        DeployCommand::Plan(plan) => local::plan(&plan.common, output).await,
+        DeployCommand::Plan(plan) => match plan.common.store.client()? {
+            Some(client) => remote::plan(&client, &wanted(&plan.common)?, output).await,
+            None => local::plan(&plan.common, output).await,
+        },
         DeployCommand::Apply(apply) => {
             let wanted =
                 Wanted { verify: apply.verify, audit_channel: apply.audit_channel, ..wanted(&apply.common)? };
-            local::apply(&apply.common, &wanted, output).await
+            match apply.common.store.client()? {
+                Some(client) => remote::apply(&client, &wanted, output).await,
+                None => local::apply(&apply.common, &wanted, output).await,
+            }
         }
-        DeployCommand::Status(which) => status::run(&which, output).await,
+        DeployCommand::Status(which) => match which.store.client()? {
+            Some(client) => remote::status(&client, &which, output).await,
+            None => status::run(&which, output).await,
+        },
     }
 }
 
@@ -118,7 +149,7 @@ fn wanted(common: &Common) -> Result<Wanted, Trouble> {
         .map_err(|error| Trouble::usage(format!("The template {file} cannot be read: {error}.")))?;
     Ok(Wanted {
         guild: common.guild,
-        upstream: local::UPSTREAM.to_owned(),
+        upstream: common.upstream.clone(),
         file,
         template,
         prune: common.prune,

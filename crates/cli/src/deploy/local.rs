@@ -2,13 +2,13 @@
 
 use serde_json::json;
 use tidegate_discord::deploy::{Deployer, Error, Planned, Quiet, Wanted};
-use tidegate_discord::plan::{Line, Mark};
+use tidegate_discord::plan::Mark;
 use tidegate_discord::template::{Problems, Template};
 use tidegate_server::Alone;
 use tidegate_server::config::{Config, Overrides};
 
-use super::Common;
 use super::progress::Progress;
+use super::{Common, ending};
 use crate::output::Output;
 use crate::serve::wrong;
 use crate::signals::Signals;
@@ -41,7 +41,7 @@ fn show(planned: &Planned, output: &Output) {
         return output.value(&json!({ "plan": plan.to_json(), "estimate": estimate.to_json() }));
     }
     for line in plan.lines() {
-        output.data(&colored(&line, output));
+        output.data(&colored(&line.to_string(), output));
     }
     if !plan.is_empty() {
         for line in estimate.to_string().lines() {
@@ -50,16 +50,18 @@ fn show(planned: &Planned, output: &Output) {
     }
 }
 
-fn colored(line: &Line, output: &Output) -> String {
-    let code = match line.mark {
-        Mark::Add => "32",
-        Mark::Change => "33",
-        Mark::Remove => "31",
-        Mark::Conflict => "1;31",
-        Mark::Keep => "90",
-        Mark::Note => return line.to_string(),
-    };
-    output.painted(code, &line.to_string())
+/// A line of a plan in the colour of its mark.
+pub(super) fn colored(line: &str, output: &Output) -> String {
+    let mark = |mark: Mark| line.trim_start().starts_with([mark.sign()]);
+    let marks = [
+        (Mark::Add, "32"),
+        (Mark::Change, "33"),
+        (Mark::Remove, "31"),
+        (Mark::Conflict, "1;31"),
+        (Mark::Keep, "90"),
+    ];
+    let code = marks.into_iter().find(|(known, _)| mark(*known)).map(|(_, code)| code);
+    code.map_or_else(|| line.to_owned(), |code| output.painted(code, line))
 }
 
 pub(super) async fn apply(common: &Common, wanted: &Wanted, output: &Output) -> Result<(), Trouble> {
@@ -78,31 +80,7 @@ pub(super) async fn apply(common: &Common, wanted: &Wanted, output: &Output) -> 
     progress.end();
     let _ = signals.unless_again(alone.engine.drain()).await;
     let report = applied?;
-    if output.json {
-        let value = serde_json::to_value(&report).map_err(|error| Trouble::new(error.to_string()))?;
-        output.value(&value);
-        return Ok(());
-    }
-    let counts = [
-        (report.created, "created"),
-        (report.updated, "updated"),
-        (report.moved, "put in order"),
-        (report.removed, "removed"),
-        (report.skipped, "as they should be"),
-    ];
-    let counts: Vec<_> = counts
-        .iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    output.data(&format!("Guild {} is as the template says: {}.", wanted.guild, counts.join(", ")));
-    if report.leftovers > 0 && !wanted.prune {
-        output.say(&format!(
-            "{} managed objects are not in the template; --prune removes them.",
-            report.leftovers
-        ));
-    }
-    output.say(&format!("deployment {}", report.deployment));
+    ending::say(wanted, &report, output);
     Ok(())
 }
 
@@ -124,7 +102,7 @@ async fn open(common: &Common) -> Result<Alone, Trouble> {
     Ok(Alone::open(&config, UPSTREAM).await?)
 }
 
-fn unusable(problems: &Problems) -> Trouble {
+pub(super) fn unusable(problems: &Problems) -> Trouble {
     let trouble = Trouble::new("the template cannot be used");
     problems.to_string().lines().fold(trouble, Trouble::hint)
 }
@@ -133,12 +111,8 @@ fn unusable(problems: &Problems) -> Trouble {
 fn trouble(error: Error) -> Trouble {
     let trouble = Trouble::new(error.to_string());
     match error {
-        Error::Conflicts(_) => {
-            trouble.hint("Nothing else was changed. Settle this in Discord, and run it again.")
-        }
-        Error::Step { .. } | Error::GaveUp { .. } | Error::Reading(_) => {
-            trouble.hint("What was done is in the journal: the same command goes on from there.")
-        }
+        Error::Conflicts(_) => trouble.hint(ending::CONFLICTS),
+        Error::Step { .. } | Error::GaveUp { .. } | Error::Reading(_) => trouble.hint(ending::AGAIN),
         _ => trouble,
     }
 }

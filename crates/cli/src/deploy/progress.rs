@@ -42,6 +42,15 @@ impl<'a> Progress<'a> {
         self.bar.finish_and_clear();
     }
 
+    /// So many of so many steps are done.
+    pub(super) fn at(&self, done: usize, of: usize) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        (state.done, state.of) = (done, of);
+        if of > 0 {
+            self.show(&mut state, "");
+        }
+    }
+
     fn line(&self, text: &str) {
         if self.output.json {
             return;

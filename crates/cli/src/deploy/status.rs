@@ -12,7 +12,7 @@ use crate::output::{Output, text};
 use crate::trouble::Trouble;
 
 /// Deployments that are listed.
-const LISTED: usize = 20;
+pub(super) const LISTED: usize = 20;
 
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Trouble> {
     let store = backend::open(&args.store.store, Arc::new(SteadyClock::new())).await?;
@@ -21,13 +21,7 @@ pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Troubl
     let all = store.deployments(Some(&scope), LISTED).await.map_err(tidegate::Error::from)?;
     let Some(shown) = all.iter().find(|one| args.deployment.as_deref().is_none_or(|id| *one.id == *id))
     else {
-        let message = match &args.deployment {
-            Some(id) => {
-                format!("There is no deployment {id} of guild {} among the last {LISTED}.", args.guild)
-            }
-            None => format!("No deployment of guild {} is in the journal.", args.guild),
-        };
-        return Err(Trouble::new(message));
+        return Err(none(args));
     };
     let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
     let shown = deployment(shown, Some(&steps));
@@ -36,8 +30,16 @@ pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Troubl
     Ok(())
 }
 
+/// There is nothing to show.
+pub(super) fn none(args: &StatusArgs) -> Trouble {
+    Trouble::new(match &args.deployment {
+        Some(id) => format!("There is no deployment {id} of guild {} among the last {LISTED}.", args.guild),
+        None => format!("No deployment of guild {} is in the journal.", args.guild),
+    })
+}
+
 /// One of them with its steps, below all of them.
-fn show(one: &Value, all: &[Value], output: &Output) {
+pub(super) fn show(one: &Value, all: &[Value], output: &Output) {
     if output.json {
         return output.value(&json!({ "deployment": one, "deployments": all }));
     }

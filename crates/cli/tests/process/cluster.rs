@@ -6,6 +6,7 @@ mod batch;
 mod clock;
 mod cut;
 mod deadlock;
+mod deployed;
 mod doors;
 mod flush;
 mod frozen;

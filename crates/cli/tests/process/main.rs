@@ -15,6 +15,7 @@ mod caller;
 mod child;
 mod cluster;
 mod deploy;
+mod deployed;
 mod kill;
 mod languages;
 mod logs;

@@ -20,6 +20,7 @@ mod peer;
 mod report;
 mod rolling;
 mod scratch;
+mod shopify;
 mod takeover;
 
 use clap::Subcommand;
@@ -72,6 +73,12 @@ pub enum Bench {
     /// axum-idempotent on its store in memory, and on Redis beside a middleware with SET NX. Then what the proxy adds at
     /// half of its load, and memory over a long run. Needs wrk.
     Idempotency(idempotency::Args),
+    /// How much of what shops permit is used by nodes on one Redis, and how many answers say to wait.
+    ///
+    /// Shops of four plans, queries that cost 1 to 500 points, and work waiting for every shop all the time, ten times as
+    /// much for one of them; before it the same without that one. Then the same load through shopify-api-node, in as
+    /// many processes as there are nodes.
+    Shopify(shopify::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -90,6 +97,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Rolling(args) => print(&rolling::run(args).await?),
         Bench::Limits(args) => print(&limits::run(args).await?),
         Bench::Idempotency(args) => print(&idempotency::run(args).await?),
+        Bench::Shopify(args) => print(&shopify::run(args).await?),
     }
 }
 

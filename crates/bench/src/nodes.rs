@@ -19,6 +19,9 @@ use crate::scratch;
 /// How long a node may take until it serves, and all of them until they share the partitions.
 const START: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
+/// The variable in which nodes find a token for upstreams that want one, and the token, which is worth nothing.
+pub(crate) const TOKEN_VAR: &str = "TIDEGATE_BENCH_TOKEN";
+pub(crate) const TOKEN: &str = "a token of the benchmark";
 /// What a node says when it serves.
 const SERVES: &str = "tidegate serves http://";
 
@@ -158,6 +161,7 @@ fn start(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String> {
     let mut child = Command::new(&program)
         .args(["serve", "--listen", &listen.to_string(), "--log-level", "error", "--config"])
         .arg(file)
+        .env(TOKEN_VAR, TOKEN)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped())

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::operations::Args;
 pub(crate) use cargo::build as build_with_cargo;
 pub(crate) use lock::of_cargo as version_in;
+pub(crate) use npm::{Installed, install_from as install_with_npm};
 use program::Program;
 use site::Site;
 pub(crate) use site::url_for_peers;

@@ -35,19 +35,27 @@ mod tests {
         assert_eq!(of_npm("no json", "a"), None);
     }
 
-    /// Our own lock file names exact versions and no place to load them from: that is the reader's to choose.
+    /// Our own lock files name exact versions and no place to load them from: that is the reader's to choose.
     #[test]
-    fn the_lock_file_of_the_peers_names_versions_and_no_place() {
-        let (lock, manifest) = (
+    fn the_lock_files_of_the_peers_name_versions_and_no_place() {
+        let queues = (
             include_str!("../../peers/node/package-lock.json"),
             include_str!("../../peers/node/package.json"),
+            ["bullmq", "groupmq", "pg-boss"].as_slice(),
         );
-        assert!(!lock.contains("\"resolved\""), "the lock file has download addresses");
-        let manifest: Value = serde_json::from_str(manifest).unwrap();
-        let wanted = manifest["dependencies"].as_object().unwrap();
-        assert!(["bullmq", "groupmq", "pg-boss"].iter().all(|peer| wanted.contains_key(*peer)));
-        for (package, version) in wanted {
-            assert_eq!(of_npm(lock, package).as_deref(), version.as_str(), "{package}");
+        let shopify = (
+            include_str!("../../peers/shopify/package-lock.json"),
+            include_str!("../../peers/shopify/package.json"),
+            ["shopify-api-node"].as_slice(),
+        );
+        for (lock, manifest, peers) in [queues, shopify] {
+            assert!(!lock.contains("\"resolved\""), "the lock file has download addresses");
+            let manifest: Value = serde_json::from_str(manifest).unwrap();
+            let wanted = manifest["dependencies"].as_object().unwrap();
+            assert!(peers.iter().all(|peer| wanted.contains_key(*peer)));
+            for (package, version) in wanted {
+                assert_eq!(of_npm(lock, package).as_deref(), version.as_str(), "{package}");
+            }
         }
     }
 }

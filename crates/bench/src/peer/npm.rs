@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::lock;
@@ -16,9 +16,26 @@ const LOCK: &str = "package-lock.json";
 /// A copy of the lock file by which the packages that are there were installed.
 const INSTALLED: &str = "installed.json";
 
-/// Installs it; gives its version too.
+/// What was installed.
+#[derive(Debug)]
+pub(crate) struct Installed {
+    /// The script that is run.
+    pub main: PathBuf,
+    /// The version of the package.
+    pub version: Option<String>,
+    /// The version of what runs it.
+    pub node_version: String,
+}
+
+/// Installs a queue; gives its version too.
 pub(super) fn install(name: &str, store: &str) -> Result<(Option<String>, Program), String> {
-    let (sources, folder) = (sources("node")?, build_folder("node"));
+    let Installed { main, version, node_version } = install_from("node", name)?;
+    Ok((version, Program::Script { main, node_version, store: url_for_peers(store) }))
+}
+
+/// Installs the package `name` with the scripts of a folder of peers.
+pub(crate) fn install_from(folder: &str, name: &str) -> Result<Installed, String> {
+    let (sources, folder) = (sources(folder)?, build_folder(folder));
     let node_version = node_version(name)?;
     let told =
         |error: io::Error| format!("the peer {name} cannot be copied to {}: {error}", folder.display());
@@ -31,8 +48,7 @@ pub(super) fn install(name: &str, store: &str) -> Result<(Option<String>, Progra
         packages(name, &folder)?;
         fs::write(folder.join(INSTALLED), &versions).map_err(told)?;
     }
-    let main = folder.join("main.js");
-    Ok((lock::of_npm(&versions, name), Program::Script { main, node_version, store: url_for_peers(store) }))
+    Ok(Installed { main: folder.join("main.js"), version: lock::of_npm(&versions, name), node_version })
 }
 
 /// Sees whether there is a Node that will do.

@@ -8,6 +8,7 @@
     reason = "what goes wrong in a test ends it"
 )]
 
+mod bench;
 mod books;
 mod bots;
 mod caller;

@@ -61,6 +61,8 @@ pub struct ShopStats {
     pub points_restorable_since_first: u64,
     /// How long ago the first GraphQL call came.
     pub since_first_ms: u64,
+    /// Points that are there now.
+    pub available: u64,
     /// The most points it holds now.
     pub maximum: u64,
     /// Points that come back each second now.
@@ -122,6 +124,7 @@ impl Shop {
             points_granted: self.points.granted(),
             points_restorable_since_first: self.points.restorable(now),
             since_first_ms: self.points.first().map_or(0, |first| now.since(first).as_millis() as u64),
+            available: status.available,
             maximum: status.maximum,
             restore_per_s: status.restore_per_s,
             rest_calls: self.counts.rest_calls,

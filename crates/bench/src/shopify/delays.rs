@@ -1,0 +1,139 @@
+//! Start delays: from the moment an operation is handed in to the one at which its shop has been called. Calls of a shop
+//! are counted, not named: with the order kept the first that is called is the first that was handed in, and the mean of
+//! a shop is exact whatever the order.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::shops::Shop;
+use super::to_thousandths;
+use crate::report::{Latency, Recorder};
+
+/// What is measured for one shop.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    total: Duration,
+    count: u32,
+}
+
+/// All that was recorded.
+#[derive(Debug)]
+pub(super) struct Delays {
+    shops: Vec<Sum>,
+    all: Recorder,
+}
+
+/// As people read it: of the shops that are not busy, each with its mean.
+#[derive(Debug, Serialize)]
+pub(super) struct StartDelays {
+    /// The mean over the shops.
+    pub mean_ms: f64,
+    /// The 99th percentile over the shops; of a hundred or fewer that is the longest.
+    p99_ms: f64,
+    /// The one over the other.
+    pub p99_to_mean: f64,
+    least_ms: f64,
+    /// Of single operations.
+    operations: Latency,
+    by_plan: Vec<OfPlan>,
+}
+
+#[derive(Debug, Serialize)]
+struct OfPlan {
+    restore_per_s: u64,
+    mean_ms: f64,
+}
+
+impl Delays {
+    pub(super) fn new(shops: usize) -> Result<Self, String> {
+        Ok(Self { shops: vec![Sum::default(); shops], all: Recorder::new()? })
+    }
+
+    pub(super) fn record(&mut self, shop: &Shop, delay: Duration) {
+        let Some(sum) = self.shops.get_mut(shop.number) else { return };
+        sum.total += delay;
+        sum.count += 1;
+        if !shop.is_busy {
+            self.all.record(delay);
+        }
+    }
+
+    fn mean_ms(&self, shop: &Shop) -> Option<f64> {
+        let sum = self.shops.get(shop.number)?;
+        (sum.count > 0).then(|| sum.total.as_secs_f64() * 1_000.0 / f64::from(sum.count))
+    }
+
+    /// The mean of the busy shop, if it had work.
+    pub(super) fn of_busy_ms(&self, shops: &[Shop]) -> Option<f64> {
+        shops.iter().find(|shop| shop.is_busy).and_then(|shop| self.mean_ms(shop)).map(to_thousandths)
+    }
+
+    /// Of the others.
+    pub(super) fn told(&self, shops: &[Shop]) -> Result<StartDelays, String> {
+        let mut means = Vec::new();
+        for shop in shops.iter().filter(|shop| !shop.is_busy) {
+            let mean = self.mean_ms(shop);
+            let mean = mean.ok_or_else(|| format!("{} was not called while it was measured", shop.name))?;
+            means.push((shop.restore_per_s, mean));
+        }
+        let mut sorted: Vec<f64> = means.iter().map(|(_, mean)| *mean).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let (mean, p99) = (mean(&sorted), at(&sorted, 0.99));
+        let mut plans: Vec<u64> = means.iter().map(|(plan, _)| *plan).collect();
+        plans.sort_unstable();
+        plans.dedup();
+        let of_plan = |restore_per_s: u64| {
+            let of: Vec<f64> =
+                means.iter().filter(|(plan, _)| *plan == restore_per_s).map(|(_, mean)| *mean).collect();
+            OfPlan { restore_per_s, mean_ms: to_thousandths(self::mean(&of)) }
+        };
+        Ok(StartDelays {
+            mean_ms: to_thousandths(mean),
+            p99_ms: to_thousandths(p99),
+            p99_to_mean: to_thousandths(p99 / mean),
+            least_ms: to_thousandths(sorted.first().copied().unwrap_or_default()),
+            operations: self.all.latency(),
+            by_plan: plans.into_iter().map(of_plan).collect(),
+        })
+    }
+}
+
+fn mean(figures: &[f64]) -> f64 {
+    figures.iter().sum::<f64>() / figures.len().max(1) as f64
+}
+
+/// The smallest that so large a part of them does not exceed.
+fn at(sorted: &[f64], quantile: f64) -> f64 {
+    let rank = (sorted.len() as f64 * quantile).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::shops::dealt;
+    use super::*;
+
+    /// One shop that waits longer than the others shows, and the busy one is not held against them.
+    #[test]
+    fn one_shop_that_waits_shows_in_the_figure() {
+        let shops = dealt(50);
+        let mut delays = Delays::new(50).unwrap();
+        for shop in &shops {
+            let delay = if shop.number == 7 { 500 } else { 100 };
+            delays.record(shop, Duration::from_millis(if shop.is_busy { 60_000 } else { delay }));
+        }
+        let told = delays.told(&shops).unwrap();
+        assert_eq!((told.p99_ms, told.least_ms), (500.0, 100.0));
+        assert!((told.mean_ms - (48.0 * 100.0 + 500.0) / 49.0).abs() < 0.001, "{}", told.mean_ms);
+        assert_eq!(delays.of_busy_ms(&shops), Some(60_000.0));
+    }
+
+    #[test]
+    fn a_shop_that_was_never_called_is_an_error_and_no_figure() {
+        let shops = dealt(2);
+        let mut delays = Delays::new(2).unwrap();
+        delays.record(&shops[0], Duration::from_millis(1));
+        assert_eq!(delays.told(&shops).unwrap_err(), "shop-1 was not called while it was measured");
+    }
+}

@@ -1,0 +1,79 @@
+//! Processes of the peer: each is told what to do in one line, says when it is ready, begins with the next line, and ends
+//! when its input does.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+
+/// What one says when it has learned from every shop.
+const READY: &str = "ready";
+
+/// Some of them. Dropping it ends them.
+pub(super) struct Processes(Vec<Child>);
+
+impl Processes {
+    /// Starts one for each of these lines, and waits until all are ready.
+    pub(super) async fn start(main: &Path, told: Vec<Value>) -> Result<Self, String> {
+        let main: PathBuf = main.to_owned();
+        let started = tokio::task::spawn_blocking(move || {
+            let mut processes = Self(Vec::new());
+            for told in told {
+                processes.0.push(begin(&main, &told)?);
+            }
+            processes.0.iter_mut().try_for_each(ready)?;
+            Ok(processes)
+        });
+        started.await.map_err(|error| error.to_string())?
+    }
+
+    /// Lets the load begin.
+    pub(super) fn go(&mut self) -> Result<(), String> {
+        self.0.iter_mut().try_for_each(|child| say(child, "go"))
+    }
+
+    /// It is no measurement if one of them has ended.
+    pub(super) fn all_run(&mut self) -> Result<(), String> {
+        for child in &mut self.0 {
+            if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
+                return Err(format!("a process of the peer ended with {status} while it was measured"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Processes {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // It may have ended by itself; either way nothing is left behind.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn begin(main: &Path, told: &Value) -> Result<Child, String> {
+    let mut child = Command::new("node")
+        .arg(main)
+        .env("NODE_ENV", "production")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("node cannot be started: {error}"))?;
+    say(&mut child, &told.to_string())?;
+    Ok(child)
+}
+
+fn say(child: &mut Child, line: &str) -> Result<(), String> {
+    let input = child.stdin.as_mut().ok_or("a process of the peer has no input")?;
+    writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not listen: {error}"))
+}
+
+fn ready(child: &mut Child) -> Result<(), String> {
+    let output = child.stdout.take().ok_or("a process of the peer has no output")?;
+    let mut line = String::new();
+    BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;
+    if line.trim() == READY { Ok(()) } else { Err(format!("a process of the peer said {line:?}")) }
+}

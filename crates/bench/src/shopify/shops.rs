@@ -1,0 +1,115 @@
+//! The shops: what each is called, what comes back to it, and how much work waits for it. What they answer is the
+//! simulator's.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::deck::COST_MAX;
+use crate::client::{Client, request};
+use crate::nodes::TOKEN_VAR;
+
+/// Points that come back each second, of ten shops: many are small.
+const PLANS: [u64; 10] = [100, 100, 100, 100, 200, 200, 200, 1_000, 1_000, 2_000];
+/// A shop holds what comes back in so many seconds.
+const HELD_S: u64 = 20;
+/// What it holds at first: as much as the dearest query, and less than anybody would guess before the first answer. More
+/// would cover up for mistakes, since who never asks for more than comes back would never touch it.
+const AT_FIRST: u64 = COST_MAX;
+/// At least one of each plan.
+pub(super) const LEAST: usize = PLANS.len();
+/// The number of the busy one: the first of the largest plan.
+const BUSY: usize = PLANS.len() - 1;
+/// How much more waits for it.
+const BUSY_TIMES: f64 = 10.0;
+const OK: u16 = 200;
+
+/// What waits for the busy shop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing: the others are alone.
+    NoneForTheBusy,
+    /// Ten times what waits for others.
+    MoreForTheBusy,
+}
+
+/// A shop.
+#[derive(Clone, Debug)]
+pub(super) struct Shop {
+    pub number: usize,
+    pub name: String,
+    pub restore_per_s: u64,
+    pub is_busy: bool,
+}
+
+/// So many, of the plans in turn.
+pub(super) fn dealt(count: usize) -> Vec<Shop> {
+    let shop = |number: usize| Shop {
+        number,
+        name: format!("shop-{number}"),
+        restore_per_s: PLANS[number % PLANS.len()],
+        is_busy: number == BUSY,
+    };
+    (0..count).map(shop).collect()
+}
+
+impl Shop {
+    /// Points that wait for it: what comes back in the time of the backlog, so that with a fair turn for every shop
+    /// everything waits for as long.
+    pub(super) fn waiting(&self, backlog: Duration, work: Work) -> f64 {
+        let usual = self.restore_per_s as f64 * backlog.as_secs_f64();
+        match (self.is_busy, work) {
+            (true, Work::NoneForTheBusy) => 0.0,
+            (true, Work::MoreForTheBusy) => usual * BUSY_TIMES,
+            (false, _) => usual,
+        }
+    }
+
+    /// It as an upstream of a node.
+    pub(super) fn upstream(&self, sim: SocketAddr) -> String {
+        let name = &self.name;
+        format!(
+            "[[upstream]]\nname = {name:?}\ndialect = \"shopify\"\nbase_url = \"http://{sim}/shops/{name}\"\n\
+             token_env = {TOKEN_VAR:?}\n"
+        )
+    }
+}
+
+/// Gives every shop of a simulator its plan, and little to begin with. It fills from here on.
+pub(super) async fn open(sim: SocketAddr, shops: &[Shop]) -> Result<(), String> {
+    let mut client = Client::connect(sim).await?;
+    for Shop { name, restore_per_s, .. } in shops {
+        for maximum in [AT_FIRST, restore_per_s * HELD_S] {
+            let plan = json!({ "restore_per_s": restore_per_s, "maximum": maximum }).to_string();
+            let path = format!("/_sim/shops/{name}");
+            let (status, _) = client.send(&request(sim, "POST", &path, &plan)).await?;
+            if status != OK {
+                return Err(format!("the simulator answered {status} when {name} was given its plan"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_plan_has_its_share_and_one_shop_is_busy() {
+        let shops = dealt(50);
+        let of = |rate| shops.iter().filter(|shop| shop.restore_per_s == rate).count();
+        assert_eq!([100, 200, 1_000, 2_000].map(of), [20, 15, 10, 5]);
+        assert_eq!(shops.iter().filter(|shop| shop.is_busy).count(), 1);
+        assert!(dealt(LEAST).iter().any(|shop| shop.is_busy));
+    }
+
+    #[test]
+    fn the_same_time_of_work_waits_for_every_shop() {
+        let (shops, backlog) = (dealt(LEAST), Duration::from_secs(3));
+        let waiting = |work| [0, 4, 8, 9].map(|number: usize| shops[number].waiting(backlog, work));
+        assert_eq!(waiting(Work::NoneForTheBusy), [300.0, 600.0, 3_000.0, 0.0]);
+        assert_eq!(waiting(Work::MoreForTheBusy), [300.0, 600.0, 3_000.0, 60_000.0]);
+    }
+}

@@ -6,7 +6,9 @@ mod call;
 mod ceiling;
 mod client;
 mod cluster;
+mod discord;
 mod flags;
+mod goal;
 mod groups;
 mod handover;
 mod http;
@@ -79,6 +81,12 @@ pub enum Bench {
     /// much for one of them; before it the same without that one. Then the same load through shopify-api-node, in as
     /// many processes as there are nodes.
     Shopify(shopify::Args),
+    /// How long a guild takes to deploy, and how many answers say to wait.
+    ///
+    /// A template into an empty guild of a simulator with Discord's limits: through the deployer, and at the same time, each
+    /// with a simulator of its own, the same calls through @discordjs/rest and twilight-http. Held against the shortest
+    /// time that the limits permit. Then the deployer once more, which should find nothing to do.
+    Discord(discord::Args),
 }
 
 /// Runs a benchmark and prints its report.
@@ -98,6 +106,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Limits(args) => print(&limits::run(args).await?),
         Bench::Idempotency(args) => print(&idempotency::run(args).await?),
         Bench::Shopify(args) => print(&shopify::run(args).await?),
+        Bench::Discord(args) => print(&discord::run(args).await?),
     }
 }
 

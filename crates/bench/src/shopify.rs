@@ -17,9 +17,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_fixture::redis::Redis;
 
+use crate::goal::{Goal, to_thousandths};
 use crate::machine::Machine;
 use deck::Deck;
-use goals::Goal;
 use ours::Run;
 use peer::PeerReport;
 use shops::{Shop, Work};
@@ -140,10 +140,6 @@ async fn store(named: Option<String>) -> Result<(String, Option<Redis>), String>
     }
     let server = tokio::task::spawn_blocking(Redis::start).await.map_err(|error| error.to_string())?;
     Ok((server.url(), Some(server)))
-}
-
-fn to_thousandths(figure: f64) -> f64 {
-    (figure * 1_000.0).round() / 1_000.0
 }
 
 #[cfg(test)]

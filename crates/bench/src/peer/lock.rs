@@ -48,7 +48,12 @@ mod tests {
             include_str!("../../peers/shopify/package.json"),
             ["shopify-api-node"].as_slice(),
         );
-        for (lock, manifest, peers) in [queues, shopify] {
+        let discord = (
+            include_str!("../../peers/discord-js/package-lock.json"),
+            include_str!("../../peers/discord-js/package.json"),
+            ["@discordjs/rest"].as_slice(),
+        );
+        for (lock, manifest, peers) in [queues, shopify, discord] {
             assert!(!lock.contains("\"resolved\""), "the lock file has download addresses");
             let manifest: Value = serde_json::from_str(manifest).unwrap();
             let wanted = manifest["dependencies"].as_object().unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::shops::Shop;
-use super::to_thousandths;
+use crate::goal::to_thousandths;
 use crate::report::{Latency, Recorder};
 
 /// What is measured for one shop.

@@ -6,7 +6,7 @@ use tidegate_sim::shopify::shop::ShopStats;
 use tidegate_sim::shopify::world::ShopifyStats;
 
 use super::shops::Shop;
-use super::to_thousandths;
+use crate::goal::to_thousandths;
 
 /// Of all shops that had work.
 #[derive(Debug, Serialize)]

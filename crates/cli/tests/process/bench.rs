@@ -1,4 +1,4 @@
-//! A benchmark from end to end, far too small to say anything: that it runs, starts and ends all it needs, and tells what it
+//! Benchmarks from end to end, far too small to say anything: that each runs, starts and ends all it needs, and tells what it
 //! says it tells.
 
 use serde_json::Value;
@@ -14,12 +14,7 @@ const SCALE: [&str; 10] =
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
     let _alone = ALONE.lock().await;
-    let mut command = tidegate();
-    command.args(["bench", "shopify", "--no-peer"]).args(SCALE);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let report = report(&[&["shopify", "--no-peer"], SCALE.as_slice()].concat()).await;
     for (run, shops) in [("without_the_busy_shop", 9), ("with_the_busy_shop", 10)] {
         let run = &report[run];
         let throttled = [&run["throttled_before_learned"], &run["throttled_after_learned"]];
@@ -32,4 +27,39 @@ async fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
     }
     assert_eq!(report["goals"].as_array().map(Vec::len), Some(4), "{report}");
     assert!(report["peer"].is_null(), "{report}");
+}
+
+/// OPS-18, OPS-21: a guild is deployed within limits whose windows are a tenth: nothing is refused, nothing is there twice or
+/// missing, and a second run writes nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
+    let _alone = ALONE.lock().await;
+    let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/guilds/small.yaml");
+    let report =
+        report(&["discord", "--no-peers", "--template", small, "--sooner", "10", "--store", "memory:"]).await;
+    let ours = &report["ours"];
+    let none = ["throttled", "duplicates", "missing"].map(|count| ours[count].as_u64());
+    assert_eq!(none, [Some(0); 3], "{ours}");
+    assert_eq!((report["calls"].as_u64(), ours["writes"].as_u64()), (Some(16), Some(14)), "{report}");
+    assert_eq!(
+        (ours["again"]["writes"].as_u64(), ours["again"]["reads"].as_u64()),
+        (Some(0), Some(2)),
+        "{ours}"
+    );
+    // Nobody is faster than what is told to be the shortest.
+    assert!(ours["seconds"].as_f64() > report["shortest"]["seconds"].as_f64(), "{report}");
+    assert_eq!(
+        (report["goals"].as_array().map(Vec::len), &report["peers"]),
+        (Some(6), &Value::Array(vec![]))
+    );
+}
+
+/// What a benchmark prints.
+async fn report(words: &[&str]) -> Value {
+    let mut command = tidegate();
+    command.arg("bench").args(words);
+    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
+    let talk = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{talk}");
+    serde_json::from_slice(&output.stdout).unwrap()
 }

@@ -145,6 +145,17 @@ impl Limits {
         ))
     }
 
+    /// These limits with every window so many times shorter.
+    #[must_use]
+    pub fn sooner(&self, times: u64) -> Self {
+        let mut changed = self.clone();
+        for figure in changed.figures.values_mut() {
+            let window = figure.window / u32::try_from(times.max(1)).unwrap_or(u32::MAX);
+            figure.window = window.max(Duration::from_millis(1));
+        }
+        changed
+    }
+
     /// These limits with a change in them.
     ///
     /// # Errors
@@ -176,6 +187,16 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn windows_can_all_be_shorter() {
+        let (whole, shorter) = (Limits::default(), Limits::default().sooner(10));
+        assert_eq!(
+            (shorter.of("channel-create"), shorter.of(GLOBAL)),
+            (Figure::new(10, 1_000), Figure::new(50, 100))
+        );
+        assert_eq!((whole.sooner(0), whole.sooner(u64::MAX).of("me")), (whole, Figure::new(10, 1)));
+    }
 
     #[test]
     fn a_change_leaves_the_rest_alone() {

@@ -1,0 +1,69 @@
+//! The calls of `bench discord` through twilight-http, each as soon as what it needs is there. Limits are left to the library,
+//! whose settings are as they come. What to do is read from stdin; how long it took is printed.
+
+mod calls;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Deserialize;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use twilight_http::Client;
+use twilight_http::request::{Method, RequestBuilder};
+
+use calls::{Call, Told};
+
+type Failed = Box<dyn std::error::Error + Send + Sync>;
+
+/// The ids of what is made, by name, as they become known.
+type Made = HashMap<String, watch::Sender<Option<String>>>;
+
+#[derive(Deserialize)]
+struct Answered {
+    id: String,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Failed> {
+    let Told { at, token, calls } = serde_json::from_reader(std::io::stdin())?;
+    let client = Arc::new(Client::builder().token(token).proxy(at, true).build());
+    let names = calls.iter().filter_map(|call| call.makes.clone());
+    let made: Arc<Made> = Arc::new(names.map(|name| (name, watch::Sender::new(None))).collect());
+    let (count, begun) = (calls.len(), Instant::now());
+    let mut running = JoinSet::new();
+    for call in calls {
+        running.spawn(carry(call, Arc::clone(&client), Arc::clone(&made)));
+    }
+    while let Some(ended) = running.join_next().await {
+        ended??;
+    }
+    println!("{}", serde_json::json!({ "calls": count, "seconds": begun.elapsed().as_secs_f64() }));
+    Ok(())
+}
+
+/// One call, when what it needs is there.
+async fn carry(call: Call, client: Arc<Client>, made: Arc<Made>) -> Result<(), Failed> {
+    let mut ids = HashMap::new();
+    for name in &call.needs {
+        let mut needed = made.get(name).ok_or_else(|| format!("nothing makes {name}"))?.subscribe();
+        let id = needed.wait_for(Option::is_some).await?.clone();
+        ids.insert(name.clone(), id.unwrap_or_default());
+    }
+    let method = match call.method.as_str() {
+        "POST" => Method::Post,
+        "PATCH" => Method::Patch,
+        other => return Err(format!("no call of the plan is a {other}").into()),
+    };
+    let (path, body) = call.with(&ids);
+    let request = RequestBuilder::raw(method, path).json(&body).build()?;
+    let answer = client.request::<()>(request).await?;
+    if let Some(name) = &call.makes {
+        let Answered { id } = serde_json::from_slice(&answer.bytes().await?)?;
+        if let Some(made) = made.get(name) {
+            made.send_replace(Some(id));
+        }
+    }
+    Ok(())
+}

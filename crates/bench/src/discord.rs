@@ -1,0 +1,189 @@
+//! A guild from a template, within Discord's limits as the simulator has them: through the deployer, and the same calls through
+//! other clients at the same time, each in a guild of its own simulator. Held against the shortest time that is possible.
+
+mod calls;
+mod figures;
+mod ours;
+mod peer;
+mod schedule;
+mod shortest;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use tidegate_discord::Id;
+use tidegate_discord::template::Template;
+use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::{DiscordSim, DiscordSimOptions};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::goal::Goal;
+use crate::machine::Machine;
+use crate::scratch::Scratch;
+use calls::Call;
+use ours::Ours;
+use peer::{Peer, PeerReport};
+use shortest::Shortest;
+
+/// What is deployed when nothing is said.
+const LARGE: &str = include_str!("../../../examples/guilds/large.yaml");
+/// The guild, which is empty at first.
+const GUILD: Id = Id(900_000_000_000_000_001);
+/// How often it is told how far everybody is.
+const TOLD_EVERY: Duration = Duration::from_secs(15);
+
+const RATIO_MAX: f64 = 1.10;
+const READS_MAX: f64 = 3.0;
+
+/// How `bench discord` is run.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Args {
+    /// The template. Without it the large example: 60 roles, 200 channels in 15 categories, 186 messages.
+    #[arg(long)]
+    pub template: Option<PathBuf>,
+    /// The deployer's store: `file:DIR`, where a fresh directory is made and removed, `memory:`, or a server, where other keys
+    /// or another schema are used and left.
+    #[arg(long, default_value = "file:tidegate-bench")]
+    pub store: String,
+    /// How long each answer takes.
+    #[arg(long, default_value_t = 50)]
+    pub latency_ms: u64,
+    /// Divides the window of every limit by this, for a quick look. The figures say less then: what limits leave of the time is
+    /// latency, and the pace of all calls, which clients are not told, stays what it is.
+    #[arg(long, default_value_t = 1)]
+    pub sooner: u64,
+    /// Leave @discordjs/rest and twilight-http out.
+    #[arg(long)]
+    pub no_peers: bool,
+}
+
+/// What was measured.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    bench: &'static str,
+    store: String,
+    machine: Machine,
+    template: String,
+    /// Of the plan.
+    calls: usize,
+    latency_ms: u64,
+    sooner: u64,
+    shortest: Shortest,
+    ours: Ours,
+    peers: Vec<PeerReport>,
+    goals: Vec<Goal>,
+}
+
+/// What everybody has to do, and how it is judged.
+#[derive(Debug)]
+struct Stage {
+    file: String,
+    template: String,
+    calls: Vec<Call>,
+    shortest: Shortest,
+    options: DiscordSimOptions,
+}
+
+pub(crate) async fn run(args: Args) -> Result<Report, String> {
+    let peers = if args.no_peers { None } else { Some(peer::prepare()?) };
+    let stage = Stage::set(&args)?;
+    let scratch = Scratch::anywhere(&args.store)?;
+    eprintln!("{} calls, of which the limits ask for {} s", stage.calls.len(), stage.shortest.seconds);
+    let (ours, peers) = match &peers {
+        None => {
+            let sim = stage.simulator().await?;
+            let run = ours::run(&stage, scratch.url(), &sim);
+            (told(&[("tidegate", &sim)], run).await?, Vec::new())
+        }
+        Some(peers) => beside(&stage, scratch.url(), peers).await?,
+    };
+    Ok(Report {
+        bench: "discord",
+        store: tidegate_server::backend::shown(&args.store),
+        machine: Machine::here(),
+        template: stage.file,
+        calls: stage.calls.len(),
+        latency_ms: args.latency_ms,
+        sooner: args.sooner,
+        shortest: stage.shortest,
+        goals: goals(&ours),
+        ours,
+        peers,
+    })
+}
+
+/// All of them at the same time.
+async fn beside(stage: &Stage, store: &str, peers: &[Peer; 2]) -> Result<(Ours, Vec<PeerReport>), String> {
+    let [first, second] = peers;
+    let sims = [stage.simulator().await?, stage.simulator().await?, stage.simulator().await?];
+    let everybody = [("tidegate", &sims[0]), (first.name, &sims[1]), (second.name, &sims[2])];
+    let run = async {
+        tokio::try_join!(
+            ours::run(stage, store, &sims[0]),
+            first.run(stage, &sims[1]),
+            second.run(stage, &sims[2])
+        )
+    };
+    let (ours, first, second) = told(&everybody, run).await?;
+    Ok((ours, vec![first, second]))
+}
+
+/// Tells how far everybody is while something runs.
+async fn told<T>(everybody: &[(&str, &DiscordSim)], run: impl Future<Output = T>) -> T {
+    let (mut run, begun) = (std::pin::pin!(run), Instant::now());
+    let mut tick = interval(TOLD_EVERY);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    tick.tick().await;
+    loop {
+        tokio::select! {
+            done = &mut run => return done,
+            _ = tick.tick() => {
+                let far = |(name, sim): &(&str, &DiscordSim)| {
+                    let stats = sim.stats().all;
+                    format!("{name} {} writes and {} × 429", stats.writes, stats.throttled)
+                };
+                let far: Vec<_> = everybody.iter().map(far).collect();
+                eprintln!("after {} s: {}", begun.elapsed().as_secs(), far.join(", "));
+            }
+        }
+    }
+}
+
+impl Stage {
+    fn set(args: &Args) -> Result<Self, String> {
+        let (file, text) = match &args.template {
+            None => ("large.yaml".to_owned(), LARGE.to_owned()),
+            Some(path) => {
+                let text = std::fs::read_to_string(path);
+                (path.display().to_string(), text.map_err(|error| format!("{}: {error}", path.display()))?)
+            }
+        };
+        let template = Template::read(&file, &text).map_err(|problems| problems.to_string())?;
+        let calls = calls::of(&template, GUILD)?;
+        let latency = Duration::from_millis(args.latency_ms);
+        let limits = Limits::default().sooner(args.sooner);
+        let shortest = shortest::of(&calls, &limits, latency);
+        let options = DiscordSimOptions { limits, latency, ..DiscordSimOptions::default() };
+        Ok(Self { file, template: text, calls, shortest, options })
+    }
+
+    async fn simulator(&self) -> Result<DiscordSim, String> {
+        DiscordSim::start(self.options.clone()).await.map_err(|error| error.to_string())
+    }
+}
+
+fn goals(ours: &Ours) -> Vec<Goal> {
+    let figures = &ours.figures;
+    vec![
+        Goal::at_most("time, of the shortest that the limits permit", RATIO_MAX, figures.ratio),
+        Goal::at_most("answers with 429", 0.0, figures.throttled as f64),
+        Goal::at_most("objects that are there twice", 0.0, figures.duplicates as f64),
+        Goal::at_most("objects that are not there", 0.0, figures.missing as f64),
+        Goal::at_most("writes of a second run", 0.0, ours.again.writes as f64),
+        Goal::at_most("reads of a second run", READS_MAX, ours.again.reads as f64),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! The calls that lead from an empty guild to a template, as its plan has them: what each needs, and by which limit it is
+//! counted. What no call has made yet is named, as in a plan.
+
+use std::collections::HashMap;
+
+use axum::http::Method;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tidegate_discord::Id;
+use tidegate_discord::guild::Guild;
+use tidegate_discord::journal::Journal;
+use tidegate_discord::plan::{Action, Body, Handle, Options, Plan, Step};
+use tidegate_discord::template::Template;
+use tidegate_sim::discord::route::Target;
+
+/// One call, as a peer is told of it.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Call {
+    method: &'static str,
+    path: String,
+    body: Value,
+    /// The name of what it makes.
+    makes: Option<String>,
+    /// The names of what must be there before.
+    needs: Vec<String>,
+    /// Its verb and route, as the simulator counts it.
+    #[serde(skip)]
+    pub route: String,
+    /// The limit of its route, and whose it is.
+    #[serde(skip)]
+    pub limit: Option<(&'static str, String)>,
+    /// What must be there before, by its place in the list.
+    #[serde(skip)]
+    pub after: Vec<usize>,
+}
+
+impl Call {
+    pub(super) const fn makes_something(&self) -> bool {
+        self.makes.is_some()
+    }
+}
+
+/// The calls, each behind those that it needs.
+pub(super) fn of(template: &Template, guild: Id) -> Result<Vec<Call>, String> {
+    let everyone = json!([{ "id": guild, "name": "@everyone", "permissions": "0" }]).to_string();
+    let empty = Guild::decode(guild, everyone.as_bytes(), b"[]").map_err(|error| error.to_string())?;
+    let plan = Plan::make(template, &empty, &Journal::default(), Options::default());
+    if let Some(conflict) = plan.conflicts.first() {
+        return Err(conflict.to_string());
+    }
+    let (mut calls, mut made) = (Vec::new(), HashMap::new());
+    for step in plan.writes() {
+        let call = call(step, guild, &made)?;
+        if let Some(name) = &call.makes {
+            made.insert(name.clone(), calls.len());
+        }
+        calls.push(call);
+    }
+    if calls.is_empty() {
+        return Err("the template makes nothing".into());
+    }
+    Ok(calls)
+}
+
+fn call(step: &Step, guild: Id, made: &HashMap<String, usize>) -> Result<Call, String> {
+    let call = step.call.as_ref().ok_or("a step that writes has no call")?;
+    let (method, template) = (call.route.method().as_str(), call.route.template());
+    let channel = call.route.channel().map(|handle| handle.shown());
+    let path = template
+        .replace("{guild}", &guild.to_string())
+        .replace("{channel}", channel.as_deref().unwrap_or("{channel}"));
+    let body = match &call.body {
+        Body::Roles(roles) => Value::Array(places(roles.iter().rev(), 1).collect()),
+        Body::Channels(lists) => Value::Array(lists.iter().flat_map(|list| places(list.iter(), 0)).collect()),
+        Body::None | Body::Fields(_) => call.shown(),
+    };
+    let mut needs = Vec::new();
+    path.split('/').for_each(|part| needs.extend(made.get_key_value(part)));
+    collect(&body, made, &mut needs);
+    needs.sort_unstable_by_key(|(_, at)| **at);
+    needs.dedup();
+    Ok(Call {
+        method,
+        route: format!("{method} {template}"),
+        limit: limit(method, template, channel.unwrap_or_else(|| guild.to_string()))?,
+        makes: (step.action == Action::Create).then(|| format!("<{}>", step.target)),
+        after: needs.iter().map(|(_, at)| **at).collect(),
+        needs: needs.into_iter().map(|(name, _)| name.clone()).collect(),
+        path,
+        body,
+    })
+}
+
+/// Positions from `first` up.
+fn places<'a>(handles: impl Iterator<Item = &'a Handle>, first: u64) -> impl Iterator<Item = Value> {
+    (first..).zip(handles).map(|(position, handle)| json!({ "id": handle.shown(), "position": position }))
+}
+
+/// The limit that the simulator counts a route by.
+fn limit(method: &str, template: &str, whose: String) -> Result<Option<(&'static str, String)>, String> {
+    let path = template.replace("{guild}", "1").replace("{channel}", "1");
+    let method: Method = method.parse().map_err(|_| format!("{method} is no method"))?;
+    let target = Target::of(&method, &path).map_err(|_| {
+        format!("{method} {template} is not for an empty guild, or the simulator has no such route")
+    })?;
+    Ok(target.route.limit.map(|limit| (limit, whose)))
+}
+
+fn collect<'a>(value: &Value, made: &'a HashMap<String, usize>, needs: &mut Vec<(&'a String, &'a usize)>) {
+    match value {
+        Value::String(text) => needs.extend(made.get_key_value(text)),
+        Value::Array(items) => items.iter().for_each(|item| collect(item, made, needs)),
+        Value::Object(fields) => fields.values().for_each(|item| collect(item, made, needs)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}

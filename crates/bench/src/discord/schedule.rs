@@ -1,0 +1,65 @@
+//! A schedule within the limits, walked through and not carried out: whatever can be sent is sent, first what most hangs on. It
+//! shows that a time can be reached; that none is shorter it does not.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use tidegate_sim::discord::limits::{GLOBAL, Limits};
+use tidegate_sim::discord::window::Figure;
+
+use super::calls::Call;
+
+/// A window from the first call on.
+#[derive(Clone, Copy, Default)]
+struct Window {
+    began: Duration,
+    used: u64,
+}
+
+impl Window {
+    /// When a call that could go now may go.
+    fn free(&self, figure: Figure, now: Duration) -> Duration {
+        let end = self.began + figure.window;
+        if self.used < figure.calls { now } else { now.max(end) }
+    }
+
+    fn take(&mut self, figure: Figure, now: Duration) {
+        if self.used == 0 || self.began + figure.window <= now {
+            *self = Self { began: now, used: 0 };
+        }
+        self.used += 1;
+    }
+}
+
+/// When the last answer is there. `behind` says what hangs on each call.
+pub(super) fn greedy(calls: &[Call], behind: &[Duration], limits: &Limits, latency: Duration) -> Duration {
+    let mut order: Vec<usize> = (0..calls.len()).collect();
+    order.sort_by_key(|at| std::cmp::Reverse(behind[*at]));
+    let mut answered: Vec<Option<Duration>> = vec![None; calls.len()];
+    let mut windows: HashMap<(&str, &str), Window> = HashMap::new();
+    let mut now = Duration::ZERO;
+    while !order.is_empty() {
+        let mut next = Duration::MAX;
+        order.retain(|at| {
+            let call = &calls[*at];
+            // What is not sent yet is looked at again when something else was.
+            let needed = call.after.iter().map(|need| answered[*need]).collect::<Option<Vec<_>>>();
+            let Some(needed) = needed else { return true };
+            let ready = needed.into_iter().max().unwrap_or_default();
+            let own = call.limit.as_ref().map(|(limit, whose)| (*limit, whose.as_str()));
+            let keys: Vec<_> = [Some((GLOBAL, "")), own].into_iter().flatten().collect();
+            let free = |key: &(&str, &str)| windows.get(key).map_or(now, |w| w.free(limits.of(key.0), now));
+            let at_once = keys.iter().map(free).max().unwrap_or(now).max(ready);
+            if at_once > now {
+                next = next.min(at_once);
+                return true;
+            }
+            keys.into_iter().for_each(|key| windows.entry(key).or_default().take(limits.of(key.0), now));
+            answered[*at] = Some(now + latency);
+            next = next.min(now + latency);
+            false
+        });
+        now = next;
+    }
+    answered.into_iter().flatten().max().unwrap_or_default()
+}

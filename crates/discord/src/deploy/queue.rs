@@ -6,12 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate::{Engine, Submission, View};
-use tidegate_core::{Fault, FaultClass, State};
+use tidegate_core::model::Resolution;
+use tidegate_core::{Fault, FaultClass, OperationId, State};
 use tidegate_upstream::request::Body;
 use tidegate_upstream::{Envelope, HttpRequest};
 
 use super::error::{Error, Result};
-use super::executor::READ;
+use super::executor::{KINDS, READ};
 use super::progress::{Listener, Told};
 use super::wanted::group;
 use crate::Id;
@@ -76,7 +77,23 @@ impl Queue<'_> {
             most = TOLD_EVERY;
             let reason = self.engine.why(receipt.id).await?;
             self.listener.tell(&Told::Waiting { because: &reason.because });
+            let head = reason.behind.unwrap_or(receipt.id);
+            if self.let_go(head).await? && head == receipt.id {
+                let message = "It may have been made. The next plan looks for it by its key.";
+                return Ok((id, Ended::Failed(Fault::new(FaultClass::Conflict, message))));
+            }
         }
+    }
+
+    /// Ends a step that waits for a person to say what became of it: the next plan looks, which is what a person would do.
+    /// What is no step, and what somebody has paused, is left alone.
+    async fn let_go(&self, head: OperationId) -> Result<bool> {
+        let view = self.engine.get(head).await?;
+        if view.state != State::Unknown || !KINDS.contains(&&*view.kind) {
+            return Ok(false);
+        }
+        self.engine.resolve(head, Resolution::Failed).await?;
+        Ok(true)
     }
 
     /// Looks at something.

@@ -1,8 +1,11 @@
 //! Bad days: answers that fail or are cut, a global 429, permissions that lack.
 
 use serde_json::json;
-use tidegate_discord::deploy::{Error, Quiet};
+use tidegate::Submission;
+use tidegate_core::State;
+use tidegate_discord::deploy::{Error, Quiet, group};
 use tidegate_sim::DiscordSimOptions;
+use tidegate_upstream::{Envelope, HttpRequest, Method};
 
 use crate::world::{GUILD, Node, SMALL, ask, guild, ms, sim, store, wanted, wide};
 
@@ -72,4 +75,32 @@ async fn ops_17_the_audit_channel_is_told() {
     let told: Vec<_> = told.iter().map(|message| message["content"].as_str().unwrap()).collect();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains(&report.deployment) && told[0].contains("create role agent ("), "{told:?}");
+}
+
+/// OPS-23: a step that an earlier run left held for a person does not hold the guild up: it is looked for like any other.
+#[tokio::test]
+async fn ops_23_a_held_step_is_looked_for() {
+    let sim = wide().await;
+    let address = sim.addr().to_string();
+    let node = Node::open(&address, store("memory:").await).await;
+    let cut = json!({"write": 1, "when": "after", "how": "cut"});
+    ask(&address, reqwest::Method::POST, "/stop", Some(cut)).await;
+    let mut request = HttpRequest::new(Method::Post, format!("/guilds/{GUILD}/roles"));
+    request.body = serde_json::from_value(json!({"name": "〚SSO〛 Old 〔agent〕"})).unwrap();
+    let envelope = Envelope { upstream: "discord".into(), request, proxied: None };
+    let submission = Submission {
+        max_attempts: Some(1),
+        ..Submission::new("RoleEnsure", group(GUILD), envelope.encode().unwrap())
+    };
+    let held = node.engine.submit(submission).await.unwrap().id;
+    for _ in 0..500 {
+        if node.engine.get(held).await.unwrap().state == State::Unknown {
+            break;
+        }
+        tokio::time::sleep(ms(10)).await;
+    }
+    assert_eq!(node.engine.get(held).await.unwrap().state, State::Unknown);
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!((report.created, report.updated, report.adopted), (13, 1, 1), "{report:?}");
+    assert_eq!(sim.stats().all.duplicates, 0);
 }

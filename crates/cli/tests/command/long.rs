@@ -119,7 +119,9 @@ fn a_simulator_says_where_it_is_and_ends_in_order() {
     for which in ["http", "shopify"] {
         let mut command = tidegate();
         command.args(["sim", which, "--listen", "127.0.0.1:0", "--fail-rate", "7"]);
-        assert_eq!(run(command).exit, Some(1));
+        let ran = run(command);
+        assert_eq!(ran.exit, Some(2), "{ran:?}");
+        assert_eq!(ran.err, "error: A fail rate and a cut rate are 0 to 1.\n");
     }
 }
 

@@ -35,10 +35,9 @@ pub(super) fn verdict(dice: &mut Dice) -> Verdict {
 pub(super) fn draft(dice: &mut Dice, group: Arc<str>, now: Time) -> Draft {
     let soon = |dice: &mut Dice| now.after(Duration::from_millis(dice.below(20_000)));
     let first = dice.index(LIMITS.len());
-    let charges = (0..dice.index(3)).map(|place| Charge {
-        limit: LIMITS[(first + place) % LIMITS.len()].into(),
-        cost: dice.below(4 * MICRO),
-        estimated: dice.percent(30),
+    let charges = (0..dice.index(3)).map(|place| {
+        let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
+        Charge { limit, cost, estimated: cost % 3 == 0 }
     });
     Draft {
         charges: charges.collect(),

@@ -49,9 +49,9 @@ pub struct Args {
     /// How long each answer takes.
     #[arg(long, default_value_t = 50)]
     pub latency_ms: u64,
-    /// Divides the window of every limit by this, for a quick look. The figures say less then: what limits leave of the time is
-    /// latency, and the pace of all calls, which clients are not told, stays what it is.
-    #[arg(long, default_value_t = 1)]
+    /// Divides the window of every limit by this, for a quick look. The figures say less then: latency weighs more, and the 50
+    /// calls in a second that clients keep to by themselves stay as they are.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub sooner: u64,
     /// Leave @discordjs/rest and twilight-http out.
     #[arg(long)]

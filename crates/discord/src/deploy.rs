@@ -6,6 +6,7 @@ mod audit;
 pub mod error;
 pub mod executor;
 mod known;
+mod payload;
 pub mod progress;
 mod queue;
 mod reading;
@@ -13,6 +14,7 @@ mod record;
 mod report;
 mod run;
 mod step;
+mod under_way;
 mod wanted;
 
 use std::fmt;
@@ -39,6 +41,8 @@ use run::Run;
 
 /// How long the guild stays held after its holder has died.
 const LEASE: Duration = Duration::from_secs(5);
+/// How long after a lost answer its effect may still show. Only then is a deployment called done.
+const LATE: Duration = Duration::from_secs(5);
 /// How long a deployment waits for the guild when nothing else is said: longer than a dead holder's lease.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -49,6 +53,7 @@ pub struct Deployer {
     store: Arc<dyn Store>,
     patience: Duration,
     lease: Duration,
+    late: Duration,
 }
 
 /// What would be done.
@@ -66,7 +71,7 @@ impl Deployer {
     /// Over an engine whose executors carry [`executor::KINDS`], with the journal in its store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, patience: PATIENCE, lease: LEASE }
+        Self { engine, store, patience: PATIENCE, lease: LEASE, late: LATE }
     }
 
     /// Waits so long for a guild in which another deployment is under way.
@@ -81,8 +86,14 @@ impl Deployer {
         Self { lease, ..self }
     }
 
+    /// What may have been made is looked for once more after so long; 5 s when nothing is said.
+    #[must_use]
+    pub fn with_late(self, late: Duration) -> Self {
+        Self { late, ..self }
+    }
+
     /// Says what would be done, and changes nothing in the guild. Every channel that holds a message is read. A message
-    /// that turns out to be gone is taken out of the journal, so that the next deployment posts it again.
+    /// that was deleted or edited by hand is noted in the journal, so that the next deployment puts it right.
     ///
     /// # Errors
     /// When the guild cannot be listed.
@@ -97,7 +108,7 @@ impl Deployer {
         let journal = record::known(&*self.store, &wanted.group()).await?;
         let guild = reading::guild(&queue, template, &journal, true).await?;
         let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
-        record::forget_gone(&*self.store, &wanted.group(), &plan).await?;
+        record::correct(&*self.store, &wanted.group(), &plan).await?;
         let limits = known::limits(&self.engine, &wanted.upstream, wanted.guild).await?;
         Ok(Planned { plan, guild, limits })
     }

@@ -7,7 +7,8 @@ use crate::output::Output;
 /// What to do when something was refused.
 pub(super) const AGAIN: &str = "What was done is in the journal: the same command goes on from there.";
 /// What to do when the guild and the template do not fit together.
-pub(super) const CONFLICTS: &str = "Nothing else was changed. Settle this in Discord, and run it again.";
+pub(super) const CONFLICTS: &str =
+    "Nothing is changed while this stands. Settle it in Discord, and run it again.";
 
 /// Says what was done.
 pub(super) fn say(wanted: &Wanted, report: &Report, output: &Output) {

@@ -28,15 +28,15 @@ pub(super) async fn plan(client: &Client, wanted: &Wanted, output: &Output) -> R
     let planned = ask(client, wanted, true, "plan").await?;
     if output.json {
         output.value(&json!({ "plan": planned["plan"], "estimate": planned["estimate"] }));
-        return Ok(());
+    } else {
+        for line in lines(&planned, "lines") {
+            output.data(&local::colored(line, output));
+        }
+        for line in lines(&planned, "notes") {
+            output.say(line);
+        }
     }
-    for line in lines(&planned, "lines") {
-        output.data(&local::colored(line, output));
-    }
-    for line in lines(&planned, "notes") {
-        output.say(line);
-    }
-    Ok(())
+    local::settled(planned["plan"]["conflicts"].as_array().map_or(0, Vec::len))
 }
 
 fn lines<'a>(planned: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {

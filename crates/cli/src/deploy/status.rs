@@ -12,7 +12,7 @@ use crate::output::{Output, text};
 use crate::trouble::Trouble;
 
 /// Deployments that are listed.
-pub(super) const LISTED: usize = 20;
+pub(super) const LISTED: usize = 100;
 
 pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Trouble> {
     let store = backend::open(&args.store.store, Arc::new(SteadyClock::new())).await?;

@@ -110,6 +110,14 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
     let tokenless = run(tokenless).await;
     assert_eq!(tokenless.status.code(), Some(2));
     assert!(text(&tokenless).contains("DISCORD_TOKEN"), "{}", text(&tokenless));
+    let mut prefixed = deploy("apply", &sim, dir.path(), &example("small.yaml"));
+    prefixed.env("DISCORD_TOKEN", "Bot abc");
+    let prefixed = run(prefixed).await;
+    assert!(
+        prefixed.status.code() == Some(2) && text(&prefixed).contains("the token alone"),
+        "{}",
+        text(&prefixed)
+    );
     assert_eq!(sim.stats().all.calls, 0);
 }
 

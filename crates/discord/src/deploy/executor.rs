@@ -1,11 +1,15 @@
 //! Who carries the steps of deployments: the request as it is, over the upstream's own way. What makes something new is
-//! never sent twice: when it may have happened it ends as a conflict, and a new plan looks for it by its key.
+//! never sent twice: when it may have happened it ends as a conflict, and a new plan looks for it by its key. A step whose
+//! deployment was interrupted is not sent at all: it belongs to a plan that nobody follows any more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{Fault, FaultClass, Hint, OnUnknown, Verdict};
-use tidegate_upstream::{Call, Carrying, Checked, Envelope, Method, Outcome, Refusal, Upstream};
+use tidegate_upstream::{Call, Carrying, Checked, Method, Outcome, Refusal, Upstream};
+
+use super::payload::Payload;
+use super::under_way;
 
 /// The kinds of operations that it carries. An operation's kind says what it is for; all are carried alike.
 pub const KINDS: [&str; 10] = [
@@ -42,11 +46,24 @@ impl Steps {
     }
 
     async fn attempt(&self, call: Call<'_>) -> Outcome {
-        let makes = makes_something(call.payload).unwrap_or(true);
-        if call.look_first && makes {
-            return Outcome { hints: self.given_back(call.payload), ..Outcome::unanswered(may_be_there()) };
+        let read = Payload::decode(call.payload).and_then(|payload| Ok((payload.inner()?, payload)));
+        let (inner, payload) = match read {
+            Ok(read) => read,
+            Err(refusal) => {
+                let fault = Fault::new(FaultClass::Validation, format!("It was not sent: {refusal}"));
+                return Outcome::unanswered(Verdict::Rejected(fault));
+            }
+        };
+        let makes = payload.request.method == Method::Post;
+        let verdict = match &payload.deployment {
+            _ if call.look_first && makes => Some(may_be_there()),
+            Some(deployment) if !under_way::has(deployment) => Some(interrupted()),
+            _ => None,
+        };
+        if let Some(verdict) = verdict {
+            return Outcome { hints: self.given_back(&inner), ..Outcome::unanswered(verdict) };
         }
-        let mut outcome = self.http.carry(Call { look_first: false, ..call }).await;
+        let mut outcome = self.http.carry(Call { payload: &inner, look_first: false, ..call }).await;
         // An answer that tells of trouble over there does not tell that nothing was made.
         if makes
             && let Verdict::Retry { fault, .. } = &outcome.verdict
@@ -58,18 +75,12 @@ impl Steps {
     }
 
     /// Nothing was sent: what was taken for it is given back.
-    fn given_back(&self, payload: &[u8]) -> Vec<Hint> {
+    fn given_back(&self, inner: &[u8]) -> Vec<Hint> {
         let charges =
-            self.http.check(payload, &BTreeMap::new()).map(|checked| checked.charges).unwrap_or_default();
-        charges
-            .into_iter()
-            .map(|charge| Hint { limit: charge.limit, spent: Some(0), ..Hint::default() })
-            .collect()
+            self.http.check(inner, &BTreeMap::new()).map(|checked| checked.charges).unwrap_or_default();
+        let unspent = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
+        charges.into_iter().map(|charge| unspent(charge.limit)).collect()
     }
-}
-
-fn makes_something(payload: &[u8]) -> Result<bool, Refusal> {
-    Ok(Envelope::decode(payload)?.request.method == Method::Post)
 }
 
 fn may_be_there() -> Verdict {
@@ -78,10 +89,17 @@ fn may_be_there() -> Verdict {
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 
+fn interrupted() -> Verdict {
+    let message = "Its deployment was interrupted before it was sent. The next plan decides anew.";
+    Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
+}
+
 impl Upstream for Steps {
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
-        let checked = self.http.check(payload, cost)?;
-        let on_unknown = if makes_something(payload)? { OnUnknown::Reconcile } else { OnUnknown::Repeat };
+        let payload = Payload::decode(payload)?;
+        let checked = self.http.check(&payload.inner()?, cost)?;
+        let makes = payload.request.method == Method::Post;
+        let on_unknown = if makes { OnUnknown::Reconcile } else { OnUnknown::Repeat };
         Ok(Checked { on_unknown, can_reconcile: true, ..checked })
     }
 

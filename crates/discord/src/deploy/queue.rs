@@ -8,11 +8,12 @@ use serde_json::value::RawValue;
 use tidegate::{Engine, Submission, View};
 use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
+use tidegate_upstream::HttpRequest;
 use tidegate_upstream::request::Body;
-use tidegate_upstream::{Envelope, HttpRequest};
 
 use super::error::{Error, Result};
 use super::executor::{KINDS, READ};
+use super::payload::Payload;
 use super::progress::{Listener, Told};
 use super::wanted::group;
 use crate::Id;
@@ -56,8 +57,10 @@ impl Queue<'_> {
         request: HttpRequest,
         key: Option<String>,
     ) -> Result<(String, Ended)> {
-        let envelope = Envelope { upstream: self.upstream.to_owned(), request, proxied: None };
-        let payload = envelope.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
+        // Looking is nobody's plan: it may be done whoever asked for it.
+        let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
+        let payload = Payload { deployment, upstream: self.upstream.to_owned(), request };
+        let payload = payload.encode().map_err(|refusal| Error::Invalid(refusal.to_string()))?;
         let submission = Submission {
             dedupe_key: key.map(Into::into),
             deployment_id: self.deployment.map(Into::into),
@@ -94,6 +97,15 @@ impl Queue<'_> {
         }
         self.engine.resolve(head, Resolution::Failed).await?;
         Ok(true)
+    }
+
+    /// Looks at something that may be gone.
+    pub(super) async fn find(&self, path: String) -> Result<Option<Box<RawValue>>> {
+        match self.read(path).await {
+            Ok(body) => Ok(Some(body)),
+            Err(Error::Reading(fault)) if fault.class == FaultClass::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Looks at something.

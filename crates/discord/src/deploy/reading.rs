@@ -1,21 +1,23 @@
 //! The live guild, listed through the queue: its roles and channels, and the bot's messages where they matter.
 
-use std::collections::BTreeSet;
-
 use serde::Deserialize;
 
 use super::error::{Error, Result};
 use super::queue::Queue;
-use crate::Id;
 use crate::guild::Guild;
 use crate::journal::Journal;
-use crate::plan::to_read;
-use crate::template::Template;
+use crate::name;
+use crate::plan::{Matches, to_read};
+use crate::template::{Message, Template};
+use crate::{Id, Kind};
 
 /// Messages that one answer lists at the most, by Discord's own bound.
 const PAGE: usize = 100;
-/// Answers that are read of one channel, the newest messages first. What stands deeper is found by the journal alone.
+/// Answers that are read of a channel that the journal knows, the newest messages first: only what was posted a moment ago
+/// is not in the journal.
 const PAGES_MAX: usize = 10;
+/// Answers that are read of a channel when the journal was lost: a message may stand anywhere.
+const PAGES_LOST_MAX: usize = 100;
 
 #[derive(Deserialize)]
 struct HasId {
@@ -34,32 +36,101 @@ pub(super) async fn guild(
     let channels = queue.read(format!("/guilds/{}/channels", queue.guild)).await?;
     let mut guild = Guild::decode(queue.guild, roles.get().as_bytes(), channels.get().as_bytes())?;
     let unread = to_read(template, &guild, journal, all);
-    messages(queue, &mut guild, unread).await?;
+    if unread.is_empty() {
+        return Ok(guild);
+    }
+    let me = queue.read("/users/@me".into()).await?;
+    let me: HasId = serde_json::from_str(me.get()).map_err(|_| unreadable("the bot itself"))?;
+    let (matches, _) = Matches::find(template, &guild, journal);
+    for channel in unread {
+        let here = |message: &&Message| matches.id(Kind::Channel, &message.channel) == Some(channel);
+        let wanted: Vec<_> = template.messages.iter().filter(here).collect();
+        let known = |message: &&Message| {
+            journal.get(Kind::Channel, &message.channel).is_some_and(|entry| entry.id == channel)
+        };
+        let is_known = wanted.iter().any(known);
+        let search = Search { queue, template, journal, me: me.id, channel, wanted };
+        search.messages(&mut guild, if is_known { PAGES_MAX } else { PAGES_LOST_MAX }, is_known).await?;
+    }
     Ok(guild)
 }
 
-async fn messages(queue: &Queue<'_>, guild: &mut Guild, channels: BTreeSet<Id>) -> Result<()> {
-    if channels.is_empty() {
-        return Ok(());
-    }
-    let me = queue.read("/users/@me".into()).await?;
-    let me: HasId = serde_json::from_str(me.get()).map_err(|_| no_list("user"))?;
-    for channel in channels {
-        let mut before = String::new();
-        for _ in 0..PAGES_MAX {
-            let page = queue.read(format!("/channels/{channel}/messages?limit={PAGE}{before}")).await?;
-            guild.add_messages(channel, me.id, page.get().as_bytes())?;
-            let ids: Vec<HasId> = serde_json::from_str(page.get()).map_err(|_| no_list("messages"))?;
-            let Some(oldest) = ids.iter().map(|message| message.id).min().filter(|_| ids.len() == PAGE)
-            else {
-                break;
-            };
-            before = format!("&before={oldest}");
-        }
-    }
-    Ok(())
+/// Looks for the messages of one channel.
+struct Search<'a> {
+    queue: &'a Queue<'a>,
+    template: &'a Template,
+    journal: &'a Journal,
+    me: Id,
+    channel: Id,
+    wanted: Vec<&'a Message>,
 }
 
-fn no_list(what: &str) -> Error {
+impl Search<'_> {
+    async fn messages(&self, guild: &mut Guild, pages: usize, is_known: bool) -> Result<()> {
+        let channel = self.channel;
+        let (mut before, mut is_whole) = (String::new(), false);
+        for _ in 0..pages {
+            let page = self.queue.read(format!("/channels/{channel}/messages?limit={PAGE}{before}")).await?;
+            guild.add_messages(channel, self.me, page.get().as_bytes())?;
+            let ids: Vec<HasId> = serde_json::from_str(page.get()).map_err(|_| unreadable("messages"))?;
+            let oldest = ids.iter().map(|message| message.id).min();
+            let Some(oldest) = oldest.filter(|_| ids.len() == PAGE) else {
+                is_whole = true;
+                break;
+            };
+            if self.missing(guild).is_empty() {
+                break;
+            }
+            before = format!("&before={oldest}");
+        }
+        for message in self.missing(guild) {
+            match self.entry(message) {
+                // It may stand deeper than was read.
+                Some(id) if !is_whole => self.by_id(guild, message, id).await?,
+                None if !is_whole && !is_known => return Err(too_deep(message, channel, pages)),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Those that were not found yet.
+    fn missing(&self, guild: &Guild) -> Vec<&Message> {
+        let own = guild.messages.get(&self.channel).map(Vec::as_slice).unwrap_or_default();
+        let found = |message: &Message| {
+            let mark = Some((self.template.prefix.as_str(), message.key.clone()));
+            let known = self.entry(message);
+            own.iter().any(|own| Some(own.id) == known || name::read_marker(&own.content) == mark)
+        };
+        self.wanted.iter().copied().filter(|message| !found(message)).collect()
+    }
+
+    fn entry(&self, message: &Message) -> Option<Id> {
+        let entry = self.journal.get(Kind::Message, &message.key)?;
+        (entry.channel == Some(self.channel)).then_some(entry.id)
+    }
+
+    async fn by_id(&self, guild: &mut Guild, message: &Message, id: Id) -> Result<()> {
+        let path = format!("/channels/{}/messages/{id}", self.channel);
+        let Some(found) = self.queue.find(path).await? else { return Ok(()) };
+        guild.add_messages(self.channel, self.me, format!("[{}]", found.get()).as_bytes())?;
+        if self.missing(guild).iter().any(|missing| missing.key == message.key) {
+            let key = &message.key;
+            return Err(Error::Invalid(format!(
+                "The message {key} ({id}) was posted by another bot, which alone can edit it. Use that bot's token, or delete the message."
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn unreadable(what: &str) -> Error {
     Error::Invalid(format!("Discord's answer about {what} cannot be read."))
+}
+
+fn too_deep(message: &Message, channel: Id, pages: usize) -> Error {
+    let (key, count) = (&message.key, pages * PAGE);
+    Error::Invalid(format!(
+        "The message {key} is not among the newest {count} messages of channel {channel}, and the journal does not know it: it may stand deeper. Give the message another key to have it posted anew."
+    ))
 }

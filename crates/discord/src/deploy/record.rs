@@ -10,7 +10,7 @@ use tidegate_store::{Clock, Store, WallClock};
 use super::error::{Error, Result};
 use super::wanted::Wanted;
 use crate::journal::{Entry, Journal};
-use crate::plan::{Action, Drift, Plan, Step, Target};
+use crate::plan::{Action, Drift, Plan, Route, Step, Target};
 use crate::{Id, Key, Kind};
 
 /// Writes the journal of one deployment.
@@ -182,14 +182,23 @@ pub(super) async fn known(store: &dyn Store, scope: &str) -> Result<Journal> {
     Ok(journal)
 }
 
-/// Takes messages that people have deleted out of the journal: without their lines the next deployment looks for them.
-pub(super) async fn forget_gone(store: &dyn Store, scope: &str, plan: &Plan) -> Result<()> {
-    let gone = |step: &&Step| step.target.kind() == Some(Kind::Message) && step.drift == Some(Drift::Deleted);
-    let forgotten = |step: &Step| {
+/// Corrects what the journal says of messages that people have deleted or edited, so that the next deployment looks at them.
+pub(super) async fn correct(store: &dyn Store, scope: &str, plan: &Plan) -> Result<()> {
+    let corrected = |step: &Step| {
         let (kind, key) = words(&step.target);
-        Mapped { kind, key, object: None }
+        let route = step.call.as_ref().map(|call| &call.route);
+        let object = match (step.target.kind()?, step.drift?, route) {
+            (Kind::Message, Drift::Deleted, _) => None,
+            (Kind::Message, _, Some(Route::MessageEdit(channel, id))) => Some(Object {
+                id: id.to_string().into(),
+                place: Some(channel.to_string().into()),
+                fingerprint: "edited by hand".into(),
+            }),
+            _ => return None,
+        };
+        Some(Mapped { kind, key, object })
     };
-    let mapped: Vec<_> = plan.steps.iter().filter(gone).map(forgotten).collect();
+    let mapped: Vec<_> = plan.steps.iter().filter_map(corrected).collect();
     let last = store.deployments(Some(scope), 1).await?.into_iter().next();
     if let Some(last) = last.filter(|_| !mapped.is_empty()) {
         // Who deploys meanwhile has seen it too, or will.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tidegate_core::journal::Stage;
 use tidegate_limits::Guard;
+use tokio::time::Instant;
 
 use super::audit::Audit;
 use super::error::{Error, Result};
@@ -13,6 +14,7 @@ use super::queue::Queue;
 use super::record::{self, Applied, Became, Pen};
 use super::report::Report;
 use super::step::Stepped;
+use super::under_way::UnderWay;
 use super::wanted::Wanted;
 use super::{Deployer, reading};
 use crate::Kind;
@@ -38,6 +40,9 @@ pub(super) struct Run<'a> {
     pub(super) journal: Journal,
     pub(super) report: Report,
     pub(super) audit: Audit,
+    /// When it was last not known whether something was made.
+    pub(super) unsure: Option<Instant>,
+    _under_way: UnderWay,
 }
 
 /// How a plan went.
@@ -63,7 +68,21 @@ impl<'a> Run<'a> {
         listener.tell(&Told::Begun { deployment: pen.id(), resumed });
         let journal = record::known(&*deployer.store, &wanted.group()).await?;
         let audit = Audit::default();
-        Ok(Self { deployer, wanted, template, guard, listener, pen, journal, report, audit })
+        // What an interrupted run had sent may have had its effect or not.
+        let (unsure, _under_way) = (resumed.then(Instant::now), UnderWay::new(pen.id()));
+        Ok(Self {
+            deployer,
+            wanted,
+            template,
+            guard,
+            listener,
+            pen,
+            journal,
+            report,
+            audit,
+            unsure,
+            _under_way,
+        })
     }
 
     pub(super) async fn finish(mut self) -> Result<Report> {
@@ -92,7 +111,7 @@ impl<'a> Run<'a> {
         for _ in 0..ROUNDS_MAX {
             self.report.rounds += 1;
             match self.round().await? {
-                Went::Through => return Ok(()),
+                Went::Through => return self.no_twins().await,
                 Went::Grown => fruitless = 0,
                 Went::Broken(because, applied) => {
                     fruitless = if applied == 0 { fruitless + 1 } else { 0 };
@@ -106,6 +125,15 @@ impl<'a> Run<'a> {
             self.pen.next_round().await?;
         }
         Err(Error::GaveUp { rounds: self.report.rounds, last: "the guild keeps changing".into() })
+    }
+
+    /// What was made late, after it was looked for, shows now: then something is there twice, and it is said which.
+    async fn no_twins(&self) -> Result<()> {
+        let Some(unsure) = self.unsure else { return Ok(()) };
+        tokio::time::sleep_until(unsure + self.deployer.late).await;
+        let guild = reading::guild(&self.queue(), self.template, &self.journal, false).await?;
+        let plan = Plan::make(self.template, &guild, &self.journal, Options { prune: self.wanted.prune });
+        if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflicts(plan.conflicts)) }
     }
 
     pub(super) fn queue(&self) -> Queue<'_> {

@@ -70,6 +70,7 @@ impl Run<'_> {
                 self.pen.write([(nth, step, Became::Failed(&why))]).await?;
                 match fault.class {
                     FaultClass::Conflict | FaultClass::NotFound => {
+                        self.unsure = Some(Instant::now());
                         Ok(Stepped::Outdated(format!("{}: {}", step.target, fault.message)))
                     }
                     _ => Err(Error::Step { target: step.target.clone(), fault }),

@@ -104,3 +104,25 @@ async fn ops_23_a_held_step_is_looked_for() {
     assert_eq!((report.created, report.updated, report.adopted), (13, 1, 1), "{report:?}");
     assert_eq!(sim.stats().all.duplicates, 0);
 }
+
+/// OPS-19: what an interrupted run left in the queue is not sent by a plan: a plan changes nothing.
+#[tokio::test]
+async fn ops_19_a_plan_sends_nothing_that_was_left() {
+    let sim = wide().await;
+    let (address, folder) = (sim.addr().to_string(), tempfile::tempdir().unwrap());
+    let url = format!("file:{}", folder.path().display());
+    let node = Node::open(&address, store(&url).await).await;
+    node.plan(SMALL).await;
+    ask(&address, reqwest::Method::POST, "/global", Some(json!({"for_ms": 1_500}))).await;
+    let stopped = tokio::time::timeout(ms(700), node.apply(SMALL)).await;
+    assert!(stopped.is_err(), "it waits for the 429 to end");
+    node.engine.drain().await;
+    drop(node);
+    let left = sim.stats().all.writes;
+    tokio::time::sleep(ms(1_500)).await;
+    let node = Node::open(&address, store(&url).await).await;
+    node.plan(SMALL).await;
+    assert_eq!(sim.stats().all.writes, left);
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!((report.created, sim.stats().all.duplicates), (14, 0), "{report:?}");
+}

@@ -127,3 +127,44 @@ async fn ops_19_orders_take_one_call_each() {
     assert_eq!(sim.stats().all.writes - before, 2);
     assert!(node.plan(&swapped).await.is_empty());
 }
+
+async fn message_of(address: &str, says: &str) -> (String, String) {
+    let guild = guild(address).await;
+    let all = guild["messages"].as_object().unwrap().clone();
+    let mut all = all.values().flat_map(|list| list.as_array().unwrap());
+    let found = all.find(|one| one["content"].as_str().unwrap().contains(says)).unwrap();
+    (found["channel_id"].as_str().unwrap().to_owned(), found["id"].as_str().unwrap().to_owned())
+}
+
+/// OPS-20: a message that was edited by hand is in the plan, and put right by what follows it.
+#[tokio::test]
+async fn ops_20_an_edited_message_is_put_right() {
+    let (sim, address, node) = deployed().await;
+    let (channel, id) = message_of(&address, "weekdays").await;
+    let path = format!("/channels/{channel}/messages/{id}");
+    by_hand(&address, "PATCH", &path, json!({"content": "edited, and the marker is gone"})).await;
+    assert_eq!(node.plan(SMALL).await.writes().count(), 1);
+    let report = node.apply(SMALL).await.unwrap();
+    assert_eq!((report.created, report.updated), (0, 1), "{report:?}");
+    assert!(node.plan(SMALL).await.is_empty());
+    assert_eq!(sim.stats().all.objects["messages"], 2);
+}
+
+/// OPS-20: a message that a thousand others stand above is edited where it is, and one beside it is not posted again.
+#[tokio::test]
+async fn ops_20_a_buried_message_is_edited() {
+    let (sim, address, node) = deployed().await;
+    let (channel, _) = message_of(&address, "weekdays").await;
+    for n in 0..1_005 {
+        let body = json!({"content": format!("chat {n}")});
+        by_hand(&address, "POST", &format!("/channels/{channel}/messages"), body).await;
+    }
+    let edited = SMALL.replace("from 9 to 18", "from 8 to 20");
+    let report = node.apply(&edited).await.unwrap();
+    assert_eq!((report.created, report.updated), (0, 1), "{report:?}");
+    assert!(node.plan(&edited).await.is_empty());
+    let fresh = Node::open(&address, store("memory:").await).await;
+    let report = fresh.apply(&edited).await.unwrap();
+    assert_eq!((report.writes(), report.adopted), (0, 14), "found without a journal too: {report:?}");
+    assert_eq!(sim.stats().all.objects["messages"], 2 + 1_005);
+}

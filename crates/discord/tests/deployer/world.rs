@@ -94,8 +94,10 @@ impl Node {
         let options = Options { lease: ms(1_000), partition_lease: ms(1_000), ..Options::default() };
         let options = Options { node: format!("node-{}", std::process::id()), ..options };
         let engine = owned(&store, &options, &executors, &limits).await;
-        let deployer =
-            Deployer::new(engine.clone(), Arc::clone(&store)).with_lease(ms(500)).with_patience(ms(10_000));
+        let deployer = Deployer::new(engine.clone(), Arc::clone(&store))
+            .with_lease(ms(500))
+            .with_late(ms(200))
+            .with_patience(ms(10_000));
         Self { engine, store, deployer }
     }
 

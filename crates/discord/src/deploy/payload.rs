@@ -1,0 +1,38 @@
+//! The payload of a step: a request and its upstream as plain HTTP has them, and the deployment that it belongs to. One
+//! without a deployment was handed in by somebody else, and is carried like any other call.
+
+use serde::{Deserialize, Serialize};
+use tidegate_upstream::{Envelope, HttpRequest, Refusal};
+
+/// What an operation of a step keeps.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Payload {
+    /// The deployment, by its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) deployment: Option<String>,
+    /// The upstream, by name.
+    pub(super) upstream: String,
+    /// What is sent there.
+    pub(super) request: HttpRequest,
+}
+
+impl Payload {
+    pub(super) fn encode(&self) -> Result<Vec<u8>, Refusal> {
+        serde_json::to_vec(self)
+            .map_err(|_| Refusal::new("request", "The request cannot be written as JSON."))
+    }
+
+    /// Back from bytes; what is in it is checked where it is sent.
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+        serde_json::from_slice(bytes).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            Refusal::new("request", format!("The step cannot be read, from line {line}, column {column} on."))
+        })
+    }
+
+    /// As plain HTTP takes it.
+    pub(super) fn inner(&self) -> Result<Vec<u8>, Refusal> {
+        Envelope { upstream: self.upstream.clone(), request: self.request.clone(), proxied: None }.encode()
+    }
+}

@@ -65,7 +65,11 @@ impl<'a> Progress<'a> {
         self.bar.set_message(format!("{left}{what}"));
         if self.bar.is_hidden() && state.said.is_none_or(|said| said.elapsed() >= EVERY) {
             state.said = Some(Instant::now());
-            self.line(&format!("{} of {} calls  {left}{what}", state.done, state.of));
+            let so_far = match state.of {
+                0 => String::new(),
+                of => format!("{} of {of} calls  ", state.done),
+            };
+            self.line(format!("{so_far}{left}{what}").trim_end());
         }
     }
 }

@@ -80,8 +80,8 @@ impl Hand {
     /// The format that this version writes.
     const fn format(&self) -> u64 {
         match self {
-            Self::Redis(_) => 1,
-            Self::Postgres(_) => 3,
+            Self::Redis(_) => 2,
+            Self::Postgres(_) => 4,
         }
     }
 

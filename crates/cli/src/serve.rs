@@ -72,6 +72,7 @@ fn told(upstream: &UpstreamConfig, config: &Config) -> String {
         upstream.limits.iter().map(|limit| format!("{} {}", limit.name, figures(limit.kind))).collect();
     let limits = match limits.is_empty() {
         _ if config.shopify.contains_key(&upstream.name) => "limits learned from Shopify".to_owned(),
+        _ if config.discord.contains_key(&upstream.name) => "limits learned from Discord".to_owned(),
         true => "no limits".to_owned(),
         false => limits.join(", "),
     };

@@ -50,7 +50,7 @@ impl Limits {
 /// What a plan needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Roles that the guild has room for when all is done; without what is removed.
+    /// Roles that the guild has room for when all is done.
     pub roles_left: usize,
     /// Channels likewise.
     pub channels_left: usize,
@@ -78,10 +78,11 @@ impl Plan {
             let used = |id: &Id| limits.renames_used.get(id).copied().unwrap_or(0);
             renames_held.extend(renamed(call).filter(|id| used(id) >= RENAMES_MAX));
         }
+        let gone = |kind| self.count(kind, Action::Remove);
         let creates = u32::try_from(new(Kind::Role)).unwrap_or(u32::MAX);
         Estimate {
-            roles_left: ROLES_MAX.saturating_sub(self.roles + new(Kind::Role)),
-            channels_left: CHANNELS_MAX
+            roles_left: (ROLES_MAX + gone(Kind::Role)).saturating_sub(self.roles + new(Kind::Role)),
+            channels_left: (CHANNELS_MAX + gone(Kind::Category) + gone(Kind::Channel))
                 .saturating_sub(self.channels + new(Kind::Category) + new(Kind::Channel)),
             calls: self.writes().count(),
             by_route,

@@ -57,3 +57,9 @@ pub const BUCKETS_MAX: usize = 8;
 pub const NAMED_LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How many operations ahead are counted when a deadline is checked at acceptance.
 pub const AHEAD_COUNTED_MAX: usize = 1_000;
+/// Ended deployments of one scope that are kept; older ones go with their steps when another one begins.
+pub const DEPLOYMENTS_KEPT: usize = 100;
+/// Largest request of a deployment that is kept, in bytes.
+pub const DEPLOYMENT_LEN_MAX: usize = 1024 * 1024;
+/// Most steps, and most objects, that are written into the journal at once.
+pub const JOURNAL_LINES_MAX: usize = 10_000;

@@ -10,13 +10,6 @@ use crate::time::Time;
 
 pub use book::Book;
 
-/// Ended deployments of one scope that are kept; older ones go with their steps when another one begins.
-pub const DEPLOYMENTS_KEPT: usize = 100;
-/// Most steps, and most objects, that are written at once.
-pub const STEPS_AT_ONCE_MAX: usize = 10_000;
-/// Largest request of a deployment that is kept, in bytes.
-pub const REQUEST_LEN_MAX: usize = 1024 * 1024;
-
 /// One deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deployment {

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use sqlx::postgres::PgRow;
-use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 use tidegate_store::journal::{check_deployment, check_lines, that_count};
 use tidegate_store::{Answer, Journal, Result};
 

@@ -4,7 +4,8 @@
 mod line;
 
 use redis::cmd;
-use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Step};
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
 use tidegate_store::journal::{check_deployment, check_lines, that_count};
 use tidegate_store::{Answer, Journal, Result};
 

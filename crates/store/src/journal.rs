@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::journal::{Deployment, Lines, Mapped, REQUEST_LEN_MAX, STEPS_AT_ONCE_MAX, Step};
+use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_LINES_MAX};
+use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
 
 use crate::checks::invalid;
 use crate::{Answer, Result};
@@ -44,8 +45,10 @@ pub const FENCE_MAX: u64 = i64::MAX.cast_unsigned();
 /// `Invalid` when it is larger than a store keeps, or when some store could not keep it.
 pub fn check_deployment(deployment: &Deployment) -> Result<()> {
     let length = deployment.request.len();
-    if length > REQUEST_LEN_MAX {
-        return Err(invalid(format!("a deployment of {length} bytes; at most {REQUEST_LEN_MAX} are kept")));
+    if length > DEPLOYMENT_LEN_MAX {
+        return Err(invalid(format!(
+            "a deployment of {length} bytes; at most {DEPLOYMENT_LEN_MAX} are kept"
+        )));
     }
     check_fence(deployment.fence)?;
     name("id", &deployment.id)?;
@@ -59,9 +62,9 @@ pub fn check_deployment(deployment: &Deployment) -> Result<()> {
 /// `Invalid` when there are more than are written at once, or when some store could not keep them.
 pub fn check_lines(fence: u64, lines: &Lines) -> Result<()> {
     let count = lines.steps.len().max(lines.mapped.len());
-    if count > STEPS_AT_ONCE_MAX {
+    if count > JOURNAL_LINES_MAX {
         let message =
-            format!("{count} lines for the journal; at most {STEPS_AT_ONCE_MAX} are written at once");
+            format!("{count} lines for the journal; at most {JOURNAL_LINES_MAX} are written at once");
         return Err(invalid(message));
     }
     check_fence(fence)?;

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_core::Time;
-use tidegate_core::journal::{
-    Book, DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState,
-};
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{Book, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 
 use super::{SCOPE, check, deployment, marked};
 use crate::dice::Dice;

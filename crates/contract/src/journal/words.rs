@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_core::journal::{
-    Book, Deployment, Lines, REQUEST_LEN_MAX, STEPS_AT_ONCE_MAX, Stage, Step, StepState,
-};
+use tidegate_core::bounds::{DEPLOYMENT_LEN_MAX, JOURNAL_LINES_MAX};
+use tidegate_core::journal::{Book, Deployment, Lines, Stage, Step, StepState};
 use tidegate_store::journal::{FENCE_MAX, NAME_LEN_MAX};
 use tidegate_store::{Kind, Store};
 
@@ -17,7 +16,7 @@ pub async fn ten_thousand_journal_lines_are_written_at_once(backend: &dyn Backen
     let kept = deployment("large", SCOPE, 1, Stage::Running);
     assert!(store.keep_deployment(kept.clone()).await.must("keep"));
     book.keep(kept);
-    let all = u32::try_from(STEPS_AT_ONCE_MAX).unwrap_or(u32::MAX);
+    let all = u32::try_from(JOURNAL_LINES_MAX).unwrap_or(u32::MAX);
     let mut forgotten = marked(all, "third");
     forgotten.mapped.iter_mut().for_each(|line| line.object = None);
     for (lines, when) in [
@@ -74,7 +73,7 @@ pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend)
         book.write(word, FENCE_MAX, lines);
     }
     let large =
-        Deployment { request: vec![7; REQUEST_LEN_MAX].into(), ..deployment("large", "", 1, Stage::Done) };
+        Deployment { request: vec![7; DEPLOYMENT_LEN_MAX].into(), ..deployment("large", "", 1, Stage::Done) };
     assert!(store.keep_deployment(large.clone()).await.must("keep a large one"));
     book.keep(large);
     refuses(&*store).await;
@@ -88,7 +87,7 @@ pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend)
 async fn refuses(store: &dyn Store) {
     let too_long = "x".repeat(NAME_LEN_MAX + 1);
     let good = deployment("refused", SCOPE, 1, Stage::Done);
-    let larger = vec![7; REQUEST_LEN_MAX + 1];
+    let larger = vec![7; DEPLOYMENT_LEN_MAX + 1];
     for (bad, why) in [
         (Deployment { id: "a\0".into(), ..good.clone() }, "a zero byte in an id"),
         (Deployment { scope: "\0".into(), ..good.clone() }, "a zero byte in a scope"),

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step};
+use super::{Deployment, Lines, Mapped, Object, Stage, Step};
+use crate::bounds::DEPLOYMENTS_KEPT;
 
 type Words = (Arc<str>, Arc<str>);
 

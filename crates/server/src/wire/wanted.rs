@@ -1,12 +1,12 @@
 //! A deployment as it is asked for, read field by field.
 
 use tidegate::{Code, Error, Result};
-use tidegate_core::journal::REQUEST_LEN_MAX;
 use tidegate_discord::Id;
 use tidegate_discord::deploy::Wanted;
 
 use super::field::Field;
 use super::object;
+use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
 
 const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
 /// What a template that came over the wire is called in what is said about it.
@@ -39,9 +39,9 @@ pub(crate) fn read(body: &[u8]) -> Result<Asked> {
         audit_channel: audit_channel.text()?.map(|text| id(audit_channel.name, &text)).transpose()?,
     };
     let length = serde_json::to_vec(&wanted).map_or(usize::MAX, |kept| kept.len());
-    if length > REQUEST_LEN_MAX {
+    if length > DEPLOYMENT_LEN_MAX {
         let message =
-            format!("The deployment takes {length} bytes as JSON; at most {REQUEST_LEN_MAX} are kept.");
+            format!("The deployment takes {length} bytes as JSON; at most {DEPLOYMENT_LEN_MAX} are kept.");
         return Err(Error::new(Code::TooLarge, message).field("template"));
     }
     Ok(Asked { wanted, dry_run: dry_run.flag()?.unwrap_or(false) })
@@ -84,7 +84,7 @@ mod tests {
             let error = read(body.as_bytes()).err().unwrap();
             assert_eq!((error.code, error.field.as_deref()), (Code::Malformed, Some(field)), "{body}");
         }
-        let long = "x".repeat(REQUEST_LEN_MAX);
+        let long = "x".repeat(DEPLOYMENT_LEN_MAX);
         let body = format!(r#"{{"guild":"7","upstream":"d","template":"{long}"}}"#);
         assert_eq!(read(body.as_bytes()).err().unwrap().code, Code::TooLarge);
     }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
-use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 
 use super::rows::{micros, not_a_word, time};
 

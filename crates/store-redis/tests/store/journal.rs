@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use tidegate_core::Time;
-use tidegate_core::journal::{DEPLOYMENTS_KEPT, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 use tidegate_store::{Journal, Kind};
 use tidegate_store_redis::Redis;
 

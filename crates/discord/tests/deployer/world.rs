@@ -91,11 +91,11 @@ impl Node {
             HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
         let limits = http.limits();
         let executors: Executors = Steps::executors(around(Arc::new(http))).collect();
-        let options = Options { lease: ms(1_000), partition_lease: ms(1_000), ..Options::default() };
+        let options = Options { lease: ms(2_000), partition_lease: ms(3_000), ..Options::default() };
         let options = Options { node: format!("node-{}", std::process::id()), ..options };
         let engine = owned(&store, &options, &executors, &limits).await;
         let deployer = Deployer::new(engine.clone(), Arc::clone(&store))
-            .with_lease(ms(500))
+            .with_lease(ms(2_000))
             .with_late(ms(200))
             .with_patience(ms(10_000));
         Self { engine, store, deployer }
@@ -118,7 +118,7 @@ async fn owned(
     executors: &Executors,
     limits: &[tidegate_upstream::http::MadeLimit],
 ) -> Engine {
-    for _ in 0..200 {
+    for _ in 0..400 {
         match Engine::open(Arc::clone(store), options.clone(), executors.clone(), limits.to_vec()).await {
             Ok(engine) => return engine,
             Err(error) if store.is_shared() => {

@@ -100,8 +100,8 @@ struct PlanArgs {
 struct ApplyArgs {
     #[command(flatten)]
     common: Common,
-    /// Read every channel that holds a message of the template, so that one that was deleted by hand is noticed. Without it
-    /// the journal is believed about messages, unless a plan has seen that one is gone.
+    /// Read every channel that holds a message of the template, so that one that was deleted or edited by hand is noticed.
+    /// Without it the journal is believed about messages, unless a plan has seen otherwise.
     #[arg(long)]
     verify: bool,
     /// A channel of the guild that is told what was done, when it is done.

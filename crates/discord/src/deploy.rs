@@ -6,6 +6,7 @@ mod audit;
 pub mod error;
 pub mod executor;
 mod known;
+mod mapping;
 mod payload;
 pub mod progress;
 mod queue;
@@ -105,10 +106,10 @@ impl Deployer {
     ) -> Result<Planned> {
         let queue = self.queue(wanted, None, listener);
         listener.tell(&Told::Reading);
-        let journal = record::known(&*self.store, &wanted.group()).await?;
+        let journal = mapping::known(&*self.store, &wanted.group()).await?;
         let guild = reading::guild(&queue, template, &journal, true).await?;
         let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
-        record::correct(&*self.store, &wanted.group(), &plan).await?;
+        mapping::correct(&*self.store, &wanted.group(), &plan).await?;
         let limits = known::limits(&self.engine, &wanted.upstream, wanted.guild).await?;
         Ok(Planned { plan, guild, limits })
     }

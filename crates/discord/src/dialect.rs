@@ -7,6 +7,7 @@ mod reading;
 mod refused;
 mod route;
 mod said;
+mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

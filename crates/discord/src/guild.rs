@@ -105,6 +105,13 @@ impl Guild {
         self.channels.iter().find(|channel| channel.id == id)
     }
 
+    /// The channel in which a message of the bot's was read.
+    #[must_use]
+    pub fn channel_of_message(&self, id: Id) -> Option<Id> {
+        let holds = |own: &[Message]| own.iter().any(|message| message.id == id);
+        self.messages.iter().find(|(_, own)| holds(own)).map(|(channel, _)| *channel)
+    }
+
     /// Roles from the highest to @everyone. Of two on one position the older is the higher.
     #[must_use]
     pub fn roles_in_order(&self) -> Vec<&Role> {

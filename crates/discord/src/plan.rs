@@ -24,7 +24,7 @@ use crate::journal::Journal;
 use crate::template::Template;
 use crate::{Id, Kind};
 
-pub use call::{Body, Call, Method, ROUTES, Request, Route};
+pub use call::{Body, Call, Method, Request, Route};
 pub use conflict::Conflict;
 pub use estimate::{Estimate, Limits, Rate};
 pub use field::Change;

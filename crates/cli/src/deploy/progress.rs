@@ -24,7 +24,6 @@ struct State {
     said: Option<Instant>,
     done: usize,
     of: usize,
-    waits: bool,
 }
 
 impl<'a> Progress<'a> {
@@ -34,7 +33,7 @@ impl<'a> Progress<'a> {
         if let Ok(style) = ProgressStyle::with_template("{bar:24} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }
-        let state = State { begun: Instant::now(), said: None, done: 0, of: 0, waits: false };
+        let state = State { begun: Instant::now(), said: None, done: 0, of: 0 };
         Self { output, bar, state: Mutex::new(state) }
     }
 
@@ -103,7 +102,6 @@ impl Listener for Progress<'_> {
                 }
             }
             Told::Waiting { because } => {
-                state.waits = true;
                 self.show(state, because);
             }
             Told::Applied { step, .. } => {

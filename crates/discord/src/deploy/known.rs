@@ -11,22 +11,17 @@ use tidegate_core::operation::MICRO;
 use super::error::Result;
 use crate::Id;
 use crate::dialect::GLOBAL_PER_S_DEFAULT;
-use crate::plan::{Limits, ROUTES, Rate};
+use crate::plan::{Limits, Rate};
 
 /// How long a call is taken to last.
 const LATENCY_MS: u64 = 100;
 
-/// Figures that were learned, and what is used of hidden quotas. A route of one channel stands for that of another: their
-/// figures are the same as long as Discord says nothing else.
+/// The pace of all calls, and what is used of hidden quotas. Of a route Discord tells how many calls are left and until when,
+/// not how long its windows are: no time follows from that.
 pub(super) async fn limits(engine: &Engine, upstream: &str, guild: Id) -> Result<Limits> {
     let all = engine.limits().await?;
     let known = Known { all: &all, upstream };
     let mut limits = Limits::documented(LATENCY_MS);
-    for (method, template) in ROUTES {
-        let name = format!("{method} {template} ");
-        let found = known.with(&name).filter_map(|(_, view)| rate(view)).next();
-        limits.routes.extend(found.map(|rate| ((method, template), rate)));
-    }
     let used = |view: &LimitView| match view.shape {
         Shape::Window { limit, .. } => {
             u32::try_from(limit.saturating_sub(view.level) / MICRO).unwrap_or(u32::MAX)
@@ -52,16 +47,6 @@ impl<'a> Known<'a> {
     fn with(&self, start: &str) -> impl Iterator<Item = (&'a str, &'a LimitView)> {
         let start: Arc<str> = format!("{}/{start}", self.upstream).into();
         self.all.iter().filter_map(move |view| Some((view.name.strip_prefix(&*start)?, view)))
-    }
-}
-
-fn rate(view: &LimitView) -> Option<Rate> {
-    match view.shape {
-        Shape::Window { limit, period } if limit >= MICRO && !period.is_zero() => {
-            let calls = u32::try_from(limit / MICRO).ok()?;
-            Some(Rate { calls, per_ms: u64::try_from(period.as_millis()).ok()? })
-        }
-        _ => None,
     }
 }
 

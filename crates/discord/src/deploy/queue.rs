@@ -49,6 +49,12 @@ struct Kept {
     body: Option<Box<RawValue>>,
 }
 
+/// Of an object that was answered, what is needed.
+#[derive(Deserialize)]
+pub(super) struct HasId {
+    pub(super) id: Id,
+}
+
 impl Queue<'_> {
     /// Hands in a request and waits for its end. Says which operation it was.
     pub(super) async fn carry(

@@ -1,9 +1,7 @@
 //! The live guild, listed through the queue: its roles and channels, and the bot's messages where they matter.
 
-use serde::Deserialize;
-
 use super::error::{Error, Result};
-use super::queue::Queue;
+use super::queue::{HasId, Queue};
 use crate::guild::Guild;
 use crate::journal::Journal;
 use crate::name;
@@ -18,11 +16,6 @@ const PAGE: usize = 100;
 const PAGES_MAX: usize = 10;
 /// Answers that are read of a channel when the journal was lost: a message may stand anywhere.
 const PAGES_LOST_MAX: usize = 100;
-
-#[derive(Deserialize)]
-struct HasId {
-    id: Id,
-}
 
 /// Lists the guild, and reads the channels whose messages the journal does not settle; with `all` every one that holds a
 /// message.

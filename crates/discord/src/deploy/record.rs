@@ -1,4 +1,4 @@
-//! The deployer's pen: what it writes into the journal of deployments, and what the planner reads from it.
+//! The deployer's pen: what it writes into the journal about one deployment and its steps.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -9,9 +9,8 @@ use tidegate_store::{Clock, Store, WallClock};
 
 use super::error::{Error, Result};
 use super::wanted::Wanted;
-use crate::journal::{Entry, Journal};
-use crate::plan::{Action, Drift, Plan, Route, Step, Target};
-use crate::{Id, Key, Kind};
+use crate::Id;
+use crate::plan::{Action, Step, Target};
 
 /// Writes the journal of one deployment.
 pub(super) struct Pen {
@@ -27,8 +26,8 @@ pub(super) enum Became<'a> {
     Planned,
     /// It was applied.
     Applied(Applied<'a>),
-    /// It was not, for this reason.
-    Failed(&'a str),
+    /// It was not, for this reason; the operation that was to carry it.
+    Failed(&'a str, &'a str),
 }
 
 /// How a step was applied.
@@ -163,57 +162,8 @@ impl Pen {
     }
 }
 
-/// What the journal knows of a guild.
-pub(super) async fn known(store: &dyn Store, scope: &str) -> Result<Journal> {
-    let mut journal = Journal::default();
-    for Mapped { kind, key, object } in store.mapped(scope).await? {
-        // What cannot be read is found by its name.
-        let read = || {
-            let object = object?;
-            let channel = object.place.map(|place| place.parse()).transpose().ok()?;
-            let entry =
-                Entry { id: object.id.parse().ok()?, channel, fingerprint: object.fingerprint.to_string() };
-            Some((kind_of(&kind)?, Key::new(&key)?, entry))
-        };
-        if let Some((kind, key, entry)) = read() {
-            journal.record(kind, key, entry);
-        }
-    }
-    Ok(journal)
-}
-
-/// Corrects what the journal says of messages that people have deleted or edited, so that the next deployment looks at them.
-pub(super) async fn correct(store: &dyn Store, scope: &str, plan: &Plan) -> Result<()> {
-    let corrected = |step: &Step| {
-        let (kind, key) = words(&step.target);
-        let route = step.call.as_ref().map(|call| &call.route);
-        let object = match (step.target.kind()?, step.drift?, route) {
-            (Kind::Message, Drift::Deleted, _) => None,
-            (Kind::Message, _, Some(Route::MessageEdit(channel, id))) => Some(Object {
-                id: id.to_string().into(),
-                place: Some(channel.to_string().into()),
-                fingerprint: "edited by hand".into(),
-            }),
-            _ => return None,
-        };
-        Some(Mapped { kind, key, object })
-    };
-    let mapped: Vec<_> = plan.steps.iter().filter_map(corrected).collect();
-    let last = store.deployments(Some(scope), 1).await?.into_iter().next();
-    if let Some(last) = last.filter(|_| !mapped.is_empty()) {
-        // Who deploys meanwhile has seen it too, or will.
-        store.write_journal(&last.id, last.fence, Lines { steps: Vec::new(), mapped }).await?;
-    }
-    Ok(())
-}
-
-fn kind_of(word: &str) -> Option<Kind> {
-    [Kind::Role, Kind::Category, Kind::Channel, Kind::Message]
-        .into_iter()
-        .find(|kind| kind.to_string() == word)
-}
-
-fn words(target: &Target) -> (Arc<str>, Arc<str>) {
+/// What the journal calls a target: kind and key.
+pub(super) fn words(target: &Target) -> (Arc<str>, Arc<str>) {
     match target {
         Target::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
         Target::RoleOrder => ("order".into(), "roles".into()),
@@ -229,8 +179,9 @@ fn line(nth: u32, step: &Step, became: &Became<'_>, at: Time) -> Line {
         Became::Applied(applied) => {
             (StepState::Applied, applied.operation.map(Arc::from), applied.id.as_ref().map(id), None)
         }
-        Became::Failed(why) => {
-            (StepState::Failed, None, step.id.as_ref().map(id), Some(why.replace('\0', "").into()))
+        Became::Failed(why, operation) => {
+            let note = why.replace('\0', "").into();
+            (StepState::Failed, Some(Arc::from(*operation)), step.id.as_ref().map(id), Some(note))
         }
     };
     let (action, fingerprint) = (step.action.word().into(), step.fingerprint.as_str().into());

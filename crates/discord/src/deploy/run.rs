@@ -11,13 +11,14 @@ use super::audit::Audit;
 use super::error::{Error, Result};
 use super::progress::{Listener, Told};
 use super::queue::Queue;
-use super::record::{self, Applied, Became, Pen};
+use super::record::{Applied, Became, Pen};
 use super::report::Report;
 use super::step::Stepped;
 use super::under_way::UnderWay;
 use super::wanted::Wanted;
-use super::{Deployer, reading};
+use super::{Deployer, mapping, reading};
 use crate::Kind;
+use crate::guild::Guild;
 use crate::journal::Journal;
 use crate::plan::{Action, Options, Plan, Step};
 use crate::template::Template;
@@ -66,7 +67,7 @@ impl<'a> Run<'a> {
         let (pen, resumed) = Pen::take_up(deployer.store.clone(), wanted, guard.fence()).await?;
         let report = Report { deployment: pen.id().to_owned(), resumed, ..Report::default() };
         listener.tell(&Told::Begun { deployment: pen.id(), resumed });
-        let journal = record::known(&*deployer.store, &wanted.group()).await?;
+        let journal = mapping::known(&*deployer.store, &wanted.group()).await?;
         let audit = Audit::default();
         // What an interrupted run had sent may have had its effect or not.
         let (unsure, _under_way) = (resumed.then(Instant::now), UnderWay::new(pen.id()));
@@ -90,7 +91,10 @@ impl<'a> Run<'a> {
         let (stage, note) = match &ended {
             Ok(()) => (Stage::Done, None),
             // It goes on with the next run.
-            Err(error) if error.is_passing() => return Err(self.told(ended)),
+            Err(error) if error.is_passing() => {
+                tracing::warn!(deployment = self.pen.id(), %error, "the deployment was interrupted");
+                return ended.map(|()| self.report);
+            }
             Err(error) => (Stage::Failed, Some(error.to_string())),
         };
         if stage == Stage::Done {
@@ -99,11 +103,6 @@ impl<'a> Run<'a> {
         self.mirror(note.as_deref()).await;
         self.pen.end(stage, note).await?;
         ended.map(|()| self.report)
-    }
-
-    fn told(&self, ended: Result<()>) -> Error {
-        tracing::warn!(deployment = self.pen.id(), "the deployment was interrupted");
-        ended.err().unwrap_or(Error::Lost)
     }
 
     async fn rounds(&mut self) -> Result<()> {
@@ -149,7 +148,7 @@ impl<'a> Run<'a> {
         if !plan.conflicts.is_empty() {
             return Err(Error::Conflicts(plan.conflicts));
         }
-        self.announce(&plan, first).await?;
+        self.announce(&plan, &guild, first).await?;
         let grows = plan.writes().any(makes_a_place);
         let orders = plan.writes().filter(|step| step.action == Action::Order && !grows);
         let mut applied = 0;
@@ -163,7 +162,7 @@ impl<'a> Run<'a> {
     }
 
     /// Writes down what is to be done, and what is as it should be.
-    async fn announce(&mut self, plan: &Plan, first: bool) -> Result<()> {
+    async fn announce(&mut self, plan: &Plan, guild: &Guild, first: bool) -> Result<()> {
         let calls = plan.writes().count();
         self.listener.tell(&Told::Planned { plan, calls, round: self.report.rounds });
         self.report.leftovers = plan.leftovers.len();
@@ -175,7 +174,8 @@ impl<'a> Run<'a> {
                 if first {
                     self.report.count(Action::Skip);
                 }
-                self.remember(step, step.id, None);
+                let channel = step.id.and_then(|id| guild.channel_of_message(id));
+                self.remember(step, step.id, channel);
             }
         }
         let became = |step: &Step| match step.call {

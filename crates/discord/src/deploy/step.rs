@@ -1,6 +1,5 @@
 //! One step of a plan: its request with all that goes along, through the queue, and what became of it into the journal.
 
-use serde::Deserialize;
 use tidegate_core::FaultClass;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_upstream::{HttpRequest, Method};
@@ -8,12 +7,12 @@ use tokio::time::Instant;
 
 use super::error::{Error, Result};
 use super::progress::Told;
-use super::queue::{Ended, body};
+use super::queue::{Ended, HasId, body};
 use super::record::{Applied, Became};
 use super::run::Run;
 use crate::guild::Guild;
 use crate::journal::Entry;
-use crate::plan::{Action, Call, Plan, Route, Step, Target};
+use crate::plan::{self, Action, Call, Plan, Route, Step, Target};
 use crate::{Id, Kind};
 
 /// How one step went.
@@ -22,11 +21,6 @@ pub(super) enum Stepped {
     Applied,
     /// The guild is not what the plan was made from.
     Outdated(String),
-}
-
-#[derive(Deserialize)]
-struct HasId {
-    id: Id,
 }
 
 impl Run<'_> {
@@ -67,10 +61,12 @@ impl Run<'_> {
             }
             Ended::Failed(fault) => {
                 let why = format!("{} ({})", fault.message, fault.class);
-                self.pen.write([(nth, step, Became::Failed(&why))]).await?;
+                self.pen.write([(nth, step, Became::Failed(&why, &operation))]).await?;
+                if fault.class == FaultClass::Conflict {
+                    self.unsure = Some(Instant::now());
+                }
                 match fault.class {
                     FaultClass::Conflict | FaultClass::NotFound => {
-                        self.unsure = Some(Instant::now());
                         Ok(Stepped::Outdated(format!("{}: {}", step.target, fault.message)))
                     }
                     _ => Err(Error::Step { target: step.target.clone(), fault }),
@@ -94,7 +90,11 @@ impl Run<'_> {
             fields.insert("nonce".into(), hex(&nonce.finish()[..12]).into());
             fields.insert("enforce_nonce".into(), true.into());
         }
-        let method = Method::parse(request.method.as_str()).unwrap_or(Method::Post);
+        let method = match request.method {
+            plan::Method::Post => Method::Post,
+            plan::Method::Patch => Method::Patch,
+            plan::Method::Delete => Method::Delete,
+        };
         let mut http = HttpRequest::new(method, request.path);
         let reason = format!("Tidegate {}: {} {}", self.pen.id(), step.action.word(), step.target);
         http.headers.push(("X-Audit-Log-Reason".into(), reason));

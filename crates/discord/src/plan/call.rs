@@ -80,21 +80,6 @@ pub enum Route {
     MessageRemove(Id, Id),
 }
 
-/// Every verb and route that a plan uses.
-pub const ROUTES: [(&str, &str); 11] = [
-    ("POST", "/guilds/{guild}/roles"),
-    ("PATCH", "/guilds/{guild}/roles"),
-    ("PATCH", "/guilds/{guild}/roles/{role}"),
-    ("DELETE", "/guilds/{guild}/roles/{role}"),
-    ("POST", "/guilds/{guild}/channels"),
-    ("PATCH", "/guilds/{guild}/channels"),
-    ("PATCH", "/channels/{channel}"),
-    ("DELETE", "/channels/{channel}"),
-    ("POST", "/channels/{channel}/messages"),
-    ("PATCH", "/channels/{channel}/messages/{message}"),
-    ("DELETE", "/channels/{channel}/messages/{message}"),
-];
-
 impl Route {
     /// The verb.
     #[must_use]

@@ -85,6 +85,9 @@ async fn ops_14_a_lost_journal_costs_no_write() {
     let report = fresh.apply(SMALL).await.unwrap();
     assert_eq!((report.writes(), report.adopted, sim.stats().all.writes), (0, 14, 14), "{report:?}");
     assert_eq!(fresh.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
+    let before = sim.stats().all.calls;
+    fresh.apply(SMALL).await.unwrap();
+    assert_eq!(sim.stats().all.calls - before, 2, "what was found again is known from then on");
 }
 
 /// OPS-26: a plan knows what was used of the hidden quotas, also by an earlier process.

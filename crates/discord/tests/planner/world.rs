@@ -65,8 +65,9 @@ impl World {
             self.journal.forget(*kind, key);
         } else if let Some(id) = made {
             let before = self.journal.get(*kind, key).and_then(|entry| entry.channel);
-            let channel =
-                (*kind == Kind::Message).then(|| place.or(before).or(self.channel_of(id))).flatten();
+            let channel = (*kind == Kind::Message)
+                .then(|| place.or(before).or(self.guild.channel_of_message(id)))
+                .flatten();
             let entry = Entry { id, channel, fingerprint: step.fingerprint.clone() };
             self.journal.record(*kind, key.clone(), entry);
         }
@@ -75,11 +76,6 @@ impl World {
     pub(crate) fn id(&mut self) -> Id {
         self.next += 1;
         Id(self.next)
-    }
-
-    fn channel_of(&self, message: Id) -> Option<Id> {
-        let holds = |own: &Vec<Message>| own.iter().any(|known| known.id == message);
-        self.guild.messages.iter().find(|(_, own)| holds(own)).map(|(channel, _)| *channel)
     }
 
     fn call(&mut self, request: &Request) -> Option<Id> {

@@ -42,7 +42,7 @@ fn the_oldest_that_asks_for_nothing_makes_room() {
 fn room_is_kept_when_all_are_at_work() {
     let slots = Slots::reserving(2);
     let at_work: Vec<_> = (0..2).map(|_| taken(&slots, HERE).unwrap()).collect();
-    at_work.iter().for_each(|slot| slot.begin_for_good());
+    at_work.iter().for_each(Slot::begin_for_good);
     let mut reserved = Vec::new();
     while let Some(slot) = taken(&slots, HERE) {
         assert!(slot.is_reserved());
@@ -64,7 +64,7 @@ fn one_address_leaves_room_for_others() {
     let of_one: Vec<_> = (0..6).map(|_| taken(&slots, far(1)).unwrap()).collect();
     let next = taken(&slots, far(1)).unwrap();
     assert!(is_evicted(&of_one[0]) && !is_evicted(&first), "it makes room for itself");
-    of_one[1..].iter().chain([&next]).for_each(|slot| slot.begin_for_good());
+    of_one[1..].iter().chain([&next]).for_each(Slot::begin_for_good);
     assert!(matches!(slots.try_take(far(1)), Some(Taken::TooManyOfOne)));
     assert!(taken(&slots, far(3)).is_some());
     assert_eq!(network("2001:db8::1:2:3:4".parse().unwrap()), network("2001:db8::9".parse().unwrap()));

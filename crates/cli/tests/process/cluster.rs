@@ -12,6 +12,7 @@ mod doors;
 mod flush;
 mod frozen;
 mod idle;
+mod internal;
 mod killed;
 mod load;
 mod nodes;

@@ -16,6 +16,7 @@ mod child;
 mod cluster;
 mod deploy;
 mod deployed;
+mod door;
 mod kill;
 mod languages;
 mod logs;

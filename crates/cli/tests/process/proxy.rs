@@ -6,6 +6,7 @@ mod clock;
 mod gone;
 mod lease;
 mod service;
+mod silent;
 mod stop;
 mod usage;
 

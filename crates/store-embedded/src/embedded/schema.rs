@@ -159,6 +159,16 @@ pub(super) fn set_meta(sql: &Connection, name: &str, value: i64) -> rusqlite::Re
         .map(drop)
 }
 
+/// The secret that is kept; the one that is offered when there is none.
+pub(super) fn kept_secret<const LEN: usize>(
+    sql: &Connection,
+    offered: [u8; LEN],
+) -> rusqlite::Result<[u8; LEN]> {
+    sql.prepare_cached("INSERT OR IGNORE INTO meta (name, value) VALUES ('secret', ?1)")?
+        .execute([offered])?;
+    sql.prepare_cached("SELECT value FROM meta WHERE name = 'secret'")?.query_row([], |row| row.get(0))
+}
+
 fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
     let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     if tables == 0 { Ok(None) } else { Ok(Some(meta(sql, "format")?.unwrap_or(0))) }

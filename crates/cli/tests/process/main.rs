@@ -21,6 +21,7 @@ mod languages;
 mod logs;
 mod orders;
 mod pace;
+mod private;
 mod proxy;
 mod runbook;
 mod sdk;

@@ -61,6 +61,7 @@ impl ProxyServer {
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
         let gate = gate::open(config.sealing.as_ref(), Arc::clone(&store))?;
+        let gate = gate.with_bodies_max(config.bodies_max);
         let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let (clients, admins) = (TaskTracker::new(), TaskTracker::new());

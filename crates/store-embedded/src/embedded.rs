@@ -17,6 +17,7 @@ mod lock;
 mod log;
 mod nodes;
 mod partition;
+mod private;
 mod reader;
 mod recent;
 mod record_rows;

@@ -22,6 +22,7 @@ mod languages;
 mod logs;
 mod orders;
 mod pace;
+mod private;
 mod proxy;
 mod runbook;
 mod sdk;

@@ -1,6 +1,7 @@
 //! `tidegate proxy` as a process of its own: it replays, is killed, stands still, and is told to stop.
 
 mod away;
+mod bounds;
 mod child;
 mod clock;
 mod gone;

@@ -8,6 +8,7 @@ use tidegate_core::id::Partition;
 use tidegate_store::{Error, Kind, Result};
 
 use super::lock::unusable;
+use super::private;
 use super::trouble::nothing_changed;
 
 /// The layout that this program writes, and the newest it reads.
@@ -115,6 +116,8 @@ pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
 /// The one connection that writes, with the layout in place.
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let wrong = |cause| nothing_changed(path, &cause);
+    // SQLite gives the files beside it the same mode.
+    private::open_or_create(path).map_err(|cause| unusable(path, cause))?;
     let sql = Connection::open(path).map_err(wrong)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     sql.execute_batch(WRITER).map_err(wrong)?;

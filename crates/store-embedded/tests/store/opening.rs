@@ -8,7 +8,7 @@ use tidegate_store::{Kind, Log, Upkeep, WallClock};
 use tidegate_store_embedded::{Embedded, Options};
 
 use crate::image;
-use crate::sample::{PARTITION, Place, TTL, accepts, ends, kind, replayed};
+use crate::sample::{PARTITION, Place, TTL, accepts, ends, facts, kind, replayed};
 
 #[tokio::test]
 async fn a_second_handle_is_refused_and_told_which_directory() {
@@ -56,6 +56,58 @@ async fn a_new_directory_is_closed_to_others() {
     let store = tidegate_store_embedded::open(&url, HandClock::today()).unwrap();
     assert_eq!(store.describe(), url);
     assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+/// The modes of a directory and of everything in it.
+#[cfg(unix)]
+fn modes(dir: &std::path::Path) -> std::collections::BTreeMap<String, u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry.path())));
+    files.chain([(".".to_owned(), mode(dir))]).collect()
+}
+
+/// The store's files are its owner's alone, whatever the mask, as they are made and as they are found.
+#[cfg(unix)]
+#[tokio::test]
+async fn files_are_closed_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    let last = store.append(owner, accepts(1..4, place.now())).await.unwrap();
+    store.snapshot(owner, last, vec![tidegate_store::codec::encode(&facts(1..4))]).await.unwrap();
+    let found = modes(place.path());
+    for kind in ["LOCK", ".sqlite", ".sqlite-wal", ".front-", ".snapshot-"] {
+        assert!(found.keys().any(|name| name.contains(kind)), "{kind}: {found:?}");
+    }
+    let closed = |found: &std::collections::BTreeMap<String, u32>| {
+        found.iter().all(|(name, mode)| *mode == if name == "." { 0o700 } else { 0o600 })
+    };
+    assert!(closed(&found), "{found:?}");
+    drop(store);
+
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for name in modes(place.path()).keys() {
+        open(&place.file(name), if name == "." { 0o755 } else { 0o644 });
+    }
+    let store = place.open().unwrap();
+    let found = modes(place.path());
+    assert!(closed(&found), "{found:?}");
+    drop(store);
+
+    std::fs::write(place.file("notes.txt"), "mine").unwrap();
+    open(&place.file("notes.txt"), 0o644);
+    open(place.path(), 0o755);
+    let _store = place.open().unwrap();
+    let found = modes(place.path());
+    assert_eq!(
+        (found["notes.txt"], found["."]),
+        (0o644, 0o755),
+        "what is not only the store's is left alone"
+    );
 }
 
 #[tokio::test]

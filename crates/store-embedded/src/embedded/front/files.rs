@@ -13,6 +13,7 @@ use tidegate_store::log::Lsn;
 use tidegate_store::{Error, Kind, Result};
 
 use super::super::lock::{sync_names, unusable};
+use super::super::private;
 use super::super::tail::Pending;
 use super::frame;
 
@@ -186,7 +187,7 @@ fn read(path: &Path, first: u64) -> Result<(Vec<Pending>, u64)> {
 }
 
 fn create(path: &Path, room: u64) -> io::Result<File> {
-    let mut file = File::create(path)?;
+    let mut file = private::create(path)?;
     let mut left = room as usize;
     while left > 0 {
         let some = left.min(ZEROES.len());

@@ -29,13 +29,13 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
     drop(store);
     let set_format = |format: i64| {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
-        sql.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [format]).unwrap();
+        sql.execute("UPDATE meta SET value = ?1, sum = 0 WHERE name = 'format'", [format]).unwrap();
     };
-    set_format(6);
-    let error = place.open().err().expect("format 6 is not known");
+    set_format(7);
+    let error = place.open().err().expect("format 7 is not known");
     assert_eq!(error.kind(), Kind::Unreadable);
-    assert!(error.to_string().contains("has format 6; this program reads format 5"), "{error}");
-    set_format(5);
+    assert!(error.to_string().contains("has format 7; this program reads format 6"), "{error}");
+    set_format(6);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 
@@ -153,7 +153,7 @@ async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
     // As after a power loss: what SQLite had not made durable by itself is gone.
     let image = crate::image::of(place.path());
     drop(store);
-    for name in ["p0.sqlite", "p0.sqlite-wal"] {
+    for name in ["p0.sqlite", "p0.sqlite-wal", "p0.mark"] {
         // It may not have been there yet.
         let _ = std::fs::remove_file(image.path().join(name));
     }

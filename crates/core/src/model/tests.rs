@@ -6,6 +6,7 @@ mod groups;
 mod limits;
 mod opened;
 mod retries;
+mod upcoming;
 
 use std::sync::Arc;
 use std::time::Duration;

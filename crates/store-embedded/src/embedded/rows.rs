@@ -19,6 +19,10 @@ pub(super) const OUTLINE: &str = "
 SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, x'', x''
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
+/// One operation as it was accepted.
+pub(super) const ACCEPTED: &str =
+    "SELECT seq, at, grp, kind, key, envelope, payload FROM operations WHERE seq = ?1";
+
 /// A time as it lies.
 pub(super) const fn micros(time: Time) -> i64 {
     time.as_micros().cast_signed()
@@ -75,6 +79,19 @@ impl<'a> Results<'a> {
         );
         self.0.execute(row).map(drop)
     }
+}
+
+/// The operation of a row of `ACCEPTED`.
+pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
+    Ok(StoredOperation {
+        seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
+        at: time(row, 1)?,
+        group: row.get::<_, Arc<str>>(2)?,
+        kind: row.get::<_, Arc<str>>(3)?,
+        key: row.get::<_, Option<Arc<str>>>(4)?,
+        envelope: bytes(row, 5)?,
+        payload: bytes(row, 6)?,
+    })
 }
 
 /// The operation of a row of `WHOLE` or `OUTLINE`.

@@ -27,6 +27,8 @@ use tenants::{Event, Held};
 const TOPIC: &str = "cluster";
 /// Looks are no closer together than this, however many ask for one.
 const LOOK_GAP: Duration = Duration::from_millis(20);
+/// How often an outage of the store is logged.
+const WARN_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Member {
     store: Arc<dyn Store>,
@@ -49,6 +51,8 @@ pub(crate) struct Member {
     greeting: Greeting,
     /// Whether a newer version has changed the store.
     outdated: bool,
+    /// While the store is out of reach: when that was logged last.
+    unseen: Option<Instant>,
     view: watch::Sender<View>,
     tell: mpsc::UnboundedSender<Event>,
     events: mpsc::UnboundedReceiver<Event>,
@@ -77,6 +81,7 @@ impl Member {
             findings: Findings::default(),
             greeting: Greeting::default(),
             outdated: false,
+            unseen: None,
             view,
             tell,
             events,
@@ -139,10 +144,14 @@ impl Member {
     /// Looks at the store and does what follows from it.
     async fn look(&mut self) {
         if self.is_outdated().await {
+            if self.leaving {
+                self.hand_over_all();
+            }
             return;
         }
         match self.ask().await {
             Ok((signs, owners)) => {
+                self.unseen = None;
                 self.greet(&signs);
                 self.act(&notice::desks(&signs), &owners);
                 let (me, here) = (self.settings.node.clone(), self.held.keys().copied().collect());
@@ -157,7 +166,15 @@ impl Member {
                 });
             }
             // What is served here goes on: each append is checked by the store.
-            Err(error) => tracing::warn!(%error, "the other nodes cannot be seen"),
+            Err(error) => {
+                if self.unseen.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
+                    tracing::warn!(%error, "the other nodes cannot be seen");
+                    self.unseen = Some(Instant::now());
+                }
+                if self.leaving {
+                    self.hand_over_all();
+                }
+            }
         }
     }
 }

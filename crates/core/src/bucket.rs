@@ -6,6 +6,7 @@ pub mod gate;
 pub mod paced;
 pub mod window;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use drip::Drip;
@@ -54,6 +55,18 @@ pub struct Bucket {
     pub throttles: u32,
     /// Calls under way. Follows from the claims, so a snapshot does not keep it.
     pub in_flight: u32,
+    /// Grants whose calls have not left yet, in the order of granting. They are held aside: nothing
+    /// says when they will reach the upstream, so they are taken off the budget when they leave.
+    pub unsent: VecDeque<Grant>,
+}
+
+/// A grant whose call has not left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Grant {
+    /// Which.
+    pub mark: u64,
+    /// What it takes, in micro-tokens.
+    pub cost: u64,
 }
 
 /// How long two clocks may differ by: what refills in this time is left alone.
@@ -78,7 +91,14 @@ impl Bucket {
             Shape::Gate => Budget::Gate(Gate::default()),
             Shape::Cap { .. } => return None,
         };
-        Some(Self { budget, frozen_until: Time::ZERO, granted: 0, throttles: 0, in_flight: 0 })
+        Some(Self {
+            budget,
+            frozen_until: Time::ZERO,
+            granted: 0,
+            throttles: 0,
+            in_flight: 0,
+            unsent: VecDeque::new(),
+        })
     }
 
     /// The shape it has now.
@@ -128,27 +148,53 @@ impl Bucket {
     #[must_use]
     pub fn ready(&self, cost: u64, now: Time) -> Readiness {
         let budget = match &self.budget {
-            Budget::Drip(paced) => paced.ready(cost, now),
-            Budget::Window(window) => window.ready(cost, now, self.in_flight),
+            Budget::Drip(paced) => paced.ready(cost, self.held(), now),
+            Budget::Window(window) => window.ready(cost, self.held(), now, self.in_flight),
             Budget::Gate(gate) => gate.ready(self.in_flight),
         };
         if self.frozen_until > now { budget.max(Readiness::At(self.frozen_until)) } else { budget }
     }
 
-    /// Takes `cost` and answers the mark of this grant.
-    pub fn take(&mut self, cost: u64, now: Time) -> u64 {
+    /// What is held aside for calls that have not left.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.unsent.iter().map(|grant| grant.cost).sum()
+    }
+
+    /// Grants `cost` and answers the mark of this grant. It is held aside until its call leaves.
+    pub fn take(&mut self, cost: u64) -> u64 {
         self.granted = self.granted.wrapping_add(cost);
-        match &mut self.budget {
-            Budget::Drip(paced) => paced.take(cost, self.granted, now),
-            Budget::Window(window) => window.take(cost, now),
-            Budget::Gate(_) => {}
+        if !matches!(self.budget, Budget::Gate(_)) {
+            self.unsent.push_back(Grant { mark: self.granted, cost });
         }
         self.in_flight += 1;
         self.granted
     }
 
+    /// Whether the call of the grant `mark` has not left, as far as is known.
+    #[must_use]
+    pub fn is_unsent(&self, mark: u64) -> bool {
+        self.unsent.iter().any(|grant| grant.mark == mark)
+    }
+
+    /// The call of the grant `mark` leaves now: what it costs is on its way to the upstream.
+    pub fn send(&mut self, mark: u64, now: Time) {
+        let Some(grant) = self.release(mark) else { return };
+        match &mut self.budget {
+            Budget::Drip(paced) => paced.take(grant.cost, mark, now),
+            Budget::Window(window) => window.take(grant.cost, now),
+            Budget::Gate(_) => {}
+        }
+    }
+
+    fn release(&mut self, mark: u64) -> Option<Grant> {
+        let place = self.unsent.iter().position(|grant| grant.mark == mark)?;
+        self.unsent.remove(place)
+    }
+
     /// The call of the grant `mark` is no longer under way: it was answered, or nobody waits for it any more.
     pub fn land(&mut self, mark: u64, now: Time) {
+        self.send(mark, now);
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Budget::Drip(paced) = &mut self.budget {
             paced.land(mark, now);
@@ -158,6 +204,9 @@ impl Bucket {
     /// The call of the grant `mark` was not sent: what was taken for it is put back.
     pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        if self.release(mark).is_some() {
+            return;
+        }
         match &mut self.budget {
             Budget::Drip(paced) => paced.unsend(mark, cost, now),
             Budget::Window(window) => window.give_back(cost, now),
@@ -190,7 +239,10 @@ impl Bucket {
     /// Learns from the answer to the grant marked `mark`. What left after it may not have been counted yet, so it
     /// is taken off the upstream's figure; of that and ours the lower one counts.
     pub fn observe(&mut self, hint: &Hint, mark: u64, now: Time) {
-        let since = self.granted.wrapping_sub(mark);
+        // What has not left is held aside anyway.
+        let after = self.granted.wrapping_sub(mark);
+        let unsent = self.unsent.iter().filter(|grant| self.granted.wrapping_sub(grant.mark) < after);
+        let since = after.saturating_sub(unsent.map(|grant| grant.cost).sum());
         let remaining = hint.remaining.map(|left| left.saturating_sub(since));
         match &mut self.budget {
             Budget::Drip(paced) => {
@@ -255,17 +307,24 @@ mod tests {
         Bucket::new(shape, now).unwrap()
     }
 
+    /// A call that is granted and leaves at once.
+    fn sent(bucket: &mut Bucket, cost: u64, now: Time) -> u64 {
+        let mark = bucket.take(cost);
+        bucket.send(mark, now);
+        mark
+    }
+
     /// LIM-12 / LIM-20: after a freeze the one that was told runs again at that time, and no burst follows it.
     #[test]
     fn lim_12_a_freeze_ends_on_time_and_without_a_burst() {
         let now = Time::from_millis(10_000);
         let mut bucket = drip(40, 2, now);
-        bucket.take(MICRO, now);
+        sent(&mut bucket, MICRO, now);
         let until = now.after(Duration::from_secs(2));
         bucket.freeze(until, MICRO, now);
         assert_eq!(bucket.ready(MICRO, now), Readiness::At(until));
         assert_eq!(bucket.ready(MICRO, until), Readiness::Now);
-        bucket.take(MICRO, until);
+        sent(&mut bucket, MICRO, until);
         assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
         bucket.freeze(until.after(Duration::from_secs(9)), MICRO, until);
         bucket.freeze(until.after(Duration::from_secs(3)), MICRO, until);
@@ -279,8 +338,8 @@ mod tests {
     fn lim_23_answers_out_of_order_never_raise_a_balance() {
         let now = Time::from_millis(10_000);
         let mut bucket = drip(10, 1, now);
-        let first = bucket.take(MICRO, now);
-        let second = bucket.take(MICRO, now);
+        let first = sent(&mut bucket, MICRO, now);
+        let second = sent(&mut bucket, MICRO, now);
         let left = |remaining| Hint { remaining: Some(remaining * MICRO), ..Hint::default() };
         bucket.observe(&left(5), second, now);
         assert_eq!(bucket.ready(5 * MICRO, now), Readiness::Now);
@@ -291,12 +350,34 @@ mod tests {
         assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
     }
 
+    /// LIM-14: what was granted and has not left is held aside, for as long as that takes; of a
+    /// window it takes when it leaves, and the window begins then.
+    #[test]
+    fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
+        let now = Time::from_millis(10_000);
+        let later = now.after(Duration::from_secs(60));
+        let window = Shape::Window { limit: 5 * MICRO, period: Duration::from_secs(2) };
+        for mut bucket in [drip(5, 10, now), Bucket::new(window, now).unwrap()] {
+            let marks = [bucket.take(MICRO), bucket.take(3 * MICRO)];
+            for at in [now, later] {
+                assert_eq!(bucket.ready(MICRO, at), Readiness::Now);
+                assert_eq!(bucket.ready(2 * MICRO, at), Readiness::AfterAnswer, "all five may arrive now");
+            }
+            bucket.unsend(marks[0], MICRO, later);
+            assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now, "it never left");
+            bucket.send(marks[1], later);
+            assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now);
+            let Readiness::At(at) = bucket.ready(3 * MICRO, later) else { panic!("only two are left") };
+            assert!(at > later, "it refills from when the call left");
+        }
+    }
+
     /// LIM-25: a gate that an answer closes stays closed until then, and opens for one call first.
     #[test]
     fn lim_25_a_gate_is_closed_by_what_is_said() {
         let now = Time::from_millis(10_000);
         let mut gate = Bucket::new(Shape::Gate, now).unwrap();
-        let mark = gate.take(MICRO, now);
+        let mark = gate.take(MICRO);
         let until = now.after(Duration::from_secs(9));
         let says = |at| Hint { reset_at: Some(at), ..Hint::default() };
         gate.observe(&says(until), mark, now);
@@ -304,7 +385,7 @@ mod tests {
         gate.land(mark, now);
         assert_eq!(gate.ready(MICRO, now), Readiness::At(until));
         assert_eq!(gate.ready(MICRO, until), Readiness::Now);
-        gate.take(MICRO, until);
+        gate.take(MICRO);
         assert_eq!(gate.ready(MICRO, until), Readiness::AfterAnswer);
     }
 
@@ -313,7 +394,7 @@ mod tests {
     fn lim_8_a_learned_rate_takes_effect_at_once() {
         let now = Time::from_millis(10_000);
         let mut bucket = drip(10, 1, now);
-        let mark = bucket.take(10 * MICRO, now);
+        let mark = sent(&mut bucket, 10 * MICRO, now);
         let hint = Hint { refill_per_s: Some(100 * MICRO), capacity: Some(200 * MICRO), ..Hint::default() };
         bucket.observe(&hint, mark, now);
         let Shape::Drip { capacity, refill_per_s, .. } = bucket.shape() else { panic!() };

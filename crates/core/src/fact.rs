@@ -37,6 +37,16 @@ pub enum Fact {
         /// When the claim runs out now.
         until: Time,
     },
+    /// The call of a claim left: what it charges counts from then. Said of claims that charge a
+    /// budget, and only for as long as they are under way.
+    Sent {
+        /// Which.
+        seq: Seq,
+        /// The claim's fence.
+        fence: Fence,
+        /// When.
+        at: Time,
+    },
     /// A claim ended.
     Settled(Box<Settled>),
     /// An operation that was not running ended.

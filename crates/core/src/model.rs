@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub use accept::{Accept, Refusal};
 pub use control::{Cancel, NotNow, Resolution};
 pub use limits::LimitRefusal;
-pub use settle::{Ended, Settle};
+pub use settle::{ClaimStatus, Ended, Settle};
 pub use take::{Claim, Take};
 pub use view::{Active, Counts, GroupView, LimitView};
 pub use why::{Cause, Why};

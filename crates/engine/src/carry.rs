@@ -1,15 +1,15 @@
-//! One attempt: the payload is fetched, the executor sends it, what came of it goes back to the owner. A cancel or
-//! the end of a drain reaches it through its token.
+//! One attempt: the executor sends the payload, and what came of it goes back to the owner. A
+//! cancel or the end of a drain reaches it through its token.
 
 use std::sync::Arc;
 
 use tidegate_core::fingerprint::hex;
 use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
-use tidegate_core::{Fault, FaultClass, Hint, OperationId, Verdict};
+use tidegate_core::{Fault, FaultClass, Hint, OperationId, Time, Verdict};
+use tidegate_store::Clock;
 use tidegate_store::costs::Cost;
 use tidegate_store::log::StoredOperation;
-use tidegate_store::{Clock, Store};
 use tidegate_upstream::{Call, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -17,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 use crate::clock::SteadyClock;
 use crate::engine::Executors;
 use crate::envelope::Envelope;
-use crate::payloads::Payloads;
 use crate::prepare::fingerprint;
 use crate::spent::costs;
 
@@ -26,6 +25,10 @@ use crate::spent::costs;
 pub(crate) struct Report {
     pub seq: tidegate_core::Seq,
     pub fence: tidegate_core::Fence,
+    /// When the operation that was sent was accepted; `None` when nothing was sent.
+    pub accepted_at: Option<Time>,
+    /// When its call left.
+    pub sent_at: Option<Time>,
     pub verdict: Verdict,
     pub hints: Vec<Hint>,
     pub body: bytes::Bytes,
@@ -35,8 +38,9 @@ pub(crate) struct Report {
 
 impl Report {
     /// Of a claim that was not carried, or of whose call nothing more is known.
-    pub(crate) const fn bare(seq: tidegate_core::Seq, fence: tidegate_core::Fence, verdict: Verdict) -> Self {
-        Self { seq, fence, verdict, hints: Vec::new(), body: bytes::Bytes::new(), spent: Vec::new() }
+    pub(crate) fn bare(seq: tidegate_core::Seq, fence: tidegate_core::Fence, verdict: Verdict) -> Self {
+        let (hints, body, spent) = (Vec::new(), bytes::Bytes::new(), Vec::new());
+        Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent }
     }
 
     /// Of an executor that panicked: what it did is not known.
@@ -49,8 +53,6 @@ impl Report {
 /// What every attempt needs.
 #[derive(Clone)]
 pub(crate) struct Carrier {
-    pub store: Arc<dyn Store>,
-    pub payloads: Arc<Payloads>,
     pub executors: Arc<Executors>,
     pub partition: Partition,
     pub clock: SteadyClock,
@@ -60,44 +62,27 @@ pub(crate) struct Carrier {
 
 impl Carrier {
     /// Makes one attempt.
-    pub(crate) async fn carry(self, claim: Claim, stop: CancellationToken) -> Report {
+    pub(crate) async fn carry(
+        self,
+        claim: Claim,
+        operation: StoredOperation,
+        stop: CancellationToken,
+    ) -> Report {
         let started = Instant::now();
-        let (outcome, operation) = match self.fetch(&claim).await {
-            Ok(operation) => (self.send(&claim, &operation, &stop).await, Some(operation)),
-            Err(verdict) => (Outcome::unanswered(verdict), None),
-        };
-        if let Some(operation) = &operation {
-            log_attempt(self.id_of(operation), &claim, operation, &outcome, started);
-        }
+        let outcome = self.send(&claim, &operation, &stop).await;
+        log_attempt(self.id_of(&operation), &claim, &operation, &outcome, started);
         let Outcome { verdict, hints, body, spending, .. } = outcome;
-        let spent = match &operation {
-            Some(operation) if !spending.is_empty() => {
-                costs(spending, self.id_of(operation), claim.fence, self.clock.now())
-            }
-            _ => Vec::new(),
+        let spent = match spending.is_empty() {
+            true => Vec::new(),
+            false => costs(spending, self.id_of(&operation), claim.fence, self.clock.now()),
         };
-        Report { seq: claim.seq, fence: claim.fence, verdict, hints, body, spent }
+        let Claim { seq, fence, .. } = claim;
+        let (accepted_at, sent_at) = (Some(claim.accepted_at), None);
+        Report { seq, fence, accepted_at, sent_at, verdict, hints, body, spent }
     }
 
     const fn id_of(&self, operation: &StoredOperation) -> OperationId {
         OperationId::new(operation.at, self.partition, operation.seq)
-    }
-
-    async fn fetch(&self, claim: &Claim) -> Result<StoredOperation, Verdict> {
-        if let Some(operation) = self.payloads.get(claim.seq) {
-            return Ok(operation);
-        }
-        let lost = |message: String| Fault::new(FaultClass::Transient, message);
-        match self.store.read(self.partition, vec![claim.seq]).await {
-            Ok(mut found) => match found.pop().flatten() {
-                Some(stored) => Ok(stored.operation),
-                None => Err(Verdict::Rejected(lost("its payload is no longer kept".into()))),
-            },
-            Err(error) => {
-                let fault = lost(format!("its payload could not be read: {error}"));
-                Err(Verdict::Retry { after: None, fault })
-            }
-        }
     }
 
     async fn send(&self, claim: &Claim, operation: &StoredOperation, stop: &CancellationToken) -> Outcome {

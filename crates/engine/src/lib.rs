@@ -3,6 +3,7 @@
 //! called.
 
 mod archiver;
+mod calls;
 mod carry;
 mod chance;
 mod clock;
@@ -22,6 +23,7 @@ mod submission;
 mod view;
 
 pub use archiver::{Archiving, Backlog};
+pub use calls::InFlight;
 pub use costs::bill;
 pub use engine::{Engine, Executors};
 pub use error::{Code, Error, Result};

@@ -5,6 +5,8 @@ use std::time::Duration;
 use tidegate_core::bounds;
 use tidegate_core::id::Partition;
 
+use crate::calls::InFlight;
+
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -22,6 +24,8 @@ pub struct Options {
     pub dedupe_window: Duration,
     /// How long an operation that ended is kept.
     pub retention: Duration,
+    /// Calls of earlier engines of this process on the same partition, which this one settles.
+    pub in_flight: InFlight,
     /// How long a drain waits for calls under way.
     pub drain: Duration,
     /// Commands applied in one batch at the most.
@@ -44,6 +48,7 @@ impl Default for Options {
             partition_lease: bounds::PARTITION_TTL_DEFAULT,
             dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,
             retention: Duration::from_secs(7 * 24 * 3_600),
+            in_flight: InFlight::default(),
             drain: Duration::from_secs(25),
             batch_max: 512,
             backlog_max: 16_384,

@@ -8,17 +8,19 @@ mod books;
 mod finish;
 mod recover;
 mod run;
+mod send;
 mod tenure;
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tidegate_core::fact::Shape;
-use tidegate_core::{Fence, Model, Seq};
+use tidegate_core::model::Claim;
+use tidegate_core::{Model, Seq};
 use tidegate_store::Store;
-use tidegate_store::log::{Lsn, Ownership};
+use tidegate_store::log::{Lsn, Ownership, StoredOperation};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
-use tokio_util::sync::CancellationToken;
+use tokio::time::Instant;
 
 pub(crate) use apply::{refused, tokens};
 pub(crate) use batch::Building;
@@ -26,7 +28,8 @@ pub(crate) use batch::Reply;
 pub(crate) use books::Books;
 pub(crate) use recover::{Replayed, replay};
 
-use crate::carry::{Carrier, Report};
+use crate::calls::Calls;
+use crate::carry::Carrier;
 use crate::chance::Chance;
 use crate::clock::SteadyClock;
 use crate::error::{Error, Result};
@@ -54,8 +57,6 @@ pub(crate) type Look = Box<dyn FnOnce(&Owner) -> batch::Tell + Send>;
 pub(crate) enum Command {
     /// Accept these, each for itself.
     Accept(Vec<Prepared>, AcceptReply),
-    /// An attempt has ended.
-    Settle(Report),
     /// A question: what to answer once everything before it is durable. Answered at once while the log is out of
     /// reach, because that is when people look.
     Look(Look),
@@ -73,14 +74,7 @@ pub(crate) struct Drain {
     pub accepts: bool,
 }
 
-/// A call under way.
-#[derive(Debug)]
-pub(crate) struct Running {
-    pub fence: Fence,
-    pub stop: CancellationToken,
-}
-
-/// The owner's state. Everything but `model` and `building` outlives a recovery.
+/// The owner's state. Everything but `model`, `building` and `payloads` outlives a recovery.
 pub(crate) struct Owner {
     pub(crate) model: Model,
     pub(crate) building: Building,
@@ -89,33 +83,30 @@ pub(crate) struct Owner {
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
     /// Tells the archiver that something ended.
     pub(crate) ended: Arc<Notify>,
-    pub(crate) running: FxHashMap<Seq, Running>,
+    /// Calls in flight and about to leave, and what came of them.
+    pub(crate) calls: Calls,
+    /// Durable claims that leave when the partition's lease was renewed.
+    pub(crate) held_back: Vec<(Claim, StoredOperation)>,
     pub(crate) store: Arc<dyn Store>,
     /// The right to append, as it stands; a recovery begins a new one.
     pub(crate) tenure: watch::Sender<Ownership>,
+    /// Until then no other node can own the partition.
+    pub(crate) owned_until: Instant,
+    /// Whether the last renewal failed.
+    pub(crate) lease_unrenewed: bool,
     pub(crate) limits: Vec<(Arc<str>, Shape)>,
     /// Who is told how limits stand.
     pub(crate) books: Option<Books>,
     pub(crate) carrier: Carrier,
-    pub(crate) payloads: Arc<Payloads>,
+    pub(crate) payloads: Payloads,
     pub(crate) options: Options,
     pub(crate) chance: Chance,
     pub(crate) commands: mpsc::Receiver<Command>,
-    pub(crate) reports: mpsc::UnboundedReceiver<Report>,
-    pub(crate) report: mpsc::UnboundedSender<Report>,
-    /// Reports that a failed append took down with it.
-    pub(crate) unsettled: Vec<Report>,
     pub(crate) draining: Option<Drain>,
     /// Whether every handle is gone.
     pub(crate) abandoned: bool,
     /// The last append that was sent.
     pub(crate) last_sent: Lsn,
-    /// Whether the last claims were given back because they were durable too late.
-    pub(crate) gave_back: bool,
-    /// Claims in batches that are being written.
-    pub(crate) leaving: usize,
-    /// Claims of batches that may or may not stand, whose calls have not left.
-    pub(crate) never_left: FxHashSet<(Seq, Fence)>,
     pub(crate) facts_since_snapshot: u64,
     pub(crate) snapshot_under_way: Arc<std::sync::atomic::AtomicBool>,
     pub(crate) stopped: watch::Sender<Option<Error>>,

@@ -1,22 +1,17 @@
-//! Payloads of operations that were accepted a moment ago and may run at once: a bounded memory in front of the
-//! store, so that the usual case reads nothing back. What is not here is read when it is taken.
-
-use std::sync::Mutex;
+//! Operations that became durable a moment ago and may run at once: a bounded memory in front of
+//! the store, so that most calls read nothing back. What is not here is read when it is taken.
+//! Nothing enters it before its append is durable.
 
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
+use tidegate_core::model::Claim;
 use tidegate_store::log::StoredOperation;
 
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    kept: Mutex<Kept>,
-    bytes_max: usize,
-}
-
-#[derive(Debug, Default)]
-struct Kept {
     operations: FxHashMap<Seq, StoredOperation>,
     bytes: usize,
+    bytes_max: usize,
 }
 
 /// What an operation weighs beside its payload, roughly.
@@ -28,29 +23,46 @@ fn weight(operation: &StoredOperation) -> usize {
 
 impl Payloads {
     pub(crate) fn new(bytes_max: usize) -> Self {
-        Self { kept: Mutex::default(), bytes_max }
+        Self { operations: FxHashMap::default(), bytes: 0, bytes_max }
     }
 
-    /// Keeps one, if there is room.
-    pub(crate) fn keep(&self, operation: &StoredOperation) {
-        let Ok(mut kept) = self.kept.lock() else { return };
-        let weight = weight(operation);
-        if kept.bytes + weight <= self.bytes_max {
-            kept.bytes += weight;
-            kept.operations.insert(operation.seq, operation.clone());
+    /// Keeps one that is durable, if there is room.
+    pub(crate) fn keep(&mut self, operation: StoredOperation) {
+        self.forget(operation.seq);
+        let weight = weight(&operation);
+        if self.bytes + weight <= self.bytes_max {
+            self.bytes += weight;
+            self.operations.insert(operation.seq, operation);
         }
     }
 
-    /// A copy of one; it stays, because an attempt may be repeated.
-    pub(crate) fn get(&self, seq: Seq) -> Option<StoredOperation> {
-        self.kept.lock().ok()?.operations.get(&seq).cloned()
+    /// A copy of the one that a claim is of; it stays, because an attempt may be repeated.
+    pub(crate) fn of(&self, claim: &Claim) -> Option<StoredOperation> {
+        self.operations.get(&claim.seq).filter(|operation| is_of(claim, operation)).cloned()
+    }
+
+    /// The one at this place.
+    pub(crate) fn at(&self, seq: Seq) -> Option<&StoredOperation> {
+        self.operations.get(&seq)
     }
 
     /// Forgets one that ended.
-    pub(crate) fn forget(&self, seq: Seq) {
-        let Ok(mut kept) = self.kept.lock() else { return };
-        if let Some(operation) = kept.operations.remove(&seq) {
-            kept.bytes -= weight(&operation);
+    pub(crate) fn forget(&mut self, seq: Seq) {
+        if let Some(operation) = self.operations.remove(&seq) {
+            self.bytes -= weight(&operation);
         }
     }
+
+    /// Forgets all: a log that is read again may not have them.
+    pub(crate) fn clear(&mut self) {
+        (self.operations, self.bytes) = (FxHashMap::default(), 0);
+    }
+}
+
+/// Whether a stored operation is the one that was claimed: the last check before it is sent.
+pub(crate) fn is_of(claim: &Claim, operation: &StoredOperation) -> bool {
+    operation.seq == claim.seq
+        && operation.at == claim.accepted_at
+        && operation.group == claim.group
+        && operation.kind == claim.kind
 }

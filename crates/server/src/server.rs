@@ -10,6 +10,7 @@ use tidegate_idempotency::{Gate, sweep_now_and_then};
 use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -25,8 +26,10 @@ use crate::pacing::Pacing;
 use crate::telemetry;
 use crate::work::Work;
 
-/// How long connections may take to end after the engines have drained.
+/// How long everything may take to end after the time that calls in flight are given.
 const GOODBYE: Duration = Duration::from_secs(5);
+/// Of that, what is kept for connections to end.
+const CLOSE: Duration = Duration::from_secs(1);
 /// How often the metrics are tidied when nobody reads them.
 const METRICS_EVERY: Duration = Duration::from_secs(5);
 
@@ -41,6 +44,8 @@ pub struct Server {
     work: Work,
     house: Arc<House>,
     gate: Gate,
+    /// How long calls in flight are given at the end.
+    drain: Duration,
     stopping: CancellationToken,
     /// The door is closed last: while calls under way are waited for, whoever asks is answered.
     closing: CancellationToken,
@@ -100,7 +105,8 @@ impl Server {
         let sweeping = tokio::spawn(sweep_now_and_then(store)).abort_handle();
         let aborts = vec![taking, tidying, sweeping];
         let (store, archive) = described;
-        Ok(Self { addr, store, archive, work, house, gate, stopping, closing, tasks, aborts })
+        let drain = config.drain;
+        Ok(Self { addr, store, archive, work, house, gate, drain, stopping, closing, tasks, aborts })
     }
 
     /// Resolves when nothing can be served any more because the store failed; the reason is in it.
@@ -121,16 +127,23 @@ impl Server {
         self.work.drain().await;
     }
 
-    /// Stops taking requests, lets calls under way finish or gives them back, and ends.
+    /// Stops taking requests, lets calls under way finish or gives them back, and ends: within the
+    /// time for a drain and five seconds, whatever the store does.
     pub async fn shutdown(self) {
+        let end_by = Instant::now() + self.drain + GOODBYE;
         self.stopping.cancel();
         self.house.pacing.heard().await;
-        self.work.drain().await;
+        if tokio::time::timeout_at(end_by - CLOSE, self.work.drain()).await.is_err() {
+            tracing::error!(
+                "the store did not take the last of it in time: calls that were under way have an \
+                 unknown outcome, and this node's partitions are free when their leases run out"
+            );
+        }
         self.closing.cancel();
         self.tasks.close();
         // Whoever does not read its answer cannot hold the server up, nor can a store that does not take one.
         let answered = async { tokio::join!(self.tasks.wait(), self.gate.drain()) };
-        let _ = tokio::time::timeout(GOODBYE, answered).await;
+        let _ = tokio::time::timeout_at(end_by.min(Instant::now() + GOODBYE), answered).await;
         for task in &self.aborts {
             task.abort();
         }

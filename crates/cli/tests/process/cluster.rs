@@ -2,6 +2,7 @@
 //! What reached the upstreams is what counts.
 
 mod archived;
+mod away;
 mod batch;
 mod clock;
 mod cut;

@@ -76,6 +76,12 @@ impl Member {
         });
     }
 
+    /// Hands over everything: this node leaves, and nobody can say who takes it on.
+    pub(super) fn hand_over_all(&mut self) {
+        let held: Vec<Partition> = self.held.keys().copied().collect();
+        held.into_iter().for_each(|partition| self.hand_over(partition));
+    }
+
     pub(super) async fn note(&mut self, event: Event) {
         match event {
             Event::TakenOn(partition, Ok(tenant)) => {

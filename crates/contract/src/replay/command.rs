@@ -22,6 +22,7 @@ pub(super) enum Order {
     Take { n: usize, lease: Duration, chance: u32 },
     Settle { seq: Seq, fence: Fence, verdict: Verdict, hints: Vec<Hint>, chance: u32 },
     Renew { seq: Seq, fence: Fence, until: Time },
+    Send { seq: Seq, fence: Fence },
     Cancel(Seq),
     Resolve(Seq, Resolution),
     Pause(Arc<str>),
@@ -39,6 +40,7 @@ pub(super) enum Answered {
     Take(Take),
     Settle(Settle),
     Renewed(bool),
+    Sent(bool),
     Cancel(Cancel),
     Resolve(Result<Option<Ended>, NotNow>),
     Paused,
@@ -61,6 +63,7 @@ impl Command {
                 Answered::Settle(model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts))
             }
             Order::Renew { seq, fence, until } => Answered::Renewed(model.renew(*seq, *fence, *until, facts)),
+            Order::Send { seq, fence } => Answered::Sent(model.send(now, *seq, *fence, facts)),
             Order::Cancel(seq) => Answered::Cancel(model.cancel(now, *seq, facts)),
             Order::Resolve(seq, resolution) => {
                 Answered::Resolve(model.resolve(now, *seq, *resolution, facts))

@@ -76,14 +76,17 @@ impl Paced {
         then.drip.refreshed(now).level.saturating_sub(then.on_its_way())
     }
 
-    /// When `cost` can be taken, if nobody else takes any.
+    /// When `cost` can be taken beside what is held aside, if nobody else takes any.
     #[must_use]
-    pub fn ready(&self, cost: u64, now: Time) -> Readiness {
+    pub fn ready(&self, cost: u64, held: u64, now: Time) -> Readiness {
         let mut drip = self.drip;
         if cost > drip.capacity {
             return Readiness::Never;
         }
-        let needed = cost.saturating_add(drip.margin).min(drip.capacity);
+        let needed = cost.saturating_add(drip.margin).min(drip.capacity).saturating_add(held);
+        if needed > drip.capacity && held > 0 {
+            return Readiness::AfterAnswer;
+        }
         let mut on_its_way = self.on_its_way();
         for transit in &self.transit {
             let reached = drip.reaches(needed.saturating_add(on_its_way), now);
@@ -96,7 +99,7 @@ impl Paced {
         when(drip.reaches(needed, now), now)
     }
 
-    /// Takes `cost` for the grant `mark`.
+    /// Takes `cost` for the grant `mark`, whose call leaves now.
     pub fn take(&mut self, cost: u64, mark: u64, now: Time) {
         self.settle(now);
         if cost > 0 {
@@ -153,6 +156,8 @@ fn when(at: Time, now: Time) -> Readiness {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bucket::Bucket;
+    use crate::fact::Shape;
     use crate::operation::MICRO;
     use proptest::prelude::*;
 
@@ -179,7 +184,7 @@ mod tests {
             let mut arrived = Vec::new();
             for (mark, (way, back)) in delays.iter().enumerate() {
                 let mark = mark as u64 + 1;
-                while let Readiness::At(at) = ours.ready(MICRO, now) {
+                while let Readiness::At(at) = ours.ready(MICRO, 0, now) {
                     let answered = flights.iter().map(|flight| flight.answers).min().unwrap_or(Time::MAX);
                     now = at.min(answered);
                     for flight in flights.extract_if(.., |flight| flight.answers <= now) {
@@ -205,6 +210,50 @@ mod tests {
             prop_assert!(granted as f64 >= allowed - lost, "{granted} of {allowed}");
         }
 
+        /// LIM-14: calls that leave seconds after they were granted, because the log held their
+        /// claims up, never take more than the upstream has, in whatever order they leave.
+        #[test]
+        fn lim_14_a_call_that_leaves_late_counts_from_then(
+            steps in proptest::collection::vec((0_u64..700, 0_usize..12, 0_usize..12, 0_u64..100, 0_u64..3), 5..120),
+            capacity in 2_u64..60, rate in 1_u64..100,
+        ) {
+            let start = Time::from_millis(10_000);
+            let shape = Shape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
+            let mut ours = Bucket::new(shape, start).unwrap();
+            let mut theirs = Drip::full(capacity * MICRO, rate * MICRO, 0, start);
+            let transit = Paced::new(theirs).transit_time();
+            let (mut now, mut unsent, mut arrived) = (start, Vec::new(), Vec::new());
+            let mut flights: Vec<(u64, Time)> = Vec::new();
+            for (wait, grants, sends, way, order) in steps {
+                for _ in 0..grants {
+                    if ours.ready(MICRO, now) == Readiness::Now {
+                        unsent.push(ours.take(MICRO));
+                    }
+                }
+                now = now.after(Duration::from_millis(wait));
+                for _ in 0..sends.min(unsent.len()) {
+                    let mark = unsent.remove(if order == 0 { unsent.len() - 1 } else { 0 });
+                    if order == 2 && wait % 3 == 0 {
+                        ours.unsend(mark, MICRO, now);
+                        continue;
+                    }
+                    ours.send(mark, now);
+                    let arrives = now.after(transit * way as u32 / 100);
+                    arrived.push(arrives);
+                    flights.push((mark, arrives));
+                }
+                for (mark, _) in flights.extract_if(.., |(mark, arrives)| *arrives <= now && *mark % 2 == 0) {
+                    ours.land(mark, now);
+                }
+            }
+            arrived.sort_unstable();
+            for at in arrived {
+                theirs = theirs.refreshed(at);
+                prop_assert!(theirs.level >= MICRO, "a 429 at {at:?}");
+                theirs.take(MICRO, at);
+            }
+        }
+
         /// The moment that is told is the first at which it is ready.
         #[test]
         fn ready_tells_the_first_moment(
@@ -214,13 +263,13 @@ mod tests {
             let mut paced = Paced::new(Drip::full(5 * MICRO, 20 * MICRO, MICRO / 2, now));
             for (mark, (wait, cost)) in steps.into_iter().enumerate() {
                 now = now.after(Duration::from_micros(wait));
-                if paced.ready(cost * MICRO, now) == Readiness::Now {
+                if paced.ready(cost * MICRO, 0, now) == Readiness::Now {
                     paced.take(cost * MICRO, mark as u64, now);
                 }
             }
-            if let Readiness::At(at) = paced.ready(cost * MICRO, now) {
-                prop_assert_eq!(paced.ready(cost * MICRO, at), Readiness::Now);
-                prop_assert!(paced.ready(cost * MICRO, at.before(Duration::from_micros(1))) != Readiness::Now);
+            if let Readiness::At(at) = paced.ready(cost * MICRO, 0, now) {
+                prop_assert_eq!(paced.ready(cost * MICRO, 0, at), Readiness::Now);
+                prop_assert!(paced.ready(cost * MICRO, 0, at.before(Duration::from_micros(1))) != Readiness::Now);
             }
         }
     }

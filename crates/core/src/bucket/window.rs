@@ -40,18 +40,21 @@ impl Window {
         self
     }
 
-    /// When `cost` can be taken.
+    /// When `cost` can be taken beside what is held aside.
     #[must_use]
-    pub fn ready(&self, cost: u64, now: Time, in_flight: u32) -> Readiness {
+    pub fn ready(&self, cost: u64, held: u64, now: Time, in_flight: u32) -> Readiness {
         if !self.known {
             return if in_flight == 0 { Readiness::Now } else { Readiness::AfterAnswer };
         }
         if cost > self.limit {
             return Readiness::Never;
         }
-        let fresh = self.refreshed(now);
-        if fresh.remaining >= cost {
+        let (fresh, needed) = (self.refreshed(now), cost.saturating_add(held));
+        if fresh.remaining >= needed {
             return Readiness::Now;
+        }
+        if needed > self.limit {
+            return Readiness::AfterAnswer;
         }
         if fresh.reset_at == Time::ZERO {
             // Nobody said when it starts anew: one call goes and finds out.
@@ -107,17 +110,17 @@ mod tests {
     fn one_goes_ahead_and_the_rest_follow_what_it_learned() {
         let now = Time::from_millis(1_000);
         let mut window = Window::new(0, Duration::ZERO);
-        assert_eq!(window.ready(MICRO, now, 0), Readiness::Now);
+        assert_eq!(window.ready(MICRO, 0, now, 0), Readiness::Now);
         window.take(MICRO, now);
-        assert_eq!(window.ready(MICRO, now, 1), Readiness::AfterAnswer);
+        assert_eq!(window.ready(MICRO, 0, now, 1), Readiness::AfterAnswer);
         let reset = now.after(Duration::from_secs(2));
         window.observe(Some(4 * MICRO), Some(5 * MICRO), Some(reset), now);
         for _ in 0..4 {
-            assert_eq!(window.ready(MICRO, now, 0), Readiness::Now);
+            assert_eq!(window.ready(MICRO, 0, now, 0), Readiness::Now);
             window.take(MICRO, now);
         }
-        assert_eq!(window.ready(MICRO, now, 0), Readiness::At(reset.after(RESET_MARGIN)));
-        assert_eq!(window.ready(MICRO, reset.after(RESET_MARGIN), 0), Readiness::Now);
+        assert_eq!(window.ready(MICRO, 0, now, 0), Readiness::At(reset.after(RESET_MARGIN)));
+        assert_eq!(window.ready(MICRO, 0, reset.after(RESET_MARGIN), 0), Readiness::Now);
     }
 
     /// LIM-23: an answer that comes late, from the same window, never raises what is left.

@@ -35,6 +35,7 @@ impl Model {
             Fact::Accepted(accepted) => self.absorb_accepted(accepted),
             Fact::Claimed { seq, fence, at, until } => self.absorb_claimed(*seq, *fence, *at, *until),
             Fact::Renewed { seq, fence, until } => self.absorb_renewed(*seq, *fence, *until),
+            Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
                 self.touch(*at);
@@ -191,7 +192,7 @@ impl Model {
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
             for (limit, cost) in entry.charges.iter() {
-                marks.push(model.limits[limit.at()].meter.take(cost.micro, fence, at));
+                marks.push(model.limits[limit.at()].meter.take(cost.micro, fence));
                 model.stale.push(*limit);
             }
             model.groups[entry.group.at()].run = Some(Box::new(Run { fence, until, marks }));
@@ -205,6 +206,20 @@ impl Model {
                 run.until = until;
             }
         });
+    }
+
+    fn absorb_sent(&mut self, seq: Seq, fence: Fence, at: Time) {
+        self.touch(at);
+        let Some(ix) = self.by_seq.get(seq) else { return };
+        let entry = &self.entries[ix.at()];
+        let run = self.groups[entry.group.at()].run.as_ref();
+        let Some(run) = run.filter(|run| run.fence == fence) else { return };
+        for ((limit, _), mark) in entry.charges.iter().zip(&run.marks) {
+            if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
+                bucket.send(*mark, at);
+            }
+            self.stale.push(*limit);
+        }
     }
 
     fn absorb_resumed(&mut self, name: &Arc<str>, at: Time) {

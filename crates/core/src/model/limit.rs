@@ -29,9 +29,9 @@ pub(super) enum Meter {
 
 impl Meter {
     /// Takes what a claim costs; answers what had been granted right after it.
-    pub(super) fn take(&mut self, cost: u64, fence: Fence, at: Time) -> u64 {
+    pub(super) fn take(&mut self, cost: u64, fence: Fence) -> u64 {
         match self {
-            Self::Bucket(bucket) => bucket.take(cost, at),
+            Self::Bucket(bucket) => bucket.take(cost),
             Self::Cap(cap) => {
                 cap.take(fence);
                 0
@@ -109,7 +109,7 @@ impl Limit {
                 Readiness::Now => {}
                 Readiness::AfterAnswer | Readiness::Never => break,
             }
-            let mark = bucket.take(cost, at);
+            let mark = bucket.take(cost);
             bucket.land(mark, at);
         }
         if at > now { Readiness::At(at) } else { Readiness::Now }

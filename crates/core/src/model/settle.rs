@@ -31,6 +31,15 @@ pub struct Ended {
     pub fault: Option<Fault>,
 }
 
+/// What is known of a claim that stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClaimStatus {
+    /// When the operation was accepted.
+    pub accepted_at: Time,
+    /// Whether somebody wants it to stop.
+    pub cancel_asked: bool,
+}
+
 /// What became of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Settle {
@@ -94,6 +103,31 @@ impl Model {
         }
         self.decide(facts, Fact::Renewed { seq, fence, until });
         true
+    }
+
+    /// Notes that the call of a claim leaves now: until then what it charges is held aside, however
+    /// long that takes. `false` where that makes no difference, and when it was noted before.
+    pub fn send(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
+        let now = self.now(now);
+        let Some(entry) = self.claimed(seq, fence) else { return false };
+        let Some(run) = &self.groups[entry.group.at()].run else { return false };
+        let mut charges = entry.charges.iter().zip(&run.marks);
+        let is_news = charges.any(|((limit, _), mark)| match &self.limits[limit.at()].meter {
+            Meter::Bucket(bucket) => bucket.is_unsent(*mark),
+            Meter::Cap(_) => false,
+        });
+        if is_news {
+            self.decide(facts, Fact::Sent { seq, fence, at: now });
+            self.rearm(now);
+        }
+        is_news
+    }
+
+    /// What is known of a claim; `None` when it is no longer the caller's.
+    #[must_use]
+    pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
+        let entry = self.claimed(seq, fence)?;
+        Some(ClaimStatus { accepted_at: entry.at, cancel_asked: entry.cancel_asked })
     }
 
     fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {

@@ -6,11 +6,14 @@ use super::Model;
 use super::entry::{Cost, Entry, EntryIx};
 use super::group::{Group, Pause, Run};
 use super::limit::{Limit, Meter};
-use crate::bucket::Budget;
 use crate::bucket::paced::{Paced, Transit};
+use crate::bucket::{Budget, Grant};
 use crate::fact::{Accepted, Fact, GroupImage, LimitImage, OperationImage, Shape};
 use crate::operation::{Charge, Dedupe};
 use crate::time::Time;
+
+/// Marks a grant whose call has not left among those that are on their way.
+const UNSENT: Time = Time::MAX;
 
 impl Model {
     /// Everything a new owner must know, in an order that can be absorbed by an empty model.
@@ -66,12 +69,15 @@ impl Model {
             bucket.frozen_until = image.frozen_until;
             bucket.granted = image.granted;
             bucket.throttles = image.throttles;
+            let unsent = image.transit.iter().filter(|(by, ..)| *by == UNSENT);
+            bucket.unsent = unsent.map(|&(_, cost, mark)| Grant { mark, cost }).collect();
             match &mut bucket.budget {
                 Budget::Drip(paced) => {
                     let drip = &mut paced.drip;
                     (drip.level, drip.at, drip.carry) = (image.level, image.at, image.carry);
+                    let sent = image.transit.iter().filter(|(by, ..)| *by != UNSENT);
                     let transit = |&(by, cost, mark): &_| Transit { by, cost, mark };
-                    paced.transit = image.transit.iter().map(transit).collect();
+                    paced.transit = sent.map(transit).collect();
                 }
                 Budget::Window(window) => {
                     (window.remaining, window.reset_at, window.known) =
@@ -168,6 +174,7 @@ fn limit_image(limit: &Limit) -> LimitImage {
             }
             Budget::Gate(gate) => image.level = u64::from(gate.at_once),
         }
+        image.transit.extend(bucket.unsent.iter().map(|grant| (UNSENT, grant.cost, grant.mark)));
     }
     debug_assert!(!matches!((&limit.meter, image.shape), (Meter::Bucket(_), Shape::Cap { .. })));
     image

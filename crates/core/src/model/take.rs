@@ -21,6 +21,8 @@ pub struct Claim {
     pub seq: Seq,
     /// Proves the claim.
     pub fence: Fence,
+    /// When the operation was accepted: with its seq, what tells it from every other.
+    pub accepted_at: Time,
     /// Runs out then.
     pub until: Time,
     /// Who carries it.
@@ -65,12 +67,18 @@ impl Model {
     /// `can_take`, a limit has something to give.
     #[must_use]
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
-        let running = self.running.first_key_value().map(|((at, _), _)| *at);
+        let running = self.first_expiry();
         let asleep = self.asleep.first().map(|(at, _)| *at);
         let wakes = self.wakes.first().filter(|_| can_take).map(|(at, _)| *at);
         let due = self.due.first().filter(|_| can_take).map(|_| self.counters.clock);
         let deadlines = self.deadlines.first().map(|(at, _)| *at);
         [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
+    }
+
+    /// When the first claim runs out.
+    #[must_use]
+    pub fn first_expiry(&self) -> Option<Time> {
+        self.running.first_key_value().map(|((at, _), _)| *at)
     }
 
     fn expire_claims(&mut self, now: Time, chance: u32, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
@@ -200,6 +208,7 @@ impl Model {
         let mut claim = Claim {
             seq: Seq(0),
             fence,
+            accepted_at: Time::ZERO,
             until,
             kind: Arc::clone(&name),
             group: name,
@@ -209,6 +218,7 @@ impl Model {
         };
         if let Some(head) = self.head_of(group) {
             claim.seq = head.seq;
+            claim.accepted_at = head.at;
             claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
             claim.attempt = head.attempt.saturating_add(1);
             claim.look_first = head.look_first;

@@ -52,6 +52,9 @@ impl World {
 
     fn take(&mut self, n: usize) -> Vec<Claim> {
         let take = self.model.take(self.now, n, LEASE, u32::MAX / 2, &mut self.facts);
+        for claim in &take.claims {
+            self.model.send(self.now, claim.seq, claim.fence, &mut self.facts);
+        }
         self.model.check().unwrap();
         if take.claims.len() < n {
             self.model.check_nothing_waits_in_vain(self.now).unwrap();

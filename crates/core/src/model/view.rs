@@ -244,7 +244,7 @@ fn limit_view(limit: &Limit, now: Time) -> LimitView {
         }
         Meter::Bucket(bucket) => {
             let (level, reset_at) = match &bucket.budget {
-                Budget::Drip(paced) => (paced.available(now), Time::ZERO),
+                Budget::Drip(paced) => (paced.available(now).saturating_sub(bucket.held()), Time::ZERO),
                 Budget::Window(window) => (window.refreshed(now).remaining, window.reset_at),
                 Budget::Gate(gate) => (u64::from(gate.at_once), Time::ZERO),
             };

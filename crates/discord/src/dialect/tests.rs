@@ -215,7 +215,7 @@ fn lim_25_no_time_has_more_than_its_figure() {
             match bucket.ready(MICRO, now) {
                 Readiness::At(at) => now = at,
                 _ => {
-                    let mark = bucket.take(MICRO, now);
+                    let mark = bucket.take(MICRO);
                     bucket.land(mark, now);
                     times.push(now);
                 }

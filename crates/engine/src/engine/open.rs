@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use tidegate_core::Time;
 use tidegate_core::fact::Shape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
 use tidegate_store::{Clock, Kind, Store, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
 use super::{Archived, Engine, Executors};
 use crate::archiver::{Archiver, Archiving, Backlog};
+use crate::calls::Calls;
 use crate::carry::Carrier;
 use crate::chance::Chance;
 use crate::clock::{Granted, SteadyClock};
@@ -84,6 +84,7 @@ impl Engine {
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
         let (backlog, seen) = watch::channel(Backlog::default());
+        let calls = options.in_flight.take();
         let engine = Self {
             store: Arc::clone(&store),
             clock,
@@ -94,10 +95,11 @@ impl Engine {
             events: Arc::new(Events::new(now.as_micros())),
             stopped,
             tenure: tenures.clone(),
-            give_up: CancellationToken::new(),
+            give_up: calls.give_up.clone(),
             archived: archiving.map(|archiving| Archived { archiving, backlog: seen }),
         };
-        let parts = Parts { model, facts_read, last, tenure, limits, inbox, stop };
+        let owned_until = asked + engine.options.partition_lease;
+        let parts = Parts { model, calls, facts_read, last, tenure, owned_until, limits, inbox, stop };
         let mut owner = engine.owner(parts);
         owner.settle_in();
         let counts = owner.model.counts();
@@ -136,11 +138,7 @@ impl Engine {
     }
 
     fn owner(&self, parts: Parts) -> Owner {
-        let payloads = Arc::new(Payloads::new(self.options.payload_cache_bytes));
-        let (report, reports) = mpsc::unbounded_channel();
         let carrier = Carrier {
-            store: Arc::clone(&self.store),
-            payloads: Arc::clone(&payloads),
             executors: Arc::clone(&self.executors),
             partition: self.options.partition,
             clock: self.clock,
@@ -153,25 +151,22 @@ impl Engine {
             events: Arc::clone(&self.events),
             waiters: FxHashMap::default(),
             ended: Arc::default(),
-            running: FxHashMap::default(),
+            calls: parts.calls,
+            held_back: Vec::new(),
             store: Arc::clone(&self.store),
             tenure: parts.tenure,
+            owned_until: parts.owned_until,
+            lease_unrenewed: false,
             limits: parts.limits,
             books: Books::of(&self.store, self.archived.as_ref().map(|to| &to.archiving.archive)),
             carrier,
-            payloads,
+            payloads: Payloads::new(self.options.payload_cache_bytes),
             options: self.options.as_ref().clone(),
             chance: Chance::from_system(),
             commands: parts.inbox,
-            reports,
-            report,
-            unsettled: Vec::new(),
             draining: None,
             abandoned: false,
             last_sent: parts.last,
-            gave_back: false,
-            leaving: 0,
-            never_left: FxHashSet::default(),
             facts_since_snapshot: parts.facts_read,
             snapshot_under_way: Arc::new(AtomicBool::new(false)),
             stopped: parts.stop,
@@ -192,9 +187,11 @@ async fn given_up(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_stor
 /// What an owner starts with.
 struct Parts {
     model: tidegate_core::Model,
+    calls: Calls,
     facts_read: u64,
     last: Lsn,
     tenure: watch::Sender<Ownership>,
+    owned_until: Instant,
     limits: Vec<(Arc<str>, Shape)>,
     inbox: mpsc::Receiver<crate::owner::Command>,
     stop: watch::Sender<Option<Error>>,

@@ -28,11 +28,7 @@ impl Engine {
             let now = owner.clock.now();
             match owner.model.cancel(now, seq, &mut owner.building.facts) {
                 Cancel::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
-                Cancel::Asked(_) => {
-                    if let Some(running) = owner.running.get(&seq) {
-                        running.stop.cancel();
-                    }
-                }
+                Cancel::Asked(_) => owner.calls.stop(seq),
                 // It ended in the meantime: its view says how.
                 Cancel::NotActive => {}
             }

@@ -7,6 +7,7 @@ use tidegate_store::Clock;
 use tidegate_store::log::StoredOperation;
 
 use super::{Accepted, Command, Owner, Reply};
+use crate::calls::CallEvent;
 use crate::carry::Report;
 use crate::error::{Code, Error, Result};
 use crate::prepare::Prepared;
@@ -29,7 +30,6 @@ impl Owner {
                 let answers = prepared.into_iter().map(|one| self.accept(now, one)).collect();
                 self.building.replies.push(Reply::Accept(reply, answers));
             }
-            Command::Settle(report) => self.settle(report),
             Command::Look(look) => {
                 let tell = look(self);
                 self.building.replies.push(Reply::Other(tell));
@@ -50,7 +50,6 @@ impl Owner {
             Accept::New(seq) => {
                 let at = self.model.clock();
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
-                self.payloads.keep(&stored);
                 self.building.bytes += stored.payload.len();
                 self.building.operations.push(stored);
                 let id = OperationId::new(at, self.options.partition, seq);
@@ -62,8 +61,26 @@ impl Owner {
         }
     }
 
+    /// Something happened to a call.
+    pub(super) fn note(&mut self, event: CallEvent) {
+        match event {
+            CallEvent::Reported(report) => {
+                self.building.commands += 1;
+                let report = self.calls.landed(report);
+                self.settle(report);
+            }
+            CallEvent::Fetched(fetched) => self.fetched(fetched),
+        }
+    }
+
+    /// Settles a claim by its fence, if it is still the operation's that was sent.
     pub(super) fn settle(&mut self, report: Report) {
-        self.running.remove(&report.seq);
+        let status = self.model.claim_status(report.seq, report.fence);
+        let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
+        if report.accepted_at.is_some_and(is_another) {
+            tracing::error!(seq = report.seq.0, "an answer to an operation that the log no longer has");
+            return;
+        }
         let now = self.clock.now();
         let chance = self.chance.next();
         let (verdict, hints) = (report.verdict.clone(), &report.hints);
@@ -85,10 +102,14 @@ impl Owner {
         self.building.reports.push(report);
     }
 
-    /// Hands free slots what may run now.
+    /// Hands free slots what may run now. A claim whose call is in flight here never runs out,
+    /// however long nothing could be written.
     pub(super) fn take(&mut self) {
         let n = self.free_slots();
         let now = self.clock.now();
+        if self.model.first_expiry().is_some_and(|at| at <= now) {
+            self.renew_claims();
+        }
         let chance = self.chance.next();
         let take = self.model.take(now, n, self.options.lease, chance, &mut self.building.facts);
         self.building.claims.extend(take.claims);
@@ -102,14 +123,14 @@ impl Owner {
         if self.draining.is_some() {
             return 0;
         }
-        self.options.workers.saturating_sub(self.running.len() + self.building.claims.len() + self.leaving)
+        self.options.workers.saturating_sub(self.calls.count() + self.building.claims.len())
     }
 
-    /// Keeps the claims of calls that are still under way.
+    /// Keeps the claims of calls that are in flight or about to leave.
     pub(super) fn renew_claims(&mut self) {
         let until = self.clock.now().after(self.options.lease);
-        for (seq, running) in &self.running {
-            self.model.renew(*seq, running.fence, until, &mut self.building.facts);
+        for (seq, fence) in self.calls.claims() {
+            self.model.renew(seq, fence, until, &mut self.building.facts);
         }
     }
 }

@@ -40,6 +40,9 @@ pub(crate) struct Building {
     /// Reports in this batch, kept until it is durable: a call that was made is not forgotten.
     pub reports: Vec<Report>,
     pub commands: usize,
+    /// Facts that need no append of their own: when calls left. Until the next one says so, a new
+    /// owner takes them as not having left, which grants nothing too early.
+    pub can_wait: usize,
     /// Bytes of payloads and answers in it.
     pub bytes: usize,
 }
@@ -49,15 +52,17 @@ const ANSWERS_LEN_MAX: usize = 4 * 1024 * 1024;
 /// Bytes after which it takes nothing more.
 const LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// A batch that is being written.
+/// A batch that is being written, with everything that may be done once it is durable. Nothing of
+/// it is kept anywhere else before.
 pub(crate) struct Sealed {
+    /// The operations that it accepts.
+    pub operations: Vec<StoredOperation>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<Ended>,
     pub reports: Vec<Report>,
     /// What those who listen hear.
     pub changes: Vec<Change>,
-    pub accepted: u64,
     /// Whether it keeps what calls cost.
     pub spends: bool,
     pub snapshot: Option<Vec<bytes::Bytes>>,
@@ -73,7 +78,12 @@ impl Sealed {
 
 impl Building {
     pub(crate) fn is_empty(&self) -> bool {
-        self.commands == 0 && self.facts.is_empty()
+        self.commands == 0 && self.facts.len() == self.can_wait
+    }
+
+    /// Whether there is nothing in it that must be written now.
+    pub(crate) const fn decides_nothing(&self) -> bool {
+        self.facts.len() == self.can_wait && self.drained.is_empty()
     }
 
     /// Whether another command may go into it.
@@ -90,7 +100,7 @@ impl Building {
 
     /// Splits it into what is written and what waits for that.
     pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
-        let (accepted, spends) = (self.operations.len() as u64, !self.costs.is_empty());
+        let (operations, spends) = (self.operations.clone(), !self.costs.is_empty());
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
@@ -101,16 +111,22 @@ impl Building {
             follows: Some(follows),
         };
         let sealed = Sealed {
+            operations,
             replies: self.replies,
             claims: self.claims,
             ended: self.ended,
             reports: self.reports,
             changes: Vec::new(),
-            accepted,
             spends,
             snapshot: None,
         };
         (batch, sealed)
+    }
+
+    /// An operation that it accepts.
+    pub(crate) fn operation(&self, seq: Seq) -> Option<&StoredOperation> {
+        let place = self.operations.binary_search_by_key(&seq, |operation| operation.seq).ok()?;
+        self.operations.get(place)
     }
 
     /// Keeps that an operation runs again. How it ended earlier in the same batch no longer stands: a store would keep it

@@ -1,40 +1,28 @@
 //! What happens once a batch is durable: callers are answered, calls leave, those who listen hear of it.
 
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use futures_util::FutureExt;
 use tidegate_core::fact::After;
-use tidegate_core::model::Claim;
-use tidegate_core::{Fact, OperationId, Seq, State, Time, Verdict};
+use tidegate_core::{Fact, OperationId, Seq, State, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
-use tokio_util::sync::CancellationToken;
 
 use super::batch::Sealed;
-use super::{Owner, Reply, Running};
-use crate::carry::Report;
+use super::{Owner, Reply};
 use crate::events::Change;
-
-/// How long a claim may take to become durable before its call is held back.
-const LATE: Duration = Duration::from_millis(60);
 
 impl Owner {
     pub(super) fn finish(&mut self, mut sealed: Sealed, lsn: Lsn) {
         if let Some(parts) = sealed.snapshot.take() {
             self.store_snapshot(lsn, parts);
         }
-        self.leaving -= sealed.claims.len();
-        let claims = std::mem::take(&mut sealed.claims);
-        if self.is_too_late(&claims) {
-            claims.iter().for_each(|claim| self.give_back(claim));
-        } else {
-            claims.into_iter().for_each(|claim| self.dispatch(claim));
-        }
-        self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         count(&sealed);
+        for operation in std::mem::take(&mut sealed.operations) {
+            self.payloads.keep(operation);
+        }
+        self.release(std::mem::take(&mut sealed.claims));
+        self.events.publish(self.clock.now(), std::mem::take(&mut sealed.changes));
         self.answer(sealed);
     }
 
@@ -59,36 +47,6 @@ impl Owner {
                 Reply::Other(answer) => answer(Ok(())),
             }
         }
-    }
-
-    /// Whether the disk held the batch up for so long that calls which leave now would arrive together with those
-    /// that the limits allow meanwhile. Never twice in a row: a disk that is always slow must not stop everything.
-    fn is_too_late(&mut self, claims: &[Claim]) -> bool {
-        let claimed = claims.first().map(|claim| claim.until.before(self.options.lease));
-        let late = claimed.is_some_and(|at| self.clock.now().since(at) > LATE);
-        self.gave_back = late && !self.gave_back;
-        self.gave_back
-    }
-
-    /// Gives a claim back before anything was sent: it is claimed again at once, at its real time.
-    fn give_back(&self, claim: &Claim) {
-        // The owner itself receives it.
-        let _ = self.report.send(Report::bare(claim.seq, claim.fence, Verdict::GivenBack));
-    }
-
-    /// Lets a call leave: its claim is durable.
-    fn dispatch(&mut self, claim: Claim) {
-        let stop = CancellationToken::new();
-        self.running.insert(claim.seq, Running { fence: claim.fence, stop: stop.clone() });
-        let (carrier, report) = (self.carrier.clone(), self.report.clone());
-        tokio::spawn(async move {
-            let (seq, fence) = (claim.seq, claim.fence);
-            // A panic in an executor is an attempt whose outcome is not known; the owner must hear of it.
-            let attempt = AssertUnwindSafe(carrier.carry(claim, stop)).catch_unwind();
-            let done = attempt.await.unwrap_or_else(|_| crate::carry::Report::panicked(seq, fence));
-            // The owner may have stopped.
-            let _ = report.send(done);
-        });
     }
 
     fn store_snapshot(&self, lsn: Lsn, parts: Vec<bytes::Bytes>) {
@@ -118,8 +76,8 @@ impl Owner {
             let active = self.model.active(seq);
             let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
             let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
-                let kept = self.payloads.get(seq)?;
-                Some((kept.at, kept.group, kept.kind, 1))
+                let kept = self.payloads.at(seq).or_else(|| self.building.operation(seq))?;
+                Some((kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1))
             });
             let (at, group, kind, attempt) = known?;
             // It may have been claimed in the batch that accepted it.
@@ -151,7 +109,7 @@ impl Owner {
 }
 
 fn count(sealed: &Sealed) {
-    metrics::counter!("tidegate_operations_accepted_total").increment(sealed.accepted);
+    metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
     metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
     for report in &sealed.reports {
         let (result, _) = crate::carry::describe(&report.verdict);

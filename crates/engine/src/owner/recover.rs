@@ -6,12 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
-use tidegate_core::{Fault, FaultClass, Model, Verdict};
+use tidegate_core::{Fault, FaultClass, Fence, Model, Seq, Time, Verdict};
 use tidegate_store::log::{Lsn, Ownership};
 use tidegate_store::{Clock, Kind, Store};
+use tokio::time::Instant;
 
 use super::run::refuse;
 use super::{Command, Owner};
+use crate::calls::{CallEvent, Known};
+use crate::carry::Report;
 use crate::error::{Code, Error, Result};
 use crate::options::Options;
 
@@ -61,26 +64,53 @@ impl Owner {
         }
         self.model.keep_configured(now, &self.limits, &mut self.building.facts);
         // First those of which it is known what became of them: nobody carries them any more, and they are not unknown.
-        for report in std::mem::take(&mut self.unsettled) {
+        let unsettled = std::mem::take(&mut self.calls.unsettled);
+        // That a call left may not be in the log. All of them first, because settling moves the clock.
+        for Report { seq, fence, sent_at, .. } in &unsettled {
+            if let Some(sent_at) = sent_at {
+                self.model.send(*sent_at, *seq, *fence, &mut self.building.facts);
+            }
+        }
+        for report in unsettled {
             self.settle(report);
         }
         for (seq, fence) in self.model.claims() {
-            if self.running.get(&seq).is_some_and(|running| running.fence == fence) {
-                continue;
+            self.settle_in_claim(seq, fence, now);
+        }
+        self.calls.forget_never_sent();
+        self.building.commands += 1;
+    }
+
+    /// Puts a claim that the log has in order, by what this process knows of its call.
+    fn settle_in_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
+        let Some(status) = self.model.claim_status(seq, fence) else { return };
+        let facts = &mut self.building.facts;
+        let verdict = match self.calls.knows(seq, fence, status.accepted_at) {
+            Known::Sent { sent_at } => {
+                self.model.renew(seq, fence, now.after(self.options.lease), facts);
+                self.model.send(sent_at, seq, fence, facts);
+                if status.cancel_asked {
+                    self.calls.stop(seq);
+                }
+                return;
             }
-            let verdict = if self.never_left.contains(&(seq, fence)) {
-                Verdict::GivenBack
-            } else if self.store.is_shared() {
-                // Whoever claimed it may be alive and its call under way: then the claim has to run out.
-                continue;
-            } else {
+            Known::Unsent => {
+                self.model.renew(seq, fence, now.after(self.options.lease), facts);
+                return;
+            }
+            Known::NeverSent => Verdict::GivenBack,
+            // Whoever claimed it may be alive and its call under way: then the claim has to run out,
+            // and the call may arrive at any moment from now on.
+            Known::No if self.store.is_shared() => {
+                self.model.send(now, seq, fence, facts);
+                return;
+            }
+            Known::No => {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
                 Verdict::Unknown(fault)
-            };
-            self.settle(crate::carry::Report::bare(seq, fence, verdict));
-        }
-        self.never_left.clear();
-        self.building.commands += 1;
+            }
+        };
+        self.settle(Report::bare(seq, fence, verdict));
     }
 
     /// Drops what is in memory and reads the log again, for as long as that may help; refuses commands meanwhile.
@@ -100,14 +130,18 @@ impl Owner {
                 last = error;
                 continue;
             }
+            let asked = Instant::now();
             let again = read_again(Arc::clone(&self.store), self.options.clone());
             match self.refuse_commands(&told, again).await? {
                 Ok((owned, Replayed { model, facts_read, last })) => {
                     self.tenure.send_replace(owned);
+                    self.owned_until = asked + self.options.partition_lease;
+                    self.payloads.clear();
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
                     self.wake_waiters();
                     self.settle_in();
+                    self.send_held_back();
                     tracing::info!("the log is writable again");
                     return Ok(());
                 }
@@ -119,25 +153,42 @@ impl Owner {
     /// Answers commands with the reason until something has happened; keeps reports.
     async fn refuse_commands<T>(&mut self, told: &Error, until: impl Future<Output = T>) -> Result<T> {
         let mut until = std::pin::pin!(until);
+        let give_up = self.calls.give_up.clone();
         loop {
             tokio::select! {
                 happened = &mut until => return Ok(happened),
-                Some(report) = self.reports.recv() => self.unsettled.push(report),
+                () = give_up.cancelled() => return Err(told.clone()),
+                Some(event) = self.calls.events.recv() => self.note_unsettled(event),
                 command = self.commands.recv() => match command {
                     Some(Command::Accept(prepared, reply)) => {
                         let answers = prepared.iter().map(|_| Err(told.clone())).collect();
                         refuse(super::Reply::Accept(reply, answers), told);
                     }
-                    Some(Command::Settle(report)) => self.unsettled.push(report),
                     Some(Command::Look(look)) => look(self)(Ok(())),
                     // Dropping it tells whoever asked.
                     Some(Command::Ask(_)) => {}
                     Some(Command::Drain(drain)) => self.draining = Some(drain),
+                    // Every handle is gone: nobody can wait for more.
                     None => return Err(told.clone()),
                 },
             }
-            if self.draining.is_some() {
-                return Err(told.clone());
+        }
+    }
+
+    /// Keeps what happened to a call until the log can be written.
+    fn note_unsettled(&mut self, event: CallEvent) {
+        match event {
+            CallEvent::Reported(report) => {
+                let report = self.calls.landed(report);
+                self.calls.unsettled.push(report);
+            }
+            CallEvent::Fetched(fetched) => {
+                for (claim, operation) in fetched {
+                    match operation {
+                        Ok(operation) => self.held_back.push((claim, operation)),
+                        Err(_) => self.calls.stays(&[claim]),
+                    }
+                }
             }
         }
     }

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
@@ -27,6 +28,10 @@ struct Writing {
     sealed: VecDeque<Sealed>,
 }
 
+/// How long the last reports of a drain that ran out of time may take to be written.
+const LAST_WRITES: Duration = Duration::from_secs(2);
+/// How long the store may take to let go of the partition.
+const RELEASE_MAX: Duration = Duration::from_secs(1);
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
 /// A snapshot is worth it when the log is this many times longer than what it would say.
@@ -41,30 +46,64 @@ pub(super) enum Ending {
 }
 
 impl Owner {
-    /// Works until it is drained or the log fails for good.
+    /// Works until it is drained or the log fails for good. Then the calls in flight are kept for
+    /// the next engine of this process, if there is one.
     pub(crate) async fn work(mut self) {
-        loop {
-            match self.run().await {
-                Ending::Drained => break,
-                Ending::Lost(error) => {
-                    tracing::error!(%error, "the log could not be written; reading it again");
-                    if let Err(error) = self.recover(error).await {
-                        tracing::error!(%error, "the engine stops");
-                        self.stopped.send_replace(Some(error));
-                        return;
+        let give_up = self.calls.give_up.clone();
+        let ended = tokio::select! {
+            ended = self.work_on() => ended,
+            () = async { give_up.cancelled().await; tokio::time::sleep(LAST_WRITES).await } => {
+                Err(Error::new(crate::error::Code::StoreUnavailable, "the store did not answer in time"))
+            }
+        };
+        let reason = match ended {
+            Ok(()) => {
+                let release = tokio::time::timeout(RELEASE_MAX, self.store.release(self.ownership()));
+                match release.await.map_err(|_| "no answer".to_owned()).map(|r| r.map_err(|e| e.to_string()))
+                {
+                    Ok(Ok(())) => {}
+                    Ok(Err(error)) | Err(error) => {
+                        tracing::warn!(%error, "the partition could not be given up")
                     }
                 }
+                Error::new(crate::error::Code::Stopping, "the engine has stopped")
             }
-        }
-        if let Err(error) = self.store.release(self.ownership()).await {
-            tracing::warn!(%error, "the partition could not be given up");
-        }
-        let ended = Error::new(crate::error::Code::Stopping, "the engine has stopped");
-        self.stopped.send_replace(Some(ended));
-        if let Some(drain) = self.draining.take() {
+            Err(error) => {
+                self.log_what_is_left(&error);
+                error
+            }
+        };
+        let Self { calls, options, draining, stopped, .. } = self;
+        options.in_flight.keep(calls);
+        stopped.send_replace(Some(reason));
+        if let Some(drain) = draining {
             // Whoever asked may be gone.
             let _ = drain.done.send(());
         }
+    }
+
+    async fn work_on(&mut self) -> crate::error::Result<()> {
+        loop {
+            match self.run().await {
+                Ending::Drained => return Ok(()),
+                Ending::Lost(error) => {
+                    tracing::error!(%error, "the log could not be written; reading it again");
+                    self.recover(error).await?;
+                }
+            }
+        }
+    }
+
+    fn log_what_is_left(&self, error: &Error) {
+        let partition = self.options.partition;
+        let (in_flight, answered) = self.calls.left();
+        tracing::error!(
+            partition,
+            %error,
+            calls_in_flight = in_flight,
+            answers_not_written = answered,
+            "the engine stops; what is not written down has an unknown outcome"
+        );
     }
 
     async fn run(&mut self) -> Ending {
@@ -94,8 +133,8 @@ impl Owner {
                     }
                     Err(error) => return self.fail(writing.sealed, error),
                 },
-                Some(report) = self.reports.recv(), if room_for_answers => {
-                    self.apply(super::Command::Settle(report));
+                Some(event) = self.calls.events.recv(), if room_for_answers => {
+                    self.note(event);
                     self.gather();
                 }
                 command = self.commands.recv(), if room && !self.abandoned => {
@@ -116,8 +155,9 @@ impl Owner {
                     }
                     self.building.commands += 1;
                 }
-                renewed = tenure.next() => if let Err(error) = self.renewed(renewed) {
-                    return self.fail(writing.sealed, error);
+                renewed = tenure.next() => match self.renewed(renewed) {
+                    Ok(()) => self.send_held_back(),
+                    Err(error) => return self.fail(writing.sealed, error),
                 },
             }
         }
@@ -128,10 +168,10 @@ impl Owner {
         let most = self.options.batch_max;
         loop {
             let answers = self.building.has_room_for_answers(most);
-            let report = if answers { self.reports.try_recv().ok() } else { None };
-            let none = report.is_none();
-            if let Some(report) = report {
-                self.apply(super::Command::Settle(report));
+            let event = if answers { self.calls.events.try_recv().ok() } else { None };
+            let none = event.is_none();
+            if let Some(event) = event {
+                self.note(event);
             }
             let command = if self.building.has_room(most) { self.commands.try_recv().ok() } else { None };
             match command {
@@ -144,7 +184,7 @@ impl Owner {
 
     /// Whether it is draining and nothing is under way any more; from then on nothing is accepted.
     fn is_drained(&mut self) -> bool {
-        let idle = self.running.is_empty() && self.leaving == 0;
+        let idle = self.calls.count() == 0;
         match &mut self.draining {
             Some(drain) if idle => {
                 drain.accepts = false;
@@ -167,20 +207,23 @@ impl Owner {
             return;
         }
         self.take();
-        let changes = self.changes();
-        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
-        sealed.changes = changes;
-        if batch.facts.is_empty() && batch.drained.is_empty() {
+        if self.building.decides_nothing() {
+            let facts = std::mem::take(&mut self.building.facts);
+            let (_, sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
+            (self.building.can_wait, self.building.facts) = (facts.len(), facts);
             match writing.sealed.back_mut() {
                 Some(before) => before.join(sealed),
                 None => self.answer(sealed),
             }
             return;
         }
+        let changes = self.changes();
+        let (batch, mut sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
+        sealed.changes = changes;
         self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;
         sealed.snapshot = self.snapshot_if_due();
-        self.leaving += sealed.claims.len();
+        self.calls.about_to_leave(&sealed.claims);
         let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership());
         writing.appends.push_back(Box::pin(async move { store.append(ownership, batch).await }));
         writing.sealed.push_back(sealed);
@@ -209,16 +252,15 @@ impl Owner {
             }
             _ => Error::from(tidegate_store::Error::new(error.kind(), error.to_string())),
         };
-        self.leaving = 0;
         for sealed in writing {
             if sealed.snapshot.is_some() {
                 self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
             }
-            self.unsettled.extend(sealed.reports);
-            self.never_left.extend(sealed.claims.iter().map(|claim| (claim.seq, claim.fence)));
+            self.calls.unsettled.extend(sealed.reports);
+            self.calls.stays(&sealed.claims);
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
-        self.unsettled.append(&mut self.building.reports);
+        self.calls.unsettled.append(&mut self.building.reports);
         let gathered = std::mem::take(&mut self.building);
         gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
         Ending::Lost(error)

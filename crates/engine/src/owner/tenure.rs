@@ -20,31 +20,41 @@ pub(super) struct Renewal {
     owner: Ownership,
     lease: Duration,
     next_at: Instant,
+    /// When the one under way was asked for.
+    asked: Instant,
     under_way: Option<Renewing>,
+}
+
+/// A renewal that was answered, and until when the lease surely holds if it was granted.
+pub(super) struct Renewed {
+    answer: Result<Ownership>,
+    owned_until: Instant,
 }
 
 impl Renewal {
     /// The first one is due after a third of the lease.
     pub(super) fn starting(owner: &Owner) -> Self {
         let lease = owner.options.partition_lease;
-        let next_at = Instant::now() + lease / 3;
-        Self { store: Arc::clone(&owner.store), owner: owner.ownership(), lease, next_at, under_way: None }
+        let (asked, next_at) = (Instant::now(), Instant::now() + lease / 3);
+        let store = Arc::clone(&owner.store);
+        Self { store, owner: owner.ownership(), lease, next_at, asked, under_way: None }
     }
 
     /// Resolves when a renewal has been answered. What has begun goes on if this is dropped and called again.
-    pub(super) async fn next(&mut self) -> Result<Ownership> {
+    pub(super) async fn next(&mut self) -> Renewed {
         if self.under_way.is_none() {
             tokio::time::sleep_until(self.next_at).await;
-            self.next_at = Instant::now() + self.lease / 3;
+            self.asked = Instant::now();
+            self.next_at = self.asked + self.lease / 3;
         }
         let (store, owner, lease) = (&self.store, self.owner, self.lease);
         let under_way = self.under_way.get_or_insert_with(|| {
             let store = Arc::clone(store);
             Box::pin(async move { store.renew(owner, lease).await })
         });
-        let renewed = under_way.await;
+        let answer = under_way.await;
         self.under_way = None;
-        renewed
+        Renewed { answer, owned_until: self.asked + self.lease }
     }
 }
 
@@ -56,16 +66,21 @@ impl Owner {
 
     /// Takes note of a renewal; an error means that another node owns the partition now, or that a newer version has
     /// changed the store.
-    pub(super) fn renewed(&self, renewed: Result<Ownership>) -> Result<()> {
-        match renewed {
+    pub(super) fn renewed(&mut self, renewed: Renewed) -> Result<()> {
+        match renewed.answer {
             Ok(ownership) => {
+                self.owned_until = renewed.owned_until;
+                self.lease_unrenewed = false;
                 self.tenure.send_replace(ownership);
                 Ok(())
             }
             Err(error) if matches!(error.kind(), Kind::Fenced | Kind::Unreadable) => Err(error),
             Err(error) => {
-                // The next append says whether it still matters.
-                tracing::warn!(%error, "the partition's lease was not renewed");
+                // The next append says whether it still matters. Logged once for each outage.
+                if !std::mem::replace(&mut self.lease_unrenewed, true) {
+                    let partition = self.options.partition;
+                    tracing::warn!(partition, %error, "the partition's lease was not renewed");
+                }
                 Ok(())
             }
         }

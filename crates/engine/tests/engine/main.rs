@@ -4,6 +4,7 @@
 mod archive;
 mod bad_days;
 mod costs;
+mod in_flight;
 mod outage;
 mod people;
 mod seen;

@@ -2,10 +2,10 @@
 //! room is opened and when it is given to another node.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use axum::Router;
-use tidegate::{Engine, Event, Executors, Options};
+use tidegate::{Engine, Event, Executors, InFlight, Options};
 use tidegate_cluster::{Answered, Declined, Host, Later, Tenant};
 use tidegate_core::fact::Shape;
 use tidegate_core::id::Partition;
@@ -44,13 +44,20 @@ struct Room {
 /// The rooms that are open.
 pub(crate) struct Rooms {
     plan: Plan,
+    /// Calls in flight, by partition: kept when an engine loses its partition.
+    in_flight: Mutex<BTreeMap<Partition, InFlight>>,
     open: RwLock<BTreeMap<Partition, Room>>,
     events: broadcast::Sender<Arc<Event>>,
 }
 
 impl Rooms {
     pub(crate) fn new(plan: Plan) -> Self {
-        Self { plan, open: RwLock::default(), events: broadcast::channel(EVENTS_KEPT).0 }
+        Self {
+            plan,
+            in_flight: Mutex::default(),
+            open: RwLock::default(),
+            events: broadcast::channel(EVENTS_KEPT).0,
+        }
     }
 
     /// The way into a room, if it is here.
@@ -88,6 +95,11 @@ impl Rooms {
             counts += engine.counts().await?;
         }
         Ok(counts)
+    }
+
+    fn in_flight(&self, partition: Partition) -> InFlight {
+        let mut all = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(partition).or_default().clone()
     }
 
     fn close(&self, partition: Partition) {
@@ -157,7 +169,8 @@ impl Host for Landlord {
         let rooms = Arc::clone(&self.rooms);
         Box::pin(async move {
             let Plan { house, options, executors, .. } = &rooms.plan;
-            let options = Options { partition, ..options.clone() };
+            let in_flight = rooms.in_flight(partition);
+            let options = Options { partition, in_flight, ..options.clone() };
             let limits = rooms.limits_in(partition);
             let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
             let engine = Engine::open_archived(store, archiving, options, executors.clone(), limits).await;

@@ -64,6 +64,7 @@ choice!(Fact {
     10 => LimitSet { limit, shape, source, at },
     11 => Thawed { limit, at },
     12 => LimitGone { limit, at },
+    13 => Sent { seq, fence, at },
     32 => Counters(counters),
     33 => LimitImage(image),
     34 => GroupImage(image),

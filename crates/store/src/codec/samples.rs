@@ -60,6 +60,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
         Fact::LimitSet { limit: "l".into(), shape: Shape::Gate, source: Source::Operator, at: AT },
         Fact::Thawed { limit: "l".into(), at: AT },
         Fact::LimitGone { limit: "l".into(), at: AT },
+        Fact::Sent { seq, fence, at: AT },
     ];
     facts.extend(images());
     facts

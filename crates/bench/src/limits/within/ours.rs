@@ -78,7 +78,8 @@ fn queue(buckets: usize) -> Result<Step, String> {
                 return false;
             }
             for (budget, mark) in all.iter_mut().zip(&mut marks) {
-                *mark = budget.take(COST * MICRO, now);
+                *mark = budget.take(COST * MICRO);
+                budget.send(*mark, now);
             }
         }
         let mut all = lock(&all);

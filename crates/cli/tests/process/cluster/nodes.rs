@@ -114,6 +114,11 @@ impl Nodes {
 
     /// SIGTERM, out of rotation at the same moment, and waits for its end; answers what it had said.
     pub(super) async fn stop(&mut self, node: usize) -> String {
+        self.stop_within(node, STOPPED).await
+    }
+
+    /// The same for a stop that may take another time.
+    pub(super) async fn stop_within(&mut self, node: usize, most: Duration) -> String {
         self.doors.turn(node, false);
         let running = self.running(node);
         running.signal("TERM");
@@ -125,7 +130,7 @@ impl Nodes {
                 }
             }
         };
-        let status = timeout(STOPPED, ended).await.expect("it stops in time");
+        let status = timeout(most, ended).await.expect("it stops in time");
         assert!(status.success(), "{status}");
         self.kill(node)
     }

@@ -21,6 +21,8 @@ pub(super) enum Line {
     Good,
     /// After some bytes in either direction it is cut, in the middle of whatever is on its way.
     Cut,
+    /// Connections are broken off and new ones are not taken.
+    Gone,
     /// After some bytes of answers the next one is swallowed, though its request has arrived, and the line is cut.
     Swallow,
 }
@@ -51,6 +53,9 @@ impl Relay {
         let task = tokio::spawn(async move {
             loop {
                 let Ok((node, _)) = listener.accept().await else { continue };
+                if *lines.borrow() == Line::Gone {
+                    continue;
+                }
                 let (lines, counted) = (lines.clone(), Arc::clone(&counted));
                 let most =
                     [REQUESTS, ANSWERS].map(|bytes| bytes.start + chance.next() % (bytes.end - bytes.start));
@@ -89,8 +94,10 @@ async fn carry(node: TcpStream, store: TcpStream, line: watch::Receiver<Line>, m
     store.set_nodelay(true).unwrap();
     let (from_node, to_node) = node.into_split();
     let (from_store, to_store) = store.into_split();
+    let mut gone = line.clone();
     // Whichever way ends first ends both.
     tokio::select! {
+        _ = gone.wait_for(|line| *line == Line::Gone) => true,
         cut = pass(from_node, to_store, Way::ToStore, line.clone(), most[0]) => cut,
         cut = pass(from_store, to_node, Way::FromStore, line.clone(), most[1]) => cut,
     }

@@ -47,7 +47,11 @@ impl Model {
             let charges = Arc::clone(&self.entries[head.at()].charges);
             let taken = charges.iter().zip(&mut run.marks).find(|((limit, _), _)| *limit == ix);
             if let Some(((_, cost), mark)) = taken {
-                *mark = self.limits[ix.at()].meter.take(cost.micro, run.fence, at);
+                let meter = &mut self.limits[ix.at()].meter;
+                *mark = meter.take(cost.micro, run.fence);
+                if let Meter::Bucket(bucket) = meter {
+                    bucket.send(*mark, at);
+                }
             }
         }
     }

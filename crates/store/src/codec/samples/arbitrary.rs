@@ -216,6 +216,11 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
         }),
         (text(), time()).prop_map(|(limit, at)| Fact::Thawed { limit, at }),
         (text(), time()).prop_map(|(limit, at)| Fact::LimitGone { limit, at }),
+        (any::<(u64, u64)>(), time()).prop_map(|((seq, fence), at)| Fact::Sent {
+            seq: Seq(seq),
+            fence: Fence(fence),
+            at
+        }),
         counters().prop_map(Fact::Counters),
         limit_image().prop_map(|image| Fact::LimitImage(Box::new(image))),
         group_image().prop_map(|image| Fact::GroupImage(Box::new(image))),

@@ -1,0 +1,203 @@
+//! The calls of a partition that this process is responsible for: claimed and about to leave, in
+//! flight, or answered and not settled yet. They outlive the model, which is read again after an
+//! outage, and the engine, which another one of the same process may follow. So a living process
+//! never sends again what it still waits for, and does not forget an answer.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+use tidegate_core::model::Claim;
+use tidegate_core::{Fence, Seq, Time, Verdict};
+use tidegate_store::log::StoredOperation;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::carry::Report;
+
+/// Something happened to a call.
+pub(crate) enum CallEvent {
+    /// An attempt has ended.
+    Reported(Report),
+    /// The payloads of claims were read.
+    Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
+}
+
+/// A call in flight.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    /// The fence that it left with, which its report carries.
+    pub sent_with: Fence,
+    /// The claim that its report settles: a later one when its operation was claimed again since.
+    pub fence: Fence,
+    /// With the seq, what tells its operation from every other.
+    pub accepted_at: Time,
+    pub sent_at: Time,
+    /// Tells it to stop.
+    pub stop: CancellationToken,
+}
+
+/// What this process knows of a claim.
+pub(crate) enum Known {
+    /// Its call is in flight here.
+    Sent { sent_at: Time },
+    /// Its call is about to leave here.
+    Unsent,
+    /// Its call never left.
+    NeverSent,
+    /// Nothing.
+    No,
+}
+
+pub(crate) struct Calls {
+    sent: FxHashMap<Seq, Sent>,
+    /// Claims whose calls have not left yet.
+    unsent: FxHashMap<Fence, Seq>,
+    /// Claims of appends that may or may not stand, whose calls have not left.
+    never_sent: FxHashSet<(Seq, Fence)>,
+    /// Reports whose settlement is not durable.
+    pub(crate) unsettled: Vec<Report>,
+    pub(crate) events: mpsc::UnboundedReceiver<CallEvent>,
+    pub(crate) event: mpsc::UnboundedSender<CallEvent>,
+    /// The end of a drain: what is in flight is given up.
+    pub(crate) give_up: CancellationToken,
+}
+
+impl Calls {
+    fn new() -> Self {
+        let (event, events) = mpsc::unbounded_channel();
+        Self {
+            sent: FxHashMap::default(),
+            unsent: FxHashMap::default(),
+            never_sent: FxHashSet::default(),
+            unsettled: Vec::new(),
+            events,
+            event,
+            give_up: CancellationToken::new(),
+        }
+    }
+
+    /// Calls that take up a worker: in flight or about to leave.
+    pub(crate) fn count(&self) -> usize {
+        self.sent.len() + self.unsent.len()
+    }
+
+    /// Claims are being written: their calls leave when they are durable.
+    pub(crate) fn about_to_leave(&mut self, claims: &[Claim]) {
+        self.unsent.extend(claims.iter().map(|claim| (claim.fence, claim.seq)));
+    }
+
+    /// The append of these claims failed: whether it stands or not, their calls have not left.
+    pub(crate) fn stays(&mut self, claims: &[Claim]) {
+        for Claim { seq, fence, .. } in claims {
+            self.unsent.remove(fence);
+            self.never_sent.insert((*seq, *fence));
+        }
+    }
+
+    /// Takes a claim off those that are about to leave; `false` when it was none of them.
+    pub(crate) fn leaves(&mut self, fence: Fence) -> bool {
+        self.unsent.remove(&fence).is_some()
+    }
+
+    /// Has an earlier call of the same operation, which is still in flight here, answer this claim.
+    pub(crate) fn adopt(&mut self, claim: &Claim) -> bool {
+        match self.sent.get_mut(&claim.seq).filter(|sent| sent.accepted_at == claim.accepted_at) {
+            Some(sent) => {
+                sent.fence = claim.fence;
+                self.unsent.remove(&claim.fence);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A call leaves.
+    pub(crate) fn send(&mut self, claim: &Claim, sent_at: Time) -> CancellationToken {
+        let stop = CancellationToken::new();
+        let sent = Sent {
+            sent_with: claim.fence,
+            fence: claim.fence,
+            accepted_at: claim.accepted_at,
+            sent_at,
+            stop: stop.clone(),
+        };
+        self.sent.insert(claim.seq, sent);
+        stop
+    }
+
+    /// A report arrived: its call is in flight no more, and it settles the claim that stands for
+    /// it. Only the call that it is of ends: another one of the same operation goes on.
+    pub(crate) fn landed(&mut self, mut report: Report) -> Report {
+        if self.sent.get(&report.seq).is_some_and(|sent| sent.sent_with == report.fence)
+            && let Some(sent) = self.sent.remove(&report.seq)
+        {
+            report.fence = sent.fence;
+            report.sent_at = Some(sent.sent_at);
+        }
+        report
+    }
+
+    /// Tells the call of an operation to stop.
+    pub(crate) fn stop(&self, seq: Seq) {
+        if let Some(sent) = self.sent.get(&seq) {
+            sent.stop.cancel();
+        }
+    }
+
+    /// Every claim that stands for a call in flight or about to leave.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = (Seq, Fence)> {
+        let unsent = self.unsent.iter().map(|(fence, seq)| (*seq, *fence));
+        self.sent.iter().map(|(seq, sent)| (*seq, sent.fence)).chain(unsent)
+    }
+
+    /// What is known here of a claim that the log has.
+    pub(crate) fn knows(&self, seq: Seq, fence: Fence, accepted_at: Time) -> Known {
+        match self.sent.get(&seq) {
+            Some(sent) if sent.fence == fence && sent.accepted_at == accepted_at => {
+                return Known::Sent { sent_at: sent.sent_at };
+            }
+            _ => {}
+        }
+        if self.unsent.get(&fence) == Some(&seq) {
+            return Known::Unsent;
+        }
+        if self.never_sent.contains(&(seq, fence)) { Known::NeverSent } else { Known::No }
+    }
+
+    /// What never left has been settled.
+    pub(crate) fn forget_never_sent(&mut self) {
+        self.never_sent.clear();
+    }
+
+    /// In flight, and answered but not settled.
+    pub(crate) fn left(&self) -> (usize, usize) {
+        (self.sent.len(), self.unsettled.len())
+    }
+}
+
+/// The calls of a partition, kept between the engines that a process opens on it one after the
+/// other. Give each of them the same one, and a later engine settles the calls of an earlier one.
+#[derive(Clone, Default)]
+pub struct InFlight(Arc<Mutex<Option<Calls>>>);
+
+impl fmt::Debug for InFlight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InFlight").finish_non_exhaustive()
+    }
+}
+
+impl InFlight {
+    /// The calls that an engine begins with.
+    pub(crate) fn take(&self) -> Calls {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        kept.filter(|calls| !calls.give_up.is_cancelled()).unwrap_or_else(Calls::new)
+    }
+
+    /// Keeps what an engine that lost its partition leaves behind.
+    pub(crate) fn keep(&self, mut calls: Calls) {
+        let unsent = std::mem::take(&mut calls.unsent);
+        calls.never_sent.extend(unsent.into_iter().map(|(fence, seq)| (seq, fence)));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
+    }
+}

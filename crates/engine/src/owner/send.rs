@@ -1,0 +1,186 @@
+//! From a durable claim to a call that leaves: its payload is at hand, the partition is surely
+//! still this node's, the claim still stands, and what it charges counts from the moment it leaves.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use tidegate_core::id::Partition;
+use tidegate_core::model::Claim;
+use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_store::log::StoredOperation;
+use tidegate_store::{Clock, Kind, Store};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Owner;
+use crate::calls::CallEvent;
+use crate::carry::Report;
+use crate::payloads::is_of;
+
+/// Tries to read payloads while the store is out of reach, and the pause between two.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(250);
+/// This part of the partition's lease is left alone: a call that leaves takes a moment.
+const LEASE_MARGIN_PART: u32 = 10;
+
+/// A claim and what is read of its operation, or the verdict when it cannot be.
+type FetchedClaim = (Claim, Result<StoredOperation, Verdict>);
+
+impl Owner {
+    /// Lets the calls of durable claims leave; those whose payload is not in memory follow when it
+    /// has been read, all in one read.
+    pub(super) fn release(&mut self, claims: Vec<Claim>) {
+        let (mut ready, mut missing) = (Vec::with_capacity(claims.len()), Vec::new());
+        for claim in claims {
+            if self.calls.adopt(&claim) {
+                continue;
+            }
+            match self.payloads.of(&claim) {
+                Some(operation) => ready.push((claim, operation)),
+                None => missing.push(claim),
+            }
+        }
+        self.send(ready);
+        if !missing.is_empty() {
+            let (store, partition) = (Arc::clone(&self.store), self.options.partition);
+            let (event, give_up) = (self.calls.event.clone(), self.calls.give_up.clone());
+            tokio::spawn(async move {
+                let fetched = fetch(&*store, partition, missing, &give_up).await;
+                // The owner may have stopped.
+                let _ = event.send(CallEvent::Fetched(fetched));
+            });
+        }
+    }
+
+    /// Payloads were read: their calls leave, unless their claims are no longer ours.
+    pub(super) fn fetched(&mut self, fetched: Vec<FetchedClaim>) {
+        let mut ready = Vec::with_capacity(fetched.len());
+        for (claim, operation) in fetched {
+            match operation {
+                Ok(operation) => ready.push((claim, operation)),
+                Err(verdict) => self.settle_unsent(&claim, verdict),
+            }
+        }
+        self.send(ready);
+    }
+
+    /// Lets calls leave, or keeps them until the partition's lease was renewed.
+    pub(super) fn send(&mut self, ready: Vec<(Claim, StoredOperation)>) {
+        if ready.is_empty() {
+            return;
+        }
+        if !self.surely_owns() {
+            self.held_back.extend(ready);
+            return;
+        }
+        let now = self.clock.now();
+        for (claim, operation) in ready {
+            match self.model.claim_status(claim.seq, claim.fence) {
+                Some(status) if status.cancel_asked => {
+                    self.settle_unsent(&claim, Verdict::Canceled { may_have_happened: false });
+                }
+                Some(status) if status.accepted_at == claim.accepted_at => {
+                    self.dispatch(claim, operation, now);
+                }
+                // Another one has it, or it has ended.
+                _ => drop(self.calls.leaves(claim.fence)),
+            }
+        }
+    }
+
+    /// Lets those leave that waited for the lease.
+    pub(super) fn send_held_back(&mut self) {
+        let held_back = std::mem::take(&mut self.held_back);
+        self.send(held_back);
+    }
+
+    /// Whether no other node can own the partition now. A lease counts from when it was asked for,
+    /// so an answer that took long proves little.
+    fn surely_owns(&self) -> bool {
+        let margin = self.options.partition_lease / LEASE_MARGIN_PART;
+        !self.store.is_shared() || Instant::now() + margin < self.owned_until
+    }
+
+    /// Settles a claim whose call does not leave.
+    fn settle_unsent(&mut self, claim: &Claim, verdict: Verdict) {
+        if self.calls.leaves(claim.fence) {
+            self.building.commands += 1;
+            self.settle(Report::bare(claim.seq, claim.fence, verdict));
+        }
+    }
+
+    /// Lets a call leave: its claim is durable and its payload is at hand.
+    fn dispatch(&mut self, claim: Claim, operation: StoredOperation, now: Time) {
+        if !self.calls.leaves(claim.fence) {
+            return;
+        }
+        if self.model.send(now, claim.seq, claim.fence, &mut self.building.facts) {
+            self.building.can_wait += 1;
+        }
+        let stop = self.calls.send(&claim, now);
+        let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
+        tokio::spawn(async move {
+            let (seq, fence) = (claim.seq, claim.fence);
+            // A panic in an executor is an attempt whose outcome is not known; the owner must hear of it.
+            let attempt = AssertUnwindSafe(carrier.carry(claim, operation, stop)).catch_unwind();
+            let done = attempt.await.unwrap_or_else(|_| Report::panicked(seq, fence));
+            // Whoever owns the partition next in this process hears it too.
+            let _ = event.send(CallEvent::Reported(done));
+        });
+    }
+}
+
+/// Reads the operations of claims. While the store is out of reach they are given back, because an
+/// attempt that was not made spends nothing. One that is damaged or gone fails alone.
+async fn fetch(
+    store: &dyn Store,
+    partition: Partition,
+    claims: Vec<Claim>,
+    give_up: &CancellationToken,
+) -> Vec<FetchedClaim> {
+    let seqs: Vec<_> = claims.iter().map(|claim| claim.seq).collect();
+    for _ in 0..TRIES {
+        let found = tokio::select! {
+            found = store.read(partition, seqs.clone()) => found,
+            () = give_up.cancelled() => break,
+        };
+        match found {
+            Ok(found) => {
+                let found = found.into_iter().map(|stored| stored.map(|stored| stored.operation));
+                return claims.into_iter().zip(found).map(checked).collect();
+            }
+            Err(error) if error.kind() == Kind::Unreadable && claims.len() > 1 => {
+                let mut fetched = Vec::with_capacity(claims.len());
+                for claim in claims {
+                    fetched.extend(Box::pin(fetch(store, partition, vec![claim], give_up)).await);
+                }
+                return fetched;
+            }
+            Err(error) if error.kind() == Kind::Unreadable => {
+                let message = format!("its request cannot be read, so it was not sent: {error}");
+                return claims.into_iter().map(|claim| (claim, Err(rejected(message.clone())))).collect();
+            }
+            Err(error) => {
+                tracing::debug!(%error, "payloads cannot be read now; trying again");
+                tokio::time::sleep(PAUSE).await;
+            }
+        }
+    }
+    claims.into_iter().map(|claim| (claim, Err(Verdict::GivenBack))).collect()
+}
+
+/// What is sent must be what was accepted.
+fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
+    let operation = match found {
+        Some(operation) if is_of(&claim, &operation) => Ok(operation),
+        Some(_) => Err(rejected("what the store has in its place is another request".into())),
+        None => Err(rejected("its payload is no longer kept".into())),
+    };
+    (claim, operation)
+}
+
+fn rejected(message: String) -> Verdict {
+    Verdict::Rejected(Fault::new(FaultClass::Transient, message))
+}

@@ -1,0 +1,226 @@
+//! Calls in flight while the store is away: what leaves is what was accepted, it leaves within the
+//! limits however late, it is not sent again while it is waited for, and its answer is kept.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Code, Engine, InFlight, Options, Submission, View};
+use tidegate_contract::{Faulty, Injury, Odds, Plan, Verb};
+use tidegate_core::{OnUnknown, OperationId, State};
+use tidegate_store::Store;
+use tokio::time::Instant;
+
+use crate::world::*;
+
+fn faulty(plan: Plan, is_shared: bool) -> (Arc<Faulty>, Arc<dyn Store>) {
+    let faulty = Faulty::new(memory(), plan);
+    let faulty = Arc::new(if is_shared { faulty.shared() } else { faulty });
+    (Arc::clone(&faulty), faulty)
+}
+
+fn repeatable(group: &str, payload: &str) -> Submission {
+    Submission { on_unknown: Some(OnUnknown::Repeat), ..operation(group, payload) }
+}
+
+/// An operation once it has ended, however often the store is away meanwhile.
+async fn ended(engine: &Engine, id: OperationId) -> View {
+    loop {
+        match engine.wait(id, LONG).await {
+            Ok(view) => return view,
+            Err(error) => assert_eq!(error.code, Code::StoreUnavailable, "{error}"),
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// OPS-8: requests that were refused because the store was away are never sent, and those that are
+/// accepted at their places in the log afterwards are sent as they are.
+#[tokio::test(start_paused = true)]
+async fn ops_8_a_refused_request_is_never_sent() {
+    let (down, store) = faulty(Plan::none(), false);
+    let upstream = all_done(1);
+    let engine = open(&store, &upstream).await;
+    down.set_down(true);
+    let refused = (0..50).map(|n| operation(&format!("r{n}"), &format!("|refused {n}"))).collect();
+    for answer in engine.submit_all(refused).await {
+        assert_eq!(answer.unwrap_err().code, Code::StoreUnavailable);
+    }
+    down.set_down(false);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let accepted = (0..50).map(|n| operation(&format!("a{n}"), &format!("|accepted {n}"))).collect();
+    for answer in engine.submit_all(accepted).await {
+        let view = engine.wait(answer.unwrap().id, LONG).await.unwrap();
+        assert_eq!(view.state, State::Succeeded);
+    }
+    let mut sent = upstream.payloads();
+    sent.sort_unstable();
+    let mut accepted: Vec<_> = (0..50).map(|n| format!("|accepted {n}")).collect();
+    accepted.sort_unstable();
+    assert_eq!(sent, accepted);
+}
+
+/// OPS-8 under a store that fails at random: every body that reaches the upstream was accepted, or
+/// may have been, and every accepted one reaches it. Each try has a body of its own, so a request
+/// that was refused is known by it.
+#[tokio::test(start_paused = true)]
+async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
+    for seed in 0..30 {
+        let odds = Odds { fail: 100, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
+        let (_, store) = faulty(Plan::seeded(seed, odds).only(&[Verb::Append]), seed % 2 == 1);
+        let upstream = all_done(3);
+        let options = Options { payload_cache_bytes: 2_000 * (seed as usize % 3), ..Options::default() };
+        let engine = open_with(&store, &upstream, options, &[]).await;
+        let (mut accepted, mut maybe) = (Vec::new(), Vec::new());
+        for n in 0..60 {
+            let mut tries = 0;
+            loop {
+                let body = format!("|{n}, try {tries}");
+                match engine.submit(repeatable(&format!("g{}", n % 5), &body)).await {
+                    Ok(receipt) => break accepted.push((receipt.id, body)),
+                    Err(error) if error.unsure => maybe.push(body),
+                    Err(error) => assert_eq!(error.code, Code::StoreUnavailable, "seed {seed}: {error}"),
+                }
+                tries += 1;
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+        for (id, body) in &accepted {
+            let view = ended(&engine, *id).await;
+            assert_eq!(view.result.as_deref(), Some(format!("answer to {body}").as_bytes()), "seed {seed}");
+        }
+        let sent = upstream.payloads();
+        for body in &sent {
+            let is_known = accepted.iter().any(|(_, known)| known == body) || maybe.contains(body);
+            assert!(is_known, "seed {seed}: {body} was refused and sent");
+        }
+        assert!(accepted.iter().all(|(_, body)| sent.contains(body)), "seed {seed}");
+    }
+}
+
+/// OPS-23: a call that outlasts both its lease and an outage of the store is not sent again while
+/// this process waits for it, and its answer counts.
+#[tokio::test(start_paused = true)]
+async fn ops_23_a_long_call_outlasts_an_outage_of_the_store() {
+    for is_shared in [false, true] {
+        let (down, store) = faulty(Plan::none(), is_shared);
+        let upstream = all_done(90_000);
+        let engine = open(&store, &upstream).await;
+        let mut ids = Vec::new();
+        for n in 0..8 {
+            ids.push(engine.submit(repeatable(&format!("g{n}"), &format!("|{n}"))).await.unwrap().id);
+        }
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        down.set_down(true);
+        tokio::time::sleep(Duration::from_secs(35)).await;
+        down.set_down(false);
+        for id in ids {
+            let view = engine.wait(id, LONG).await.unwrap();
+            assert_eq!((view.state, view.attempt), (State::Succeeded, 1), "shared: {is_shared}");
+        }
+        assert_eq!(upstream.payloads().len(), 8, "shared: {is_shared}");
+    }
+}
+
+/// OPS-8: an engine that lost its partition leaves its calls to the next one of the same process:
+/// neither a call that is still in flight then nor one that was answered in between is repeated.
+#[tokio::test(start_paused = true)]
+async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() {
+    for gap in [3, 25] {
+        let (_, store) = faulty(Plan::none(), true);
+        let upstream = all_done(10_000);
+        let options = Options { in_flight: InFlight::default(), ..Options::default() };
+        let first = open_with(&store, &upstream, options.clone(), &[]).await;
+        let ask = first.submit(operation("ask", "|ask")).await.unwrap().id;
+        let repeat = first.submit(repeatable("repeat", "|repeat")).await.unwrap().id;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        // Another owner for a moment: the first engine finds out at its next renewal.
+        store.own(0, &options.node, LONG).await.unwrap();
+        first.stopped().await;
+        tokio::time::sleep(Duration::from_secs(gap)).await;
+        let next = open_with(&store, &upstream, options, &[]).await;
+        for id in [ask, repeat] {
+            let view = next.wait(id, LONG).await.unwrap();
+            assert_eq!((view.state, view.attempt), (State::Succeeded, 1), "after {gap} s");
+        }
+        assert_eq!(upstream.payloads().len(), 2, "after {gap} s");
+    }
+}
+
+/// OPS-23: an operation that another owner gave up as unknown and that comes back here to be sent
+/// again is not, while this process still waits for its first call: that call's answer counts.
+#[tokio::test(start_paused = true)]
+async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
+    let (_, store) = faulty(Plan::none(), true);
+    let (here, elsewhere) = (all_done(100_000), all_done(1));
+    let options = Options { in_flight: InFlight::default(), ..Options::default() };
+    let first = open_with(&store, &here, options.clone(), &[]).await;
+    let id = first.submit(repeatable("g", "|once")).await.unwrap().id;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    // Another process has the partition until the claim has run out, and takes nothing itself.
+    let other = Options { workers: 1, ..Options::default() };
+    let other = open_with(&store, &elsewhere, other, &[]).await;
+    first.stopped().await;
+    other.pause("g", "test", "").await.unwrap();
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(other.get(id).await.unwrap().state, State::Waiting, "it waits to be repeated");
+    other.drain().await;
+    let next = open_with(&store, &here, options, &[]).await;
+    next.resume("g").await.unwrap();
+    let view = next.wait(id, LONG).await.unwrap();
+    assert_eq!((view.state, view.attempt), (State::Succeeded, 2));
+    assert_eq!((here.payloads().len(), elsewhere.payloads().len()), (1, 0));
+}
+
+/// LIM-14: however long the store holds claims up, calls reach the upstream within the limit.
+#[tokio::test(start_paused = true)]
+async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
+    const CAPACITY: f64 = 20.0;
+    const PER_S: f64 = 50.0;
+    for seed in 0..10 {
+        let odds = Odds { fail: 0, delay: 300, lose_reply: 0, delay_max: Duration::from_millis(1_500) };
+        let (faults, store) = faulty(Plan::none(), seed % 2 == 1);
+        let upstream = all_done(40);
+        let payload_cache_bytes = if seed % 3 == 0 { 0 } else { Options::default().payload_cache_bytes };
+        let options = Options { workers: 128, payload_cache_bytes, ..Options::default() };
+        let engine = open_with(&store, &upstream, options, &[("api", drip(20, 50))]).await;
+        let mut ids = Vec::new();
+        for n in 0..400 {
+            ids.push(operation(&format!("g{n}"), &format!("api|{n}")));
+        }
+        let ids: Vec<_> = engine.submit_all(ids).await.into_iter().map(|one| one.unwrap().id).collect();
+        faults.follow(Plan::seeded(seed, odds).only(&[Verb::Append, Verb::Read]));
+        for id in ids {
+            assert_eq!(ended(&engine, id).await.state, State::Succeeded, "seed {seed}");
+        }
+        assert!(faults.injected().delayed > 10, "seed {seed}");
+        let (mut level, mut last) = (CAPACITY, None::<Instant>);
+        for arrival in upstream.arrivals.lock().unwrap().iter() {
+            let since = last.map_or(0.0, |last| (arrival.at - last).as_secs_f64());
+            level = (level + since * PER_S).min(CAPACITY) - 1.0;
+            assert!(level > -1e-6, "seed {seed}: {} came too early", arrival.payload);
+            last = Some(arrival.at);
+        }
+    }
+}
+
+/// LIM-14: a claim that became durable is not sent once another node may own the partition: the
+/// reply came later than the lease that was last renewed.
+#[tokio::test(start_paused = true)]
+async fn lim_14_nothing_leaves_when_the_lease_may_have_run_out() {
+    let (faults, store) = faulty(Plan::none(), true);
+    let upstream = all_done(1);
+    let engine = open(&store, &upstream).await;
+    let first = engine.submit(operation("g", "|1")).await.unwrap().id;
+    engine.wait(first, LONG).await.unwrap();
+    let late = Injury::Delay(Duration::from_secs(9));
+    let unrenewed = (0..5).fold(Plan::none().at(Verb::Append, 1, late), |plan, nth| {
+        plan.at(Verb::Renew, nth + 1, Injury::Fail)
+    });
+    faults.follow(unrenewed);
+    let started = Instant::now();
+    let second = engine.submit(operation("g", "|2")).await.unwrap().id;
+    assert!(started.elapsed() >= Duration::from_secs(9));
+    assert_eq!(upstream.payloads().len(), 1, "no renewal has been answered for longer than the lease");
+    assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
+    assert_eq!(upstream.payloads().len(), 2);
+}

@@ -40,6 +40,12 @@ impl Model {
         upcoming
     }
 
+    /// The last operation that was accepted.
+    #[must_use]
+    pub const fn last_seq(&self) -> Seq {
+        Seq(self.counters.next_seq.0 - 1)
+    }
+
     /// How many operations have not ended.
     #[must_use]
     pub const fn active_count(&self) -> usize {

@@ -36,7 +36,7 @@ fn what_comes_behind_calls_under_way_is_next_after_the_ready() {
     assert_eq!(upcoming(&world, 100), [5, 2, 4]);
     let waiting = |seq| world.model.is_waiting(Seq(seq));
     assert!([2, 4, 5].into_iter().all(waiting) && ![1, 3, 6].into_iter().any(waiting));
-    assert_eq!(world.model.active_count(), 5);
+    assert_eq!((world.model.active_count(), world.model.last_seq()), (5, Seq(5)));
 }
 
 /// Groups that wait for a place are next when somebody gives one back; what must not start yet is not.

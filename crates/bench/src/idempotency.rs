@@ -2,7 +2,6 @@
 //! own under `wrk`, beside others who do the same. Every case is held against what it says it did.
 
 mod cases;
-mod child;
 mod goals;
 mod half;
 mod items;
@@ -113,21 +112,6 @@ async fn in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<Measured>
         }
     }
     Ok(cases.into_iter().zip(turns).map(|(case, turns)| Measured::of(case, turns)).collect())
-}
-
-/// The one in the middle of some figures, or the mean of the two in the middle.
-fn median(figures: impl Iterator<Item = f64>) -> f64 {
-    let mut figures: Vec<f64> = figures.collect();
-    figures.sort_by(f64::total_cmp);
-    match (figures.len() / 2, figures.len() % 2) {
-        (0, 0) => 0.0,
-        (half, 0) => f64::midpoint(figures[half - 1], figures[half]),
-        (half, _) => figures[half],
-    }
-}
-
-fn to_thousandths(figure: f64) -> f64 {
-    (figure * 1_000.0).round() / 1_000.0
 }
 
 #[cfg(test)]

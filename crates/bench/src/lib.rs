@@ -3,6 +3,7 @@
 
 mod backlog;
 mod call;
+mod carry;
 mod ceiling;
 mod client;
 mod cluster;
@@ -22,6 +23,7 @@ mod peer;
 mod report;
 mod rolling;
 mod scratch;
+mod serving;
 mod shopify;
 mod takeover;
 
@@ -49,6 +51,11 @@ pub enum Bench {
     ///
     /// A child process fills the store and is killed while it still writes; then what it left is opened.
     Backlog(backlog::Args),
+    /// How fast calls are sent to a real HTTP upstream on loopback, with a short queue and with a long one.
+    ///
+    /// While operations are submitted; then with 150,000 queued first, their payloads in memory, and once more read back from
+    /// the store. Compared with a bare hyper client that has as many calls in flight.
+    Carry(carry::Args),
     /// Nodes on one store: every request sent to a random one of them, beside a single node under the same load.
     ///
     /// Each node is a process of its own; so is what they share. The upstream answers at once, and everything is spread
@@ -99,6 +106,7 @@ pub async fn run(bench: Bench) -> Result<(), String> {
         Bench::Groups(args) => print(&groups::run(args).await?),
         Bench::Http(args) => print(&http::run(args).await?),
         Bench::Backlog(args) => print(&backlog::run(args).await?),
+        Bench::Carry(args) => print(&carry::run(args).await?),
         Bench::Cluster(args) => print(&cluster::run(args).await?),
         Bench::Handover(args) => print(&handover::run(args).await?),
         Bench::Takeover(args) => print(&takeover::run(args).await?),

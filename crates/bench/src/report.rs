@@ -1,4 +1,4 @@
-//! Latencies as people read them.
+//! Latencies and figures as people read them.
 
 use std::time::Duration;
 
@@ -52,5 +52,28 @@ impl Recorder {
             max_ms: self.0.max() as f64 / 1_000.0,
             samples: self.0.len(),
         }
+    }
+}
+
+/// The one in the middle of some figures, or the mean of the two in the middle.
+pub(crate) fn median(figures: impl Iterator<Item = f64>) -> f64 {
+    let mut figures: Vec<f64> = figures.collect();
+    figures.sort_by(f64::total_cmp);
+    match (figures.len() / 2, figures.len() % 2) {
+        (0, 0) => 0.0,
+        (half, 0) => f64::midpoint(figures[half - 1], figures[half]),
+        (half, _) => figures[half],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median([4.0, 1.0].into_iter()), 2.5);
+        assert_eq!(median(std::iter::empty()), 0.0);
     }
 }

@@ -9,6 +9,7 @@ mod shared;
 
 pub use plan::{Injury, Odds, Plan, Verb};
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -37,6 +38,7 @@ pub struct Faulty {
     failed: AtomicU64,
     delayed: AtomicU64,
     lost: AtomicU64,
+    by_verb: Mutex<HashMap<Verb, u64>>,
 }
 
 impl Faulty {
@@ -52,6 +54,7 @@ impl Faulty {
             failed: AtomicU64::new(0),
             delayed: AtomicU64::new(0),
             lost: AtomicU64::new(0),
+            by_verb: Mutex::default(),
         }
     }
 
@@ -82,8 +85,15 @@ impl Faulty {
         }
     }
 
+    /// How often a verb was called.
+    #[must_use]
+    pub fn calls_of(&self, verb: Verb) -> u64 {
+        self.by_verb.lock().unwrap_or_else(PoisonError::into_inner).get(&verb).copied().unwrap_or_default()
+    }
+
     fn injury(&self, verb: Verb) -> Injury {
         self.calls.fetch_add(1, Ordering::SeqCst);
+        *self.by_verb.lock().unwrap_or_else(PoisonError::into_inner).entry(verb).or_default() += 1;
         if self.is_down.load(Ordering::SeqCst) {
             return Injury::Fail;
         }

@@ -20,6 +20,7 @@ mod snapshot;
 mod take;
 #[cfg(test)]
 mod tests;
+mod upcoming;
 mod view;
 mod why;
 

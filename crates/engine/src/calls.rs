@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::model::Claim;
 use tidegate_core::{Fence, Seq, Time, Verdict};
-use tidegate_store::log::StoredOperation;
+use tidegate_store::log::{Epoch, StoredOperation};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -21,6 +21,8 @@ pub(crate) enum CallEvent {
     Reported(Report),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
+    /// Payloads were read ahead of need, under this epoch.
+    ReadAhead(Epoch, Vec<StoredOperation>),
 }
 
 /// A call in flight.

@@ -6,6 +6,7 @@ mod apply;
 mod batch;
 mod books;
 mod finish;
+mod read_ahead;
 mod recover;
 mod run;
 mod send;
@@ -26,6 +27,7 @@ pub(crate) use apply::{refused, tokens};
 pub(crate) use batch::Building;
 pub(crate) use batch::Reply;
 pub(crate) use books::Books;
+pub(crate) use read_ahead::ReadAhead;
 pub(crate) use recover::{Replayed, replay};
 
 use crate::calls::Calls;
@@ -74,7 +76,7 @@ pub(crate) struct Drain {
     pub accepts: bool,
 }
 
-/// The owner's state. Everything but `model`, `building` and `payloads` outlives a recovery.
+/// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a recovery.
 pub(crate) struct Owner {
     pub(crate) model: Model,
     pub(crate) building: Building,
@@ -99,6 +101,8 @@ pub(crate) struct Owner {
     pub(crate) books: Option<Books>,
     pub(crate) carrier: Carrier,
     pub(crate) payloads: Payloads,
+    /// How reading payloads ahead of need stands.
+    pub(crate) ahead: ReadAhead,
     pub(crate) options: Options,
     pub(crate) chance: Chance,
     pub(crate) commands: mpsc::Receiver<Command>,

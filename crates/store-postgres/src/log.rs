@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sqlx::Row;
+use sqlx::postgres::PgRow;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::log::{
+    Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+};
 use tidegate_store::{Answer, Costs, Error, Kind, Log, Result};
 
-use crate::session::Twice;
+use crate::session::{Statement, Twice};
 use crate::trouble::{nothing_changed, unreadable, unsure};
 use crate::{Postgres, checks, rows};
 
@@ -28,6 +31,11 @@ SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload,
 FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
     CROSS JOIN LATERAL (SELECT * FROM operations WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS o
     LEFT JOIN LATERAL (SELECT * FROM results WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS r ON true";
+/// The same without results.
+const OPERATIONS: &str = "
+SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload
+FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
+    CROSS JOIN LATERAL (SELECT * FROM operations WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS o";
 
 impl Postgres {
     async fn owned(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
@@ -88,21 +96,25 @@ impl Postgres {
         found.iter().map(tenancy).collect()
     }
 
-    async fn kept(&self, partition: Partition, seqs: Vec<Seq>) -> Result<Vec<Option<Stored>>> {
+    /// What a statement finds of each, in the order asked.
+    async fn kept<T: Clone>(
+        &self,
+        statement: &'static str,
+        partition: Partition,
+        seqs: Vec<Seq>,
+        kept: fn(&PgRow) -> sqlx::Result<T>,
+    ) -> Result<Vec<Option<T>>> {
         let mut found = vec![None; seqs.len()];
         if seqs.is_empty() {
             return Ok(found);
         }
         let asked: Vec<i64> = seqs.iter().map(|seq| seq.0.cast_signed()).collect();
-        let kept = self
-            .sessions
-            .rows(Twice::Harmless, READ, |read| read.bind(i32::from(partition)).bind(asked.clone()))
-            .await?;
-        for row in kept {
+        let read = |read: Statement<'static>| read.bind(i32::from(partition)).bind(asked.clone());
+        for row in self.sessions.rows(Twice::Harmless, statement, read).await? {
             let wrong = |cause| nothing_changed(&self.sessions.place, &cause);
             let place = row.try_get::<i64, _>("place").map_err(wrong)?.cast_unsigned() as usize;
             if let Some(slot) = place.checked_sub(1).and_then(|place| found.get_mut(place)) {
-                *slot = Some(rows::stored(&row).map_err(wrong)?);
+                *slot = Some(kept(&row).map_err(wrong)?);
             }
         }
         Ok(found)
@@ -122,7 +134,7 @@ impl Log for Postgres {
     fn release(&self, owner: Ownership) -> Answer<'_, ()> {
         Box::pin(async move {
             let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
-            let release = |release: crate::session::Statement<'static>| release.bind(partition).bind(epoch);
+            let release = |release: Statement<'static>| release.bind(partition).bind(epoch);
             self.sessions.rows(Twice::Harmless, RELEASE, release).await.map(drop)
         })
     }
@@ -149,7 +161,11 @@ impl Log for Postgres {
     }
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
-        Box::pin(self.kept(partition, seqs))
+        Box::pin(self.kept(READ, partition, seqs, rows::stored))
+    }
+
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        Box::pin(self.kept(OPERATIONS, partition, seqs, rows::operation))
     }
 
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {

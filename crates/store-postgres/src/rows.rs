@@ -37,21 +37,25 @@ pub(crate) fn count(number: usize) -> i32 {
 /// The operation of a row: place or seq, seq, at, group, kind, key, envelope, the result's at, state, attempt, class
 /// and fault, and, where they were asked for, payload and body.
 pub(crate) fn stored(row: &PgRow) -> sqlx::Result<Stored> {
-    let seq = Seq(row.try_get::<i64, _>("seq")?.cast_unsigned());
-    let operation = StoredOperation {
-        seq,
+    let operation = operation(row)?;
+    let result = match row.try_get::<Option<&str>, _>("state")? {
+        Some(word) => Some(result(row, operation.seq, word)?),
+        None => None,
+    };
+    Ok(Stored { operation, result })
+}
+
+/// The same without its result, which need not be in the row.
+pub(crate) fn operation(row: &PgRow) -> sqlx::Result<StoredOperation> {
+    Ok(StoredOperation {
+        seq: Seq(row.try_get::<i64, _>("seq")?.cast_unsigned()),
         at: time(row.try_get("at")?),
         group: text(row, "grp")?,
         kind: text(row, "kind")?,
         key: row.try_get::<Option<&str>, _>("key")?.map(Arc::from),
         envelope: bytes(row, "envelope")?,
         payload: bytes(row, "payload")?,
-    };
-    let result = match row.try_get::<Option<&str>, _>("state")? {
-        Some(word) => Some(result(row, seq, word)?),
-        None => None,
-    };
-    Ok(Stored { operation, result })
+    })
 }
 
 fn result(row: &PgRow, seq: Seq, word: &str) -> sqlx::Result<StoredResult> {

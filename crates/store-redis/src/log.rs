@@ -7,7 +7,9 @@ use futures_util::future::try_join_all;
 use redis::cmd;
 use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
-use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::log::{
+    Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+};
 use tidegate_store::{Answer, Error, Kind, Log, Result, Trail};
 
 use crate::scripts::{self, Call};
@@ -162,6 +164,10 @@ impl Log for Redis {
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         Box::pin(async move { self.read_all(partition, &seqs).await })
+    }
+
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        Box::pin(async move { self.read_operations(partition, &seqs).await })
     }
 
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {

@@ -1,11 +1,13 @@
 //! Operations by seq. The batch that holds one is the last that starts at or before it; where its result is has been
-//! noted. Two trips, whatever the number.
+//! noted. Two trips, whatever the number. Without results, what lies in one batch is asked for in one go.
+
+use std::collections::BTreeMap;
 
 use redis::{Value, pipe};
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::log::Stored;
+use tidegate_store::log::{Stored, StoredOperation};
 
 use crate::checks::within_scores;
 use crate::entry::{self, Note};
@@ -80,5 +82,82 @@ impl Redis {
             found.push(operation.map(|operation| Stored { operation, result }));
         }
         Ok(found)
+    }
+
+    /// The same without results.
+    pub(crate) async fn read_operations(
+        &self,
+        partition: Partition,
+        seqs: &[Seq],
+    ) -> Result<Vec<Option<StoredOperation>>> {
+        let mut sorted = seqs.to_vec();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let mut found = BTreeMap::new();
+        for page in sorted.chunks(PAGE) {
+            let batches = self.batches_of(partition, page).await?;
+            self.gather_operations(partition, &batches, &mut found).await?;
+        }
+        Ok(seqs.iter().map(|seq| found.get(seq).cloned()).collect())
+    }
+
+    /// Which of these, in order, lie in which batch. Where a few batches hold all of them, one answer says so.
+    async fn batches_of(&self, partition: Partition, seqs: &[Seq]) -> Result<BTreeMap<String, Vec<Seq>>> {
+        let mut batches: BTreeMap<String, Vec<Seq>> = BTreeMap::new();
+        let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { return Ok(batches) };
+        let (first, last) = (within_scores(*first).0, within_scores(*last).0);
+        let ops = self.keys.ops(partition);
+        let mut ask = pipe();
+        ask.cmd("ZREVRANGEBYSCORE").arg(&ops).arg(first).arg("-inf").arg("WITHSCORES");
+        ask.arg("LIMIT").arg(0).arg(1);
+        ask.cmd("ZRANGEBYSCORE").arg(&ops).arg(format!("({first}")).arg(last).arg("WITHSCORES");
+        ask.arg("LIMIT").arg(0).arg(PAGE);
+        let mut answers = self.asked(&ask).await?.into_iter();
+        let mut next = || reply::parsed::<Vec<(String, u64)>>(answers.next().unwrap_or_default());
+        let (mut starts, later) = (next()?, next()?);
+        let is_cut = later.len() == PAGE;
+        starts.extend(later);
+        // Behind the last start that was told there may be others.
+        let known = starts.last().filter(|_| is_cut).map_or(u64::MAX, |(_, start)| *start);
+        let (near, far) = seqs.split_at(seqs.partition_point(|seq| seq.0 <= known));
+        for seq in near {
+            let place = starts.partition_point(|(_, start)| *start <= seq.0);
+            if let Some((lsn, _)) = place.checked_sub(1).and_then(|place| starts.get(place)) {
+                batches.entry(lsn.clone()).or_default().push(*seq);
+            }
+        }
+        if !far.is_empty() {
+            for (seq, place) in far.iter().zip(self.places(partition, far).await?) {
+                batches.entry(place.lsn.unwrap_or_default()).or_default().push(*seq);
+            }
+        }
+        Ok(batches)
+    }
+
+    async fn gather_operations(
+        &self,
+        partition: Partition,
+        batches: &BTreeMap<String, Vec<Seq>>,
+        found: &mut BTreeMap<Seq, StoredOperation>,
+    ) -> Result<()> {
+        if batches.is_empty() {
+            return Ok(());
+        }
+        let prefix = self.keys.batches(partition);
+        let mut ask = pipe();
+        for (lsn, seqs) in batches {
+            ask.cmd("HMGET").arg(format!("{prefix}{lsn}"));
+            for seq in seqs {
+                ask.arg(format!("o:{}", seq.0));
+            }
+        }
+        for (seqs, answer) in batches.values().zip(self.asked(&ask).await?) {
+            for (seq, kept) in seqs.iter().zip(reply::list(answer)?) {
+                if let Some(kept) = reply::bytes(kept)? {
+                    found.insert(*seq, entry::operation(*seq, &kept)?);
+                }
+            }
+        }
+        Ok(())
     }
 }

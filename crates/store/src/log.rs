@@ -178,6 +178,10 @@ pub trait Log: Send + Sync {
     /// The operations asked for, in that order, with payloads and results; `None` for those that are not kept.
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>>;
 
+    /// The operations asked for, in that order, as they were accepted; `None` for those that are not kept. What `read`
+    /// answers without the results, for whoever sends many of them: it must not cost more than `read`.
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>>;
+
     /// A page of operations.
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page>;
 

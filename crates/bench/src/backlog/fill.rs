@@ -1,17 +1,17 @@
 //! What the child does: fill the store, say on one line what it took, and go on writing until it is killed.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate::{Engine, Options, Submission};
-use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::{Args, CALM, Filled, open_engine, per_operation, resident};
 use crate::scratch;
+use crate::serving::parent_gone;
 
 const BATCH: u64 = 1_000;
 const TASKS: usize = 8;
@@ -94,15 +94,4 @@ fn submission(number: u64, args: &Args) -> Submission {
     let payload = Bytes::from(vec![b'x'; args.payload]);
     let group = format!("group-{}", number % args.groups);
     Submission { delay: Some(DELAY), ..Submission::new("bench", group, payload) }
-}
-
-/// Resolves when the parent has ended. On a thread of its own, which does not hold the runtime's end up.
-fn parent_gone() -> oneshot::Receiver<()> {
-    let (tell, gone) = oneshot::channel();
-    std::thread::spawn(move || {
-        // Nothing is ever sent: the end is the message, and so is an error.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = tell.send(());
-    });
-    gone
 }

@@ -5,13 +5,15 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::child::Serving;
+use super::Args;
 use super::load::{KEYS, Load};
 use super::peers::Peers;
 use super::serve::{Keys, Serve};
 use super::wrk::{Counted, Wrk};
-use super::{Args, median, to_thousandths};
+use crate::goal::to_thousandths;
+use crate::report::median;
 use crate::scratch::Scratch;
+use crate::serving::Serving;
 
 /// Seconds of load that do not count, before those that do.
 const WARM_UP_S: u64 = 1;
@@ -110,11 +112,11 @@ impl Stage {
         let store = scratch.as_ref().map_or_else(String::new, |scratch| scratch.url().to_owned());
         let keys = Keys { store, keep_s };
         let (front, back) = match who {
-            Who::Bare => (Serving::ours(&Serve::Bare).await?, None),
-            Who::Layer => (Serving::ours(&Serve::Layer(keys)).await?, None),
+            Who::Bare => (Serve::Bare.start().await?, None),
+            Who::Layer => (Serve::Layer(keys).start().await?, None),
             Who::Proxy => {
-                let back = Serving::ours(&Serve::Bare).await?;
-                let front = Serving::ours(&Serve::Proxy { upstream: back.addr, keys }).await?;
+                let back = Serve::Bare.start().await?;
+                let front = Serve::Proxy { upstream: back.addr, keys }.start().await?;
                 (front, Some(back))
             }
             Who::AxumIdempotent => (peers.start("axum-idempotent", keep_s).await?, None),

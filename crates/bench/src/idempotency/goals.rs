@@ -6,7 +6,7 @@ use super::cases::{Measured, Who};
 use super::half::HalfLoad;
 use super::load::Load;
 use super::memory::Memory;
-use super::to_thousandths;
+use crate::goal::to_thousandths;
 
 /// Of a bare request, in time at saturation.
 const REPLAY_MAX: f64 = 1.3;

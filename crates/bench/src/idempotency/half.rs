@@ -9,12 +9,13 @@ use serde::Serialize;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::Args;
 use super::cases::{Measured, Stage, Who};
 use super::load::{Load, sent};
 use super::peers::Peers;
-use super::{Args, median, to_thousandths};
 use crate::client::Client;
-use crate::report::{Latency, Recorder};
+use crate::goal::to_thousandths;
+use crate::report::{Latency, Recorder, median};
 
 /// Of what the proxy does at saturation.
 const SHARE: f64 = 0.5;

@@ -3,12 +3,12 @@
 
 use serde::Serialize;
 
+use super::Args;
 use super::cases::made;
-use super::child::Serving;
 use super::load::Load;
 use super::serve::{Keys, Serve};
 use super::wrk::Wrk;
-use super::{Args, to_thousandths};
+use crate::goal::to_thousandths;
 use crate::scratch::Scratch;
 
 /// Seconds of load between two looks.
@@ -82,7 +82,7 @@ pub(super) async fn measure(args: &Args, wrk: &Wrk) -> Result<Vec<Memory>, Strin
 async fn watch(args: &Args, wrk: &Wrk, load: Load, keep_s: u64) -> Result<Vec<Look>, String> {
     let scratch = Scratch::anywhere(&args.store)?;
     let keys = Keys { store: scratch.url().to_owned(), keep_s };
-    let service = Serving::ours(&Serve::Forgetful(keys)).await?;
+    let service = Serve::Forgetful(keys).start().await?;
     load.fill(service.addr).await?;
     let (mut looks, mut requests, mut cut) = (Vec::new(), 0, 0);
     while requests < args.requests_for_memory || looks.len() < SLICES_MIN {

@@ -4,8 +4,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::child::Serving;
 use crate::peer::{build_with_cargo, is_one_redis, url_for_peers, version_in};
+use crate::serving::Serving;
 
 /// Where the Redis is told. A variable, because arguments show in the list of processes, and passwords with them.
 const STORE_VAR: &str = "TIDEGATE_PEER_STORE";

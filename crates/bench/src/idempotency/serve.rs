@@ -1,6 +1,5 @@
 //! What a child does: serve one thing, say on one line where, and end with the parent. What is measured is not known here.
 
-use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,10 +13,10 @@ use tidegate_server::ProxyServer;
 use tidegate_server::config::{ProxyConfig, ProxyOverrides};
 use tidegate_store::{Shared, Store};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
 
 use super::items::{Count, forgotten};
 use crate::scratch;
+use crate::serving::{Serving, parent_gone, tell};
 
 /// Tells callers apart, as in the example.
 const CALLER: &str = "x-api-key";
@@ -74,6 +73,12 @@ pub(super) async fn until_alone(asked: &str) -> Result<String, String> {
 }
 
 impl Serve {
+    /// Starts a child that serves it.
+    pub(super) async fn start(&self) -> Result<Serving, String> {
+        let asked = serde_json::to_string(self).map_err(|error| error.to_string())?;
+        Serving::ours(&["--serve", &asked]).await
+    }
+
     async fn run(self) -> Result<(), String> {
         let shelf = Shelf::default();
         let counted = shelf.clone();
@@ -135,20 +140,4 @@ async fn sweep(store: Arc<dyn Store>) -> Result<(), String> {
 
 fn nowhere_yet() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
-}
-
-fn tell(addr: SocketAddr) -> Result<(), String> {
-    let mut stdout = std::io::stdout();
-    writeln!(stdout, "{addr}").and_then(|()| stdout.flush()).map_err(|error| error.to_string())
-}
-
-/// Resolves when the parent has ended. On a thread of its own, which does not hold the runtime's end up.
-fn parent_gone() -> oneshot::Receiver<()> {
-    let (tell, gone) = oneshot::channel();
-    std::thread::spawn(move || {
-        // Nothing is ever sent: the end is the message, and so is an error.
-        let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        let _ = tell.send(());
-    });
-    gone
 }

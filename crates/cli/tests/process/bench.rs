@@ -6,6 +6,9 @@ use serde_json::Value;
 use crate::ALONE;
 use crate::child::tidegate;
 
+/// Of `bench carry`.
+const CASES: [&str; 4] = ["bare", "shallow", "in_memory", "deep"];
+
 /// Long enough that every shop is called: the dearest query takes a small shop five seconds.
 const SCALE: [&str; 10] =
     ["--nodes", "2", "--shops", "10", "--seconds", "8", "--warm-up", "1", "--backlog", "2"];
@@ -52,6 +55,28 @@ async fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
         (report["goals"].as_array().map(Vec::len), &report["peers"]),
         (Some(6), &Value::Array(vec![]))
     );
+}
+
+/// Calls are sent to a real upstream, from a short queue and from a long one that is read back, each once: the
+/// benchmark itself fails when the upstream saw more or fewer calls than there were operations.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_benchmark_of_calls_runs_from_end_to_end() {
+    let _alone = ALONE.lock().await;
+    let dir = tempfile::tempdir().unwrap();
+    for store in [format!("file:{}", dir.path().display()), "memory:".into()] {
+        let scale = ["--operations", "400", "--groups", "30", "--turns", "2", "--workers", "8"];
+        let report = report(&[&["carry", "--store", store.as_str()], scale.as_slice()].concat()).await;
+        let turns = report["turns"].as_array().unwrap();
+        assert_eq!(turns.len(), 2, "{report}");
+        for (turn, case) in turns.iter().flat_map(|turn| CASES.map(|case| (turn, case))) {
+            assert_eq!(turn[case]["calls"], 400, "{case}: {turn}");
+            assert!(turn[case]["calls_per_s"].as_f64() > Some(0.0), "{case}: {turn}");
+        }
+        assert!(report["deep_to_shallow"].as_f64() > Some(0.0), "{report}");
+        assert_eq!(report["goals"].as_array().map(Vec::len), Some(2), "{report}");
+    }
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 /// What a benchmark prints.

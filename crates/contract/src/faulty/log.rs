@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::log::{
+    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+};
 use tidegate_store::{Answer, Costs, Log, Trail};
 
 use super::{Faulty, Verb};
@@ -42,6 +44,10 @@ impl Log for Faulty {
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
         self.pass(Verb::Read, move || self.inner.read(partition, seqs))
+    }
+
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        self.pass(Verb::Read, move || self.inner.operations(partition, seqs))
     }
 
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {

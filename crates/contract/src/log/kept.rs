@@ -31,6 +31,11 @@ pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
     let found = office.store.read(PARTITION, asked.clone()).await.must("read");
     let wanted: Vec<_> = asked.iter().map(|seq| mirror.stored.get(seq).cloned()).collect();
     assert!(found == wanted, "operations come in the order asked, `None` for what is not kept");
+    let found = office.store.operations(PARTITION, asked).await.must("read operations");
+    let wanted: Vec<_> = wanted.into_iter().map(|stored| Some(stored?.operation)).collect();
+    assert!(found == wanted, "without results they come in the order asked too");
+    assert!(office.store.operations(PARTITION, Vec::new()).await.must("read no operations").is_empty());
+    assert_eq!(office.store.operations(PARTITION + 1, vec![Seq(1)]).await.must("read elsewhere"), [None]);
     assert!(office.store.read(PARTITION, Vec::new()).await.must("read nothing").is_empty());
     assert_eq!(office.store.read(PARTITION + 1, vec![Seq(1)]).await.must("read elsewhere"), [None]);
     drop(office);

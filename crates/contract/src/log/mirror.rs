@@ -83,6 +83,16 @@ impl Mirror {
         for (seq, found) in seqs.iter().zip(found) {
             assert!(found.as_ref() == self.stored.get(seq), "{when}: operation {} reads back wrong", seq.0);
         }
+        let found = log.operations(partition, seqs.clone()).await.must("read operations without results");
+        let wanted = self.stored.values().map(|stored| &stored.operation);
+        assert_eq!(found.len(), seqs.len(), "{when}: one operation for each that was asked for");
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!(
+                found.as_ref() == Some(wanted),
+                "{when}: operation {} alone reads back wrong",
+                wanted.seq.0
+            );
+        }
     }
 
     /// What a list must hold, newest first.

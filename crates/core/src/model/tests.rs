@@ -7,6 +7,7 @@ mod limits;
 mod listing;
 mod opened;
 mod retries;
+mod upcoming;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use crate::clock::{Granted, SteadyClock};
 use crate::error::{Code, Error, Result};
 use crate::events::Events;
 use crate::options::Options;
-use crate::owner::{Books, Owner, Replayed, replay};
+use crate::owner::{Books, Owner, ReadAhead, Replayed, replay};
 use crate::payloads::Payloads;
 
 /// How often what retention no longer keeps is removed.
@@ -145,6 +145,7 @@ impl Engine {
             give_up: self.give_up.clone(),
         };
         Owner {
+            ahead: ReadAhead::of(&parts.model),
             model: parts.model,
             building: crate::owner::Building::default(),
             clock: self.clock,

@@ -18,6 +18,7 @@ impl Owner {
             self.store_snapshot(lsn, parts);
         }
         count(&sealed);
+        self.ahead.became_durable(&sealed.operations);
         for operation in std::mem::take(&mut sealed.operations) {
             self.payloads.keep(operation);
         }

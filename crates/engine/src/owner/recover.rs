@@ -12,7 +12,7 @@ use tidegate_store::{Clock, Kind, Store};
 use tokio::time::Instant;
 
 use super::run::refuse;
-use super::{Command, Owner};
+use super::{Command, Owner, ReadAhead};
 use crate::calls::{CallEvent, Known};
 use crate::carry::Report;
 use crate::error::{Code, Error, Result};
@@ -137,6 +137,7 @@ impl Owner {
                     self.tenure.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
                     self.payloads.clear();
+                    self.ahead = ReadAhead::of(&model);
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
                     self.wake_waiters();
@@ -190,6 +191,8 @@ impl Owner {
                     }
                 }
             }
+            // The log is read again: it may not have them.
+            CallEvent::ReadAhead(..) => {}
         }
     }
 

@@ -113,6 +113,7 @@ impl Owner {
                     return Ending::Drained;
                 }
             }
+            self.read_ahead();
             let wake_at = self.wake_at(renew_at);
             let room = self.building.has_room(self.options.batch_max);
             let room_for_answers = self.building.has_room_for_answers(self.options.batch_max);

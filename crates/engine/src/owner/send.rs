@@ -143,12 +143,11 @@ async fn fetch(
     let seqs: Vec<_> = claims.iter().map(|claim| claim.seq).collect();
     for _ in 0..TRIES {
         let found = tokio::select! {
-            found = store.read(partition, seqs.clone()) => found,
+            found = store.operations(partition, seqs.clone()) => found,
             () = give_up.cancelled() => break,
         };
         match found {
             Ok(found) => {
-                let found = found.into_iter().map(|stored| stored.map(|stored| stored.operation));
                 return claims.into_iter().zip(found).map(checked).collect();
             }
             Err(error) if error.kind() == Kind::Unreadable && claims.len() > 1 => {

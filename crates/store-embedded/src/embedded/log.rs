@@ -8,7 +8,9 @@ use bytes::Bytes;
 use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::log::{
+    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+};
 use tidegate_store::{Answer, Costs, Log, Result};
 use tokio::sync::mpsc;
 
@@ -109,6 +111,36 @@ impl Log for Embedded {
             });
             let stored = stored.await?.into_iter().zip(newest);
             Ok(stored.map(|(stored, newest)| merge(stored, newest)).collect())
+        })
+    }
+
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        Box::pin(async move {
+            let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
+            // Looked at before SQLite is read, so that nothing falls between the two.
+            let mut found = file.front.tail.operations(&seqs);
+            let missing = seqs.iter().enumerate().filter(|(place, _)| found[*place].is_none());
+            let mut missing: Vec<(Seq, usize)> = missing.map(|(place, seq)| (*seq, place)).collect();
+            if missing.is_empty() {
+                return Ok(found);
+            }
+            // In the order of the file, where neighbours share pages.
+            missing.sort_unstable();
+            let read = file.read(move |sql| {
+                let mut accepted = sql.prepare_cached(rows::ACCEPTED)?;
+                let mut find = |(seq, place): (Seq, usize)| {
+                    let found = accepted.query_row([seq.0.cast_signed()], rows::operation).optional()?;
+                    Ok(found.map(|operation| (place, operation)))
+                };
+                missing
+                    .into_iter()
+                    .filter_map(|one| find(one).transpose())
+                    .collect::<rusqlite::Result<Vec<_>>>()
+            });
+            for (place, operation) in read.await? {
+                found[place] = Some(operation);
+            }
+            Ok(found)
         })
     }
 

@@ -10,13 +10,14 @@ use rusqlite::Connection;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::{Error, Kind, Result};
+use tokio::sync::Semaphore;
 
 use super::checkpoint::Checkpoint;
 use super::front::{self, Front};
 use super::ledger::{Counts, Ledger};
 use super::lock::{Lock, sync_names, unusable};
 use super::mark::Marks;
-use super::reader::Readers;
+use super::reader::{READS_MAX, Readers};
 use super::trouble::{damaged, nothing_changed};
 use super::writer::{Desk, Setup, Stepped, Writer};
 use super::{Options, blocking, schema, snapshot};
@@ -26,6 +27,8 @@ pub(super) struct PartitionFile {
     pub(super) partition: Partition,
     pub(super) counts: Arc<Counts>,
     pub(super) readers: Arc<Readers>,
+    /// Turns to read.
+    reads: Semaphore,
     /// One snapshot at a time, and none while one is being read.
     pub(super) snapshots: Arc<tokio::sync::Mutex<()>>,
     /// How far clean-up has looked for what lies behind younger results.
@@ -83,6 +86,7 @@ impl PartitionFile {
             partition,
             counts,
             readers,
+            reads: Semaphore::new(READS_MAX),
             snapshots: Arc::default(),
             swept_to: Mutex::default(),
             front,
@@ -141,12 +145,14 @@ impl PartitionFile {
         self.writer.write_then(rows, noted, then).await
     }
 
-    /// Reads on a thread of its own.
+    /// Reads on a thread of its own, when it is its turn.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
+        // It is never closed.
+        let _turn = self.reads.acquire().await;
         blocking::run(move || readers.read(look)).await
     }
 }
@@ -170,4 +176,39 @@ fn check_commits(path: &Path, ledger: &Ledger, marks: &Marks) -> Result<()> {
 fn last_seq(sql: &Connection) -> rusqlite::Result<Seq> {
     let last: Option<i64> = sql.query_row("SELECT max(seq) FROM operations", [], |row| row.get(0))?;
     Ok(Seq(last.unwrap_or(0).cast_unsigned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::embedded::Embedded;
+
+    /// Many who read at once wait for each other instead of opening connections: as many are inside as there are turns.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn reads_take_turns() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Embedded::open(dir.path(), Options::default()).unwrap();
+        let file = store.partition(0).await.unwrap();
+        let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // Opens when all turns are taken.
+        let full = Arc::new(Barrier::new(READS_MAX));
+        let reads = (0..READS_MAX * 8).map(|_| {
+            let (file, inside, most) = (Arc::clone(&file), Arc::clone(&inside), Arc::clone(&most));
+            let full = Arc::clone(&full);
+            let look = move |_: &Connection| {
+                most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                full.wait();
+                inside.fetch_sub(1, Ordering::SeqCst);
+                Ok(())
+            };
+            tokio::spawn(async move { file.read(look).await })
+        });
+        for read in reads.collect::<Vec<_>>() {
+            read.await.unwrap().unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), READS_MAX);
+    }
 }

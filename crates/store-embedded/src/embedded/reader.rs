@@ -9,8 +9,11 @@ use tidegate_store::Result;
 use super::schema;
 use super::trouble::nothing_changed;
 
-/// Connections kept open when nobody reads.
-const IDLE_MAX: usize = 4;
+/// Reads at once; whoever comes meanwhile waits. More would need more connections, each with a cache to be filled and
+/// statements to be parsed, and no disk reads faster for it.
+pub(super) const READS_MAX: usize = 4;
+/// Connections kept open when nobody reads: those, and one for whoever does not wait.
+const IDLE_MAX: usize = READS_MAX + 1;
 
 /// Connections that are free.
 pub(super) struct Readers {

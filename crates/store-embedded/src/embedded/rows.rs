@@ -23,6 +23,10 @@ SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, 
     o.sum, r.sum
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
+/// One operation as it was accepted.
+pub(super) const ACCEPTED: &str =
+    "SELECT seq, at, grp, kind, key, envelope, payload, sum FROM operations WHERE seq = ?1";
+
 /// A time as it lies.
 pub(super) const fn micros(time: Time) -> i64 {
     time.as_micros().cast_signed()
@@ -101,6 +105,24 @@ fn sum_of_result(result: &StoredResult) -> Sum {
         .number(result.attempt.into())
         .maybe_text(result.fault.as_ref().map(|fault| fault.class.as_str()))
         .maybe_text(result.fault.as_ref().map(|fault| fault.message.as_str()))
+}
+
+/// The operation of a row of `ACCEPTED`, if it is what was written.
+pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
+    let operation = StoredOperation {
+        seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
+        at: time(row, 1)?,
+        group: row.get::<_, Arc<str>>(2)?,
+        kind: row.get::<_, Arc<str>>(3)?,
+        key: row.get::<_, Option<Arc<str>>>(4)?,
+        envelope: bytes(row, 5)?,
+        payload: bytes(row, 6)?,
+    };
+    if sum_of_operation(&operation).matches(row.get(7)?, Some(&operation.payload[..])) {
+        Ok(operation)
+    } else {
+        Err(damaged(format!("operation {} is not what was written", operation.seq.0)))
+    }
 }
 
 /// The operation of a row of `WHOLE`.

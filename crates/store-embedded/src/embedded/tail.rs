@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
-use tidegate_store::log::{Batch, Lsn, Stored, StoredResult};
+use tidegate_store::log::{Batch, Lsn, Stored, StoredOperation, StoredResult};
 use tidegate_store::{Error, Kind, Result};
 use tokio::sync::watch;
 
@@ -79,10 +79,15 @@ impl Newest {
         self.operation.is_some()
     }
 
+    /// The operation as it was accepted, if that is here.
+    fn operation(&self) -> Option<&StoredOperation> {
+        let (pending, place) = self.operation.as_ref()?;
+        pending.batch.operations.get(*place)
+    }
+
     /// The whole operation, if that is here.
     pub(super) fn whole(&self) -> Option<Stored> {
-        let (pending, place) = self.operation.as_ref()?;
-        let operation = pending.batch.operations.get(*place)?.clone();
+        let operation = self.operation()?.clone();
         Some(Stored { operation, result: self.result.as_ref().and_then(Ending::result) })
     }
 
@@ -207,6 +212,13 @@ impl Tail {
     pub(super) fn newest(&self, seqs: &[Seq]) -> Vec<Option<Newest>> {
         let waiting = self.lock();
         seqs.iter().map(|seq| waiting.newest.get(seq).cloned()).collect()
+    }
+
+    /// The operations that are here as they were accepted.
+    pub(super) fn operations(&self, seqs: &[Seq]) -> Vec<Option<StoredOperation>> {
+        let waiting = self.lock();
+        let find = |seq| waiting.newest.get(seq)?.operation().cloned();
+        seqs.iter().map(find).collect()
     }
 
     /// Appends that may not be in SQLite yet.

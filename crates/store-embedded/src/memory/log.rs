@@ -175,6 +175,14 @@ impl Log for Memory {
         })
     }
 
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        at_once(move || {
+            let partitions = self.partitions();
+            let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
+            Ok(seqs.iter().map(|seq| kept.operations.get(seq).cloned()).collect())
+        })
+    }
+
     fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
         at_once(move || {
             Ok(self.partitions().get(&partition).map(|kept| kept.list(&query)).unwrap_or_default())

@@ -1,12 +1,13 @@
-//! A process that serves, as its parent sees it: where it is, what it uses, how many items it has. It does not outlive its
-//! handle.
+//! A child process that serves, from both sides: its parent knows where it is, what it uses and how many items it has;
+//! the child says where it listens and learns when its parent is gone. It does not outlive its handle.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use super::serve::Serve;
+use tokio::sync::oneshot;
+
 use crate::client::{Client, request};
 use crate::machine;
 
@@ -16,40 +17,39 @@ const LOOKS_MAX: usize = 200;
 
 /// One process.
 #[derive(Debug)]
-pub(super) struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    pub(super) addr: SocketAddr,
+    pub(crate) addr: SocketAddr,
 }
 
 impl Serving {
-    /// This program again, with the same arguments and the order to serve.
-    pub(super) async fn ours(serve: &Serve) -> Result<Self, String> {
+    /// This program again, with the same arguments and these, which order it to serve.
+    pub(crate) async fn ours(order: &[&str]) -> Result<Self, String> {
         let program =
             std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
-        let asked = serde_json::to_string(serve).map_err(|error| error.to_string())?;
         let mut command = Command::new(program);
-        command.args(std::env::args_os().skip(1)).args(["--serve", &asked]);
+        command.args(std::env::args_os().skip(1)).args(order);
         Self::start(command).await
     }
 
-    pub(super) async fn start(command: Command) -> Result<Self, String> {
+    pub(crate) async fn start(command: Command) -> Result<Self, String> {
         let started = tokio::task::spawn_blocking(move || begin(command)).await;
         started.map_err(|error| error.to_string())?
     }
 
     /// Processor time so far, in seconds.
-    pub(super) fn cpu_seconds(&self) -> Option<f64> {
+    pub(crate) fn cpu_seconds(&self) -> Option<f64> {
         machine::cpu_seconds_of(self.child.id())
     }
 
     /// What it uses now, in KiB.
-    pub(super) fn used_kib(&self) -> Result<u64, String> {
+    pub(crate) fn used_kib(&self) -> Result<u64, String> {
         let kib = machine::used_kib_of(self.child.id());
         kib.ok_or_else(|| "this system does not tell the memory of a process in /proc".into())
     }
 
     /// How many items it has, as soon as that moves no more: what `wrk` left behind may still be in work.
-    pub(super) async fn items(&self) -> Result<u64, String> {
+    pub(crate) async fn items(&self) -> Result<u64, String> {
         let mut client = Client::connect(self.addr).await?;
         let mut before = None;
         for _ in 0..LOOKS_MAX {
@@ -88,4 +88,21 @@ fn begin(mut command: Command) -> Result<Serving, String> {
     BufReader::new(stdout).read_line(&mut line).map_err(|error| format!("a child was not heard: {error}"))?;
     serving.addr = line.trim().parse().map_err(|_| format!("{name} ended before it served"))?;
     Ok(serving)
+}
+
+/// In the child: says where it listens.
+pub(crate) fn tell(addr: SocketAddr) -> Result<(), String> {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{addr}").and_then(|()| stdout.flush()).map_err(|error| error.to_string())
+}
+
+/// In the child: resolves when the parent has ended. On a thread of its own, which does not hold the runtime's end up.
+pub(crate) fn parent_gone() -> oneshot::Receiver<()> {
+    let (tell, gone) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nothing is ever sent: the end is the message, and so is an error.
+        let _ = std::io::stdin().read_to_end(&mut Vec::new());
+        let _ = tell.send(());
+    });
+    gone
 }

@@ -1,0 +1,93 @@
+//! The real HTTP executor, counted: how many calls ended, how many of them not as they should, and whether calls may leave
+//! yet. Producers wait here when they are too far ahead.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tidegate_core::Verdict;
+use tidegate_upstream::{Call, Carrying, Checked, HttpUpstreams, Outcome, Refusal, Upstream};
+use tokio::sync::{Semaphore, watch};
+
+/// How long a call that never leaves is held.
+const IDLE: Duration = Duration::from_millis(50);
+
+/// An executor around the one that is measured.
+#[derive(Debug)]
+pub(super) struct Metered {
+    http: HttpUpstreams,
+    released: watch::Sender<bool>,
+    /// Whether no call ever leaves.
+    is_idle: bool,
+    /// How many more operations may be submitted.
+    room: Semaphore,
+    ended: AtomicU64,
+    failed: AtomicU64,
+}
+
+impl Metered {
+    /// Holds calls back until they are released.
+    pub(super) fn holding(http: HttpUpstreams, outstanding: usize) -> Self {
+        Self {
+            http,
+            released: watch::Sender::new(false),
+            is_idle: false,
+            room: Semaphore::new(outstanding),
+            ended: AtomicU64::new(0),
+            failed: AtomicU64::new(0),
+        }
+    }
+
+    /// Lets no call leave: each is given back after a moment, so that the engine can end.
+    pub(super) fn idle(http: HttpUpstreams) -> Self {
+        Self { is_idle: true, ..Self::holding(http, 0) }
+    }
+
+    /// Lets calls leave.
+    pub(super) fn release(&self) {
+        self.released.send_replace(true);
+    }
+
+    /// Waits until another operation may be submitted.
+    pub(super) async fn room(&self) {
+        if let Ok(permit) = self.room.acquire().await {
+            permit.forget();
+        }
+    }
+
+    /// Calls that ended.
+    pub(super) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    /// Those of them that did not succeed.
+    pub(super) fn failed(&self) -> u64 {
+        self.failed.load(Ordering::Relaxed)
+    }
+}
+
+impl Upstream for Metered {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+        self.http.check(payload, cost)
+    }
+
+    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+        Box::pin(async move {
+            if self.is_idle {
+                tokio::time::sleep(IDLE).await;
+                return Outcome::unanswered(Verdict::GivenBack);
+            }
+            if !*self.released.borrow() {
+                // The sender is this one: it is not gone while this waits.
+                let _ = self.released.subscribe().wait_for(|released| *released).await;
+            }
+            let outcome = self.http.carry(call).await;
+            if outcome.verdict != Verdict::Done {
+                self.failed.fetch_add(1, Ordering::Relaxed);
+            }
+            self.ended.fetch_add(1, Ordering::Relaxed);
+            self.room.add_permits(1);
+            outcome
+        })
+    }
+}

@@ -1,0 +1,215 @@
+//! The queue: an engine with the real HTTP executor on a store that nobody used before. Each case must have made as many
+//! calls as there were operations, and all of them must have succeeded.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::value::to_raw_value;
+use tidegate::{Engine, Executors, Options, Submission};
+use tidegate_sim::chance::Chance;
+use tidegate_store::Store;
+use tidegate_upstream::http::UpstreamConfig;
+use tidegate_upstream::{Body, Envelope, HttpRequest, HttpUpstreams, Method, Upstream};
+use tokio::task::JoinSet;
+
+use super::metered::Metered;
+use super::{Args, Run, Stopwatch};
+use crate::call;
+use crate::scratch::{self, Scratch};
+use crate::serving::Serving;
+
+const KIND: &str = "http";
+/// Operations in a batch while the queue is filled, and tasks that fill it.
+const BATCH: u64 = 500;
+const FILLERS: usize = 8;
+/// What an operation takes in memory beside its body, at the most.
+const BESIDE_LEN: usize = 1_024;
+/// Between two looks whether all is done.
+const LOOK: Duration = Duration::from_millis(2);
+/// How long nothing may move before it is given up.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// An engine, and what it calls through.
+struct Stage {
+    engine: Engine,
+    metered: Arc<Metered>,
+}
+
+impl Stage {
+    /// Holds calls back until they are released.
+    async fn holding(
+        store: &Arc<dyn Store>,
+        args: &Args,
+        upstream: &Serving,
+        options: Options,
+    ) -> Result<Self, String> {
+        let metered = |http| Metered::holding(http, args.outstanding);
+        Self::open(store, upstream, options, metered).await
+    }
+
+    async fn open(
+        store: &Arc<dyn Store>,
+        upstream: &Serving,
+        options: Options,
+        metered: impl FnOnce(HttpUpstreams) -> Metered,
+    ) -> Result<Self, String> {
+        let config = UpstreamConfig::new(call::UPSTREAM, format!("http://{}", upstream.addr));
+        let http = HttpUpstreams::new(vec![config]).map_err(|refusal| refusal.to_string())?;
+        let limits = http.limits();
+        let metered = Arc::new(metered(http));
+        let executors = Executors::from([(KIND.into(), Arc::clone(&metered) as Arc<dyn Upstream>)]);
+        let engine = Engine::open(Arc::clone(store), options, executors, limits).await;
+        Ok(Self { engine: engine.map_err(|error| error.to_string())?, metered })
+    }
+
+    /// Waits until the results of this many calls are durable.
+    async fn settle(&self, calls: u64) -> Result<(), String> {
+        let (mut seen, mut idle) = (0, Duration::ZERO);
+        while self.metered.ended() < calls {
+            tokio::time::sleep(LOOK).await;
+            let ended = self.metered.ended();
+            idle = if ended == seen { idle + LOOK } else { Duration::ZERO };
+            if idle > PATIENCE {
+                return Err(format!("{ended} of {calls} calls were made, and no other within {PATIENCE:?}"));
+            }
+            seen = ended;
+        }
+        loop {
+            let counts = self.engine.counts().await.map_err(|error| error.to_string())?;
+            if counts.running + counts.queued + counts.waiting == 0 {
+                return Ok(());
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// Ends it, and holds what was called against what should have been.
+    async fn close(self, calls: u64, seen: u64) -> Result<(), String> {
+        self.engine.drain().await;
+        if self.metered.failed() > 0 {
+            return Err(format!("{} of {calls} calls failed", self.metered.failed()));
+        }
+        must_have_made(calls, seen)
+    }
+}
+
+/// An upstream that was called more or less often is no figure but an error.
+pub(super) fn must_have_made(calls: u64, seen: u64) -> Result<(), String> {
+    if calls == seen { Ok(()) } else { Err(format!("the upstream saw {seen} calls where {calls} were made")) }
+}
+
+/// Operations are submitted while they are sent, so that few wait.
+pub(super) async fn shallow(
+    args: &Args,
+    upstream: &Serving,
+    server: &mut BTreeMap<String, String>,
+) -> Result<Run, String> {
+    let scratch = Scratch::anywhere(&args.store)?;
+    let store = scratch::open(scratch.url()).await?;
+    server.extend(store.server().await.map_err(|error| error.to_string())?);
+    let before = upstream.items().await?;
+    let stage = Stage::holding(&store, args, upstream, options(args)).await?;
+    stage.metered.release();
+    let (next, mut producers, watch) = (Arc::new(AtomicU64::new(0)), JoinSet::new(), Stopwatch::start());
+    for _ in 0..args.producers {
+        let (engine, metered) = (stage.engine.clone(), Arc::clone(&stage.metered));
+        let (next, args) = (Arc::clone(&next), args.clone());
+        producers.spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= args.operations {
+                    return Ok::<_, String>(());
+                }
+                metered.room().await;
+                let submitted = engine.submit(submission(number, &args)?).await;
+                submitted.map_err(|error| error.to_string())?;
+            }
+        });
+    }
+    joined(producers).await?;
+    stage.settle(args.operations).await?;
+    let run = watch.stop(args.operations);
+    stage.close(args.operations, upstream.items().await? - before).await?;
+    Ok(run)
+}
+
+/// All are queued before the first is sent, and the engine has kept all payloads.
+pub(super) async fn in_memory(args: &Args, upstream: &Serving) -> Result<Run, String> {
+    let scratch = Scratch::anywhere(&args.store)?;
+    let store = scratch::open(scratch.url()).await?;
+    let before = upstream.items().await?;
+    let room = (args.payload + BESIDE_LEN) * usize::try_from(args.operations).unwrap_or(usize::MAX);
+    let options = Options { payload_cache_bytes: room, ..options(args) };
+    let stage = Stage::holding(&store, args, upstream, options).await?;
+    fill(&stage.engine, args).await?;
+    released(args, upstream, stage, before).await
+}
+
+/// All are queued before the first is sent, and the engine that sends them has accepted none of them.
+pub(super) async fn deep(args: &Args, upstream: &Serving) -> Result<Run, String> {
+    let scratch = Scratch::anywhere(&args.store)?;
+    let store = scratch::open(scratch.url()).await?;
+    let before = upstream.items().await?;
+    let idle = Options { workers: 1, ..options(args) };
+    let idle = Stage::open(&store, upstream, idle, Metered::idle).await?;
+    fill(&idle.engine, args).await?;
+    idle.engine.drain().await;
+    drop(idle);
+    let stage = Stage::holding(&store, args, upstream, options(args)).await?;
+    released(args, upstream, stage, before).await
+}
+
+/// Lets calls leave and measures until the last one is settled.
+async fn released(args: &Args, upstream: &Serving, stage: Stage, before: u64) -> Result<Run, String> {
+    let watch = Stopwatch::start();
+    stage.metered.release();
+    stage.settle(args.operations).await?;
+    let run = watch.stop(args.operations);
+    stage.close(args.operations, upstream.items().await? - before).await?;
+    Ok(run)
+}
+
+fn options(args: &Args) -> Options {
+    Options { workers: args.workers, ..Options::default() }
+}
+
+async fn fill(engine: &Engine, args: &Args) -> Result<(), String> {
+    let (next, mut fillers) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
+    for _ in 0..FILLERS {
+        let (engine, next, args) = (engine.clone(), Arc::clone(&next), args.clone());
+        fillers.spawn(async move {
+            loop {
+                let first = next.fetch_add(BATCH, Ordering::Relaxed);
+                if first >= args.operations {
+                    return Ok::<_, String>(());
+                }
+                let end = (first + BATCH).min(args.operations);
+                let batch = (first..end).map(|number| submission(number, &args)).collect::<Result<_, _>>()?;
+                for answer in engine.submit_all(batch).await {
+                    answer.map_err(|error| error.to_string())?;
+                }
+            }
+        });
+    }
+    joined(fillers).await
+}
+
+async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
+    while let Some(ended) = tasks.join_next().await {
+        ended.map_err(|error| error.to_string())??;
+    }
+    Ok(())
+}
+
+/// Shares nothing with any other, as if it had come over the wire; its group is drawn by its number.
+fn submission(number: u64, args: &Args) -> Result<Submission, String> {
+    let body = to_raw_value(&call::body(args.payload)).map_err(|error| error.to_string())?;
+    let request = HttpRequest { body: Body::Json(body), ..HttpRequest::new(Method::Post, "/x") };
+    let envelope = Envelope { upstream: call::UPSTREAM.into(), request, proxied: None };
+    let payload = Bytes::from(envelope.encode().map_err(|refusal| refusal.to_string())?);
+    let group = Chance::new(number).next() % args.groups;
+    Ok(Submission::new(KIND, format!("group-{group}"), payload))
+}

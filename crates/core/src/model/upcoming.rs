@@ -1,0 +1,69 @@
+//! Who is likely to run soon, for whoever wants to have at hand what that takes. Nothing is decided here.
+
+use std::collections::VecDeque;
+
+use super::Model;
+use super::entry::EntryIx;
+use super::limit::LimitIx;
+use crate::id::Seq;
+
+impl Model {
+    /// The operations that are likely to be taken next, the soonest first, at most `most` of them: the heads of groups that
+    /// are ready and of those that wait for a limit which a call under way may free, then what comes behind the calls under
+    /// way, then what comes behind all of these. Costs no more than what it answers and what is under way.
+    #[must_use]
+    pub fn upcoming(&self, most: usize) -> Vec<Seq> {
+        let heads = |groups: &[super::GroupIx]| {
+            groups.iter().filter_map(|ix| self.groups[ix.at()].head).collect::<Vec<EntryIx>>()
+        };
+        let ready: Vec<_> = self.ready.iter().take(most).map(|(_, ix)| *ix).collect();
+        let mut next = VecDeque::from(heads(&ready));
+        let running: Vec<_> = self.running.values().copied().collect();
+        let running = heads(&running);
+        let mut limits: Vec<LimitIx> = Vec::new();
+        for (limit, _) in running.iter().flat_map(|ix| self.entries[ix.at()].charges.iter()) {
+            if next.len() < most && !limits.contains(limit) {
+                limits.push(*limit);
+                let room = most - next.len();
+                let waiting = self.limits[limit.at()].waiting.iter().take(room);
+                next.extend(waiting.filter_map(|(_, ix)| self.groups[ix.at()].head));
+            }
+        }
+        next.extend(running.iter().filter_map(|ix| self.behind(*ix)));
+        let mut upcoming = Vec::with_capacity(most.min(self.entries.len()));
+        while upcoming.len() < most
+            && let Some(ix) = next.pop_front()
+        {
+            upcoming.push(self.entries[ix.at()].seq);
+            next.extend(self.behind(ix));
+        }
+        upcoming
+    }
+
+    /// The last operation that was accepted.
+    #[must_use]
+    pub const fn last_seq(&self) -> Seq {
+        Seq(self.counters.next_seq.0 - 1)
+    }
+
+    /// How many operations have not ended.
+    #[must_use]
+    pub const fn active_count(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether an operation has not ended and is not under way.
+    #[must_use]
+    pub fn is_waiting(&self, seq: Seq) -> bool {
+        self.by_seq.get(seq).is_some_and(|ix| {
+            let group = &self.groups[self.entries[ix.at()].group.at()];
+            group.run.is_none() || group.head != Some(ix)
+        })
+    }
+
+    /// The next one of the same group, unless it must not start yet.
+    fn behind(&self, ix: EntryIx) -> Option<EntryIx> {
+        let next = self.entries[ix.at()].next?;
+        (self.entries[next.at()].not_before <= self.counters.clock).then_some(next)
+    }
+}

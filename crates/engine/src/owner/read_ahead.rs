@@ -1,0 +1,129 @@
+//! Payloads read ahead of need. With a long queue most payloads are not in memory; those of the
+//! operations that are likely to be taken next are read before they are claimed, many in one read.
+//! Only durable operations are read, and what was read under an earlier epoch is dropped.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::id::Partition;
+use tidegate_core::{Model, Seq};
+use tidegate_store::Store;
+use tidegate_store::log::{Epoch, StoredOperation};
+use tokio::time::Instant;
+
+use super::Owner;
+use crate::calls::CallEvent;
+use crate::payloads::weight;
+
+/// Operations to have at hand at the most; more are read when half of them are left.
+const WINDOW: usize = 512;
+/// Operations in the first read, whose size is not known: large ones must not fill the memory.
+const FIRST_READ: usize = 64;
+/// What an operation is taken to weigh before one was read.
+const WEIGHT_AT_FIRST: usize = 64 * 1024;
+/// How long nothing is tried again when there was nothing to read, or it could not be read.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How reading ahead stands.
+#[derive(Debug)]
+pub(crate) struct ReadAhead {
+    is_under_way: bool,
+    resume_at: Instant,
+    /// The last operation that is surely durable.
+    durable: Seq,
+    /// What the largest operation of the last read weighed.
+    largest: usize,
+}
+
+impl ReadAhead {
+    /// For a model that was read from the log: all that is in it is durable.
+    pub(crate) fn of(model: &Model) -> Self {
+        let durable = model.last_seq();
+        Self { is_under_way: false, resume_at: Instant::now(), durable, largest: WEIGHT_AT_FIRST }
+    }
+
+    /// These operations became durable.
+    pub(super) fn became_durable(&mut self, operations: &[StoredOperation]) {
+        if let Some(last) = operations.last() {
+            self.durable = self.durable.max(last.seq);
+        }
+    }
+}
+
+impl Owner {
+    /// Starts a read, when few of those that come next are at hand.
+    pub(super) fn read_ahead(&mut self) {
+        let bytes_max = self.payloads.ahead_bytes_max();
+        if self.ahead.is_under_way || self.draining.is_some() || bytes_max == 0 {
+            return;
+        }
+        let window = (bytes_max / self.ahead.largest).clamp(1, WINDOW);
+        let is_enough = self.payloads.ahead_len() > window / 2;
+        if is_enough || self.model.active_count() <= self.payloads.len() + self.calls.count() {
+            return;
+        }
+        let now = Instant::now();
+        if now < self.ahead.resume_at {
+            return;
+        }
+        let mut seqs = self.model.upcoming(window);
+        self.payloads.retain_ahead(&seqs);
+        seqs.retain(|seq| *seq <= self.ahead.durable && self.payloads.at(*seq).is_none());
+        if seqs.is_empty() {
+            self.ahead.resume_at = now + PAUSE;
+            return;
+        }
+        self.ahead.is_under_way = true;
+        let (store, partition) = (Arc::clone(&self.store), self.options.partition);
+        let (event, epoch) = (self.calls.event.clone(), self.ownership().epoch);
+        let room = self.payloads.ahead_room();
+        tokio::spawn(async move {
+            let operations = read(&*store, partition, &seqs, room).await;
+            // The owner may have stopped.
+            let _ = event.send(CallEvent::ReadAhead(epoch, operations));
+        });
+    }
+
+    /// Keeps what was read, unless the log was read again meanwhile.
+    pub(super) fn keep_ahead(&mut self, epoch: Epoch, operations: Vec<StoredOperation>) {
+        if epoch != self.ownership().epoch {
+            return;
+        }
+        self.ahead.is_under_way = false;
+        self.ahead.largest = operations.iter().map(weight).max().unwrap_or(self.ahead.largest);
+        for operation in operations {
+            // It may have been taken, or have ended, while it was read.
+            if self.model.is_waiting(operation.seq) {
+                self.payloads.keep_ahead(operation);
+            }
+        }
+        if self.payloads.ahead_len() == 0 {
+            self.ahead.resume_at = Instant::now() + PAUSE;
+        }
+    }
+}
+
+/// Reads operations for as long as there is room for them. What cannot be read is left to whoever takes it.
+async fn read(store: &dyn Store, partition: Partition, seqs: &[Seq], room: usize) -> Vec<StoredOperation> {
+    let (mut operations, mut room, mut most, mut rest) = (Vec::new(), room, FIRST_READ, seqs);
+    while most > 0 && !rest.is_empty() {
+        let (now, later) = rest.split_at(most.min(rest.len()));
+        match store.operations(partition, now.to_vec()).await {
+            Ok(found) => {
+                let found = found.into_iter().flatten();
+                let start = operations.len();
+                operations.extend(found);
+                let weights = operations[start..].iter().map(weight);
+                let largest = weights.clone().max().unwrap_or(1);
+                room = room.saturating_sub(weights.sum());
+                // As many as surely fit, if the others are no larger.
+                (most, rest) = (room / largest, later);
+            }
+            Err(error) => {
+                tracing::debug!(%error, "payloads could not be read ahead of need");
+                break;
+            }
+        }
+    }
+    operations
+}

@@ -13,8 +13,8 @@ use tidegate_store::log::Lsn;
 use tidegate_store::{Error, Kind, Result};
 
 use super::super::lock::{sync_names, unusable};
-use super::super::private;
 use super::super::mark::FrontMark;
+use super::super::private;
 use super::super::tail::Pending;
 use super::super::trouble::damaged;
 use super::frame;

@@ -80,3 +80,6 @@ impl AsyncWrite for StallBound {
         Pin::new(&mut self.stream).poll_shutdown(context)
     }
 }
+
+#[cfg(test)]
+mod tests;

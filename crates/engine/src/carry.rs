@@ -9,7 +9,7 @@ use tidegate_core::model::Claim;
 use tidegate_core::{Fault, FaultClass, Hint, OperationId, Verdict};
 use tidegate_store::costs::Cost;
 use tidegate_store::log::StoredOperation;
-use tidegate_store::{Clock, Store};
+use tidegate_store::{Clock, Kind, Store};
 use tidegate_upstream::{Call, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -91,8 +91,17 @@ impl Carrier {
         match self.store.read(self.partition, vec![claim.seq]).await {
             Ok(mut found) => match found.pop().flatten() {
                 Some(stored) => Ok(stored.operation),
-                None => Err(Verdict::Rejected(lost("its payload is no longer kept".into()))),
+                None => {
+                    tracing::error!(seq = claim.seq.0, "a stored request is missing and is not sent");
+                    Err(Verdict::Rejected(lost("its payload is no longer kept".into())))
+                }
             },
+            // What is damaged stays damaged, and is never sent.
+            Err(error) if error.kind() == Kind::Unreadable => {
+                tracing::error!(seq = claim.seq.0, %error, "a stored request is damaged and is not sent");
+                let message = format!("its stored request cannot be read, and was not sent: {error}");
+                Err(Verdict::Rejected(Fault::new(FaultClass::Validation, message)))
+            }
             Err(error) => {
                 let fault = lost(format!("its payload could not be read: {error}"));
                 Err(Verdict::Retry { after: None, fault })

@@ -11,9 +11,11 @@
 mod bench;
 mod books;
 mod bots;
+mod buried;
 mod caller;
 mod child;
 mod cluster;
+mod damage;
 mod deploy;
 mod deployed;
 mod door;

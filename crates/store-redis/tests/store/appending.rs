@@ -107,3 +107,24 @@ async fn equal_appends_through_two_stores_both_count() {
     assert_eq!(store.append(owner, Batch::default()).await.unwrap(), Lsn(1));
     assert_eq!(beside.append(owner, Batch::default()).await.unwrap(), Lsn(2));
 }
+
+/// Operations are found whether many of them lie in one append or each in one of its own, near to each other or far
+/// apart, in the order asked.
+#[tokio::test]
+async fn operations_are_found_in_large_appends_and_small_ones() {
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    for seq in 1..=600 {
+        store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
+    }
+    store.append(owner, accepts(601..1_000, place.now())).await.unwrap();
+    let all: Vec<u64> = (1..1_000).collect();
+    let sparse: Vec<u64> = (1..1_000).rev().step_by(3).collect();
+    let few = vec![999, 1, 0, 600, 601, 600, 1_000, u64::MAX];
+    for asked in [all, sparse, few] {
+        let asked: Vec<Seq> = asked.into_iter().map(Seq).collect();
+        let wanted = store.read(PARTITION, asked.clone()).await.unwrap();
+        let wanted: Vec<_> = wanted.into_iter().map(|stored| Some(stored?.operation)).collect();
+        assert_eq!(store.operations(PARTITION, asked).await.unwrap(), wanted);
+    }
+}

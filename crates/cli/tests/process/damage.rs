@@ -34,6 +34,23 @@ fn in_data(dir: &Path, wanted: &str) -> PathBuf {
     paths.find(|path| path.to_string_lossy().contains(wanted)).unwrap()
 }
 
+/// Waits until these bytes are in a file, and puts others in their place.
+async fn patch(path: &Path, from: &[u8], to: &[u8]) {
+    for _ in 0..1_000 {
+        let mut bytes = fs::read(path).unwrap();
+        let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(from)).collect();
+        if !places.is_empty() {
+            if from != to {
+                places.iter().for_each(|at| bytes[*at..at + to.len()].copy_from_slice(to));
+                fs::write(path, bytes).unwrap();
+            }
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    panic!("{} is not filled", path.display());
+}
+
 /// OPS-8: a payload that was patched on the disk is not sent: its operation fails and says why, the others go out.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_patched_payload_is_never_sent() {
@@ -41,19 +58,15 @@ async fn ops_8_a_patched_payload_is_never_sent() {
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 4, &upstream("echo", &sim, None));
-    let (mut server, ids) = with_operations(dir.path(), 3).await;
-    server.signal("TERM");
-    while server.ended().is_none() {
-        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    let (server, ids) = with_operations(dir.path(), 3).await;
+    let data = dir.path().join("data");
+    patch(&data.join("p0.sqlite"), b"marker-2", b"marker-2").await;
+    server.kill();
+    // All that matters has been moved from there into the file.
+    for name in ["p0.sqlite-wal", "p0.sqlite-shm"] {
+        let _ = fs::remove_file(data.join(name));
     }
-    drop(server);
-    let path = in_data(dir.path(), "p0.sqlite");
-    let mut bytes = fs::read(&path).unwrap();
-    let marker = b"marker-1";
-    let places: Vec<_> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(marker)).collect();
-    assert!(!places.is_empty(), "the payload is in SQLite's file");
-    places.iter().for_each(|at| bytes[at + marker.len() - 1] = b'2');
-    fs::write(&path, bytes).unwrap();
+    patch(&data.join("p0.sqlite"), b"marker-1", b"marker-7").await;
     let server = Running::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let waiting = caller.get("/v1/operations?state=queued").await;

@@ -137,7 +137,10 @@ pub(super) fn outline(row: &Row<'_>) -> rusqlite::Result<Stored> {
 
 /// The operation of a row, if it is what was written. What it carries is compared where it was read.
 fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<Stored> {
-    let stored = read(row)?;
+    let stored = read(row).map_err(|cause| match row.get::<_, i64>(0) {
+        Ok(seq) => damaged(format!("operation {seq} cannot be read: {cause}")),
+        Err(_) => cause,
+    })?;
     let Stored { operation, result } = &stored;
     let seq = operation.seq.0;
     if !sum_of_operation(operation).matches(row.get(13)?, is_whole.then_some(&operation.payload[..])) {

@@ -136,7 +136,7 @@ fn discord(me: &Me<'_>, other: &Sign, answered: Option<&Answered>) -> Option<Str
     let (name, at) = (&other.node.name, &other.node.address);
     if answered == Some(&Answered::Refused) {
         return Some(format!(
-            "{name} at {at} refuses the secret of {}: token_env in [cluster] must give every node the same",
+            "{name} at {at} refuses the secret of {}: token_env in [cluster] must give every node the same, or be set at none",
             me.node
         ));
     }

@@ -11,8 +11,32 @@ pub struct Dice {
     quiet: bool,
 }
 
-/// Set this variable to a number to run the suites with another seed.
+/// Set this variable to a number to run every random test with another seed. `./test --long` does.
 pub const SEED_VARIABLE: &str = "TIDEGATE_SEED";
+
+/// The seed of a random test: `usual`, so that it draws the same every time, moved by `TIDEGATE_SEED` where that is set.
+#[must_use]
+pub fn seed_or(usual: u64) -> u64 {
+    usual.wrapping_add(said().unwrap_or(0))
+}
+
+/// So many seeds, one after the other, moved in the same way.
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(seed_or)
+}
+
+/// How a run is repeated that drew as this one does.
+#[must_use]
+pub fn how_to_repeat() -> String {
+    match said() {
+        Some(seed) => format!("with {SEED_VARIABLE}={seed}"),
+        None => format!("without {SEED_VARIABLE}"),
+    }
+}
+
+fn said() -> Option<u64> {
+    std::env::var(SEED_VARIABLE).ok()?.parse().ok()
+}
 
 impl Dice {
     /// Dice of this seed.
@@ -21,11 +45,10 @@ impl Dice {
         Self { seed, state: seed, quiet: false }
     }
 
-    /// Dice of the seed in `TIDEGATE_SEED`, or of `usual`.
+    /// Dice of the usual seed, moved by `TIDEGATE_SEED`.
     #[must_use]
     pub fn seeded_or(usual: u64) -> Self {
-        let said = std::env::var(SEED_VARIABLE).ok().and_then(|text| text.parse().ok());
-        Self::new(said.unwrap_or(usual))
+        Self::new(seed_or(usual))
     }
 
     /// Dice of their own whose rolls follow from these.
@@ -88,7 +111,7 @@ impl Dice {
 impl Drop for Dice {
     fn drop(&mut self) {
         if !self.quiet && std::thread::panicking() {
-            eprintln!("failed with seed {}: set {SEED_VARIABLE} to it to see it again", self.seed);
+            eprintln!("failed with seed {}; to see it again, run it {}", self.seed, how_to_repeat());
         }
     }
 }

@@ -66,7 +66,8 @@ macro_rules! every_suite {
                 a_replayed_model_is_the_same_model;
             upkeep:
                 a_store_says_what_it_holds,
-                the_number_of_partitions_never_changes;
+                the_number_of_partitions_never_changes,
+                one_secret_is_kept;
         }
     };
 }

@@ -4,6 +4,7 @@ use tidegate_core::Time;
 use tidegate_store::Clock;
 use tidegate_store::codec;
 use tidegate_store::log::{Lsn, Retention};
+use tidegate_store::upkeep::SECRET_LEN;
 
 use crate::dice::Dice;
 use crate::harness::{Backend, Must};
@@ -45,4 +46,30 @@ pub async fn the_number_of_partitions_never_changes(backend: &dyn Backend) {
     drop(store);
     let store = backend.open().await.must("open the store again");
     assert_eq!(store.partitions(500).await.must("ask after a restart"), 12);
+}
+
+/// Of all who offer a secret at once one decides; whoever asks later is given that one, also after a restart.
+pub async fn one_secret_is_kept(backend: &dyn Backend) {
+    let store = backend.open().await.must("open the store");
+    let beside = backend.beside(&store).await.must("open another store beside the first");
+    let mut offers = tokio::task::JoinSet::new();
+    for mark in 1..=8_u8 {
+        let store = std::sync::Arc::clone(if mark % 2 == 0 { &store } else { &beside });
+        // Its first bit is set, and its halves differ: it is no number that could be taken for another.
+        offers.spawn(async move { store.secret(offered(mark)).await });
+    }
+    let mut kept = Vec::new();
+    while let Some(given) = offers.join_next().await {
+        kept.push(given.must("offer a secret").must("offer a secret"));
+    }
+    let first = kept[0];
+    assert!((1..=8).any(|mark| offered(mark) == first), "nobody offered {first:?}");
+    assert!(kept.iter().all(|one| *one == first), "two secrets were given out");
+    drop((store, beside));
+    let store = backend.open().await.must("open the store again");
+    assert_eq!(store.secret([0; SECRET_LEN]).await.must("ask after a restart"), first);
+}
+
+fn offered(mark: u8) -> [u8; SECRET_LEN] {
+    std::array::from_fn(|place| if place < SECRET_LEN / 2 { 0xff - mark } else { mark })
 }

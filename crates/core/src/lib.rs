@@ -6,6 +6,7 @@ pub mod backoff;
 pub mod bounds;
 pub mod bucket;
 pub mod cap;
+pub mod credential;
 pub mod fact;
 pub mod fault;
 pub mod fingerprint;
@@ -16,6 +17,7 @@ pub mod operation;
 pub mod shared;
 pub mod state;
 pub mod time;
+pub mod url_path;
 pub mod verdict;
 
 pub use fact::Fact;

@@ -14,6 +14,7 @@ mod file;
 mod group;
 mod limit;
 mod limits;
+mod listing;
 mod settle;
 mod snapshot;
 mod take;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 pub use accept::{Accept, Refusal};
 pub use control::{Cancel, NotNow, Resolution};
 pub use limits::LimitRefusal;
+pub use listing::{ActivePage, Selection};
 pub use settle::{ClaimStatus, Ended, Settle};
 pub use take::{Claim, Take};
 pub use view::{Active, Counts, GroupView, LimitView};
@@ -85,8 +87,10 @@ pub struct Model {
     deadlines: BTreeSet<(Time, Seq)>,
     /// Groups that are paused or held.
     stopped: BTreeSet<Arc<str>>,
-    /// Groups held because an outcome is unknown.
-    unknown: usize,
+    /// Groups that are held, paused or not.
+    held: BTreeSet<Arc<str>>,
+    /// Operations whose outcome is unknown; each holds its group.
+    unknown: BTreeSet<Seq>,
     /// Charges that were seen before.
     charge_sets: HashSet<entry::Charges>,
     /// Limits whose wake-up must be worked out anew.
@@ -131,7 +135,8 @@ impl Model {
             due: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             stopped: BTreeSet::new(),
-            unknown: 0,
+            held: BTreeSet::new(),
+            unknown: BTreeSet::new(),
             charge_sets: HashSet::new(),
             stale: Vec::new(),
             restoring: None,

@@ -30,4 +30,4 @@ pub use error::{Code, Error, Result};
 pub use events::{Change, Event, Subscription};
 pub use options::Options;
 pub use submission::{Receipt, Submission};
-pub use view::{Filter, GroupPage, Page, Reason, View};
+pub use view::{Filter, GroupFilter, GroupPage, Page, Reason, View};

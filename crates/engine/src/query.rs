@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::model::{Active, Counts, GroupView, LimitView};
-use tidegate_core::{EndState, OperationId, Seq, State, bounds};
-use tidegate_store::Clock;
+use tidegate_core::model::{Active, Counts, GroupView, LimitView, Selection};
+use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, bounds};
 use tidegate_store::log::{Query, Stored};
+use tidegate_store::{Clock, Kind};
 
 use crate::engine::Engine;
 use crate::envelope::Envelope;
@@ -15,20 +15,41 @@ use crate::error::{Code, Error, Result};
 use crate::owner::Owner;
 use crate::prepare::fingerprint;
 use crate::reason::reason;
-use crate::view::{Filter, GroupPage, Page, Reason, View};
+use crate::view::{Filter, GroupFilter, GroupPage, Page, Reason, View};
 
 /// Most operations of a group that are shown with it.
 const LINE_MAX: usize = 50;
 /// Entries that one question may look through in the owner, so that nobody else waits long.
-const SCAN_MAX: usize = 5_000;
+const SCAN_MAX: usize = 20_000;
 /// How long the archive may take to answer.
 pub(crate) const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
     pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
         let active = self.look(move |owner| owner.model.active(seq)).await?;
-        let stored = self.stored(seq).await?;
-        Ok(self.merge(stored, active))
+        match self.stored(seq).await {
+            Ok(stored) => Ok(self.merge(stored, active)),
+            Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
+            Err(error) => Err(error),
+        }
+    }
+
+    /// An operation whose payload or result is damaged: shown without them, with a fault that says so, unless its result
+    /// is what counts.
+    async fn damaged_view(&self, seq: Seq, active: Option<Active>, damage: Error) -> Result<View> {
+        let query = Query { before: Some(Seq(seq.0 + 1)), limit: 1, ..Query::default() };
+        let mut page = self.store.list(self.options.partition, query).await?;
+        let Some(outline) = page.items.pop().filter(|stored| stored.operation.seq == seq) else {
+            return Err(damage);
+        };
+        let mut view = self.merge(outline, active);
+        if view.state == State::Succeeded {
+            return Err(damage);
+        }
+        let class = view.fault.as_ref().map_or(FaultClass::Validation, |fault| fault.class);
+        let before = view.fault.map(|fault| format!("{}; ", fault.message)).unwrap_or_default();
+        view.fault = Some(Fault::new(class, format!("{before}what is stored of it: {}", damage.message)));
+        Ok(view)
     }
 
     /// An operation that the store no longer has.
@@ -57,36 +78,41 @@ impl Engine {
     }
 
     async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
-        let wanted = filter.limit;
-        let (found, next) = self
+        let page = self
             .look(move |owner| {
-                let before = filter.before.map(OperationId::seq);
-                let matches = |active: &Active| {
-                    active.state == state
-                        && filter.group.as_ref().is_none_or(|group| *group == active.group)
-                        && filter.kind.as_ref().is_none_or(|kind| *kind == active.kind)
-                };
-                let (mut found, mut last, mut seen) = (Vec::new(), None, 0);
-                for active in owner.model.actives(before) {
-                    if found.len() == wanted || seen == SCAN_MAX {
-                        return (found, last);
-                    }
-                    seen += 1;
-                    last = Some(owner.id_of(active.seq, active.at));
-                    if matches(&active) {
-                        found.push(active);
-                    }
-                }
-                (found, None)
+                owner.model.list(&Selection {
+                    state,
+                    group: filter.group.as_deref(),
+                    kind: filter.kind.as_deref(),
+                    before: filter.before.map(OperationId::seq),
+                    limit: filter.limit,
+                    looked_at_max: SCAN_MAX,
+                })
             })
             .await?;
-        let stored =
-            self.store.read(self.options.partition, found.iter().map(|active| active.seq).collect()).await?;
-        let views = found
-            .into_iter()
-            .zip(stored)
-            .filter_map(|(active, stored)| Some(self.merge(stored?, Some(active))));
-        Ok(Page { operations: views.map(without_result).collect(), next })
+        let seqs = page.operations.iter().map(|active| active.seq).collect();
+        let next = self.cursor(page.next);
+        let views: Vec<View> = match self.store.read(self.options.partition, seqs).await {
+            Ok(stored) => {
+                let found = page.operations.into_iter().zip(stored);
+                found.filter_map(|(active, stored)| Some(self.merge(stored?, Some(active)))).collect()
+            }
+            // One of them is damaged: each is read for itself.
+            Err(error) if error.kind() == Kind::Unreadable => {
+                let mut views = Vec::new();
+                for active in page.operations {
+                    views.push(self.view(active.seq).await?);
+                }
+                views
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Page { operations: views.into_iter().map(without_result).collect(), next })
+    }
+
+    /// A cursor needs no more than the place; its time is only for people.
+    fn cursor(&self, next: Option<Seq>) -> Option<OperationId> {
+        next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, self.options.partition, seq))
     }
 
     async fn list_stored(&self, filter: Filter) -> Result<Page> {
@@ -110,10 +136,7 @@ impl Engine {
             .await?;
         let operations =
             page.items.into_iter().zip(actives).map(|(stored, active)| self.merge(stored, active));
-        // A cursor needs no more than the place; its time is only for people.
-        let next =
-            page.next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, self.options.partition, seq));
-        Ok(Page { operations: operations.map(without_result).collect(), next })
+        Ok(Page { operations: operations.map(without_result).collect(), next: self.cursor(page.next) })
     }
 
     /// Why an operation does not run.
@@ -134,17 +157,25 @@ impl Engine {
         }))
     }
 
-    /// Groups by name; only those that wait for a person when `stopped`.
+    /// Groups by name.
     ///
     /// # Errors
     /// When the engine is stopping.
-    pub async fn groups(&self, stopped: bool, after: Option<Arc<str>>, limit: usize) -> Result<GroupPage> {
+    pub async fn groups(
+        &self,
+        which: GroupFilter,
+        after: Option<Arc<str>>,
+        limit: usize,
+    ) -> Result<GroupPage> {
         self.look(move |owner| {
-            let after = after.as_deref();
-            let mut groups: Vec<GroupView> = if stopped {
-                owner.model.stopped(after).take(limit + 1).collect()
-            } else {
-                owner.model.groups(after).take(limit + 1).collect()
+            let (model, after) = (&owner.model, after.as_deref());
+            let mut groups: Vec<GroupView> = match which {
+                GroupFilter::All => model.groups(after).take(limit + 1).collect(),
+                GroupFilter::Stopped => model.stopped(after).take(limit + 1).collect(),
+                GroupFilter::Held => model.held(after).take(limit + 1).collect(),
+                GroupFilter::Paused => {
+                    model.stopped(after).filter(|group| group.paused.is_some()).take(limit + 1).collect()
+                }
             };
             let more = groups.len() > limit;
             groups.truncate(limit);

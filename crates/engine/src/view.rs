@@ -54,12 +54,27 @@ pub struct Filter {
     pub limit: usize,
 }
 
+/// Which groups to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupFilter {
+    /// Every group that has operations or is stopped.
+    #[default]
+    All,
+    /// Those that wait for a person, held or paused.
+    Stopped,
+    /// Those that an unknown outcome or a failure holds, and that no one paused.
+    Held,
+    /// Those that a person paused.
+    Paused,
+}
+
 /// A page of operations.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// Newest first.
     pub operations: Vec<View>,
-    /// Where to go on; `None` when there is no more.
+    /// Where to go on; `None` when there is no more. A page that looked at a bounded number of operations can be empty
+    /// and have more behind it.
     pub next: Option<OperationId>,
 }
 

@@ -10,6 +10,7 @@ pub use seal::{BadSeal, Seal};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, StatusCode};
+use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 use crate::hop;
 
@@ -31,31 +32,50 @@ pub(crate) struct Whole {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// The headers of an answer that a repeat gets, repeated ones in their order. Never a cookie, which is one caller's at one
-/// moment; never a date; nothing about the connection or how the body was cut.
+/// The headers of an answer that a repeat gets, repeated ones in their order. Never a cookie or another credential, which is
+/// one caller's and belongs into no store; never a date; nothing about the connection or how the body was cut.
 pub(crate) fn headers_that_matter(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let named = hop::named_by_connection(headers);
     headers
         .iter()
-        .filter(|(name, _)| !hop::is_hop_by_hop(name, &named) && !is_of_the_moment(name))
+        .filter(|(name, value)| {
+            !hop::is_hop_by_hop(name, &named) && !is_of_the_moment(name) && !is_credential(name, value)
+        })
         .map(|(name, value)| (name.clone(), value.clone()))
         .collect()
 }
 
+/// The same of trailers.
+pub(crate) fn trailers_that_matter(trailers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for (name, value) in trailers.iter().filter(|(name, value)| !is_credential(name, value)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
+}
+
 fn is_of_the_moment(name: &HeaderName) -> bool {
-    [header::SET_COOKIE, header::DATE, header::CONTENT_LENGTH].contains(name) || name == "set-cookie2"
+    [header::DATE, header::CONTENT_LENGTH].contains(name)
+}
+
+fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
+    is_credential_name(name.as_str()) || is_credential_value(value.as_bytes())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// IDM-19: no cookie, no date, nothing of the connection; repeated headers in order, odd values byte for byte.
+    /// IDM-19: no cookie, no other credential, no date, nothing of the connection; repeated headers in order, odd values byte for byte.
     #[test]
     fn a_repeat_gets_what_matters_and_nothing_of_the_moment() {
         let mut headers = HeaderMap::new();
         for (name, value) in [
             ("set-cookie", &b"session=1"[..]),
+            ("set-cookie2", b"session=1"),
+            ("x-vault-token", b"hunter2"),
+            ("x-refreshed", b"Bearer hunter2"),
+            ("authentication-info", b"nextnonce=1"),
             ("date", b"Sun, 15 Nov 2026 10:00:00 GMT"),
             ("connection", b"keep-alive, X-Once"),
             ("keep-alive", b"timeout=5"),

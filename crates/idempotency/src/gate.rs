@@ -15,6 +15,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::answer::{Bound, Damaged, Kept, Seal, decode, encode};
 use crate::here::{Here, Known};
+use crate::intake::Room;
 use crate::name::Name;
 use crate::policy::Policy;
 use crate::tally::{self, Event};
@@ -25,7 +26,7 @@ const SOON: Duration = Duration::from_millis(500);
 
 /// Where keys are kept, and what works behind them. Layers with different policies may share one.
 #[derive(Clone)]
-pub struct Gate(Arc<Inner>);
+pub struct Gate(Arc<Inner>, Room);
 
 struct Inner {
     store: Arc<dyn Shared>,
@@ -71,7 +72,18 @@ impl Gate {
 
     fn with(store: Arc<dyn Shared>, seal: Option<Seal>) -> Self {
         let (waiting, tasks) = (Waiting::default(), TaskTracker::new());
-        Self(Arc::new(Inner { store, seal, waiting, here: Here::default(), tasks }))
+        Self(Arc::new(Inner { store, seal, waiting, here: Here::default(), tasks }), Room::default())
+    }
+
+    /// Holds no more than so many bytes of request bodies at once, over all layers that get this gate; it is
+    /// [`BODIES_MAX_DEFAULT`](crate::BODIES_MAX_DEFAULT) otherwise. A request that finds no room in time is refused.
+    #[must_use]
+    pub fn with_bodies_max(self, bytes: usize) -> Self {
+        Self(self.0, Room::new(bytes))
+    }
+
+    pub(crate) fn room(&self) -> &Room {
+        &self.1
     }
 
     /// Waits until every handler that was begun has ended and its answer is kept. New requests are still taken: stop

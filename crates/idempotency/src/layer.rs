@@ -5,14 +5,14 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http::{Request, Response};
-use http_body_util::BodyExt;
 use tidegate_core::shared::record::Token;
 use tokio::sync::oneshot;
 use tower::{Layer, Service};
 
-use crate::body::{self, Body, BoxError, Pieces};
+use crate::body::{self, Body, BoxError};
 use crate::fingerprint::Fingerprint;
 use crate::gate::{Gate, Ticket};
+use crate::intake;
 use crate::key::{self, Asked, Key};
 use crate::name::Name;
 use crate::policy::{OutOfBounds, Policy};
@@ -123,9 +123,13 @@ impl IdempotencyLayer {
             return refused(Refusal::NoScope(self.scoping.by_header().cloned()), &key);
         };
         let fingerprint = Fingerprint::of(&parts);
-        let (pieces, fingerprint) = match read(incoming, fingerprint, self.policy.request_max).await {
+        let room = self.gate.room();
+        let (body, fingerprint) = match intake::read(incoming, fingerprint, &self.policy, room).await {
             Ok(read) => read,
-            Err(refusal) => return refused(refusal, &key),
+            Err(refusal) => {
+                refusal.count();
+                return refused(refusal, &key);
+            }
         };
         let mut token = [0; 16];
         if getrandom::fill(&mut token).is_err() {
@@ -134,7 +138,7 @@ impl IdempotencyLayer {
         let name = Name::of(scope, &parts, key.clone());
         let kept_as = name.to_string();
         let ticket = Ticket { name, kept_as, fingerprint, token: Token(token), policy: self.policy };
-        let request = Request::from_parts(parts, pieces.into_body());
+        let request = Request::from_parts(parts, body);
         let (client, answer) = oneshot::channel();
         let run = Run { gate: self.gate.clone(), ticket: Arc::new(ticket), handler, request, client };
         self.gate.spawn(run.go());
@@ -143,29 +147,4 @@ impl IdempotencyLayer {
             Err(_) => refused(Refusal::Panicked, &key),
         }
     }
-}
-
-/// Reads a body to its end, hashing what comes.
-async fn read(
-    mut body: Body,
-    mut fingerprint: Fingerprint,
-    len_max: usize,
-) -> Result<(Pieces, [u8; 32]), Refusal> {
-    if http_body::Body::size_hint(&body).lower() > len_max as u64 {
-        return Err(Refusal::BodyTooLarge(len_max));
-    }
-    let mut pieces = Pieces::default();
-    while let Some(frame) = body.frame().await {
-        match frame.map_err(|_| Refusal::BodyBroken)?.into_data() {
-            Ok(data) => {
-                fingerprint.add(&data);
-                pieces.push(data);
-            }
-            Err(other) => pieces.trailers = other.into_trailers().ok(),
-        }
-        if pieces.len() > len_max as u64 {
-            return Err(Refusal::BodyTooLarge(len_max));
-        }
-    }
-    Ok((pieces, fingerprint.done()))
 }

@@ -35,6 +35,8 @@ pub struct Policy {
     pub store_away: StoreAway,
     /// Bytes of the largest request body with a key.
     pub request_max: usize,
+    /// Bytes that a client must send of such a body each second, measured over 10 seconds; 0 for no such rate.
+    pub body_rate_min: usize,
     /// Bytes of the largest answer body that is kept; a larger one is passed on and cannot be repeated.
     pub answer_max: usize,
 }
@@ -91,6 +93,7 @@ impl Default for Policy {
             dialect: Dialect::Tidegate,
             store_away: StoreAway::Refuse,
             request_max: 8 << 20,
+            body_rate_min: 1 << 10,
             answer_max: 1 << 20,
         }
     }
@@ -135,6 +138,7 @@ impl Policy {
                 "10 minutes",
             ),
             ("request_max", (1..=1 << 30).contains(&self.request_max), "1 byte", "1 GiB"),
+            ("body_rate_min", (0..=1 << 30).contains(&self.body_rate_min), "0 bytes", "1 GiB"),
             ("answer_max", (1..=256 << 20).contains(&self.answer_max), "1 byte", "256 MiB"),
         ];
         match figures.into_iter().find(|(_, is_within, ..)| !is_within) {

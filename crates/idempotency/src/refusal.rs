@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::body::{Body, Pieces};
 use crate::policy::Dialect;
+use crate::tally::Event;
 
 /// Seconds after which a repeat of a request in work is worth a try.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -24,6 +25,10 @@ pub(crate) enum Refusal {
     /// Bytes that a body may have.
     BodyTooLarge(usize),
     BodyBroken,
+    /// It came more slowly than a client may send.
+    BodyTooSlow,
+    /// Other bodies have all the room that there is.
+    NoRoom,
     Conflict,
     Processing,
     OutcomeUnknown,
@@ -39,13 +44,14 @@ impl Refusal {
         match self {
             Self::Malformed | Self::Missing | Self::NoScope(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Conflict | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
                 StatusCode::CONFLICT
             }
             Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::AnswerBroken => StatusCode::BAD_GATEWAY,
-            Self::StoreAway => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StoreAway | Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -56,6 +62,8 @@ impl Refusal {
             Self::NoScope(_) => "IDEMPOTENCY_SCOPE_MISSING",
             Self::BodyTooLarge(_) => "IDEMPOTENCY_BODY_TOO_LARGE",
             Self::BodyBroken => "IDEMPOTENCY_BODY_INCOMPLETE",
+            Self::BodyTooSlow => "IDEMPOTENCY_BODY_TOO_SLOW",
+            Self::NoRoom => "IDEMPOTENCY_BODIES_FULL",
             Self::Conflict => "IDEMPOTENCY_KEY_CONFLICT",
             Self::Processing => "IDEMPOTENCY_KEY_PROCESSING",
             Self::OutcomeUnknown => "IDEMPOTENCY_OUTCOME_UNKNOWN",
@@ -85,6 +93,10 @@ impl Refusal {
             Self::Missing => "This request needs an Idempotency-Key header",
             Self::NoScope(None) => "A request with an idempotency key must say who sends it",
             Self::BodyBroken => "The request's body ended too early; nothing was done",
+            Self::BodyTooSlow => "The request's body came too slowly; nothing was done",
+            Self::NoRoom => {
+                "The bodies of other requests take all the memory that there is for them; this request was not handled"
+            }
             Self::Conflict => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
             Self::OutcomeUnknown => {
@@ -105,6 +117,15 @@ impl Refusal {
         Cow::Borrowed(fixed)
     }
 
+    /// Counts what operators should hear of.
+    pub(crate) fn count(&self) {
+        match self {
+            Self::BodyTooSlow => Event::BodyTooSlow.count(),
+            Self::NoRoom => Event::NoRoom.count(),
+            _ => {}
+        }
+    }
+
     /// The answer to a request with this key.
     pub(crate) fn answer(&self, dialect: Dialect, key: Option<&str>) -> Response<Body> {
         let status = self.status(dialect);
@@ -115,7 +136,7 @@ impl Refusal {
         let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
-        if matches!(self, Self::Processing | Self::StoreAway) {
+        if matches!(self, Self::Processing | Self::StoreAway | Self::NoRoom) {
             response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
         }
         response

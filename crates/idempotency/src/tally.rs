@@ -18,6 +18,8 @@ pub(crate) enum Event {
     Damaged,
     StoreFailed,
     Unprotected,
+    BodyTooSlow,
+    NoRoom,
 }
 
 impl Event {
@@ -34,6 +36,8 @@ impl Event {
             Self::Damaged => "idempotency.damaged",
             Self::StoreFailed => "idempotency.store_error",
             Self::Unprotected => "idempotency.unprotected",
+            Self::BodyTooSlow => "idempotency.body_too_slow",
+            Self::NoRoom => "idempotency.bodies_full",
         };
         counter!(name).increment(1);
     }

@@ -21,9 +21,7 @@ mod submit;
 use std::sync::Arc;
 
 use axum::extract::Request;
-use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::MethodFilter;
 use axum::{Extension, Router};
 use tidegate::{Code, Error, Result};
 use tidegate_core::OperationId;
@@ -31,12 +29,12 @@ use tidegate_idempotency::Keys;
 
 use crate::app::{House, Shared};
 use crate::config::Scope::{Operate, Read, Write};
-use crate::edge::once;
-use crate::edge::{auth, origin, request_id};
+use crate::edge::auth;
+use crate::edge::front_door::{Callers, FrontDoor, Guarded};
 use crate::page;
 use crate::wire::failure::{Failure, wrong_method};
 use crate::wire::object::shown;
-use route::{Route, any, get, post, put};
+use route::{Access, Route, any, get, post, put};
 
 /// What a handler answers.
 type Answer = std::result::Result<Response, Failure>;
@@ -65,7 +63,7 @@ pub(crate) fn routes() -> Vec<Route> {
         get(Read, "/v1/events", events::stream),
         get(Read, "/metrics", health::metrics),
         get(Read, "/v1/cluster", cluster::alone),
-        get(None, "/readyz", health::ready),
+        get(Access::Open, "/readyz", health::ready),
     ];
     routes.extend(PROXY.map(|path| any(Write, path, pass::on)));
     routes.extend(page::routes());
@@ -83,12 +81,12 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
         get(Read, "/v1/costs", costs::show),
         get(Read, "/v1/deployments", deployments::list),
         get(Read, "/v1/deployments/{id}", deployments::show),
-        get(Read, "/deployments/{id}", page::deployments::show),
+        route::page(Read, "/deployments/{id}", page::deployments::show),
     ]
 }
 
 /// What operators see of idempotency keys, and what they may do with them.
-fn key_calls() -> Vec<Route<Keys>> {
+pub(crate) fn key_calls() -> Vec<Route<Keys>> {
     vec![
         get(Read, "/v1/keys", keys::list),
         get(Read, "/v1/keys/{key}", keys::show),
@@ -104,42 +102,22 @@ pub fn keys_router(keys: Keys, who: &str) -> Router {
     router.layer(Extension(auth::Caller(Arc::from(who)))).with_state(keys)
 }
 
-/// Routes behind the scope that each asks for. Whatever is posted there may have an idempotency key, which is looked at
-/// when its sender was let in.
-pub(crate) fn admitted<S: Clone + Send + Sync + 'static>(
-    house: &Arc<House>,
-    routes: Vec<Route<S>>,
-) -> Router<S> {
-    routes.into_iter().fold(Router::new(), |router, route| {
-        let mut served = Router::new().route(route.path, route.call);
-        if let Some(scope) = route.scope {
-            let keyed_max = (route.method == MethodFilter::POST).then(|| once::body_max(route.path));
-            let needs = auth::Needs { house: Arc::clone(house), scope, keyed_max };
-            served = served.route_layer(from_fn_with_state(needs, auth::layer));
-        }
-        router.merge(served)
-    })
-}
-
-/// Buckets, leases and idempotency keys: what any node answers from the store.
-pub(crate) fn store_routes<S: Clone + Send + Sync + 'static>(house: &Arc<House>) -> Router<S> {
-    let keys = admitted(house, key_calls()).with_state(house.gate.keys());
-    admitted(house, store_calls()).with_state(Arc::clone(house)).merge(keys)
-}
-
 /// What is the same for everybody, on every node.
 fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
-    let mut routes = vec![get(None, "/healthz", health::live), get(None, "/openapi.json", openapi::document)];
+    let mut routes = vec![
+        get(Access::Open, "/healthz", health::live),
+        get(Access::Open, "/openapi.json", openapi::document),
+    ];
     routes.extend(page::open_routes());
     routes
 }
 
-/// What nobody needs a token for.
-pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Router<S> {
-    open_calls().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call))
+/// Puts behind a front door what any node answers: from the store, and what is the same for everybody.
+pub(crate) fn serve_common(door: FrontDoor, house: &Arc<House>) -> FrontDoor {
+    door.serve(store_calls(), house).serve(key_calls(), &house.gate.keys()).serve(open_calls(), &())
 }
 
-/// A partition behind a front that has admitted the caller.
+/// A partition behind a front that has admitted the caller. It is called in this process only, never by a listener.
 pub(crate) fn room(app: Shared) -> Router {
     let router =
         routes().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call));
@@ -147,16 +125,9 @@ pub(crate) fn room(app: Shared) -> Router {
 }
 
 /// Everything that is served.
-pub(crate) fn router(app: Shared) -> Router {
-    admitted(&app.house, routes())
-        .merge(store_routes(&app.house))
-        .merge(open_routes())
-        .fallback(no_route)
-        .method_not_allowed_fallback(no_method)
-        .layer(from_fn_with_state(Arc::clone(&app.house), origin::layer))
-        .layer(from_fn_with_state(Arc::clone(&app.house), request_id::layer))
-        .layer(from_fn(page::headers))
-        .with_state(app)
+pub(crate) fn router(app: &Shared) -> Guarded {
+    let door = FrontDoor::new(Callers::Configured(Arc::clone(&app.house)), None);
+    serve_common(door.serve(routes(), app), &app.house).close()
 }
 
 pub(crate) async fn no_route(request: Request) -> Response {

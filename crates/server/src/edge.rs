@@ -3,6 +3,8 @@
 
 pub(crate) mod auth;
 pub(crate) mod content;
+pub(crate) mod front_door;
+pub(crate) mod node_secret;
 pub(crate) mod once;
 pub(crate) mod origin;
 pub(crate) mod query;

@@ -20,13 +20,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get, on};
 use tidegate::{Code, Error};
 use tidegate_cluster::Cluster;
 
@@ -38,14 +35,14 @@ pub(crate) use reach::upstream_place;
 pub(crate) use rooms::{Landlord, Plan, Rooms};
 
 use crate::api;
-use crate::api::route::{self, Route};
+use crate::api::route::{self, Access};
 use crate::app::House;
 use crate::config::Scope;
 use crate::edge::auth::Caller;
+use crate::edge::content;
+use crate::edge::front_door::{Callers, FrontDoor, Guarded};
 use crate::edge::request_id::RequestId;
-use crate::edge::{content, origin, request_id};
 use crate::pacing::request::BODY_MAX;
-use crate::page;
 use crate::wire::failure::Failure;
 use passing::Passing;
 use reach::Reach;
@@ -87,35 +84,24 @@ impl Call {
 }
 
 /// Everything that is served.
-pub(crate) fn router(front: &Arc<Front>) -> Router {
+pub(crate) fn router(front: &Arc<Front>) -> Guarded {
     let relayed = api::routes().into_iter().filter_map(|route| {
         let way = reach::of(route.method, route.path)?;
         let handler = move |State(front): State<Arc<Front>>, request: Request| pass(front, way, request);
-        Some(Route {
-            path: route.path,
-            scope: route.scope,
-            call: on(route.method, handler),
-            method: route.method,
-        })
+        Some(route.handled(handler))
     });
     let own = [
         route::get(Scope::Read, "/v1/events", own::events),
         route::get(Scope::Read, "/metrics", own::metrics),
         route::get(Scope::Read, "/v1/cluster", own::cluster),
-        route::get(Scope::Read, "/", own::page),
-        route::get(None, "/readyz", own::ready),
+        route::page(Scope::Read, "/", own::page),
+        route::get(Access::Open, "/readyz", own::ready),
+        route::get(Access::Nodes, hello::PATH, hello::answer),
+        route::any(Access::Nodes, "/internal/{partition}/{*rest}", hop::take),
     ];
-    api::admitted(&front.house, relayed.chain(own).collect())
-        .merge(api::store_routes(&front.house))
-        .merge(api::open_routes())
-        .fallback(api::no_route)
-        .method_not_allowed_fallback(api::no_method)
-        .layer(from_fn_with_state(Arc::clone(&front.house), origin::layer))
-        .route(hello::PATH, get(hello::answer))
-        .route("/internal/{partition}/{*rest}", any(hop::take))
-        .layer(from_fn_with_state(Arc::clone(&front.house), request_id::layer))
-        .layer(from_fn(page::headers))
-        .with_state(Arc::clone(front))
+    let callers = Callers::Configured(Arc::clone(&front.house));
+    let door = FrontDoor::new(callers, Some(Arc::clone(front.courier.secret())));
+    api::serve_common(door.serve(relayed.chain(own), front), &front.house).close()
 }
 
 async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {

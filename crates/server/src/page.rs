@@ -21,9 +21,9 @@ use maud::{DOCTYPE, Markup, html};
 use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use crate::api::route::{Route, get};
+use crate::api::route::{Access, Route, get, page};
 use crate::config::Scope::Read;
-use crate::pacing::answer::is_upstreams;
+use crate::pacing::answer::{is_upstreams, sandbox};
 use crate::wire::failure::status;
 
 const POLICY: HeaderValue = HeaderValue::from_static(
@@ -40,20 +40,20 @@ static VERSION: LazyLock<String> =
 /// The pages, which ask for the scope `read`.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        get(Read, "/", overview::show),
+        page(Read, "/", overview::show),
         get(Read, "/page/live", overview::regions),
         get(Read, "/page/ticks", live::ticks),
-        get(Read, "/operations/{id}", detail::operation),
-        get(Read, "/groups/{group}", detail::group),
+        page(Read, "/operations/{id}", detail::operation),
+        page(Read, "/groups/{group}", detail::group),
     ]
 }
 
 /// What the pages are made with, and the description of the API: no secret, and the same on every node.
 pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
     vec![
-        get(None, "/docs", reference::show),
-        get(None, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
-        get(None, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
+        page(Access::Open, "/docs", reference::show),
+        get(Access::Open, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
+        get(Access::Open, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
     ]
 }
 
@@ -61,10 +61,12 @@ async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
     ([(CONTENT_TYPE, kind), (CACHE_CONTROL, "public, max-age=31536000, immutable")], bytes).into_response()
 }
 
-/// On every answer of ours: nothing from elsewhere, no guessing of types, no frames, nothing kept.
+/// On every answer of ours: nothing from elsewhere, no guessing of types, no frames, nothing kept. On an upstream's: no
+/// part in this server's pages.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     if is_upstreams(&response) {
+        sandbox(response.headers_mut());
         return response;
     }
     let headers = response.headers_mut();

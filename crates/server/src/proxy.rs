@@ -12,15 +12,15 @@ use tidegate::{Code, Error, Result};
 use tidegate_idempotency::{Gate, sweep_now_and_then};
 use tidegate_store::{Shared, SteadyClock};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::backend;
 use crate::config::ProxyConfig;
+use crate::edge::front_door::Guarded;
 use crate::gate;
-use crate::listen::{self, Door};
+use crate::listen::{self, Door, Slots};
 use crate::server::tidy;
 use crate::telemetry;
 use admin::Admin;
@@ -61,21 +61,25 @@ impl ProxyServer {
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
         let gate = gate::open(config.sealing.as_ref(), Arc::clone(&store))?;
+        let gate = gate.with_bodies_max(config.bodies_max);
         let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let (clients, admins) = (TaskTracker::new(), TaskTracker::new());
         let described = store.describe();
-        let open = |router: Router, most: usize, stopping: &CancellationToken, tasks: &TaskTracker| Door {
-            router,
-            connections: Arc::new(Semaphore::new(most)),
-            read_timeout: config.read_timeout,
-            stopping: stopping.clone(),
-            tasks: tasks.clone(),
-        };
-        let front = open(Router::new().fallback_service(routes), config.connections_max, &stopping, &clients);
+        let open =
+            |router: Guarded, slots: Arc<Slots>, stopping: &CancellationToken, tasks: &TaskTracker| Door {
+                router,
+                slots,
+                read_timeout: config.read_timeout,
+                stopping: stopping.clone(),
+                tasks: tasks.clone(),
+            };
+        let service = Guarded::service_behind(Router::new().fallback_service(routes));
+        let front = open(service, Slots::new(config.connections_max), &stopping, &clients);
         let keys = admin_addr.ip().is_loopback().then(|| gate.keys());
         let admin = Admin { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
-        let back = open(admin::router(admin, keys), ADMINS_MAX, &closing, &admins);
+        let back =
+            open(admin::router(&admin, keys.as_ref()), Slots::reserving(ADMINS_MAX), &closing, &admins);
         let aborts = vec![
             tokio::spawn(listen::run(listener, front)).abort_handle(),
             tokio::spawn(listen::run(admin_listener, back)).abort_handle(),

@@ -9,7 +9,6 @@ use tidegate_core::model::Counts;
 use tidegate_idempotency::{Gate, sweep_now_and_then};
 use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,7 +20,7 @@ use crate::dialects;
 use crate::edge::once;
 use crate::edge::request_id::RequestIds;
 use crate::gate;
-use crate::listen::{self, Door};
+use crate::listen::{self, Door, Slots};
 use crate::pacing::Pacing;
 use crate::telemetry;
 use crate::work::Work;
@@ -94,7 +93,7 @@ impl Server {
         let work = Work::start(&config, addr, Arc::clone(&house), dialects).await?;
         let door = Door {
             router: work.router(),
-            connections: Arc::new(Semaphore::new(config.connections_max)),
+            slots: Slots::reserving(config.connections_max),
             read_timeout: config.read_timeout,
             stopping: closing.clone(),
             tasks: tasks.clone(),

@@ -5,18 +5,18 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tidegate::{Code, Engine, Error, Options, Result};
 use tidegate_cluster::{Cluster, Settings};
 use tidegate_core::model::Counts;
 use tidegate_store::outbox::Published;
-use tidegate_upstream::Secret;
 
 use crate::api;
 use crate::app::{App, House};
 use crate::carriers::{self, Carriers};
 use crate::config::Config;
 use crate::dialects::Dialects;
+use crate::edge::front_door::Guarded;
+use crate::edge::node_secret::NodeSecret;
 use crate::front::{self, Courier, Front, Greeter, Hello, Landlord, Plan, Rooms};
 
 /// How long a start waits until this node takes part: longer than the others take to say who they are.
@@ -72,7 +72,11 @@ impl Work {
         if house.store.outbox().is_some() {
             tokio::spawn(front::hear(Arc::clone(&rooms)));
         }
-        let courier = Courier::new(config.cluster.token.as_ref().map(Secret::reveal));
+        let secret = match &config.cluster.token {
+            Some(secret) => NodeSecret::configured(secret.reveal())?,
+            None => NodeSecret::kept_in(Arc::clone(&house.store)).await?,
+        };
+        let courier = Courier::new(Arc::new(secret));
         let hello = Arc::new(Hello::new(&node, &config.upstreams, &config.spread));
         let settings = Settings { partitions, placing: hello.placing(), ..Settings::new(node, address) };
         let greeter = Greeter::new(courier.clone(), Arc::clone(&hello));
@@ -89,9 +93,9 @@ impl Work {
         }
     }
 
-    pub(crate) fn router(&self) -> Router {
+    pub(crate) fn router(&self) -> Guarded {
         match self {
-            Self::Alone(app) => api::router(Arc::clone(app)),
+            Self::Alone(app) => api::router(app),
             Self::Shared(front) => front::router(front),
         }
     }

@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_core::id::Partition;
 use tidegate_core::journal::Book;
+use tidegate_store::upkeep::SECRET_LEN;
 use tidegate_store::{Answer, Clock, Result};
 
 use crate::register::Register;
@@ -24,6 +25,7 @@ pub struct Memory {
     journal: Mutex<Book>,
     nodes: Register,
     count: OnceLock<Partition>,
+    secret: OnceLock<[u8; SECRET_LEN]>,
 }
 
 impl Memory {
@@ -38,6 +40,7 @@ impl Memory {
             journal: Mutex::default(),
             nodes,
             count: OnceLock::new(),
+            secret: OnceLock::new(),
         }
     }
 

@@ -1,11 +1,14 @@
 //! Looking after a schema.
 
+use std::collections::BTreeMap;
+
+use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Error, Kind, Outbox, Result, Upkeep};
 
 use crate::schema::Layout;
-use crate::session::Twice;
+use crate::session::{Statement, Twice};
 use crate::trouble::unreadable;
 use crate::{Postgres, checks};
 
@@ -36,6 +39,10 @@ const HEALTH: &str = "SELECT pg_is_in_recovery(), current_setting('transaction_r
 /// The first who asks writes the number; the update that changes nothing gives it back to whoever comes later.
 const PARTITIONS: &str = "INSERT INTO meta VALUES ('partitions', $1)
     ON CONFLICT (name) DO UPDATE SET value = meta.value RETURNING value";
+const FIND_SECRET: &str = "SELECT name, value FROM meta WHERE name IN ('secret high', 'secret low')";
+/// Both halves or none: whoever comes second waits at the first half, and is given those of the first.
+const KEEP_SECRET: &str = "INSERT INTO meta VALUES ('secret high', $1), ('secret low', $2)
+    ON CONFLICT (name) DO UPDATE SET value = meta.value RETURNING name, value";
 /// What any connection starts with: our own insist on more than the server may.
 const SERVER: &str = "
 SELECT name, CASE unit WHEN '8kB' THEN pg_size_pretty(reset_val::bigint * 8192) ELSE reset_val END
@@ -77,6 +84,29 @@ impl Postgres {
         Partition::try_from(number).map_err(strange)
     }
 
+    async fn kept_secret(&self, offered: [u8; SECRET_LEN]) -> Result<[u8; SECRET_LEN]> {
+        let found = self.sessions.rows(Twice::Harmless, FIND_SECRET, |q| q).await?;
+        if !found.is_empty() {
+            return self.secret_in(&found);
+        }
+        let whole = u128::from_be_bytes(offered);
+        let (high, low) = ((whole >> 64) as u64, whole as u64);
+        let bind = |q: Statement<'static>| q.bind(high.cast_signed()).bind(low.cast_signed());
+        self.secret_in(&self.sessions.rows(Twice::Harmless, KEEP_SECRET, bind).await?)
+    }
+
+    fn secret_in(&self, rows: &[PgRow]) -> Result<[u8; SECRET_LEN]> {
+        let mut halves = BTreeMap::new();
+        for row in rows {
+            let half: i64 = self.sessions.column(row, 1)?;
+            halves.insert(self.sessions.column::<String>(row, 0)?, u128::from(half.cast_unsigned()));
+        }
+        match (halves.get("secret high"), halves.get("secret low")) {
+            (Some(high), Some(low)) => Ok((high << 64 | low).to_be_bytes()),
+            _ => Err(unreadable(&self.sessions.place, "holds half a secret")),
+        }
+    }
+
     async fn settings(&self) -> Result<Vec<(String, String)>> {
         let rows = self.sessions.rows(Twice::Harmless, SERVER, |q| q).await?;
         rows.iter().map(|row| Ok((self.sessions.column(row, 0)?, self.sessions.column(row, 1)?))).collect()
@@ -103,6 +133,10 @@ impl Upkeep for Postgres {
 
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         Box::pin(self.fixed_partitions(wanted))
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        Box::pin(self.kept_secret(offered))
     }
 
     fn health(&self) -> Answer<'_, ()> {

@@ -31,6 +31,11 @@ impl Keys {
         format!("{}:count", self.prefix)
     }
 
+    /// The secret that nodes know each other by.
+    pub(crate) fn secret(&self) -> String {
+        format!("{}:secret", self.prefix)
+    }
+
     /// Written by health checks.
     pub(crate) fn health(&self) -> String {
         format!("{}:health", self.prefix)

@@ -2,7 +2,7 @@
 
 use redis::{Value, cmd};
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
 
 use crate::scripts::{self, Call};
@@ -141,6 +141,19 @@ impl Upkeep for Redis {
             let answer =
                 answer.map_err(|failed| undecided(self.link.name(), "fix the partitions", failed))?;
             Ok(reply::parsed::<Option<Partition>>(answer)?.unwrap_or(wanted))
+        })
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        Box::pin(async move {
+            let mut set = cmd("SET");
+            let digits = format!("{:032x}", u128::from_be_bytes(offered));
+            set.arg(self.keys.secret()).arg(digits).arg("NX").arg("GET");
+            let answer = self.link.send(&set).await;
+            let answer = answer.map_err(|failed| undecided(self.link.name(), "keep the secret", failed))?;
+            let Some(kept) = reply::parsed::<Option<String>>(answer)? else { return Ok(offered) };
+            let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::odd("a secret"))?;
+            Ok(kept.to_be_bytes())
         })
     }
 

@@ -15,6 +15,9 @@ pub struct Stats {
     pub appends: u64,
 }
 
+/// Length of the secret that a store keeps for its nodes, in bytes.
+pub const SECRET_LEN: usize = 16;
+
 /// Looking after a store.
 pub trait Upkeep: Send + Sync {
     /// Brings the layout up to date. `Unreadable` when it is newer than this program.
@@ -27,6 +30,10 @@ pub trait Upkeep: Send + Sync {
     /// How many partitions there are: what is asked for first is kept for good, because every operation has its place
     /// by it. `Invalid` for none.
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition>;
+
+    /// The secret that the nodes on this store know each other by: what is offered first is kept, and whoever offers
+    /// another one later is given that.
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]>;
 
     /// Whether it would take an append now; the error says why not.
     fn health(&self) -> Answer<'_, ()>;

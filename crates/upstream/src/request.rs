@@ -95,6 +95,12 @@ impl HttpRequest {
     /// # Errors
     /// Names the first field that cannot be taken.
     pub fn validate(&self) -> Result<(), Refusal> {
+        self.validate_form()?;
+        self.refuse_credentials(&[])
+    }
+
+    /// The same, whether or not its headers carry credentials.
+    pub(crate) fn validate_form(&self) -> Result<(), Refusal> {
         self.validate_head()?;
         if !self.body.is_empty() && matches!(self.method, Method::Get | Method::Head) {
             let message = format!("A {} carries no body; use POST, or put it into the query.", self.method);
@@ -106,7 +112,13 @@ impl HttpRequest {
     /// The same without its body, which a client of the proxy may send with any method.
     pub(crate) fn validate_head(&self) -> Result<(), Refusal> {
         path::validate(&self.path).map_err(|message| Refusal::new("request.path", message))?;
-        header::validate(&self.headers).map_err(|message| Refusal::new("request.headers", message))
+        header::validate_form(&self.headers).map_err(|message| Refusal::new("request.headers", message))
+    }
+
+    /// Refuses credentials in its headers, but for those of these names.
+    pub(crate) fn refuse_credentials(&self, stored: &[String]) -> Result<(), Refusal> {
+        header::refuse_credentials(&self.headers, stored)
+            .map_err(|message| Refusal::new("request.headers", message))
     }
 
     /// The value of a header, whatever the case of its name.

@@ -89,7 +89,7 @@ fn list(value: &Value, output: &Output) {
         vec![text(group, "group"), text(group, "state"), text(group, "depth"), text(&group["why"], "because")]
     };
     let rows: Vec<_> = groups.iter().map(row).collect();
-    if rows.is_empty() {
+    if rows.is_empty() && value["next"].is_null() {
         return output.say("no group matches");
     }
     output.table(&["GROUP", "STATE", "DEPTH", "WHY"], &rows);

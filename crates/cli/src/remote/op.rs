@@ -14,6 +14,9 @@ use crate::trouble::Trouble;
 /// Longest wait that the server takes at once.
 pub(super) const WAIT_MAX_MS: u64 = 60_000;
 
+/// Empty pages that are passed over for one that shows something.
+const EMPTY_PAGES_MAX: usize = 500;
+
 #[derive(Args, Debug)]
 pub(crate) struct OpArgs {
     #[command(flatten)]
@@ -107,7 +110,7 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
             let limit = limit.map(|limit| limit.to_string());
             let pairs =
                 [("group", group), ("state", state), ("kind", kind), ("limit", limit), ("cursor", cursor)];
-            list(&client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?, output);
+            list(&first_page(&client, pairs).await?, output);
         }
         OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
         OpCommand::Cancel { id } => {
@@ -164,6 +167,21 @@ fn fault(value: &Value) -> String {
     }
 }
 
+/// The first page that shows something. A server looks at a bounded number of operations for each answer, so a page can
+/// be empty and have more behind it.
+async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 5]) -> Result<Value, Trouble> {
+    let mut pages = 1;
+    loop {
+        let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;
+        let is_empty = page["operations"].as_array().is_some_and(Vec::is_empty);
+        match page["next_cursor"].as_str().filter(|_| is_empty && pages < EMPTY_PAGES_MAX) {
+            Some(next) => pairs[4].1 = Some(next.to_owned()),
+            None => return Ok(page),
+        }
+        pages += 1;
+    }
+}
+
 fn list(value: &Value, output: &Output) {
     if output.json {
         return output.value(value);
@@ -181,11 +199,16 @@ fn list(value: &Value, output: &Output) {
         ]
     };
     let rows: Vec<_> = operations.iter().map(row).collect();
+    let next = value["next_cursor"].as_str();
     if rows.is_empty() {
-        return output.say("no operation matches");
+        return match next {
+            Some(cursor) => output
+                .say(&format!("no operation matches among those looked at; to look on: --cursor {cursor}")),
+            None => output.say("no operation matches"),
+        };
     }
     output.table(&["ID", "STATE", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
-    if let Some(cursor) = value["next_cursor"].as_str() {
+    if let Some(cursor) = next {
         output.say(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
     }
 }

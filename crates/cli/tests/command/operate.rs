@@ -1,8 +1,10 @@
 //! `op`, `group` and `limit` against a server.
 
-use serde_json::json;
+use std::io::{BufRead, BufReader, Write};
 
-use crate::support::World;
+use serde_json::{Value, json};
+
+use crate::support::{World, run, tidegate};
 
 /// OPS-6: an operation is handed in, waited for and shown.
 #[tokio::test(flavor = "multi_thread")]
@@ -62,6 +64,40 @@ async fn ops_9_groups_and_orders() {
     assert_eq!(list.good().split('\t').take(3).collect::<Vec<_>>(), [id, "succeeded", "a/b"]);
     let none = world.run(&["op", "list", "--state", "failed"]).await;
     assert_eq!((none.good(), none.err.trim()), ("", "no operation matches"));
+}
+
+/// A server that gives these answers, one to each call; then the lines with which it was called.
+fn canned(answers: Vec<Value>) -> (String, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let answering = std::thread::spawn(move || {
+        let answer = |answer: Value| {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map(Result::unwrap);
+            let first = lines.next().unwrap();
+            lines.take_while(|line| !line.is_empty()).for_each(drop);
+            let body = answer.to_string();
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
+            write!(stream, "{head}content-length: {}\r\n\r\n{body}", body.len()).unwrap();
+            first
+        };
+        answers.into_iter().map(answer).collect()
+    });
+    (address, answering)
+}
+
+/// OPS-6: a page that is empty and has more behind it is not the end of a list.
+#[test]
+fn ops_6_a_list_goes_on_behind_an_empty_page() {
+    let empty = |next: &str| json!({ "operations": [], "next_cursor": next });
+    let one = json!({ "operations": [{ "id": "op_1", "state": "waiting" }], "next_cursor": null });
+    let (address, called) = canned(vec![empty("c1"), empty("c2"), one]);
+    let mut command = tidegate();
+    command.args(["op", "list", "--state", "waiting", "--server", &address]);
+    let ran = run(command);
+    assert!(ran.good().starts_with("op_1\twaiting"), "{ran:?}");
+    let called = called.join().unwrap();
+    assert!(called[1].contains("state=waiting&cursor=c1") && called[2].contains("cursor=c2"), "{called:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,6 @@
 //! A server that is killed again and again under load, and started again on what it left behind.
 
 use std::collections::BTreeSet;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -68,10 +67,13 @@ fn draw(chance: &mut Chance, millis: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(millis.start + chance.next() % (millis.end - millis.start))
 }
 
-/// Kills the server at times drawn from the seed, and starts it again each time; now and then that start is killed too.
+/// Kills the server at times drawn by chance, and starts it again each time; now and then that start is killed too.
 /// Gives the last one back, and how many were killed.
-async fn kill_and_start(dir: &std::path::Path, seed: u64, at: &watch::Sender<String>) -> (Running, usize) {
-    let mut chance = Chance::new(seed);
+async fn kill_and_start(
+    dir: &std::path::Path,
+    mut chance: Chance,
+    at: &watch::Sender<String>,
+) -> (Running, usize) {
     let start = || Running::start(dir, "warn", None);
     let mut server = tokio::task::block_in_place(start);
     let mut kills = KILLS;
@@ -95,9 +97,7 @@ async fn kill_and_start(dir: &std::path::Path, seed: u64, at: &watch::Sender<Str
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_lim_24_killed_again_and_again() {
     let _alone = ALONE.lock().await;
-    let seed = std::env::var("TIDEGATE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish());
-    println!("seed: TIDEGATE_SEED={seed}");
+    let chance = crate::cluster::chance("the kills");
     let options = HttpSimOptions {
         capacity: CAPACITY,
         refill_per_s: Some(REFILL_PER_S),
@@ -113,7 +113,7 @@ async fn ops_8_ops_4_lim_24_killed_again_and_again() {
     let groups: Vec<_> =
         (0..GROUPS).map(|n| tokio::spawn(load(caller.clone(), format!("g{n}"), Arc::clone(&stop)))).collect();
     let all = async {
-        let (server, kills) = kill_and_start(dir.path(), seed, &at).await;
+        let (server, kills) = kill_and_start(dir.path(), chance, &at).await;
         stop.store(true, Ordering::Relaxed);
         let mut ended = Vec::new();
         for group in groups {

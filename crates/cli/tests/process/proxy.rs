@@ -1,11 +1,13 @@
 //! `tidegate proxy` as a process of its own: it replays, is killed, stands still, and is told to stop.
 
 mod away;
+mod bounds;
 mod child;
 mod clock;
 mod gone;
 mod lease;
 mod service;
+mod silent;
 mod stop;
 mod usage;
 

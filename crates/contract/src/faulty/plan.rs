@@ -49,6 +49,7 @@ pub enum Verb {
     Migrate,
     Layout,
     Partitions,
+    Secret,
     Health,
     Stats,
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Nodes, Outbox, Upkeep};
 use tokio::sync::mpsc;
 
@@ -47,6 +47,10 @@ impl Upkeep for Faulty {
 
     fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
         self.pass(Verb::Partitions, move || self.inner.partitions(wanted))
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        self.pass(Verb::Secret, move || self.inner.secret(offered))
     }
 
     fn health(&self) -> Answer<'_, ()> {

@@ -169,7 +169,7 @@ impl Commander {
     fn renew(&mut self) -> Order {
         let (seq, fence) = self.claims.last().copied().unwrap_or((Seq(1), Fence(1)));
         let span = Duration::from_secs(self.dice.below(60));
-        if self.now.as_micros() % 2 == 0 {
+        if self.now.as_micros().is_multiple_of(2) {
             return Order::Send { seq, fence };
         }
         Order::Renew { seq, fence, until: self.now.after(span) }

@@ -230,6 +230,7 @@ impl Model {
         group.paused = None;
         if group.held.as_ref().is_some_and(|held| !held.unknown) {
             group.held = None;
+            self.held.remove(name);
         }
         if !group.is_stopped() {
             self.stopped.remove(name);

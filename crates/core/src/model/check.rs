@@ -16,6 +16,7 @@ impl Model {
     pub fn check(&self) -> Result<(), String> {
         self.check_lines()?;
         self.check_places()?;
+        self.check_held()?;
         self.check_limits()
     }
 
@@ -101,6 +102,26 @@ impl Model {
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
         if places != filed || self.groups.len() != self.by_group.len() {
             return Err(format!("{filed} groups are filed in {places} places"));
+        }
+        Ok(())
+    }
+
+    /// Whatever needs a person is in its index, and nothing else is.
+    fn check_held(&self) -> Result<(), String> {
+        let held = || {
+            let groups = self.by_group.iter().map(|(name, ix)| (name, &self.groups[ix.at()].held));
+            groups.filter_map(|(name, held)| Some((name, held.as_ref()?)))
+        };
+        if !held().map(|(name, _)| name).eq(&self.held) {
+            return Err("a group is held and not listed, or the other way round".into());
+        }
+        let unknown: BTreeSet<_> =
+            held().filter(|(_, held)| held.unknown).map(|(_, held)| held.seq).collect();
+        let known = self.by_seq.newest_first(None).map(|(_, at)| &self.entries[at.at()]);
+        let seen =
+            known.filter(|entry| self.view(entry).state == crate::State::Unknown).map(|entry| entry.seq);
+        if unknown != self.unknown || seen.collect::<BTreeSet<_>>() != self.unknown {
+            return Err("an outcome is unknown and not listed, or the other way round".into());
         }
         Ok(())
     }

@@ -94,7 +94,10 @@ impl Model {
         if image.paused.is_some() || image.held.is_some() {
             self.stopped.insert(Arc::clone(&image.group));
         }
-        self.unknown += usize::from(image.held.as_ref().is_some_and(|held| held.unknown));
+        if let Some(held) = &image.held {
+            self.held.insert(Arc::clone(&image.group));
+            self.unknown.extend(held.unknown.then_some(held.seq));
+        }
         let group = &mut self.groups[ix.at()];
         group.turn = image.turn;
         group.not_before = image.not_before;

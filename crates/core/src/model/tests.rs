@@ -4,6 +4,7 @@
 mod control;
 mod groups;
 mod limits;
+mod listing;
 mod opened;
 mod retries;
 mod upcoming;

@@ -132,7 +132,7 @@ impl Model {
         let (entries, running) = (self.entries.len() as u64, self.running.len() as u64);
         let empty = self.stopped.iter().filter(|name| self.depth(name) == 0).count() as u64;
         let groups = self.groups.len() as u64 - empty;
-        let unknown = self.unknown as u64;
+        let unknown = self.unknown.len() as u64;
         let waiting = groups.saturating_sub(running + unknown + self.ready.len() as u64);
         let [succeeded, failed, canceled] = self.counters.ended;
         Counts {
@@ -185,6 +185,13 @@ impl Model {
         self.stopped.range::<str, _>((start, Bound::Unbounded)).filter_map(|name| self.group(name))
     }
 
+    /// Groups that are held and not paused, by name, after `after`.
+    pub fn held<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
+        let start = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let held = self.held.range::<str, _>((start, Bound::Unbounded));
+        held.filter_map(|name| self.group(name)).filter(|group| group.paused.is_none())
+    }
+
     /// All limits, as they stand at `now`.
     pub fn limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
         let now = self.now(now);
@@ -223,7 +230,7 @@ impl Model {
     }
 }
 
-fn state_of(group: &Group, entry: &Entry) -> State {
+pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
     if entry.prev.is_some() {
         return State::Queued;
     }

@@ -12,7 +12,7 @@ use crate::world::{GUILD, Node, SMALL, ask, guild, ms, sim, store, wanted, wide}
 /// OPS-14, OPS-20, OPS-23: through failures and cut answers the guild comes out right, and nothing is there twice.
 #[tokio::test]
 async fn ops_14_no_answer_may_be_lost_and_nothing_is_made_twice() {
-    for seed in 0..4 {
+    for seed in tidegate_contract::dice::seeds(4) {
         let options =
             DiscordSimOptions { fail_rate: 0.1, cut_rate: 0.1, seed, ..DiscordSimOptions::default() };
         let sim = sim(options).await;

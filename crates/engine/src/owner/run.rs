@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
-use tidegate_store::log::Lsn;
-use tidegate_store::{Kind, codec};
+use tidegate_store::log::{Lsn, Ownership};
+use tidegate_store::{Kind, Store, codec};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -58,14 +58,7 @@ impl Owner {
         };
         let reason = match ended {
             Ok(()) => {
-                let release = tokio::time::timeout(RELEASE_MAX, self.store.release(self.ownership()));
-                match release.await.map_err(|_| "no answer".to_owned()).map(|r| r.map_err(|e| e.to_string()))
-                {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) | Err(error) => {
-                        tracing::warn!(%error, "the partition could not be given up")
-                    }
-                }
+                release(&*self.store, self.ownership()).await;
                 Error::new(crate::error::Code::Stopping, "the engine has stopped")
             }
             Err(error) => {
@@ -266,6 +259,16 @@ impl Owner {
         gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
         Ending::Lost(error)
     }
+}
+
+/// Gives a partition up, so that the next owner need not wait for the lease.
+async fn release(store: &dyn Store, ownership: Ownership) {
+    let error = match tokio::time::timeout(RELEASE_MAX, store.release(ownership)).await {
+        Ok(Ok(())) => return,
+        Ok(Err(error)) => error.to_string(),
+        Err(_) => "no answer".to_owned(),
+    };
+    tracing::warn!(error, "the partition could not be given up");
 }
 
 /// Tells a caller that the batch does not stand.

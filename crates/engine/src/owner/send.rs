@@ -158,8 +158,11 @@ async fn fetch(
                 return fetched;
             }
             Err(error) if error.kind() == Kind::Unreadable => {
-                let message = format!("its request cannot be read, so it was not sent: {error}");
-                return claims.into_iter().map(|claim| (claim, Err(rejected(message.clone())))).collect();
+                // What is damaged stays damaged, and is never sent.
+                tracing::error!(?seqs, %error, "a stored request is damaged and is not sent");
+                let message = format!("its stored request cannot be read, and was not sent: {error}");
+                let verdict = Verdict::Rejected(Fault::new(FaultClass::Validation, message));
+                return claims.into_iter().map(|claim| (claim, Err(verdict.clone()))).collect();
             }
             Err(error) => {
                 tracing::debug!(%error, "payloads cannot be read now; trying again");
@@ -174,12 +177,13 @@ async fn fetch(
 fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
     let operation = match found {
         Some(operation) if is_of(&claim, &operation) => Ok(operation),
-        Some(_) => Err(rejected("what the store has in its place is another request".into())),
-        None => Err(rejected("its payload is no longer kept".into())),
+        Some(_) => Err(missing(&claim, "what the store has in its place is another request")),
+        None => Err(missing(&claim, "its payload is no longer kept")),
     };
     (claim, operation)
 }
 
-fn rejected(message: String) -> Verdict {
+fn missing(claim: &Claim, message: &str) -> Verdict {
+    tracing::error!(seq = claim.seq.0, message, "a stored request is missing and is not sent");
     Verdict::Rejected(Fault::new(FaultClass::Transient, message))
 }

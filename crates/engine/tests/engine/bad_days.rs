@@ -91,7 +91,7 @@ async fn a_lost_reply_is_found_again_by_its_key() {
 /// OPS-8 under a store that fails at random: nothing that was accepted is lost, order is kept, keys stay one.
 #[tokio::test(start_paused = true)]
 async fn ops_8_random_store_faults_lose_nothing() {
-    for seed in 0..20 {
+    for seed in tidegate_contract::dice::seeds(20) {
         let odds = Odds { fail: 60, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
         let (_, store) = faulty(Plan::seeded(seed, odds).only(&[Verb::Append]));
         let upstream = all_done(3);

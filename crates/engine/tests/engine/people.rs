@@ -43,7 +43,7 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to go on.");
     let behind = engine.why(second).await.unwrap();
     assert_eq!((behind.waiting_for, behind.behind), ("turn", Some(first)));
-    let page = engine.groups(true, None, 10).await.unwrap();
+    let page = engine.groups(tidegate::GroupFilter::Stopped, None, 10).await.unwrap();
     assert_eq!(page.groups[0].0.depth, 2);
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);

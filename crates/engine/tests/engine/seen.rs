@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use tidegate::{Change, Filter};
-use tidegate_core::State;
+use tidegate::{Change, Filter, GroupFilter};
+use tidegate_core::{State, Verdict};
 
 use crate::world::*;
 
@@ -42,6 +42,35 @@ async fn lists_page_through_everything_once() {
     }
     let counts = engine.counts().await.unwrap();
     assert_eq!((counts.succeeded, counts.queued, counts.waiting, counts.stopped), (25, 24, 1, 1));
+}
+
+/// OPS-23: what waits for a person is on the first page, however long the backlog on top of it is.
+#[tokio::test(start_paused = true)]
+async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
+    let upstream = Scripted::new(|_, _| (Duration::ZERO, Verdict::Unknown(fault("reset"))));
+    let store = memory();
+    let engine = open(&store, &upstream).await;
+    for n in 0..5 {
+        engine.submit(operation(&format!("lost{n}"), "|pay")).await.unwrap();
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine.pause("deep", "anna", "").await.unwrap();
+    for _ in 0..205 {
+        let some = (0..100).map(|n| operation("deep", &format!("|{n}"))).collect();
+        assert!(engine.submit_all(some).await.iter().all(Result::is_ok));
+    }
+    let unknown = Filter { state: Some(State::Unknown), limit: 3, ..Filter::default() };
+    let first = engine.list(unknown.clone()).await.unwrap();
+    let second = engine.list(Filter { before: first.next, ..unknown.clone() }).await.unwrap();
+    let groups: Vec<_> = first.operations.iter().chain(&second.operations).map(|view| &*view.group).collect();
+    assert_eq!(groups, ["lost4", "lost3", "lost2", "lost1", "lost0"]);
+    assert_eq!(second.next, None);
+    let of_one = Filter { group: Some("lost1".into()), ..unknown };
+    assert_eq!(engine.list(of_one).await.unwrap().operations.len(), 1);
+    let held = engine.groups(GroupFilter::Held, None, 3).await.unwrap();
+    assert_eq!((held.groups.len(), held.next.as_deref()), (3, Some("lost2")));
+    assert_eq!(engine.groups(GroupFilter::Held, held.next, 3).await.unwrap().groups.len(), 2);
+    assert_eq!(engine.groups(GroupFilter::Paused, None, 3).await.unwrap().groups.len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -118,7 +118,9 @@ impl Fault {
             ),
             Self::Incomplete => "The request's body ended too early".into(),
             Self::Tunnel => "This proxy makes no tunnels".into(),
-            Self::BadTarget => "The path of the request cannot be sent on".into(),
+            Self::BadTarget => {
+                "The path of the request cannot be sent on: it leads out of the path that is served here, or is none".into()
+            }
             Self::Loop => {
                 "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
             }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
+use tidegate_core::url_path::climbs_out;
 
 /// How long a connection that is not used is kept: less than the five seconds after which common servers close theirs, so that
 /// a request seldom meets one that is closing.
@@ -19,7 +20,7 @@ pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Upstream {
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
-    /// Put before every path; empty, or with a slash at its beginning and none at its end.
+    /// Put before every path, none of which leads out of it; empty, or with a slash at its beginning and none at its end.
     pub(super) prefix: String,
     /// Whether it gets the `Host` that the client sent, not its own. Then it is spoken to in HTTP/1.1.
     pub preserve_host: bool,
@@ -130,8 +131,12 @@ impl Upstream {
         !self.http2 && (!self.is_tls() || self.preserve_host)
     }
 
-    /// Where a request for this path goes.
+    /// Where a request for this path goes; `None` where it would lead out of the path in its URL. Without one there is
+    /// nothing to lead out of, and a path passes as it is.
     pub(super) fn target(&self, uri: &Uri) -> Option<Uri> {
+        if !self.prefix.is_empty() && climbs_out(uri.path()) {
+            return None;
+        }
         let asked = uri.path_and_query().map_or("/", PathAndQuery::as_str);
         let slash = if asked.starts_with('/') { "" } else { "/" };
         let asked = if asked == "*" { "" } else { asked };
@@ -165,6 +170,31 @@ mod tests {
         ] {
             let target_of = Upstream::at(url).unwrap().target(&asked.parse().unwrap());
             assert_eq!(target_of.unwrap().to_string(), target, "{url} {asked}");
+        }
+    }
+
+    /// IDM-12: no spelling of a path leads out of the prefix; without one every path passes as it is.
+    #[test]
+    fn no_path_leads_out_of_the_prefix() {
+        let target = |url: &str, asked: &str| Upstream::at(url).unwrap().target(&asked.parse().unwrap());
+        for asked in [
+            "/../admin",
+            "/a/../../admin",
+            "/%2e%2e/admin",
+            "/..%2fadmin",
+            "/%252e%252e/admin",
+            "/..\\admin",
+            "/..;/admin",
+            "/..",
+            "/..?x=1",
+            "http://evil/../admin",
+        ] {
+            assert_eq!(target("http://h/public", asked), None, "{asked}");
+            assert!(target("http://h", asked).is_some(), "{asked}");
+        }
+        for asked in ["/a/../b", "/a?next=/../b", "//a", "/..a/b..", "/%2e/a"] {
+            let path = format!("/public{asked}");
+            assert_eq!(target("http://h/public/", asked).unwrap().path_and_query().unwrap().as_str(), path);
         }
     }
 

@@ -9,7 +9,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 
 use super::{Run, replay};
-use crate::answer::{Kept, Whole, headers_that_matter};
+use crate::answer::{Kept, Whole, headers_that_matter, trailers_that_matter};
 use crate::body::{Body, Handed, Pieces, handed_on};
 use crate::gate::{Gate, Last, Settled, Ticket};
 use crate::outcome::Outcome;
@@ -180,6 +180,6 @@ fn whole(parts: &http::response::Parts, pieces: &Pieces) -> Whole {
         status: parts.status,
         headers: headers_that_matter(&parts.headers),
         body: pieces.joined(),
-        trailers: pieces.trailers.clone(),
+        trailers: pieces.trailers.as_ref().map(trailers_that_matter),
     }
 }

@@ -1,6 +1,8 @@
 //! The layer in front of a handler that is told what to do, on a store in memory whose clock moves with tokio's.
 
 #[cfg(test)]
+mod bodies;
+#[cfg(test)]
 mod counted;
 #[cfg(test)]
 mod counts;

@@ -81,6 +81,27 @@ async fn idm_12_host_and_prefix() {
     assert_eq!((&told["host"], &told["uri"]), (&"shop.example.com".into(), &"/base/a//b?c".into()));
 }
 
+/// IDM-12: no path leads out of the path in the upstream's URL, with a key or without; nothing is sent on.
+#[tokio::test]
+async fn idm_12_no_path_leads_out_of_the_upstreams() {
+    let addr = mirror().await;
+    let world = World::new(Upstream::at(&format!("http://{addr}/public")).unwrap(), Policy::default()).await;
+    for path in ["/../admin", "/a/%2e%2e/%2E./admin", "/..%2fadmin", "/..;/admin", "/..\\admin", "/.."] {
+        for key in ["", "idempotency-key: k\r\n"] {
+            let mut stream = TcpStream::connect(world.addr).await.unwrap();
+            let request = format!(
+                "POST {path} HTTP/1.1\r\nhost: a\r\n{key}content-length: 0\r\nconnection: close\r\n\r\n"
+            );
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            assert!(answer.starts_with("HTTP/1.1 400 ") && answer.contains("INVALID_TARGET"), "{answer}");
+        }
+    }
+    let (told, _) = seen(&world, Request::get(world.url("/a/../b?next=/../c"))).await;
+    assert_eq!(told["uri"], "/public/a/../b?next=/../c");
+}
+
 fn with_trailers(text: &'static str) -> Body {
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "42".parse().unwrap());

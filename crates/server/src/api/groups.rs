@@ -6,21 +6,18 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::{Code, Error, GroupPage, Result};
+use tidegate::{Code, Error, GroupFilter, Result};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
 use super::Answer;
 use super::operations::{PAGE_DEFAULT, PAGE_MAX};
-use crate::app::{App, Shared};
+use crate::app::Shared;
 use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::edge::query::{Query, bad};
-use crate::wire::answer::{GroupOut, GroupsOut, group_state};
+use crate::wire::answer::{GroupOut, GroupsOut};
 use crate::wire::field::Field;
 use crate::wire::object::read;
-
-/// Pages of stopped groups that are looked through for one answer.
-const LOOKED_THROUGH_MAX: usize = 50;
 
 pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
     let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
@@ -28,36 +25,17 @@ pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer 
     let after = query.take("after").map(Arc::from);
     query.finish()?;
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let page = match state.as_deref() {
-        None => app.engine.groups(false, after, limit).await?,
-        Some("stopped") => app.engine.groups(true, after, limit).await?,
-        Some(word @ ("held" | "paused")) => only(&app, word, after, limit).await?,
+    let which = match state.as_deref() {
+        None => GroupFilter::All,
+        Some("stopped") => GroupFilter::Stopped,
+        Some("held") => GroupFilter::Held,
+        Some("paused") => GroupFilter::Paused,
         Some(_) => return Err(bad("state", "must be one of held, paused, stopped").into()),
     };
+    let page = app.engine.groups(which, after, limit).await?;
     let partition = app.engine.partition();
     let groups = page.groups.iter().map(|(view, why)| GroupOut::new(partition, view, why.as_ref())).collect();
     Ok(Json(GroupsOut { groups, next: page.next.as_deref() }).into_response())
-}
-
-/// Those of the stopped that are stopped in this way.
-async fn only(app: &App, word: &str, mut after: Option<Arc<str>>, limit: usize) -> Result<GroupPage> {
-    let mut found = GroupPage::default();
-    for _ in 0..LOOKED_THROUGH_MAX {
-        let page = app.engine.groups(true, after.clone(), limit).await?;
-        for group in page.groups.into_iter().filter(|(view, _)| group_state(view) == word) {
-            if found.groups.len() == limit {
-                found.next = found.groups.last().map(|(view, _)| Arc::clone(&view.name));
-                return Ok(found);
-            }
-            found.groups.push(group);
-        }
-        found.next = page.next.clone();
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    Ok(found)
 }
 
 pub(super) async fn show(State(app): State<Shared>, Path(name): Path<String>, query: Query) -> Answer {

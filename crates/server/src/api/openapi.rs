@@ -24,7 +24,7 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::route::PASSED_ON;
+    use crate::api::route::{Access, PASSED_ON};
     use crate::api::{PROXY, key_calls, open_calls, routes, store_calls};
 
     /// Every call with its scope: `GET /v1/limits read`.
@@ -50,7 +50,10 @@ mod tests {
     fn call<S>(route: &crate::api::route::Route<S>) -> String {
         let methods = [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
-        let scope = route.scope.map_or("", |scope| scope.as_str());
+        let scope = match route.access {
+            Access::Scoped(scope) => scope.as_str(),
+            Access::Open | Access::Nodes => "",
+        };
         let path = route.path.replace("{*", "{");
         // What follows the name stands in the name's place in the table.
         let path = if method == "POST" {

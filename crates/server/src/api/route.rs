@@ -1,5 +1,5 @@
-//! One row of the table of routes: where, how, and with which scope. The table is the only place that says so, and a
-//! test holds the description of the API against it.
+//! One row of the table of routes: where, how, and who may call it. The table is the only place that says so: the front
+//! door goes by it, and a test holds the description of the API against it.
 
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
@@ -7,11 +7,37 @@ use axum::routing::{MethodFilter, MethodRouter, on};
 use crate::app::Shared;
 use crate::config::Scope;
 
+/// Who may make a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Anybody.
+    Open,
+    /// Whose token has this scope.
+    Scoped(Scope),
+    /// Nodes that share the store, by their secret.
+    Nodes,
+}
+
+impl From<Scope> for Access {
+    fn from(scope: Scope) -> Self {
+        Self::Scoped(scope)
+    }
+}
+
+/// From where a browser may make a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visitors {
+    /// From this server's own pages.
+    Own,
+    /// Also by a link on another site that a person follows.
+    Linked,
+}
+
 /// One call that is served.
 pub(crate) struct Route<S = Shared> {
     pub path: &'static str,
-    /// What a caller's token must allow; without one anybody may call.
-    pub scope: Option<Scope>,
+    pub access: Access,
+    pub visitors: Visitors,
     pub call: MethodRouter<S>,
     pub method: MethodFilter,
 }
@@ -19,20 +45,38 @@ pub(crate) struct Route<S = Shared> {
 impl<S: Clone + Send + Sync + 'static> Route<S> {
     fn new<H: Handler<T, S>, T: 'static>(
         method: MethodFilter,
-        scope: Option<Scope>,
+        access: Access,
         path: &'static str,
         handler: H,
     ) -> Self {
-        Self { path, scope, call: on(method, handler), method }
+        Self { path, access, visitors: Visitors::Own, call: on(method, handler), method }
+    }
+
+    /// The same call, made by another handler.
+    pub(crate) fn handled<H: Handler<T, S2>, T: 'static, S2: Clone + Send + Sync + 'static>(
+        self,
+        handler: H,
+    ) -> Route<S2> {
+        let Self { path, access, visitors, method, .. } = self;
+        Route { path, access, visitors, call: on(method, handler), method }
     }
 }
 
 pub(crate) fn get<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    scope: impl Into<Option<Scope>>,
+    access: impl Into<Access>,
     path: &'static str,
     handler: H,
 ) -> Route<S> {
-    Route::new(MethodFilter::GET, scope.into(), path, handler)
+    Route::new(MethodFilter::GET, access.into(), path, handler)
+}
+
+/// A page for people, which other sites may link to.
+pub(crate) fn page<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+    access: impl Into<Access>,
+    path: &'static str,
+    handler: H,
+) -> Route<S> {
+    Route { visitors: Visitors::Linked, ..get(access, path, handler) }
 }
 
 pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
@@ -40,7 +84,7 @@ pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'stati
     path: &'static str,
     handler: H,
 ) -> Route<S> {
-    Route::new(MethodFilter::POST, Some(scope), path, handler)
+    Route::new(MethodFilter::POST, scope.into(), path, handler)
 }
 
 /// Every method that can be passed on.
@@ -55,11 +99,15 @@ pub(crate) const PASSED_ON: [MethodFilter; 7] = [
 ];
 
 /// A call with whatever method can be passed on.
-pub(crate) fn any<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
+pub(crate) fn any<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+    access: impl Into<Access>,
+    path: &'static str,
+    handler: H,
+) -> Route<S> {
     let every = PASSED_ON.into_iter().fold(MethodFilter::GET, MethodFilter::or);
-    Route::new(every, Some(scope), path, handler)
+    Route::new(every, access.into(), path, handler)
 }
 
 pub(crate) fn put<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
-    Route::new(MethodFilter::PUT, Some(scope), path, handler)
+    Route::new(MethodFilter::PUT, scope.into(), path, handler)
 }

@@ -43,6 +43,8 @@ pub struct ProxyConfig {
     pub sealing: Option<Sealing>,
     /// Connections of clients at once.
     pub connections_max: usize,
+    /// Bytes of request bodies with a key that are held at once.
+    pub bodies_max: usize,
     /// How long a client may take to send a head, and be silent inside of a body.
     pub read_timeout: Duration,
     /// How long a stop waits for requests in work.
@@ -127,6 +129,7 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let scope = scope::read(&mut section, over, problems);
     let seal_key_env = section.text("seal_key_env", problems);
     let connections_max = section.integer("connections_max", 1..=1_000_000, problems);
+    let bodies_max = section.size("bodies_max", problems);
     let read_timeout = bounded(&mut section, "read_timeout", 1, 3_600, problems);
     let drain = bounded(&mut section, "drain", 0, 86_400, problems);
     let mut usual = policy::read(&mut section, &policy::Choices::default(), problems);
@@ -142,6 +145,11 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     }
     let answer_max = upstream.as_ref().map(|upstream| upstream.connect_timeout + upstream.answer_timeout);
     policy::check(&section, &usual.policy, answer_max, problems);
+    if let Some(bodies_max) = bodies_max.filter(|most| *most < usual.policy.request_max) {
+        let message =
+            format!("It is {bodies_max} bytes; it must be at least request_max, or no such body fits.");
+        problems.push(section.problem_at("bodies_max", message));
+    }
     let routes = section.sections("route", problems);
     section.finish(problems);
     let routes = route::read(routes, &usual, answer_max, problems);
@@ -154,6 +162,7 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
         scope: scope?,
         sealing,
         connections_max: usize::try_from(connections_max?).ok()?,
+        bodies_max: bodies_max?,
         read_timeout: read_timeout?,
         drain: drain?,
         policy: usual.policy,

@@ -43,6 +43,7 @@ fn what_the_defaults_show_can_be_used() {
     assert_eq!((upstream.timeout, upstream.connect_timeout), (usual.timeout, usual.connect_timeout));
     assert_eq!(upstream.response_max_bytes, usual.response_max_bytes);
     assert_eq!(upstream.token_header, usual.token_header);
+    assert_eq!(upstream.stored_headers, ["x-tenant-key"]);
     assert_eq!((upstream.limits.len(), config.tokens.len()), (2, 2));
     assert_eq!(config.tokens[1].scopes, [Scope::Read, Scope::Write, Scope::Operate]);
 }

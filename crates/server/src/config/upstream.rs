@@ -38,6 +38,7 @@ pub(super) fn read(
     let base_url = section.text("base_url", problems);
     let variable = section.text("token_env", problems);
     let header = section.text("token_header", problems);
+    let stored = section.texts("stored_headers", problems);
     let timeout = section.integer("timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let connect = section.integer("connect_timeout_ms", 1..=TIMEOUT_MAX_MS, problems);
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
@@ -60,6 +61,9 @@ pub(super) fn read(
     config.token = variable.and_then(|variable| reading.secret(&variable)).map(Secret::new);
     config.token_header =
         header.map_or_else(|| dialect.token_header(), |text| TokenHeader::parse(&text.value));
+    config.stored_headers = stored
+        .map(|names| names.value.iter().map(|name| name.to_ascii_lowercase()).collect())
+        .unwrap_or_default();
     config.timeout = timeout.map_or(config.timeout, Duration::from_millis);
     config.connect_timeout = connect.map_or(config.connect_timeout, Duration::from_millis);
     config.response_max_bytes =
@@ -97,10 +101,13 @@ fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems
     let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
     let token_header = config.token_header.clone();
     let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
+    let stored = UpstreamConfig { stored_headers: config.stored_headers.clone(), ..example() };
     let limits = (0..limits).map(|index| place(index.to_string())).collect();
     let limited = UpstreamConfig { limits, ..example() };
     let place_of_credential = if section.has("token_header") { "token_header" } else { "token_env" };
-    for (key, part) in [("name", named), (place_of_credential, credential), ("limit", limited)] {
+    let parts =
+        [("name", named), (place_of_credential, credential), ("stored_headers", stored), ("limit", limited)];
+    for (key, part) in parts {
         if let Err(refusal) = part.validate() {
             problems.push(section.problem_at(key, refusal.message));
         }

@@ -5,21 +5,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tidegate::{Code, Error, Result};
-use tidegate_idempotency::HEADER;
 
 use crate::app::House;
 use crate::config::{Scope, Token};
-use crate::wire::failure::Failure;
 
 /// Longest credential that is looked at, in bytes.
 const CREDENTIAL_LEN_MAX: usize = 1_024;
@@ -28,41 +23,38 @@ const CREDENTIAL_LEN_MAX: usize = 1_024;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Peer(pub SocketAddr);
 
+impl Peer {
+    /// Whether that is this machine.
+    pub(crate) fn is_local(self) -> bool {
+        self.0.ip().to_canonical().is_loopback()
+    }
+}
+
 /// Who calls, for the log and for who paused what.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller(pub Arc<str>);
 
-/// What a layer needs: the scope that its routes ask for, and whether a key may let a request happen once.
-#[derive(Clone)]
-pub(crate) struct Needs {
-    pub house: Arc<House>,
-    pub scope: Scope,
-    /// Largest body of a request with an idempotency key, where one may be sent.
-    pub keyed_max: Option<usize>,
-}
-
-pub(crate) async fn layer(State(needs): State<Needs>, mut request: Request, next: Next) -> Response {
-    let peer = request.extensions().get::<Peer>().copied();
-    match admit(&needs.house, needs.scope, peer, request.uri().path(), request.headers()) {
-        Ok(caller) => {
-            request.extensions_mut().insert(caller);
-            match needs.keyed_max {
-                Some(most) if request.headers().contains_key(HEADER) => {
-                    super::once::run(&needs.house, most, request, next).await
-                }
-                _ => next.run(request).await,
-            }
-        }
-        Err(error) => Failure(error).into_response(),
+impl Caller {
+    pub(crate) fn named(name: &str) -> Self {
+        Self(Arc::from(name))
     }
 }
 
-fn admit(house: &House, scope: Scope, peer: Option<Peer>, path: &str, headers: &HeaderMap) -> Result<Caller> {
+/// Without tokens: whoever is on this machine.
+pub(crate) fn admit_local(peer: Option<Peer>) -> Result<Caller> {
+    let refuse = || Error::new(Code::Forbidden, "Without a token only calls from this machine are served.");
+    peer.is_some_and(Peer::is_local).then(|| Caller::named("local")).ok_or_else(refuse)
+}
+
+pub(crate) fn admit(
+    house: &House,
+    scope: Scope,
+    peer: Option<Peer>,
+    path: &str,
+    headers: &HeaderMap,
+) -> Result<Caller> {
     if house.tokens.is_empty() {
-        let local = peer.is_some_and(|peer| peer.0.ip().to_canonical().is_loopback());
-        let refuse =
-            || Error::new(Code::Forbidden, "Without a token only calls from this machine are served.");
-        return local.then(|| Caller(Arc::from("local"))).ok_or_else(refuse);
+        return admit_local(peer);
     }
     let credential = credential(headers)
         .or_else(|| house.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
@@ -70,7 +62,7 @@ fn admit(house: &House, scope: Scope, peer: Option<Peer>, path: &str, headers: &
     let token = find(&house.tokens, &credential)
         .ok_or_else(|| Error::new(Code::Unauthorized, "This token is not known here."))?;
     if token.scopes.contains(&scope) {
-        return Ok(Caller(Arc::from(token.name.as_str())));
+        return Ok(Caller::named(&token.name));
     }
     let message = format!("The token {:?} does not have the scope {:?}.", token.name, scope.as_str());
     Err(Error::new(Code::Forbidden, message))

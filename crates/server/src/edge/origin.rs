@@ -1,39 +1,40 @@
-//! Keeps other web sites out: a browser on this machine can reach the API, and whatever page it shows may try. A
-//! change that a browser sends for another site is refused, and without tokens so is a name that is not this machine.
+//! Keeps other web sites out: a browser on this machine can reach the API, and whatever page it shows may try. What a
+//! browser sends for another site is refused, whatever its method; only a link to a page may be followed. Without tokens
+//! a name that is not this machine is refused too.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
 use axum::http::header::{HOST, ORIGIN};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
-use tidegate::{Code, Error};
+use tidegate::{Code, Error, Result};
 
-use crate::app::House;
-use crate::wire::failure::Failure;
+use crate::api::route::Visitors;
 
-pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
-    keep_out(house.tokens.is_empty(), request, next).await
+/// Refuses a name under which another site may have led a browser here.
+pub(crate) fn must_name_this_machine(head: &Parts) -> Result<()> {
+    if host(&head.headers, &head.uri).as_deref().is_some_and(is_this_machine) {
+        return Ok(());
+    }
+    let message = "Without a token this server answers only to 127.0.0.1, [::1] and localhost.";
+    Err(Error::new(Code::Forbidden, message))
 }
 
-/// The same for a door that has no tokens and is on this machine only.
-pub(crate) async fn local(request: Request, next: Next) -> Response {
-    keep_out(true, request, next).await
+/// Refuses what a browser sends for another site.
+pub(crate) fn must_not_be_foreign(head: &Parts, visitors: Visitors) -> Result<()> {
+    let host = host(&head.headers, &head.uri);
+    let may_come = visitors == Visitors::Linked && is_followed_link(head);
+    if may_come || !is_foreign(&head.headers, host.as_deref()) {
+        return Ok(());
+    }
+    Err(Error::new(Code::Forbidden, "A browser sent this for another web site; it is refused."))
 }
 
-async fn keep_out(is_local: bool, request: Request, next: Next) -> Response {
-    let host = host(request.headers(), request.uri());
-    if is_local && !host.as_deref().is_some_and(is_this_machine) {
-        let message = "Without a token this server answers only to 127.0.0.1, [::1] and localhost.";
-        return Failure(Error::new(Code::Forbidden, message)).into_response();
-    }
-    let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
-    if changes && is_foreign(request.headers(), host.as_deref()) {
-        let message = "A browser sent this for another web site; it is refused.";
-        return Failure(Error::new(Code::Forbidden, message)).into_response();
-    }
-    next.run(request).await
+/// Whether a person followed a link: the answer is shown, and the other site cannot read it.
+fn is_followed_link(head: &Parts) -> bool {
+    let is = |name: &str, word: &str| head.headers.get(name).is_some_and(|value| value == word);
+    matches!(head.method, Method::GET | Method::HEAD)
+        && is("sec-fetch-mode", "navigate")
+        && is("sec-fetch-dest", "document")
+        && !head.headers.contains_key(ORIGIN)
 }
 
 fn host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
@@ -51,8 +52,8 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 fn is_foreign(headers: &HeaderMap, host: Option<&str>) -> bool {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    if sites.any(|site| site != "same-origin" && site != "none") {
         return true;
     }
     headers.get(ORIGIN).is_some_and(|origin| {

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, Request, StatusCode};
+use axum::http::{HeaderName, Request, StatusCode};
 use axum::response::Response;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
@@ -21,6 +21,7 @@ use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
 
 use super::Call;
+use crate::edge::node_secret::NodeSecret;
 use crate::pacing::answer::OPERATION;
 
 pub(super) const CALLER: HeaderName = HeaderName::from_static("x-tidegate-caller");
@@ -53,14 +54,15 @@ pub(crate) struct Courier {
     fresh: Client<HttpConnector, Full<Bytes>>,
     /// For calls that are passed on to an upstream: they may take minutes, and hold up nobody else.
     patient: Client<HttpConnector, Full<Bytes>>,
-    token: Option<HeaderValue>,
+    /// What it says to be let in.
+    secret: Arc<NodeSecret>,
     /// Nodes that do not know the secret, each told of once.
     strangers: Arc<Mutex<BTreeSet<String>>>,
 }
 
 impl Courier {
     /// With the secret that nodes know each other by.
-    pub(crate) fn new(token: Option<&str>) -> Self {
+    pub(crate) fn new(secret: Arc<NodeSecret>) -> Self {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
@@ -73,26 +75,19 @@ impl Courier {
         let client = builder.build(connector.clone());
         let patient = builder.build(connector.clone());
         let fresh = builder.pool_max_idle_per_host(0).build(connector);
-        let token = token.and_then(|token| {
-            let mut value = HeaderValue::from_str(&format!("Bearer {token}")).ok()?;
-            value.set_sensitive(true);
-            Some(value)
-        });
-        Self { client, fresh, patient, token, strangers: Arc::default() }
+        Self { client, fresh, patient, secret, strangers: Arc::default() }
     }
 
-    /// What a node says to be let in.
-    pub(super) const fn token(&self) -> Option<&HeaderValue> {
-        self.token.as_ref()
+    /// The secret that nodes know each other by.
+    pub(super) const fn secret(&self) -> &Arc<NodeSecret> {
+        &self.secret
     }
 
     /// Passes a call on.
     pub(super) async fn send(&self, node: &Node, partition: Partition, call: &Call) -> Passed {
         let uri = format!("http://{}/internal/{partition}{}", node.address, call.target);
         let mut request = Request::builder().method(call.method.clone()).uri(uri);
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token.clone());
-        }
+        request = request.header(AUTHORIZATION, self.secret.header());
         if let Some(kind) = &call.content_type {
             request = request.header(CONTENT_TYPE, kind.clone());
         }
@@ -112,6 +107,7 @@ impl Courier {
                     && !response.headers().contains_key(OPERATION) =>
             {
                 self.tell_of_stranger(&node.name);
+                self.secret.look_again().await;
                 Passed::Refused
             }
             Ok(Ok(response)) => Passed::Answered(response.map(Body::new)),
@@ -126,10 +122,8 @@ impl Courier {
 
     /// Asks a node something, over a line of its own; nothing when no whole answer came.
     pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
-        let mut request = Request::builder().uri(format!("http://{address}{path}"));
-        if let Some(token) = &self.token {
-            request = request.header(AUTHORIZATION, token.clone());
-        }
+        let request = Request::builder().uri(format!("http://{address}{path}"));
+        let request = request.header(AUTHORIZATION, self.secret.header());
         let answer = self.fresh.request(request.body(Full::default()).ok()?).await.ok()?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ASKED_LEN_MAX).collect().await.ok()?;
@@ -143,7 +137,7 @@ impl Courier {
         if is_new {
             tracing::error!(
                 node,
-                "it does not take calls from this node: token_env in [cluster] must give both the same secret"
+                "it does not take calls from this node: token_env in [cluster] must give both the same secret, or be set at neither"
             );
         }
         is_new

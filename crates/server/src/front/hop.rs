@@ -5,17 +5,12 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::AUTHORIZATION;
 use axum::response::{IntoResponse, Response};
-use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
-use tidegate::{Code, Error};
 use tidegate_core::id::Partition;
 
 use super::courier::{CALLER, Passed};
 use super::passing::Passing;
 use super::{Call, Front, content_type, relay};
-use crate::edge::auth::Peer;
 use crate::edge::content;
 use crate::edge::request_id::RequestId;
 use crate::wire::failure::Failure;
@@ -25,9 +20,6 @@ pub(super) async fn take(
     Path((partition, _)): Path<(Partition, String)>,
     request: Request,
 ) -> Response {
-    if !is_a_node(&front, &request) {
-        return refused();
-    }
     let (parts, body) = request.into_parts();
     let body = match content::read(body, content::BATCH_MAX, front.house.read_timeout).await {
         Ok(body) => body,
@@ -44,28 +36,5 @@ pub(super) async fn take(
     match relay::here(&front, partition, &call).await {
         Passed::Answered(response) if !relay::has_moved(&response) => response,
         _ => StatusCode::MISDIRECTED_REQUEST.into_response(),
-    }
-}
-
-pub(super) fn refused() -> Response {
-    Failure(Error::new(Code::Forbidden, "Only nodes of this cluster call here.")).into_response()
-}
-
-/// Whether the caller knows the nodes' secret; without one, whether it has none either and is on this machine.
-pub(super) fn is_a_node(front: &Front, request: &Request) -> bool {
-    match front.courier.token() {
-        Some(token) => {
-            let given = request
-                .headers()
-                .get(AUTHORIZATION)
-                .map(axum::http::HeaderValue::as_bytes)
-                .unwrap_or_default();
-            let hash = |bytes: &[u8]| <[u8; 32]>::from(Sha256::digest(bytes));
-            hash(given).ct_eq(&hash(token.as_bytes())).into()
-        }
-        None if request.headers().contains_key(AUTHORIZATION) => false,
-        None => {
-            request.extensions().get::<Peer>().is_some_and(|peer| peer.0.ip().to_canonical().is_loopback())
-        }
     }
 }

@@ -2,7 +2,9 @@
 //! accepted call names its operation, and one of ours its code.
 
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONTENT_LENGTH, RETRY_AFTER, TRAILER};
+use axum::http::header::{
+    CONTENT_LENGTH, CONTENT_SECURITY_POLICY, RETRY_AFTER, TRAILER, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream;
@@ -17,6 +19,10 @@ use crate::wire::failure::{ERROR, Failure};
 
 /// Which operation an answer is about.
 pub(crate) const OPERATION: HeaderName = HeaderName::from_static("x-tidegate-operation");
+/// What the names of headers begin with by which a server lets other sites read its answers.
+const SHARED: &str = "access-control-";
+/// No scripts, no forms, and an origin of its own.
+const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox");
 /// Among nodes: its partition has moved, and it goes on elsewhere.
 const MOVED: HeaderName = HeaderName::from_static("x-tidegate-moved");
 
@@ -149,7 +155,19 @@ pub(crate) fn unknown(mut response: Response) -> Response {
     response
 }
 
-/// Whether an answer is the upstream's: nothing of ours belongs on it.
+/// What a browser may do with an upstream's answer under this server's name: show it, and nothing else. What the
+/// upstream lets other sites do holds for its own name.
+pub(crate) fn sandbox(headers: &mut HeaderMap) {
+    let shared: Vec<_> = headers.keys().filter(|name| name.as_str().starts_with(SHARED)).cloned().collect();
+    shared.into_iter().for_each(|name| drop(headers.remove(name)));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // Beside the upstream's own policy, which may ask for more. An answer that another node gave has it already.
+    if !headers.get_all(CONTENT_SECURITY_POLICY).iter().any(|policy| policy == SANDBOX) {
+        headers.append(CONTENT_SECURITY_POLICY, SANDBOX);
+    }
+}
+
+/// Whether an answer is the upstream's: nothing of ours belongs on it but what keeps browsers safe.
 pub(crate) fn is_upstreams(response: &Response) -> bool {
     response.headers().contains_key(&OPERATION) && !response.headers().contains_key(&ERROR)
 }

@@ -4,7 +4,7 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Filter, GroupPage, Page, Result};
+use tidegate::{Filter, GroupFilter, GroupPage, Page, Result};
 use tidegate_core::fact::Shape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::{State as OperationState, Time};
@@ -17,6 +17,8 @@ use crate::edge::query::Query;
 use crate::wire::answer::{Tokens, group_state, source_word};
 
 const ROWS: usize = 25;
+/// Pages of operations that are looked through for one that shows something.
+const PAGES_MAX: usize = 8;
 /// Most limits that are shown; the rest is in the API.
 const LIMITS_SHOWN: usize = 50;
 
@@ -51,14 +53,27 @@ async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
     let filter = Filter { state: only, limit: ROWS, ..Filter::default() };
     let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
         app.engine.counts(),
-        app.engine.groups(true, None, ROWS),
-        app.engine.groups(false, None, ROWS),
+        app.engine.groups(GroupFilter::Stopped, None, ROWS),
+        app.engine.groups(GroupFilter::All, None, ROWS),
         app.engine.limits(),
-        app.engine.list(filter),
+        first_page(app, filter),
         last(&app.house),
     )?;
     let now = app.house.clock.now();
     Ok(Snapshot { now, counts, stopped, groups, limits, operations, deployments, only })
+}
+
+/// The first page that shows something, if one is found soon.
+async fn first_page(app: &App, mut filter: Filter) -> Result<Page> {
+    let mut page = app.engine.list(filter.clone()).await?;
+    for _ in 1..PAGES_MAX {
+        if !page.operations.is_empty() || page.next.is_none() {
+            break;
+        }
+        filter.before = page.next;
+        page = app.engine.list(filter.clone()).await?;
+    }
+    Ok(page)
 }
 
 fn content(snapshot: &Snapshot) -> Markup {
@@ -193,7 +208,13 @@ fn operations(snapshot: &Snapshot) -> Markup {
             "Operations" @if let Some(only) = snapshot.only { ", " (only) " only" } @else { ", newest first" }
         }
         @if snapshot.only.is_some() { p { a href="/#operations" { "Show all" } } }
-        @if operations.is_empty() {
+        @if operations.is_empty() && snapshot.operations.next.is_some() {
+            p.quiet {
+                "None of the newest operations is " (snapshot.only.map_or("here", OperationState::as_str))
+                ". To look through all of them: "
+                code { "tidegate op list" @if let Some(only) = snapshot.only { " --state " (only) } } "."
+            }
+        } @else if operations.is_empty() {
             p.quiet { "No operation is here. Hand one in with " code { "tidegate op submit" } "." }
         } @else {
             table {

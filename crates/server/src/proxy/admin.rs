@@ -4,26 +4,24 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
-use axum::{Json, Router, middleware};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
 use tidegate_idempotency::Keys;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::keys_router;
-use crate::edge::origin;
+use crate::api::key_calls;
+use crate::api::route::Access::Open;
+use crate::api::route::get;
+use crate::edge::front_door::{Callers, FrontDoor, Guarded};
 
 /// How long the store may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Whom audit lines name: whoever has a shell on this machine.
-const WHO: &str = "local";
 
 /// What is looked at.
 #[derive(Clone)]
@@ -35,18 +33,22 @@ pub(super) struct Admin {
 
 /// The routes of the admin port. Keys are looked into and freed there only when it is open to this machine alone, for nobody
 /// says there who they are.
-pub(super) fn router(admin: Admin, keys: Option<Keys>) -> Router {
+pub(super) fn router(admin: &Admin, keys: Option<&Keys>) -> Guarded {
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
     paths.extend(keys.is_some().then_some("/v1/keys"));
     let here = Json(json!({ "service": "tidegate proxy", "paths": paths }));
-    let keys = keys.map(|keys| keys_router(keys, WHO).layer(middleware::from_fn(origin::local)));
-    Router::new()
-        .route("/", get(async move || here))
-        .route("/healthz", get(async || Json(json!({ "status": "ok" }))))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
-        .with_state(admin)
-        .merge(keys.unwrap_or_default())
+    let looked_at = [
+        get(Open, "/", async move || here),
+        get(Open, "/healthz", async || Json(json!({ "status": "ok" }))),
+        get(Open, "/readyz", ready),
+        get(Open, "/metrics", metrics),
+    ];
+    let callers = if keys.is_some() { Callers::ThisMachine } else { Callers::Everybody };
+    let door = FrontDoor::new(callers, None).serve(looked_at, admin);
+    match keys {
+        Some(keys) => door.serve(key_calls(), keys).close(),
+        None => door.close(),
+    }
 }
 
 async fn ready(State(admin): State<Admin>) -> Response {

@@ -1,6 +1,10 @@
 //! The front: a plain file that appends go to first. One thread writes what is waiting, makes it durable, and answers;
 //! another fills SQLite behind it, many appends in one transaction that need not be durable by itself. After a crash
 //! the front is read first and filled in. SQLite alone would make every answer wait for its pages.
+//!
+//! Every append in the front has a checksum. An end that does not check is a torn write, which was never answered, unless
+//! a later append or the mark beside the front says that it had been durable: then it is damage, and the store is not
+//! opened. Damage to what SQLite has already is no loss.
 
 mod files;
 mod filler;
@@ -19,6 +23,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::faults::Faults;
 use super::filling::Filling;
 use super::ledger::Counts;
+use super::mark::{FrontMark, Mark};
 use super::tail::{Pending, Tail};
 use super::trouble;
 use crate::checks;
@@ -54,12 +59,15 @@ pub(super) struct Setup {
     pub(super) counts: Arc<Counts>,
     pub(super) filling: Filling,
     pub(super) readers: Arc<super::reader::Readers>,
+    /// Where it is noted how far the front is durable, and what was noted last.
+    pub(super) mark: Mark,
+    pub(super) known: FrontMark,
 }
 
 impl Front {
     /// Opens the front and fills in what a crash left in it, before anything else happens.
     pub(super) fn open(setup: Setup) -> Result<Self> {
-        let (files, left) = Files::open(&setup.dir, setup.partition, setup.last)?;
+        let (files, left) = Files::open(&setup.dir, setup.partition, setup.last, setup.known)?;
         let mut setup = setup;
         for pending in &left {
             setup.last = pending.lsn;
@@ -158,6 +166,7 @@ impl Hand {
             self.write(&bytes, some, last, last_seq);
             bytes.clear();
         }
+        self.setup.mark.sync();
     }
 
     /// Numbers an append that may be written, and refuses one that may not.
@@ -240,6 +249,7 @@ impl Hand {
             return;
         }
         (self.setup.last, self.setup.last_seq) = (last, last_seq);
+        self.setup.mark.note_front(FrontMark { last, last_seq });
         let was_empty = self.tail.is_empty();
         for append in some {
             let lsn = append.pending.lsn;

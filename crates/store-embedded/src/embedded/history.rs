@@ -11,6 +11,7 @@ use tidegate_store::{Error, Kind, Result, codec};
 use super::partition::PartitionFile;
 use super::schema::meta;
 use super::snapshot::{self, Snapshot};
+use super::sums::Sum;
 use super::tail::Pending;
 use super::trouble::nothing_changed;
 
@@ -74,6 +75,11 @@ fn start(file: &PartitionFile, trimmed: Lsn) -> Result<Option<(Lsn, Snapshot)>> 
     })
 }
 
+/// The checksum of an append, without its facts.
+pub(super) fn sum_of_append(lsn: Lsn) -> Sum {
+    Sum::of("log").number(lsn.0.cast_signed())
+}
+
 fn appends(
     sql: &Connection,
     file: &PartitionFile,
@@ -83,7 +89,7 @@ fn appends(
     let path = file.readers.path();
     let wrong = |cause| nothing_changed(path, &cause);
     let mut rows =
-        sql.prepare_cached("SELECT lsn, facts FROM log WHERE lsn > ?1 ORDER BY lsn").map_err(wrong)?;
+        sql.prepare_cached("SELECT lsn, facts, sum FROM log WHERE lsn > ?1 ORDER BY lsn").map_err(wrong)?;
     let mut rows = rows.query([after.0.cast_signed()]).map_err(wrong)?;
     let mut last = after;
     while let Some(row) = rows.next().map_err(wrong)? {
@@ -93,6 +99,10 @@ fn appends(
             return Err(Error::new(Kind::Unreadable, message));
         }
         let facts = row.get_ref(1).map_err(wrong)?.as_blob().map_err(|cause| wrong(cause.into()))?;
+        if !sum_of_append(lsn).matches(row.get(2).map_err(wrong)?, Some(facts)) {
+            let message = format!("{} is damaged: append {} is not what was written", path.display(), lsn.0);
+            return Err(Error::new(Kind::Unreadable, message));
+        }
         let facts = codec::decode(facts).map_err(|cause| {
             let message = format!("append {} in {} cannot be read", lsn.0, path.display());
             Error::new(Kind::Unreadable, message).because(cause)

@@ -7,6 +7,7 @@ use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
 use tidegate_store::journal::{check_deployment, check_lines};
 use tidegate_store::{Answer, Journal};
 
+use super::writer::Desk;
 use super::{Embedded, SHARED_IN, journal_rows as rows};
 
 impl Journal for Embedded {
@@ -14,7 +15,7 @@ impl Journal for Embedded {
         Box::pin(async move {
             check_deployment(&deployment)?;
             let file = self.partition(SHARED_IN).await?;
-            file.write(1, move |desk| rows::keep(desk.sql, &deployment).map(Ok)).await
+            file.write_noted(1, move |desk| rows::keep(desk.sql, &deployment).map(Ok), |_| {}).await
         })
     }
 
@@ -24,7 +25,8 @@ impl Journal for Embedded {
             check_lines(fence, &lines)?;
             let file = self.partition(SHARED_IN).await?;
             let count = lines.steps.len() + lines.mapped.len();
-            file.write(count, move |desk| rows::write(desk.sql, &id, fence, &lines).map(Ok)).await
+            let step = move |desk: &mut Desk<'_>| rows::write(desk.sql, &id, fence, &lines).map(Ok);
+            file.write_noted(count, step, |_| {}).await
         })
     }
 

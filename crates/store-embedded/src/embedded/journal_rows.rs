@@ -7,28 +7,30 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
 use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
 
-use super::rows::{micros, not_a_word, time};
+use super::rows::{damaged, micros, not_a_word, time};
+use super::sums::Sum;
 
 const KNOWN: &str = "SELECT fence, scope FROM deployments WHERE id = ?1";
 const KEEP: &str = "INSERT OR REPLACE INTO deployments
-    (id, scope, fence, round, stage, request, note, started_at, updated_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
+    (id, scope, fence, round, stage, request, note, started_at, updated_at, sum)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
 const TOO_OLD: &str =
     "SELECT id FROM deployments WHERE scope = ?1 AND stage <> ?2 ORDER BY id DESC LIMIT -1 OFFSET ?3";
 const WRITE: &str = "INSERT OR REPLACE INTO deployment_steps
-    (deployment, kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
-const MAP: &str = "INSERT OR REPLACE INTO deployment_objects (scope, kind, key, id, place, fingerprint)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    (deployment, kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at, sum)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+const MAP: &str = "INSERT OR REPLACE INTO deployment_objects (scope, kind, key, id, place, fingerprint, sum)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
 const FORGET: &str = "DELETE FROM deployment_objects WHERE scope = ?1 AND kind = ?2 AND key = ?3";
-const ONE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+const ONE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at, sum
     FROM deployments WHERE id = ?1";
-const OF_ALL: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+const OF_ALL: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at, sum
     FROM deployments ORDER BY id DESC LIMIT ?1";
-const OF_SCOPE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at
+const OF_SCOPE: &str = "SELECT id, scope, fence, round, stage, request, note, started_at, updated_at, sum
     FROM deployments WHERE scope = ?2 ORDER BY id DESC LIMIT ?1";
-const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at
+const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at, sum
     FROM deployment_steps WHERE deployment = ?1 ORDER BY nth, kind, key";
-const MAPPED: &str = "SELECT kind, key, id, place, fingerprint FROM deployment_objects
+const MAPPED: &str = "SELECT kind, key, id, place, fingerprint, sum FROM deployment_objects
     WHERE scope = ?1 ORDER BY kind, key";
 
 /// Fence and scope of a deployment that is there.
@@ -53,6 +55,7 @@ pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Resul
         deployment.note.as_deref(),
         micros(deployment.started_at),
         micros(deployment.updated_at),
+        sum_of_deployment(deployment).with(&[]),
     ))?;
     Ok(true)
 }
@@ -85,6 +88,7 @@ pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &Lines) -> ru
             step.foreign_id.as_deref(),
             step.note.as_deref(),
             micros(step.at),
+            sum_of_step(id, step).with(&[]),
         ))?;
     }
     let (mut map, mut forget) = (sql.prepare_cached(MAP)?, sql.prepare_cached(FORGET)?);
@@ -92,7 +96,8 @@ pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &Lines) -> ru
         match object {
             Some(object) => {
                 let place = object.place.as_deref();
-                map.execute((&*scope, &**kind, &**key, &*object.id, place, &*object.fingerprint))?
+                let sum = sum_of_object(&scope, kind, key, object).with(&[]);
+                map.execute((&*scope, &**kind, &**key, &*object.id, place, &*object.fingerprint, sum))?
             }
             None => forget.execute((&*scope, &**kind, &**key))?,
         };
@@ -117,15 +122,56 @@ pub(super) fn deployments(
 }
 
 pub(super) fn steps(sql: &Connection, id: &str) -> rusqlite::Result<Vec<Step>> {
-    sql.prepare_cached(STEPS)?.query_map([id], read_step)?.collect()
+    sql.prepare_cached(STEPS)?.query_map([id], |row| read_step(row, id))?.collect()
 }
 
 pub(super) fn mapped(sql: &Connection, scope: &str) -> rusqlite::Result<Vec<Mapped>> {
-    sql.prepare_cached(MAPPED)?.query_map([scope], read_mapped)?.collect()
+    sql.prepare_cached(MAPPED)?.query_map([scope], |row| read_mapped(row, scope))?.collect()
+}
+
+fn sum_of_deployment(deployment: &Deployment) -> Sum {
+    Sum::of("deployments")
+        .text(&deployment.id)
+        .text(&deployment.scope)
+        .number(deployment.fence.cast_signed())
+        .number(deployment.round.into())
+        .text(deployment.stage.word())
+        .bytes(&deployment.request)
+        .maybe_text(deployment.note.as_deref())
+        .number(micros(deployment.started_at))
+        .number(micros(deployment.updated_at))
+}
+
+fn sum_of_step(deployment: &str, step: &Step) -> Sum {
+    Sum::of("deployment_steps")
+        .text(deployment)
+        .text(&step.kind)
+        .text(&step.key)
+        .number(step.nth.into())
+        .text(&step.action)
+        .text(&step.fingerprint)
+        .text(step.state.word())
+        .maybe_text(step.operation.as_deref())
+        .maybe_text(step.foreign_id.as_deref())
+        .maybe_text(step.note.as_deref())
+        .number(micros(step.at))
+}
+
+fn sum_of_object(scope: &str, kind: &str, key: &str, object: &Object) -> Sum {
+    let names = [scope, kind, key, &object.id, &object.fingerprint];
+    let sum = names.into_iter().fold(Sum::of("deployment_objects"), Sum::text);
+    sum.maybe_text(object.place.as_deref())
+}
+
+fn checked<T>(row: &Row<'_>, column: usize, sum: Sum, read: T) -> rusqlite::Result<T> {
+    if sum.matches(row.get(column)?, Some(&[])) {
+        return Ok(read);
+    }
+    Err(damaged("a line of the journal of deployments is not what was written".into()))
 }
 
 fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
-    Ok(Deployment {
+    let deployment = Deployment {
         id: row.get(0)?,
         scope: row.get(1)?,
         fence: row.get::<_, i64>(2)?.cast_unsigned(),
@@ -135,11 +181,12 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
         note: row.get(6)?,
         started_at: time(row, 7)?,
         updated_at: time(row, 8)?,
-    })
+    };
+    checked(row, 9, sum_of_deployment(&deployment), deployment)
 }
 
-fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
-    Ok(Step {
+fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<Step> {
+    let step = Step {
         kind: row.get(0)?,
         key: row.get(1)?,
         nth: row.get(2)?,
@@ -150,10 +197,13 @@ fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
         foreign_id: row.get(7)?,
         note: row.get(8)?,
         at: time(row, 9)?,
-    })
+    };
+    checked(row, 10, sum_of_step(deployment, &step), step)
 }
 
-fn read_mapped(row: &Row<'_>) -> rusqlite::Result<Mapped> {
+fn read_mapped(row: &Row<'_>, scope: &str) -> rusqlite::Result<Mapped> {
+    let (kind, key): (Arc<str>, Arc<str>) = (row.get(0)?, row.get(1)?);
     let object = Object { id: row.get(2)?, place: row.get(3)?, fingerprint: row.get(4)? };
-    Ok(Mapped { kind: row.get(0)?, key: row.get(1)?, object: Some(object) })
+    let sum = sum_of_object(scope, &kind, &key, &object);
+    checked(row, 5, sum, Mapped { kind, key, object: Some(object) })
 }

@@ -26,6 +26,8 @@ pub(super) struct Ledger {
     pub(super) snapshot: Lsn,
     /// Operations kept.
     pub(super) operations: u64,
+    /// Commits of what is in no other file: records, leases, the journal.
+    pub(super) commits: u64,
 }
 
 impl Ledger {
@@ -40,6 +42,7 @@ impl Ledger {
             trimmed,
             snapshot,
             operations: number("operations")?,
+            commits: number("commits")?,
         })
     }
 
@@ -49,6 +52,7 @@ impl Ledger {
             ("epoch", self.tenure.epoch.0, before.tenure.epoch.0),
             ("operations", self.operations, before.operations),
             ("trimmed", self.trimmed.0, before.trimmed.0),
+            ("commits", self.commits, before.commits),
         ];
         for (name, now, then) in now_and_then {
             if now != then {

@@ -35,7 +35,7 @@ pub(super) fn page(sql: &Connection, query: &Query) -> rusqlite::Result<Page> {
         if !is_of(query, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?) {
             continue;
         }
-        let found: Stored = outline.query_row([seq], rows::stored)?;
+        let found: Stored = outline.query_row([seq], rows::outline)?;
         if ended_so(query, found.result.as_ref().map(|result| result.state)) {
             page.items.push(found);
         }

@@ -7,7 +7,10 @@ use std::path::{Path, PathBuf};
 
 use tidegate_store::{Error, Kind, Result};
 
-const NAME: &str = "LOCK";
+use super::private;
+
+/// The file whose lock it is.
+pub(super) const NAME: &str = "LOCK";
 
 /// A directory that is ours.
 #[derive(Debug)]
@@ -21,10 +24,12 @@ impl Lock {
     pub(super) fn take(dir: &Path) -> Result<Self> {
         make(dir).map_err(|cause| unusable(dir, cause))?;
         let path = dir.join(NAME);
-        let opened = File::options().create(true).truncate(false).write(true).open(&path);
-        let file = opened.map_err(|cause| unusable(&path, cause))?;
+        let file = private::open_or_create(&path).map_err(|cause| unusable(&path, cause))?;
         match file.try_lock() {
-            Ok(()) => Ok(Self { dir: dir.to_owned(), _file: file }),
+            Ok(()) => {
+                private::tighten(dir).map_err(|cause| unusable(dir, cause))?;
+                Ok(Self { dir: dir.to_owned(), _file: file })
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = format!("the directory {} is used by another process", dir.display());
                 Err(Error::new(Kind::Held, message))
@@ -63,6 +68,6 @@ fn make(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, private::modes::DIR);
     builder.create(dir)
 }

@@ -177,12 +177,12 @@ fn merge(stored: Option<Stored>, newest: Option<Newest>) -> Option<Stored> {
 
 /// Puts appends that are safe in the front where they can be found.
 pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::Result<()> {
-    let mut log = desk.sql.prepare_cached("INSERT INTO log (lsn, facts) VALUES (?1, ?2)")?;
+    let mut log = desk.sql.prepare_cached("INSERT INTO log (lsn, facts, sum) VALUES (?1, ?2, ?3)")?;
     let mut operations = rows::Operations::new(desk.sql)?;
     let mut results = rows::Results::new(desk.sql)?;
     for append in appends {
         let Pending { lsn, facts, batch } = &**append;
-        log.execute((lsn.0.cast_signed(), &facts[..]))?;
+        log.execute((lsn.0.cast_signed(), &facts[..], history::sum_of_append(*lsn).with(facts)))?;
         for operation in &batch.operations {
             operations.insert(operation)?;
         }

@@ -16,8 +16,9 @@ use super::checkpoint::Checkpoint;
 use super::front::{self, Front};
 use super::ledger::{Counts, Ledger};
 use super::lock::{Lock, sync_names, unusable};
+use super::mark::Marks;
 use super::reader::{READS_MAX, Readers};
-use super::trouble::nothing_changed;
+use super::trouble::{damaged, nothing_changed};
 use super::writer::{Desk, Setup, Stepped, Writer};
 use super::{Options, blocking, schema, snapshot};
 
@@ -49,6 +50,8 @@ impl PartitionFile {
         let sql = schema::writer(&path)?;
         sync_names(dir).map_err(|cause| unusable(dir, cause))?;
         let ledger = Ledger::read(&sql, newest).map_err(|cause| nothing_changed(&path, &cause))?;
+        let marks = Marks::open(dir, partition)?;
+        check_commits(&path, &ledger, &marks)?;
         let (counts, written) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(true)));
         let checkpoint = Checkpoint::start(&path, Arc::clone(&written))?;
         let (last, last_seq) = (ledger.last, last_seq(&sql).map_err(|cause| nothing_changed(&path, &cause))?);
@@ -61,6 +64,7 @@ impl PartitionFile {
             counts: Arc::clone(&counts),
             written,
             stopped: Arc::default(),
+            mark: marks.sqlite.1,
         };
         let writer = Writer::start(setup).map_err(|cause| unusable(&path, cause))?;
         let readers = Arc::new(Readers::new(path));
@@ -74,6 +78,8 @@ impl PartitionFile {
             counts: Arc::clone(&counts),
             filling: writer.filling().ok_or_else(gone)?,
             readers: Arc::clone(&readers),
+            mark: marks.front.1,
+            known: marks.front.0,
         };
         let front = Front::open(front)?;
         Ok(Self {
@@ -123,6 +129,22 @@ impl PartitionFile {
         self.writer.write_then(rows, work, then).await
     }
 
+    /// The same as `write_then` for what is in no other file: that it was written is noted in the mark.
+    pub(super) async fn write_noted<T: Send + 'static>(
+        &self,
+        rows: usize,
+        mut work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        then: impl FnOnce(&T) + Send + 'static,
+    ) -> Result<T> {
+        let noted = move |desk: &mut Desk<'_>| {
+            let before = desk.sql.total_changes();
+            let done = work(desk)?;
+            desk.ledger.commits += u64::from(desk.sql.total_changes() != before);
+            Ok(done)
+        };
+        self.writer.write_then(rows, noted, then).await
+    }
+
     /// Reads on a thread of its own, when it is its turn.
     pub(super) async fn read<T: Send + 'static>(
         &self,
@@ -133,6 +155,21 @@ impl PartitionFile {
         let _turn = self.reads.acquire().await;
         blocking::run(move || readers.read(look)).await
     }
+}
+
+/// Refuses a file that has lost what was acknowledged and is in no other file.
+fn check_commits(path: &Path, ledger: &Ledger, marks: &Marks) -> Result<()> {
+    let known = marks.sqlite.0;
+    if ledger.commits >= known {
+        return Ok(());
+    }
+    let what = format!(
+        "the last {} commits of idempotency records, leases or deployments were acknowledged and are gone; \
+         to go on without them, keep a copy of the folder and remove {}",
+        known - ledger.commits,
+        marks.path.display(),
+    );
+    Err(damaged(path, &what))
 }
 
 /// The last operation that is in the file.

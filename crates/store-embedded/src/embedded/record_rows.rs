@@ -7,10 +7,30 @@ use tidegate_core::Time;
 use tidegate_core::shared::record::{self, OnLapse, Record, Stage, Token};
 use tidegate_store::RecordPage;
 
-use super::rows::{bytes, micros, time};
+use super::rows::{bytes, damaged, micros, time};
+use super::sums::Sum;
 
 /// Rows that one page of a list looks at, however few of them stand.
 const LOOKED_AT_MAX: usize = 1_000;
+
+fn sum_of<A>(key: &str, record: &Record<A>) -> Sum {
+    let until = match &record.stage {
+        Stage::Processing { until } => Some(micros(*until)),
+        Stage::Completed(_) => None,
+    };
+    Sum::of("records")
+        .text(key)
+        .bytes(&record.fingerprint)
+        .bytes(&record.token.0)
+        .number(micros(record.created))
+        .number(micros(record.expires))
+        .number((record.on_lapse == OnLapse::Hold).into())
+        .maybe_number(until)
+}
+
+fn not_as_written() -> rusqlite::Error {
+    damaged("an idempotency record is not what was written".into())
+}
 
 /// Reads a row of `fingerprint, token, created, expires, holds, until` and, last, an answer.
 fn read<A>(
@@ -38,10 +58,19 @@ fn length(row: &Row<'_>) -> rusqlite::Result<usize> {
 
 /// The record under a key.
 pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Record<Bytes>>> {
+    let checked = |row: &Row<'_>| {
+        let record = read(row, |row| bytes(row, 6))?;
+        let answer: &[u8] = match &record.stage {
+            Stage::Completed(answer) => answer,
+            Stage::Processing { .. } => &[],
+        };
+        let is_whole = sum_of(key, &record).matches(row.get(7)?, Some(answer));
+        if is_whole { Ok(record) } else { Err(not_as_written()) }
+    };
     sql.prepare_cached(
-        "SELECT fingerprint, token, created, expires, holds, until, answer FROM records WHERE key = ?1",
+        "SELECT fingerprint, token, created, expires, holds, until, answer, sum FROM records WHERE key = ?1",
     )?
-    .query_row([key], |row| read(row, |row| bytes(row, 6)))
+    .query_row([key], checked)
     .optional()
 }
 
@@ -59,10 +88,10 @@ pub(super) fn keep_record(
         Stage::Completed(answer) => (None, Some(&**answer)),
     };
     sql.prepare_cached(
-        "INSERT INTO records (key, fingerprint, token, created, expires, holds, until, answer)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+        "INSERT INTO records (key, fingerprint, token, created, expires, holds, until, answer, sum)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
          ON CONFLICT (key) DO UPDATE SET fingerprint = ?2, token = ?3, created = ?4, expires = ?5, holds = ?6,
-             until = ?7, answer = ?8",
+             until = ?7, answer = ?8, sum = ?9",
     )?
     .execute((
         key,
@@ -73,6 +102,7 @@ pub(super) fn keep_record(
         record.on_lapse == OnLapse::Hold,
         until,
         answer,
+        sum_of(key, record).with(answer.unwrap_or_default()),
     ))
     .map(drop)
 }
@@ -85,7 +115,7 @@ pub(super) fn list_records(
     now: Time,
 ) -> rusqlite::Result<RecordPage> {
     let mut some = sql.prepare_cached(
-        "SELECT fingerprint, token, created, expires, holds, until, length(answer), key FROM records
+        "SELECT fingerprint, token, created, expires, holds, until, length(answer), key, sum FROM records
          WHERE key > ?1 ORDER BY key LIMIT ?2",
     )?;
     let mut rows = some.query((after.unwrap_or_default(), LOOKED_AT_MAX as i64))?;
@@ -96,6 +126,9 @@ pub(super) fn list_records(
             return Ok(page);
         }
         let (key, found) = (row.get::<_, String>(7)?, read(row, length)?);
+        if !sum_of(&key, &found).matches(row.get(8)?, None) {
+            return Err(not_as_written());
+        }
         looked_at += 1;
         last = Some(key.clone());
         if record::is_live(&found, now) {

@@ -1,4 +1,5 @@
-//! Operations and results as rows. Numbers of 64 bits lie as SQLite's signed ones with the same bits.
+//! Operations and results as rows, each with a checksum that is compared when it is read. Numbers of 64 bits lie as
+//! SQLite's signed ones with the same bits.
 
 use std::sync::Arc;
 
@@ -8,20 +9,23 @@ use rusqlite::{CachedStatement, Connection, Row};
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
 use tidegate_store::log::{Stored, StoredOperation, StoredResult};
 
+use super::sums::Sum;
+
 /// Everything of one operation.
 pub(super) const WHOLE: &str = "
 SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, o.payload,
-    r.body
+    r.body, o.sum, r.sum
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
 /// The same without what was sent and what came back.
 pub(super) const OUTLINE: &str = "
-SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, x'', x''
+SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, x'', x'',
+    o.sum, r.sum
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
 /// One operation as it was accepted.
 pub(super) const ACCEPTED: &str =
-    "SELECT seq, at, grp, kind, key, envelope, payload FROM operations WHERE seq = ?1";
+    "SELECT seq, at, grp, kind, key, envelope, payload, sum FROM operations WHERE seq = ?1";
 
 /// A time as it lies.
 pub(super) const fn micros(time: Time) -> i64 {
@@ -38,8 +42,8 @@ pub(super) struct Operations<'a>(CachedStatement<'a>);
 
 impl<'a> Operations<'a> {
     pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
-        let insert = "INSERT INTO operations (seq, at, grp, kind, key, envelope, payload)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let insert = "INSERT INTO operations (seq, at, grp, kind, key, envelope, payload, sum)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         sql.prepare_cached(insert).map(Self)
     }
 
@@ -52,6 +56,7 @@ impl<'a> Operations<'a> {
             operation.key.as_deref(),
             &*operation.envelope,
             &*operation.payload,
+            sum_of_operation(operation).with(&operation.payload),
         );
         self.0.execute(row).map(drop)
     }
@@ -62,8 +67,8 @@ pub(super) struct Results<'a>(CachedStatement<'a>);
 
 impl<'a> Results<'a> {
     pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
-        let insert = "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body)
-            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let insert = "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body, sum)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         sql.prepare_cached(insert).map(Self)
     }
 
@@ -76,14 +81,35 @@ impl<'a> Results<'a> {
             result.fault.as_ref().map(|fault| fault.class.as_str()),
             result.fault.as_ref().map(|fault| fault.message.as_str()),
             &*result.body,
+            sum_of_result(result).with(&result.body),
         );
         self.0.execute(row).map(drop)
     }
 }
 
-/// The operation of a row of `ACCEPTED`.
+fn sum_of_operation(operation: &StoredOperation) -> Sum {
+    Sum::of("operations")
+        .number(operation.seq.0.cast_signed())
+        .number(micros(operation.at))
+        .text(&operation.group)
+        .text(&operation.kind)
+        .maybe_text(operation.key.as_deref())
+        .bytes(&operation.envelope)
+}
+
+fn sum_of_result(result: &StoredResult) -> Sum {
+    Sum::of("results")
+        .number(result.seq.0.cast_signed())
+        .number(micros(result.at))
+        .text(State::from(result.state).as_str())
+        .number(result.attempt.into())
+        .maybe_text(result.fault.as_ref().map(|fault| fault.class.as_str()))
+        .maybe_text(result.fault.as_ref().map(|fault| fault.message.as_str()))
+}
+
+/// The operation of a row of `ACCEPTED`, if it is what was written.
 pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
-    Ok(StoredOperation {
+    let operation = StoredOperation {
         seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
         at: time(row, 1)?,
         group: row.get::<_, Arc<str>>(2)?,
@@ -91,11 +117,41 @@ pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
         key: row.get::<_, Option<Arc<str>>>(4)?,
         envelope: bytes(row, 5)?,
         payload: bytes(row, 6)?,
-    })
+    };
+    if sum_of_operation(&operation).matches(row.get(7)?, Some(&operation.payload[..])) {
+        Ok(operation)
+    } else {
+        Err(damaged(format!("operation {} is not what was written", operation.seq.0)))
+    }
 }
 
-/// The operation of a row of `WHOLE` or `OUTLINE`.
+/// The operation of a row of `WHOLE`.
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    checked(row, true)
+}
+
+/// The operation of a row of `OUTLINE`.
+pub(super) fn outline(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    checked(row, false)
+}
+
+/// The operation of a row, if it is what was written. What it carries is compared where it was read.
+fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<Stored> {
+    let stored = read(row)?;
+    let Stored { operation, result } = &stored;
+    let seq = operation.seq.0;
+    if !sum_of_operation(operation).matches(row.get(13)?, is_whole.then_some(&operation.payload[..])) {
+        return Err(damaged(format!("operation {seq} is not what was written")));
+    }
+    if let Some(result) = result
+        && !sum_of_result(result).matches(row.get(14)?, is_whole.then_some(&result.body[..]))
+    {
+        return Err(damaged(format!("the result of operation {seq} is not what was written")));
+    }
+    Ok(stored)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Stored> {
     let seq = Seq(row.get::<_, i64>(0)?.cast_unsigned());
     let operation = StoredOperation {
         seq,
@@ -128,6 +184,24 @@ fn result(row: &Row<'_>, seq: Seq) -> rusqlite::Result<StoredResult> {
     })
 }
 
+/// Everything of a result but its body.
+pub(super) const ENDED: &str =
+    "SELECT seq, at, state, attempt, fault_class, fault, sum FROM results WHERE seq > ?1 ORDER BY seq";
+
+/// Operation and time of a row of `ENDED`, and whether the row is what was written.
+pub(super) fn ended(row: &Row<'_>) -> rusqlite::Result<(Seq, Time, bool)> {
+    let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(str::to_owned));
+    let (seq, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+    let sum = Sum::of("results")
+        .number(seq)
+        .number(at)
+        .text(row.get_ref(2)?.as_str()?)
+        .number(row.get(3)?)
+        .maybe_text(text(4)?.as_deref())
+        .maybe_text(text(5)?.as_deref());
+    Ok((Seq(seq.cast_unsigned()), time(row, 1)?, sum.matches(row.get(6)?, None)))
+}
+
 /// How an operation ended, by its stable word.
 fn end_state(word: &str) -> Option<EndState> {
     match State::parse(word)? {
@@ -141,6 +215,12 @@ fn end_state(word: &str) -> Option<EndState> {
 /// Bytes that lie in a column.
 pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
     row.get::<_, Vec<u8>>(column).map(Bytes::from)
+}
+
+/// A row that is not what was written.
+pub(super) fn damaged(what: String) -> rusqlite::Error {
+    let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, what);
+    rusqlite::Error::FromSqlConversionFailure(0, Type::Blob, Box::new(cause))
 }
 
 /// A word that this program does not write.

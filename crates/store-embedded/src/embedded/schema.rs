@@ -8,36 +8,44 @@ use tidegate_core::id::Partition;
 use tidegate_store::{Error, Kind, Result};
 
 use super::lock::unusable;
-use super::trouble::nothing_changed;
+use super::private;
+use super::sums::Sum;
+use super::trouble::{damaged, nothing_changed};
 
 /// The layout that this program writes, and the newest it reads.
-pub(super) const FORMAT: i64 = 5;
+pub(super) const FORMAT: i64 = 6;
+/// A file up to this long is looked through when it is opened; longer ones only as they are read.
+const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
 
 const TABLES: &str = "
-CREATE TABLE meta (name TEXT PRIMARY KEY, value) WITHOUT ROWID;
+CREATE TABLE meta (name TEXT PRIMARY KEY, value, sum INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE operations (
     seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, grp TEXT NOT NULL, kind TEXT NOT NULL, key TEXT,
-    envelope BLOB NOT NULL, payload BLOB NOT NULL
+    envelope BLOB NOT NULL, payload BLOB NOT NULL, sum INTEGER NOT NULL
 );
 CREATE TABLE results (
     seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, state TEXT NOT NULL, attempt INTEGER NOT NULL,
-    fault_class TEXT, fault TEXT, body BLOB NOT NULL
+    fault_class TEXT, fault TEXT, body BLOB NOT NULL, sum INTEGER NOT NULL
 );
 CREATE INDEX results_unsuccessful ON results (state) WHERE state <> 'succeeded';
-CREATE TABLE log (lsn INTEGER PRIMARY KEY, facts BLOB NOT NULL);
-CREATE TABLE leases (name TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE log (lsn INTEGER PRIMARY KEY, facts BLOB NOT NULL, sum INTEGER NOT NULL);
+CREATE TABLE leases (
+    name TEXT PRIMARY KEY, fence INTEGER NOT NULL, until INTEGER NOT NULL, sum INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE TABLE buckets (
     name TEXT PRIMARY KEY, tokens INTEGER NOT NULL, carry INTEGER NOT NULL, at INTEGER NOT NULL,
-    capacity INTEGER NOT NULL, refill_per_s INTEGER NOT NULL
+    capacity INTEGER NOT NULL, refill_per_s INTEGER NOT NULL, sum INTEGER NOT NULL
 ) WITHOUT ROWID;
-CREATE TABLE windows (key TEXT PRIMARY KEY, level INTEGER NOT NULL, until INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE windows (
+    key TEXT PRIMARY KEY, level INTEGER NOT NULL, until INTEGER NOT NULL, sum INTEGER NOT NULL
+) WITHOUT ROWID;
 CREATE INDEX windows_closing ON windows (until) WHERE until >= 0;
 ";
 
 const RECORDS: &str = "
 CREATE TABLE records (
     key TEXT PRIMARY KEY, fingerprint BLOB NOT NULL, token BLOB NOT NULL, created INTEGER NOT NULL,
-    expires INTEGER NOT NULL, holds INTEGER NOT NULL, until INTEGER, answer BLOB
+    expires INTEGER NOT NULL, holds INTEGER NOT NULL, until INTEGER, answer BLOB, sum INTEGER NOT NULL
 );
 CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 ";
@@ -59,19 +67,35 @@ CREATE INDEX api_cost_tracking_at ON api_cost_tracking (at);
 const JOURNAL: &str = "
 CREATE TABLE deployments (
     id TEXT PRIMARY KEY, scope TEXT NOT NULL, fence INTEGER NOT NULL, round INTEGER NOT NULL, stage TEXT NOT NULL,
-    request BLOB NOT NULL, note TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL
+    request BLOB NOT NULL, note TEXT, started_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+    sum INTEGER NOT NULL
 );
 CREATE INDEX deployments_scope ON deployments (scope, id);
 CREATE TABLE deployment_steps (
     deployment TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, nth INTEGER NOT NULL, action TEXT NOT NULL,
     fingerprint TEXT NOT NULL, state TEXT NOT NULL, operation TEXT, foreign_id TEXT, note TEXT, at INTEGER NOT NULL,
-    PRIMARY KEY (deployment, kind, key)
+    sum INTEGER NOT NULL, PRIMARY KEY (deployment, kind, key)
 ) WITHOUT ROWID;
 CREATE TABLE deployment_objects (
     scope TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, id TEXT NOT NULL, place TEXT,
-    fingerprint TEXT NOT NULL, PRIMARY KEY (scope, kind, key)
+    fingerprint TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (scope, kind, key)
 ) WITHOUT ROWID;
 ";
+
+/// The tables whose rows have checksums: all that anything is decided by.
+const CHECKED: [&str; 11] = [
+    "meta",
+    "operations",
+    "results",
+    "log",
+    "records",
+    "leases",
+    "buckets",
+    "windows",
+    "deployments",
+    "deployment_steps",
+    "deployment_objects",
+];
 
 /// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
 /// and by the writer itself only when that has fallen far behind. Files are read, never mapped: a disk that fails
@@ -85,6 +109,7 @@ PRAGMA journal_size_limit = 67108864;
 PRAGMA cache_size = -8192;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
 ";
 
 const READER: &str = "
@@ -92,6 +117,7 @@ PRAGMA query_only = ON;
 PRAGMA cache_size = -8192;
 PRAGMA temp_store = MEMORY;
 PRAGMA trusted_schema = OFF;
+PRAGMA cell_size_check = ON;
 ";
 
 const STATEMENTS_KEPT: usize = 64;
@@ -115,12 +141,15 @@ pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
 /// The one connection that writes, with the layout in place.
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let wrong = |cause| nothing_changed(path, &cause);
+    // SQLite gives the files beside it the same mode.
+    private::open_or_create(path).map_err(|cause| unusable(path, cause))?;
     let sql = Connection::open(path).map_err(wrong)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     sql.execute_batch(WRITER).map_err(wrong)?;
+    look_through(&sql, path)?;
     match format_of(&sql).map_err(wrong)? {
         None => lay_out(&sql).map_err(wrong)?,
-        Some(FORMAT) => {}
+        Some(FORMAT) => check_layout(&sql, path)?,
         Some(older @ 2..FORMAT) => bring_up_to_date(&sql, older).map_err(wrong)?,
         Some(other) => {
             let path = path.display();
@@ -129,6 +158,42 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
         }
     }
     Ok(sql)
+}
+
+/// Refuses a file whose pages do not hang together: a row that cannot be found any more has no checksum to fail.
+fn look_through(sql: &Connection, path: &Path) -> Result<()> {
+    if std::fs::metadata(path).map_or(0, |found| found.len()) > LOOKED_THROUGH_LEN_MAX {
+        return Ok(());
+    }
+    let found = sql.query_row("PRAGMA integrity_check(1)", [], |row| row.get::<_, String>(0));
+    match found.map_err(|cause| nothing_changed(path, &cause))? {
+        fine if fine == "ok" => Ok(()),
+        wrong => Err(damaged(path, &wrong)),
+    }
+}
+
+/// Refuses a file whose tables are not described as they were laid out.
+fn check_layout(sql: &Connection, path: &Path) -> Result<()> {
+    let wrong = |cause| nothing_changed(path, &cause);
+    if meta(sql, "layout").map_err(wrong)? == Some(layout_of(sql).map_err(wrong)?) {
+        return Ok(());
+    }
+    Err(damaged(path, "its tables are not described as they were laid out"))
+}
+
+/// A checksum of how SQLite describes what is in the file.
+fn layout_of(sql: &Connection) -> rusqlite::Result<i64> {
+    let mut parts =
+        sql.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY name")?;
+    let mut parts = parts.query([])?;
+    let mut sum = Sum::of("sqlite_schema");
+    while let Some(part) = parts.next()? {
+        for column in [0, 1, 2, 4] {
+            sum = sum.maybe_text(part.get::<_, Option<String>>(column)?.as_deref());
+        }
+        sum = sum.number(part.get(3)?);
+    }
+    Ok(sum.with(&[]))
 }
 
 /// A connection that only reads.
@@ -148,33 +213,71 @@ pub(super) fn mover(path: &Path) -> Result<Connection> {
 
 /// A number that the file keeps under a name.
 pub(super) fn meta(sql: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
-    let mut found = sql.prepare_cached("SELECT value FROM meta WHERE name = ?1")?;
-    found.query_row([name], |row| row.get(0)).optional()
+    let mut found = sql.prepare_cached("SELECT value, sum FROM meta WHERE name = ?1")?;
+    let found = found.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
+    match found.optional()? {
+        Some((value, sum)) if sum_of_meta(name, value).matches(sum, Some(&[])) => Ok(Some(value)),
+        Some(_) => Err(super::rows::damaged(format!("the number {name:?} is not what was written"))),
+        None => Ok(None),
+    }
 }
 
 /// Keeps a number under a name.
 pub(super) fn set_meta(sql: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
-    sql.prepare_cached("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)")?
-        .execute((name, value))
+    sql.prepare_cached("INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?1, ?2, ?3)")?
+        .execute((name, value, sum_of_meta(name, value).with(&[])))
         .map(drop)
+}
+
+/// The secret that is kept; the one that is offered when there is none.
+pub(super) fn kept_secret<const LEN: usize>(
+    sql: &Connection,
+    offered: [u8; LEN],
+) -> rusqlite::Result<[u8; LEN]> {
+    sql.prepare_cached("INSERT OR IGNORE INTO meta (name, value) VALUES ('secret', ?1)")?
+        .execute([offered])?;
+    sql.prepare_cached("SELECT value FROM meta WHERE name = 'secret'")?.query_row([], |row| row.get(0))
+}
+
+fn sum_of_meta(name: &str, value: i64) -> Sum {
+    Sum::of("meta").text(name).number(value)
 }
 
 fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
     let tables: i64 = sql.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if tables == 0 { Ok(None) } else { Ok(Some(meta(sql, "format")?.unwrap_or(0))) }
+    if tables == 0 {
+        return Ok(None);
+    }
+    if has_sums(sql, "meta")? {
+        return Ok(Some(meta(sql, "format")?.unwrap_or(0)));
+    }
+    let format = sql.query_row("SELECT value FROM meta WHERE name = 'format'", [], |row| row.get(0));
+    Ok(Some(format.optional()?.unwrap_or(0)))
+}
+
+/// Whether the rows of a table have checksums.
+fn has_sums(sql: &Connection, table: &str) -> rusqlite::Result<bool> {
+    let has_sums = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = 'sum')";
+    sql.query_row(has_sums, [table], |row| row.get(0))
 }
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    whole.execute_batch(TABLES)?;
-    whole.execute_batch(RECORDS)?;
-    whole.execute_batch(BOOKS)?;
-    whole.execute_batch(JOURNAL)?;
-    set_meta(&whole, "format", FORMAT)?;
+    for tables in [TABLES, RECORDS, BOOKS, JOURNAL] {
+        whole.execute_batch(tables)?;
+    }
+    seal(&whole)?;
     whole.commit()
 }
 
-/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs, and format 4 no journal.
+/// Notes which layout this is, and how SQLite describes it.
+fn seal(sql: &Connection) -> rusqlite::Result<()> {
+    set_meta(sql, "format", FORMAT)?;
+    set_meta(sql, "layout", layout_of(sql)?)
+}
+
+/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs, format 4 no journal, and
+/// format 5 no checksums: its rows stay without.
 fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
@@ -184,7 +287,15 @@ fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     if older <= 3 {
         whole.execute_batch(BOOKS)?;
     }
-    whole.execute_batch(JOURNAL)?;
-    set_meta(&whole, "format", FORMAT)?;
+    if older <= 4 {
+        whole.execute_batch(JOURNAL)?;
+    }
+    for table in CHECKED {
+        if !has_sums(&whole, table)? {
+            let add = format!("ALTER TABLE {table} ADD COLUMN sum INTEGER NOT NULL DEFAULT 0");
+            whole.execute_batch(&add)?;
+        }
+    }
+    seal(&whole)?;
     whole.commit()
 }

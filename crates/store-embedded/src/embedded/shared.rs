@@ -25,7 +25,7 @@ impl Embedded {
         &self,
         work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
     ) -> Answer<'_, T> {
-        Box::pin(async move { self.partition(SHARED_IN).await?.write(1, work).await })
+        Box::pin(async move { self.partition(SHARED_IN).await?.write_noted(1, work, |_| {}).await })
     }
 
     /// One look at shared records.
@@ -54,7 +54,7 @@ impl Embedded {
             };
             let file = self.partition(SHARED_IN).await?;
             let noted = move |stands: &(Option<Record<Bytes>>, T)| recent.note(&name, stands.0.as_ref());
-            file.write_then(1, step, noted).await.map(|(_, answer)| answer)
+            file.write_noted(1, step, noted).await.map(|(_, answer)| answer)
         })
     }
 

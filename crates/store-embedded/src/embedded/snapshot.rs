@@ -12,6 +12,7 @@ use tidegate_store::log::Lsn;
 use tidegate_store::{Error, Kind, Result};
 
 use super::lock::{sync_names, unusable};
+use super::private;
 
 const MAGIC: &[u8; 8] = b"TGSNAP\x00\x01";
 const UNFINISHED: &str = ".tmp";
@@ -126,7 +127,7 @@ fn fill(path: &Path, upto: Lsn, parts: &[Bytes]) -> io::Result<()> {
         head.extend_from_slice(&checksum(part));
     }
     let sum = checksum(&head);
-    let mut file = BufWriter::new(File::create(path)?);
+    let mut file = BufWriter::new(private::create(path)?);
     file.write_all(&head)?;
     file.write_all(&sum)?;
     for part in parts {

@@ -57,7 +57,7 @@ impl Walk {
     /// The next old ones, at most `most`.
     pub(super) fn next(&mut self, sql: &Connection, most: usize) -> rusqlite::Result<Vec<Old>> {
         let mut found = Vec::new();
-        let mut walk = sql.prepare_cached("SELECT seq, at FROM results WHERE seq > ?1 ORDER BY seq")?;
+        let mut walk = sql.prepare_cached(rows::ENDED)?;
         let mut walk = walk.query([self.after.0.cast_signed()])?;
         while found.len() < most {
             let Some(row) = walk.next()? else {
@@ -68,10 +68,12 @@ impl Walk {
                 self.over = true;
                 break;
             }
-            let old = Old { seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()), at: rows::time(row, 1)? };
+            let (seq, at, is_whole) = rows::ended(row)?;
+            let old = Old { seq, at };
             self.after = old.seq;
             self.left -= 1;
-            if old.at < self.ended_before {
+            // One that is damaged may not be old at all.
+            if old.at < self.ended_before && is_whole {
                 self.young = 0;
                 found.push(old);
             } else {

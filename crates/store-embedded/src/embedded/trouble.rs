@@ -7,6 +7,9 @@ use tidegate_store::{Error, Kind};
 
 /// A failure after which nothing has changed.
 pub(super) fn nothing_changed(path: &Path, cause: &rusqlite::Error) -> Error {
+    if let rusqlite::Error::FromSqlConversionFailure(_, _, what) = cause {
+        return damaged(path, &what.to_string());
+    }
     let (kind, what) = match cause.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => (Kind::Unavailable, "has no room left: nothing was written"),
         Some(ErrorCode::ConstraintViolation) => {
@@ -17,6 +20,11 @@ pub(super) fn nothing_changed(path: &Path, cause: &rusqlite::Error) -> Error {
         None => (Kind::Unreadable, "holds something this program did not write"),
     };
     Error::new(kind, format!("{} {what}", path.display())).because(cause.to_string())
+}
+
+/// What is stored is not what was written.
+pub(super) fn damaged(path: &Path, what: &str) -> Error {
+    Error::new(Kind::Unreadable, format!("{} is damaged: {what}", path.display()))
 }
 
 /// There is no room for an append, and nothing of it is there.

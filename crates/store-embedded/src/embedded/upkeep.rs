@@ -1,7 +1,7 @@
 //! Looking after a directory.
 
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Upkeep};
 
 use super::lock::unusable;
@@ -37,6 +37,13 @@ impl Upkeep for Embedded {
                 Ok(Ok(known.and_then(|known| Partition::try_from(known).ok()).unwrap_or(wanted)))
             })
             .await
+        })
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        Box::pin(async move {
+            let file = self.partition(SHARED_IN).await?;
+            file.write(1, move |desk| Ok(Ok(schema::kept_secret(desk.sql, offered)?))).await
         })
     }
 

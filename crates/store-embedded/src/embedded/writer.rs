@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::faults::Faults;
 use super::filling::Filling;
 use super::ledger::{Counts, Ledger};
+use super::mark::Mark;
 use super::trouble::{is_surely_undone, nothing_changed, unsure};
 
 /// Steps that may wait before callers do.
@@ -47,6 +48,8 @@ pub(super) struct Setup {
     pub(super) written: Arc<AtomicBool>,
     /// Set when nothing may be written any more.
     pub(super) stopped: Arc<AtomicBool>,
+    /// Where commits that are in no other file are noted.
+    pub(super) mark: Mark,
 }
 
 impl Writer {
@@ -197,6 +200,8 @@ impl Hand {
         };
         if done.is_err() {
             self.setup.ledger = before;
+        } else if self.setup.ledger.commits != before.commits {
+            self.setup.mark.note_commits(self.setup.ledger.commits);
         }
         done
     }

@@ -1,7 +1,7 @@
 //! Looking after memory: there is little to do.
 
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Upkeep};
 
 use super::{Memory, at_once};
@@ -21,6 +21,10 @@ impl Upkeep for Memory {
             checks::some_partitions(wanted)?;
             Ok(*self.count.get_or_init(|| wanted))
         })
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        at_once(move || Ok(*self.secret.get_or_init(|| offered)))
     }
 
     fn health(&self) -> Answer<'_, ()> {

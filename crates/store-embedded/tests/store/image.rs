@@ -17,9 +17,12 @@ pub(crate) fn of(dir: &Path) -> TempDir {
     }
 }
 
-/// What appends went to first, then the files that are filled behind it, what was logged after them, and snapshots:
+/// How far it was durable, what appends went to first, then the files that are filled behind it, what was logged after them, and snapshots:
 /// each may be newer than those before it, never older.
 fn copied(dir: &Path, image: &Path) -> bool {
+    for path in named(dir, |name| name.ends_with(".mark")) {
+        copy(&path, image);
+    }
     for path in named(dir, |name| name.contains(".front-")) {
         copy(&path, image);
     }

@@ -9,6 +9,8 @@ mod books;
 #[cfg(test)]
 mod contract;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod disk_full;
 #[cfg(test)]
 mod image;

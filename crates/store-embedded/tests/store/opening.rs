@@ -8,7 +8,7 @@ use tidegate_store::{Kind, Log, Upkeep, WallClock};
 use tidegate_store_embedded::{Embedded, Options};
 
 use crate::image;
-use crate::sample::{PARTITION, Place, TTL, accepts, ends, kind, replayed};
+use crate::sample::{PARTITION, Place, TTL, accepts, ends, facts, kind, replayed};
 
 #[tokio::test]
 async fn a_second_handle_is_refused_and_told_which_directory() {
@@ -29,13 +29,13 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
     drop(store);
     let set_format = |format: i64| {
         let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
-        sql.execute("UPDATE meta SET value = ?1 WHERE name = 'format'", [format]).unwrap();
+        sql.execute("UPDATE meta SET value = ?1, sum = 0 WHERE name = 'format'", [format]).unwrap();
     };
-    set_format(6);
-    let error = place.open().err().expect("format 6 is not known");
+    set_format(7);
+    let error = place.open().err().expect("format 7 is not known");
     assert_eq!(error.kind(), Kind::Unreadable);
-    assert!(error.to_string().contains("has format 6; this program reads format 5"), "{error}");
-    set_format(5);
+    assert!(error.to_string().contains("has format 7; this program reads format 6"), "{error}");
+    set_format(6);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
 }
 
@@ -56,6 +56,58 @@ async fn a_new_directory_is_closed_to_others() {
     let store = tidegate_store_embedded::open(&url, HandClock::today()).unwrap();
     assert_eq!(store.describe(), url);
     assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
+}
+
+/// The modes of a directory and of everything in it.
+#[cfg(unix)]
+fn modes(dir: &std::path::Path) -> std::collections::BTreeMap<String, u32> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap());
+    let files = entries.map(|entry| (entry.file_name().into_string().unwrap(), mode(&entry.path())));
+    files.chain([(".".to_owned(), mode(dir))]).collect()
+}
+
+/// The store's files are its owner's alone, whatever the mask, as they are made and as they are found.
+#[cfg(unix)]
+#[tokio::test]
+async fn files_are_closed_to_others() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let (store, owner) = place.enter().await;
+    let last = store.append(owner, accepts(1..4, place.now())).await.unwrap();
+    store.snapshot(owner, last, vec![tidegate_store::codec::encode(&facts(1..4))]).await.unwrap();
+    let found = modes(place.path());
+    for kind in ["LOCK", ".sqlite", ".sqlite-wal", ".front-", ".snapshot-"] {
+        assert!(found.keys().any(|name| name.contains(kind)), "{kind}: {found:?}");
+    }
+    let closed = |found: &std::collections::BTreeMap<String, u32>| {
+        found.iter().all(|(name, mode)| *mode == if name == "." { 0o700 } else { 0o600 })
+    };
+    assert!(closed(&found), "{found:?}");
+    drop(store);
+
+    let open = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    for name in modes(place.path()).keys() {
+        open(&place.file(name), if name == "." { 0o755 } else { 0o644 });
+    }
+    let store = place.open().unwrap();
+    let found = modes(place.path());
+    assert!(closed(&found), "{found:?}");
+    drop(store);
+
+    std::fs::write(place.file("notes.txt"), "mine").unwrap();
+    open(&place.file("notes.txt"), 0o644);
+    open(place.path(), 0o755);
+    let _store = place.open().unwrap();
+    let found = modes(place.path());
+    assert_eq!(
+        (found["notes.txt"], found["."]),
+        (0o644, 0o755),
+        "what is not only the store's is left alone"
+    );
 }
 
 #[tokio::test]
@@ -101,7 +153,7 @@ async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
     // As after a power loss: what SQLite had not made durable by itself is gone.
     let image = crate::image::of(place.path());
     drop(store);
-    for name in ["p0.sqlite", "p0.sqlite-wal"] {
+    for name in ["p0.sqlite", "p0.sqlite-wal", "p0.mark"] {
         // It may not have been there yet.
         let _ = std::fs::remove_file(image.path().join(name));
     }

@@ -60,6 +60,23 @@ impl Place {
     }
 }
 
+/// Makes a folder one of format 5, which had no checksums and no mark.
+pub(crate) fn take_checksums_out(place: &Place) {
+    std::fs::remove_file(place.file("p0.mark")).unwrap();
+    let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
+    let tables = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c ON c.name = 'sum'";
+    let mut tables = sql.prepare(tables).unwrap();
+    let tables: rusqlite::Result<Vec<String>> = tables.query_map([], |row| row.get(0)).unwrap().collect();
+    let tables = tables.unwrap();
+    assert_eq!(tables.len(), 11, "{tables:?}");
+    for table in tables {
+        sql.execute_batch(&format!("ALTER TABLE {table} DROP COLUMN sum")).unwrap();
+    }
+    let older = "DELETE FROM meta WHERE name IN ('layout', 'commits');
+        UPDATE meta SET value = 5 WHERE name = 'format'";
+    sql.execute_batch(older).unwrap();
+}
+
 /// One fact for each seq, so that a replay shows which batches are there.
 pub(crate) fn facts(seqs: std::ops::Range<u64>) -> Vec<Fact> {
     seqs.map(|seq| Fact::CancelAsked { seq: Seq(seq) }).collect()

@@ -7,6 +7,7 @@ use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
 
 use crate::port::Refusal;
+use crate::request::header;
 use crate::secret::Secret;
 
 /// Longest name of an upstream or of one of its limits, in bytes.
@@ -27,6 +28,8 @@ pub struct UpstreamConfig {
     pub token: Option<Secret>,
     /// The header that carries it.
     pub token_header: TokenHeader,
+    /// Headers, in lower case, that are named like credentials and may be stored with requests all the same.
+    pub stored_headers: Vec<String>,
     /// How long one attempt may take in all.
     pub timeout: Duration,
     /// How long the connection may take.
@@ -134,6 +137,7 @@ impl UpstreamConfig {
             base_url: base_url.into(),
             token: None,
             token_header: TokenHeader::default(),
+            stored_headers: Vec::new(),
             timeout: TIMEOUT_DEFAULT,
             connect_timeout: CONNECT_TIMEOUT_DEFAULT,
             response_max_bytes: RESULT_LEN_MAX,
@@ -166,6 +170,11 @@ impl UpstreamConfig {
             && self.token_header.with(token).is_none()
         {
             return Err(self.refuse("token_header", "HTTP does not allow this header, or the token in it."));
+        }
+        if let Some(name) = self.stored_headers.iter().find(|name| !header::may_be_stored(name)) {
+            let name: String = name.chars().take(NAME_LEN_MAX).collect();
+            let message = format!("{name:?} is no header in lower case that may be stored with a request.");
+            return Err(self.refuse("stored_headers", message));
         }
         self.validate_limits()
     }

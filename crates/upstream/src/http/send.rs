@@ -30,6 +30,7 @@ pub struct Sender {
     base: Base,
     client: Client,
     token: Option<(HeaderName, HeaderValue)>,
+    stored_headers: Vec<String>,
     timeout: Duration,
     response_max_bytes: usize,
 }
@@ -49,6 +50,7 @@ impl Sender {
             base,
             client,
             token: config.token.as_ref().and_then(|token| config.token_header.with(token)),
+            stored_headers: config.stored_headers.clone(),
             timeout: config.timeout,
             response_max_bytes: config.response_max_bytes,
         })
@@ -59,16 +61,14 @@ impl Sender {
     /// # Errors
     /// Names the field.
     pub fn check(&self, request: &HttpRequest) -> Result<(), Refusal> {
-        if self.base.join(&request.path).is_none() {
-            return Err(Refusal::new("request.path", "The path leads out of the upstream's base URL."));
+        self.base.join(&request.path).map_err(|problem| Refusal::new("request.path", problem))?;
+        if let Some((name, _)) = &self.token
+            && request.header(name.as_str()).is_some()
+        {
+            let message = format!("The header {name} is set by the upstream's token_env.");
+            return Err(Refusal::new("request.headers", message));
         }
-        match &self.token {
-            Some((name, _)) if request.header(name.as_str()).is_some() => {
-                let message = format!("The header {name} is set by the upstream's token_env.");
-                Err(Refusal::new("request.headers", message))
-            }
-            _ => Ok(()),
-        }
+        request.refuse_credentials(&self.stored_headers)
     }
 
     /// What messages about a request say.
@@ -102,7 +102,7 @@ impl Sender {
         }
         let started = Instant::now();
         let until = started + allowed;
-        let Some(url) = self.base.join(&request.path) else {
+        let Ok(url) = self.base.join(&request.path) else {
             return Err(not_sent(&asked, "its path leads out of the upstream's base URL"));
         };
         let (built, departure) = self.build(url, request, call.operation);

@@ -32,7 +32,7 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Back from bytes, checked.
+    /// Back from bytes, checked. Whether its headers may be stored is each upstream's to say.
     ///
     /// # Errors
     /// Names the field that cannot be taken.
@@ -46,7 +46,7 @@ impl Envelope {
                     envelope.request.body = body;
                 }
             }
-            None => envelope.request.validate()?,
+            None => envelope.request.validate_form()?,
         }
         Ok(envelope)
     }

@@ -1,6 +1,7 @@
 //! The headers a caller may set. Credentials, the host and whatever steers the connection are not the caller's.
 
 use reqwest::header::{HeaderName, HeaderValue};
+use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 /// Most headers on one request.
 pub const HEADERS_MAX: usize = 64;
@@ -11,20 +12,8 @@ pub const VALUE_LEN_MAX: usize = 8 * 1024;
 /// The header that tells an upstream which operation a call belongs to.
 pub const OPERATION: &str = "tidegate-operation";
 
-const CREDENTIALS: [&str; 12] = [
-    "authorization",
-    "cookie",
-    "cookie2",
-    "api-key",
-    "apikey",
-    "x-api-key",
-    "x-apikey",
-    "x-auth-token",
-    "x-access-token",
-    "x-shopify-access-token",
-    "x-goog-api-key",
-    "private-token",
-];
+/// Credentials by the rules of HTTP itself.
+const NEVER_STORED: [&str; 3] = ["authorization", "cookie", "cookie2"];
 
 const CONNECTION: [&str; 11] = [
     "host",
@@ -45,6 +34,12 @@ const CONNECTION: [&str; 11] = [
 /// # Errors
 /// A sentence.
 pub fn validate(headers: &[(String, String)]) -> Result<(), String> {
+    validate_form(headers)?;
+    refuse_credentials(headers, &[])
+}
+
+/// The same, whether or not they carry credentials.
+pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> {
     if headers.len() > HEADERS_MAX {
         return Err(format!("There are {} headers; the most is {HEADERS_MAX}.", headers.len()));
     }
@@ -60,7 +55,7 @@ pub fn validate(headers: &[(String, String)]) -> Result<(), String> {
         if HeaderValue::from_str(value).is_err() {
             return Err(format!("The header {lower} has a value that HTTP does not allow."));
         }
-        refused(&lower)?;
+        refuse_connection(&lower)?;
         if headers[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
             return Err(format!("The header {lower} is there twice; put its values into one."));
         }
@@ -68,17 +63,41 @@ pub fn validate(headers: &[(String, String)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Why a header of this name, in lower case, is not the caller's to set.
-fn refused(name: &str) -> Result<(), String> {
-    if CREDENTIALS.contains(&name) || name.ends_with("-api-key") {
-        return Err(format!(
-            "The header {name} is a credential, which would be stored with the request; put it into the upstream's token_env."
-        ));
-    }
+/// Refuses a header that steers the connection.
+fn refuse_connection(name: &str) -> Result<(), String> {
     if CONNECTION.contains(&name) || name.starts_with("proxy-") {
         return Err(format!("The header {name} belongs to the connection and is set by Tidegate."));
     }
     Ok(())
+}
+
+/// Refuses headers that carry a credential, because what is sent with a request is stored with it in clear. `stored`
+/// are the names, in lower case, that may be stored all the same.
+pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]) -> Result<(), String> {
+    for (name, value) in headers {
+        let name = name.to_ascii_lowercase();
+        let looks_like = if stored.contains(&name) {
+            continue;
+        } else if is_credential_name(&name) {
+            "its name"
+        } else if is_credential_value(value.as_bytes()) {
+            "its value"
+        } else {
+            continue;
+        };
+        return Err(format!(
+            "The header {name} is a credential by {looks_like}, and would be stored with the request in clear; \
+             put it into the upstream's token_env and token_header, or name it in stored_headers if it is none."
+        ));
+    }
+    Ok(())
+}
+
+/// Whether an operator may say that a header of this name, in lower case, is stored.
+pub(crate) fn may_be_stored(name: &str) -> bool {
+    let is_short = name.len() <= NAME_LEN_MAX;
+    let is_name = HeaderName::from_bytes(name.as_bytes()).is_ok_and(|parsed| parsed.as_str() == name);
+    is_short && is_name && !NEVER_STORED.contains(&name) && refuse_connection(name).is_ok()
 }
 
 /// Headers as a JSON object of names and values, in order.
@@ -125,8 +144,17 @@ mod tests {
 
     #[test]
     fn usual_headers_pass() {
-        for name in ["accept", "Content-Type", "idempotency-key", "x-request-id", "if-match", "x-api-version"]
-        {
+        for name in [
+            "accept",
+            "Content-Type",
+            "idempotency-key",
+            "x-request-id",
+            "if-match",
+            "x-api-version",
+            "x-group",
+            "x-partition-key",
+            "x-hub-signature-256",
+        ] {
             assert_eq!(check(name, "v"), Ok(()), "{name}");
         }
     }
@@ -134,9 +162,23 @@ mod tests {
     /// OPS-22: credentials stay out of what is stored, and the refusal does not repeat them.
     #[test]
     fn ops_22_credentials_are_refused_without_being_repeated() {
-        for name in ["Authorization", "cookie", "X-Api-Key", "acme-api-key", "X-Shopify-Access-Token"] {
+        for name in [
+            "Authorization",
+            "cookie",
+            "X-Api-Key",
+            "acme-api-key",
+            "X-Shopify-Access-Token",
+            "X-Vault-Token",
+            "x-rapidapi-key",
+            "x-session-id",
+        ] {
             let message = check(name, "hunter2").unwrap_err();
             assert!(message.contains("token_env") && !message.contains("hunter2"), "{message}");
+            assert!(message.contains(&name.to_ascii_lowercase()), "{message}");
+        }
+        for value in ["Bearer hunter2", "Basic aHVudGVyMg==", "eyJhbGciOiJub25lIn0.eyJwIjoiaHVudGVyMiJ9."] {
+            let message = check("x-custom", value).unwrap_err();
+            assert!(message.contains("x-custom") && !message.contains("hunter2"), "{message}");
         }
     }
 

@@ -1,55 +1,74 @@
-//! Whether a path stays below the upstream's base URL. It is joined to that as text, so everything that a URL
-//! parser could read as another host, or as a way up, is refused here.
+//! Where a request goes below an upstream's base URL, decided in one place and on the URL as the parser reads it: what is
+//! checked is what is sent. A path that leads to another host or above the base is refused, whatever the base is.
+
+use std::sync::LazyLock;
+
+use reqwest::Url;
+use tidegate_core::url_path::climbs_out;
 
 /// Longest path with its query, in bytes.
 pub const PATH_LEN_MAX: usize = 8 * 1024;
 
-/// Says what is wrong with a path, if anything is.
+/// A base that every path is tried on: one segment deep, so that it shows where a path climbs.
+const TRIAL: &str = "http://upstream.invalid/base";
+static TRIAL_URL: LazyLock<Option<Url>> = LazyLock::new(|| Url::parse(TRIAL).ok());
+
+const LEADS_OUT: &str = "The path leads out of the upstream's base URL.";
+
+/// Says what is wrong with a path, if anything is: the same for every base.
 ///
 /// # Errors
 /// A sentence.
 pub fn validate(path: &str) -> Result<(), String> {
+    let base = TRIAL_URL.as_ref().ok_or(LEADS_OUT)?;
+    below(base, path).map(drop)
+}
+
+/// The URL of a path below a base, which has neither a query nor a fragment.
+///
+/// # Errors
+/// A sentence about a path that leads elsewhere.
+pub fn resolve(base: &Url, path: &str) -> Result<Url, String> {
+    if base.path() == "/" {
+        // The root of a host is nothing that `..` could lead out of: the trial says where a path climbs.
+        validate(path)?;
+    }
+    below(base, path)
+}
+
+fn below(base: &Url, path: &str) -> Result<Url, String> {
+    refuse_text(path)?;
+    let start = base.as_str().trim_end_matches('/');
+    let url = Url::parse(&format!("{start}{path}")).map_err(|_| "The path makes no URL.".to_owned())?;
+    let is_same_host = url.origin() == base.origin() && url.username().is_empty() && url.password().is_none();
+    let rest = url.path().strip_prefix(base.path().trim_end_matches('/'));
+    let stays = rest.is_some_and(|rest| rest.starts_with('/') && !climbs_out(rest));
+    // Some servers read a path before its dots are resolved, and some of them pass over empty segments.
+    let asked = path.split('?').next().unwrap_or_default();
+    if is_same_host && stays && !climbs_out(asked) { Ok(url) } else { Err(LEADS_OUT.to_owned()) }
+}
+
+/// Refuses what a URL parser would drop or read as something else, so that nothing else is sent than was asked for.
+fn refuse_text(path: &str) -> Result<(), String> {
     if path.len() > PATH_LEN_MAX {
         return Err(format!("The path is {} bytes long; the most is {PATH_LEN_MAX}.", path.len()));
     }
-    if !path.starts_with('/') {
-        return Err("The path must start with / and is taken below the upstream's base URL.".into());
-    }
-    if path.starts_with("//") {
-        return Err("The path must not start with //, which names another host.".into());
-    }
-    if path.chars().any(char::is_control) {
-        return Err("The path holds a control character; write it in percent-encoding.".into());
-    }
-    if path.contains('\\') {
-        return Err("The path holds a backslash; write it as %5C.".into());
-    }
-    if path.contains('#') {
-        return Err("The path holds a fragment, which is never sent; write # as %23.".into());
-    }
-    if climbs_out(path.split('?').next().unwrap_or_default()) {
-        return Err("The path leads out of the upstream's base URL with its .. segments.".into());
-    }
-    Ok(())
-}
-
-/// Whether the dot segments ever lead above where the path starts. Encoded dots and slashes count as what they
-/// stand for, since some servers read them so.
-fn climbs_out(path: &str) -> bool {
-    let plain = path.to_ascii_lowercase().replace("%2e", ".").replace("%2f", "/").replace("%5c", "/");
-    let mut depth = 0_i64;
-    for segment in plain.split('/').skip(1) {
-        match segment {
-            ".." => depth -= 1,
-            // An empty segment is a step for some servers and none for others: the smaller count is the safe one.
-            "." | "" => {}
-            _ => depth += 1,
-        }
-        if depth < 0 {
-            return true;
-        }
-    }
-    false
+    let problem = if !path.starts_with('/') {
+        "The path must start with / and is taken below the upstream's base URL."
+    } else if path.starts_with("//") {
+        "The path must not start with //, which names another host."
+    } else if path.chars().any(char::is_control) {
+        "The path holds a control character; write it in percent-encoding."
+    } else if path.ends_with(' ') {
+        "The path ends with a space, which is never sent; write it as %20."
+    } else if path.contains('\\') {
+        "The path holds a backslash; write it as %5C."
+    } else if path.contains('#') {
+        "The path holds a fragment, which is never sent; write # as %23."
+    } else {
+        return Ok(());
+    };
+    Err(problem.to_owned())
 }
 
 #[cfg(test)]
@@ -104,6 +123,14 @@ mod tests {
             "/a/..%5C..%5Cx",
             "/a//../../x",
             "/\u{85}x",
+            // The URL parser trims spaces at the end, and what is left climbs.
+            "/.. ",
+            "/%2e%2e ",
+            "/a/../..  ",
+            "/..?x=1 ",
+            "/x ",
+            "/%252e%252e/x",
+            "/..;/x",
             &long,
         ];
         for path in paths {
@@ -111,15 +138,41 @@ mod tests {
         }
     }
 
+    /// What is checked is what is sent: the same answer for each base, also for one without a path.
+    #[test]
+    fn a_path_is_decided_alike_below_every_base() {
+        let bases = ["http://host:81", "http://host:81/", "https://host/api", "https://host/api/v1/"];
+        for base in bases.map(|base| Url::parse(base).unwrap()) {
+            for path in ["/.. ", "/..", "/a/../../x", "/%2e%2e/x", "//evil", "/\t..", "/x ", "x", ""] {
+                assert_eq!(resolve(&base, path).unwrap_err(), validate(path).unwrap_err(), "{base} {path:?}");
+            }
+            let url = resolve(&base, "/a/../b c?q=..").unwrap();
+            assert_eq!(url.path(), format!("{}/b%20c", base.path().trim_end_matches('/')));
+            assert_eq!(url.query(), Some("q=.."));
+        }
+    }
+
     proptest! {
         /// Whatever passes stays on the host and below the base, by the URL parser that is really used.
         #[test]
-        fn what_passes_stays_below_the_base(path in "/([a-z.@:/?%\\\\#]|%2e|%2f|\\.\\.|\\PC){0,24}") {
+        fn what_passes_stays_below_the_base(path in "/?([a-z.@:/?%;\\\\# \t]|%2e|%2f|\\.\\.|\\PC){0,24}") {
             if validate(&path).is_ok() {
-                let url = reqwest::Url::parse(&format!("http://host:81/base{path}")).unwrap();
+                let url = Url::parse(&format!("http://host:81/base{path}")).unwrap();
                 prop_assert_eq!(url.host_str(), Some("host"));
                 prop_assert_eq!(url.port(), Some(81));
                 prop_assert!(url.path().starts_with("/base/"), "{}", url);
+            }
+        }
+
+        /// Whatever the path, a URL that comes out is on the host and below the base, and the base does not change that.
+        #[test]
+        fn no_path_leaves_the_base(path in "/?([a-z.@:/?%;\\\\# \t]|%2e|%2f|\\.\\.|\\PC){0,24}") {
+            for base in ["http://host:81/base", "http://host:81"] {
+                let resolved = resolve(&Url::parse(base).unwrap(), &path);
+                prop_assert_eq!(resolved.is_ok(), validate(&path).is_ok());
+                if let Ok(url) = resolved {
+                    prop_assert!(url.as_str().starts_with(&format!("{base}/")), "{}", url);
+                }
             }
         }
     }

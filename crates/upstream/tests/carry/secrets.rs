@@ -72,6 +72,42 @@ async fn the_token_cannot_be_overridden() {
     assert!(refusal.message.contains("token_env") && !refusal.message.contains("mine"));
 }
 
+/// OPS-22: a header that carries a credential is refused, whoever its vendor is, unless the upstream says that it is none.
+#[tokio::test]
+async fn ops_22_credentials_are_not_stored() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    let config = UpstreamConfig {
+        stored_headers: vec!["x-tenant-key".into()],
+        timeout: crate::PATIENCE,
+        ..UpstreamConfig::new("echo", peer.url())
+    };
+    let upstreams = HttpUpstreams::new(vec![config.clone()]).unwrap();
+    let with = |name: &str, value: &str| {
+        payload(&format!(r#"{{"method":"GET","path":"/","headers":{{"{name}":"{value}"}}}}"#))
+    };
+    for (name, value) in
+        [("X-Vault-Token", TOKEN), ("x-rapidapi-key", TOKEN), ("x-a", "Bearer hunter2"), ("cookie", TOKEN)]
+    {
+        let refusal = upstreams.check(&with(name, value), &BTreeMap::new()).unwrap_err();
+        assert_eq!(refusal.field, "request.headers");
+        let told = &refusal.message;
+        assert!(told.contains(&name.to_lowercase()) && told.contains("token_env"), "{told}");
+        assert!(!told.contains(TOKEN), "{told}");
+        let outcome = upstreams.carry(crate::call(&with(name, value), "op-1")).await;
+        assert!(matches!(outcome.verdict, tidegate_core::Verdict::Rejected(_)), "{outcome:?}");
+    }
+    assert!(peer.seen().is_empty());
+    for name in ["x-group", "content-type", "idempotency-key", "x-tenant-key"] {
+        upstreams.carry(crate::call(&with(name, "a"), "op-1")).await;
+        assert_eq!(peer.seen().last().unwrap().header(name), Some("a"), "{name}");
+    }
+    for name in ["authorization", "cookie", "host", "X-Tenant-Key", "a b", ""] {
+        let wrong = UpstreamConfig { stored_headers: vec![name.into()], ..config.clone() };
+        let refusal = HttpUpstreams::new(vec![wrong]).unwrap_err();
+        assert_eq!(refusal.field, "upstream.echo.stored_headers", "{name}");
+    }
+}
+
 /// A path that would lead to another host is refused by the check, and nothing is sent if it comes anyway.
 #[tokio::test]
 async fn no_path_leads_to_another_host() {
@@ -88,6 +124,7 @@ async fn no_path_leads_to_another_host() {
         "/../admin".into(),
         "/%2e%2e/admin".into(),
         "/x/../../admin".into(),
+        "/.. ".into(),
     ] {
         let request = payload(&format!(r#"{{"method":"GET","path":"{path}"}}"#));
         assert_eq!(upstreams.check(&request, &BTreeMap::new()).unwrap_err().field, "request.path", "{path}");

@@ -1,7 +1,6 @@
 //! A node that is killed again and again while it drains what applications hand in inside their own transactions.
 
 use std::collections::BTreeMap;
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -94,10 +93,7 @@ async fn emptied(nodes: &Nodes) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_ops_4_the_outbox_is_drained_once_by_nodes_that_die() {
     let _alone = ALONE.lock().await;
-    let seed = std::env::var("TIDEGATE_SEED").ok().and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| std::hash::RandomState::new().build_hasher().finish());
-    println!("TIDEGATE_SEED={seed}");
-    let mut chance = Chance::new(seed);
+    let mut chance = super::chance("the outbox");
     let mut nodes = Nodes::start(1, Store::postgres()).await;
     let url = nodes.store.url();
     let (mut slow, mut sql) =

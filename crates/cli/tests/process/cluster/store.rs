@@ -46,6 +46,22 @@ impl Store {
         }
     }
 
+    /// The secret that nodes without a configured one know each other by, as they send it.
+    pub(super) async fn node_secret(&mut self) -> String {
+        const SQL: &str = "SELECT string_agg(lpad(to_hex(value), 16, '0'), '' ORDER BY name)
+            FROM tidegate.meta WHERE name IN ('secret high', 'secret low')";
+        let digits = match self {
+            Self::Postgres(postgres) => tokio::task::block_in_place(|| postgres.session().ask(SQL)),
+            _ => {
+                let script = "return redis.status_reply(redis.call('GET', KEYS[1]))";
+                ask_redis(self.port(), &format!("EVAL \"{script}\" 1 tg:secret")).await
+            }
+        };
+        let digits = digits.trim().to_owned();
+        assert!(digits.len() == 32 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()), "{digits:?}");
+        format!("Bearer {digits}")
+    }
+
     /// The PostgreSQL that it is.
     pub(super) fn as_postgres(&mut self) -> &mut Postgres {
         match self {

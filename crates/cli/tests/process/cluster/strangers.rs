@@ -60,8 +60,9 @@ impl Place {
         let wide = upstream("wide", &self.sim, None);
         let spread = if odd.is_spread { "spread = \"group\"\n" } else { "" };
         let advertise = odd.advertise.map_or_else(String::new, |at| format!("advertise = \"{at}\"\n"));
+        let token = if odd.secret.is_empty() { "" } else { "token_env = \"NODES\"\n" };
         let text = format!(
-            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"{}\"\n[cluster]\ntoken_env = \"NODES\"\n{advertise}\
+            "[server]\nlisten = \"127.0.0.1:0\"\n[store]\nurl = \"{}\"\n[cluster]\n{token}{advertise}\
              {limited}{wide}{spread}",
             self.store.url()
         );
@@ -167,6 +168,10 @@ async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     let stranger = place.start("stranger", Odd { secret: "a-secret-of-nobody-here", ..USUAL });
     stranger.says(503, &["takes no part", &first.address, "refuses the secret"]).await;
     stranger.stays_apart(&first).await;
+
+    let keyless = place.start("keyless", Odd { secret: "", ..USUAL });
+    keyless.says(503, &["takes no part", &first.address, "refuses the secret", "token_env"]).await;
+    keyless.stays_apart(&first).await;
 
     let twin = place.start("twin", Odd { advertise: Some(&first.address), ..USUAL });
     twin.says(503, &["takes no part", &first.address, "another process of the same name"]).await;

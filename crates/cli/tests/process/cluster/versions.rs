@@ -31,27 +31,35 @@ const NEWER: u64 = 99;
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// The newer version's hand in the store.
-enum Hand {
+struct Hand {
+    into: Into,
+    /// What it says to be let in by the nodes.
+    secret: String,
+}
+
+enum Into {
     Redis(u16),
     Postgres(Box<Session>),
 }
 
 impl Hand {
-    fn of(store: &mut Store) -> Self {
-        match store {
+    async fn of(store: &mut Store) -> Self {
+        let secret = store.node_secret().await;
+        let into = match store {
             Store::Postgres(postgres) => {
                 let mut session = postgres.session();
                 session.ask("SET search_path = tidegate");
-                Self::Postgres(Box::new(session))
+                Into::Postgres(Box::new(session))
             }
-            _ => Self::Redis(store.port()),
-        }
+            _ => Into::Redis(store.port()),
+        };
+        Self { into, secret }
     }
 
     async fn do_it(&mut self, redis: &str, sql: &str) {
-        match self {
-            Self::Redis(port) => drop(ask_redis(*port, redis).await),
-            Self::Postgres(session) => drop(tokio::task::block_in_place(|| session.ask(sql))),
+        match &mut self.into {
+            Into::Redis(port) => drop(ask_redis(*port, redis).await),
+            Into::Postgres(session) => drop(tokio::task::block_in_place(|| session.ask(sql))),
         }
     }
 
@@ -79,9 +87,9 @@ impl Hand {
 
     /// The format that this version writes.
     const fn format(&self) -> u64 {
-        match self {
-            Self::Redis(_) => 2,
-            Self::Postgres(_) => 4,
+        match self.into {
+            Into::Redis(_) => 2,
+            Into::Postgres(_) => 4,
         }
     }
 
@@ -92,7 +100,7 @@ impl Hand {
 }
 
 /// Waits until nobody owns a partition; answers how long that took.
-async fn until_nobody_owns(nodes: &Nodes, partition: u16) -> Duration {
+async fn until_nobody_owns(nodes: &Nodes, secret: &str, partition: u16) -> Duration {
     let since = Instant::now();
     let given_up = async {
         loop {
@@ -100,7 +108,7 @@ async fn until_nobody_owns(nodes: &Nodes, partition: u16) -> Duration {
             for node in ALL {
                 owned |= nodes.partitions_of(node, 0).await.contains(&partition);
             }
-            if !owned && is_left_by_all(nodes, partition).await {
+            if !owned && is_left_by_all(nodes, secret, partition).await {
                 return;
             }
             sleep(LOOK).await;
@@ -111,10 +119,10 @@ async fn until_nobody_owns(nodes: &Nodes, partition: u16) -> Duration {
 }
 
 /// Whether no node serves it, by what each of them answers to another node.
-async fn is_left_by_all(nodes: &Nodes, partition: u16) -> bool {
+async fn is_left_by_all(nodes: &Nodes, secret: &str, partition: u16) -> bool {
     let path = format!("/internal/{partition}/v1/limits");
     for node in ALL {
-        let answer = nodes.doors.at(node).call(Method::GET, &path, &[], None).await;
+        let answer = nodes.doors.at(node).call(Method::GET, &path, &[("authorization", secret)], None).await;
         if answer.is_none_or(|(status, _)| status != 421) {
             return false;
         }
@@ -139,7 +147,8 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
         timeout(NOTICED, nodes.doors.post(&operation("newer", 1))).await.expect("an answer in time");
     let (status, headers, text) = refused.expect("a whole answer");
     assert!(status == 503 && headers.contains_key("retry-after"), "{status} {headers:?} {text}");
-    println!("partition {partition} is left alone after {:?}", until_nobody_owns(nodes, partition).await);
+    let left_alone = until_nobody_owns(nodes, &hand.secret, partition).await;
+    println!("partition {partition} is left alone after {left_alone:?}");
     for group in others {
         let done = async { nodes.doors.ended(&nodes.doors.submit(&operation(&group, 1)).await).await };
         assert!(timeout(GOES_ON, done).await.is_ok(), "{group} does not go on");
@@ -156,11 +165,11 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
 /// A store that a newer version has changed: every node stops writing, lives, and says why.
 async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
     hand.set_format(NEWER).await;
-    let newer = format!("format {NEWER}");
+    let (newer, secret) = (format!("format {NEWER}"), hand.secret.clone());
     let since = Instant::now();
     let all_stopped = async {
         for partition in 0..super::nodes::PARTITIONS as u16 {
-            while !is_left_by_all(nodes, partition).await {
+            while !is_left_by_all(nodes, &secret, partition).await {
                 sleep(LOOK).await;
             }
         }
@@ -188,12 +197,13 @@ async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
 }
 
 /// A call that a newer node passes on, and that means nothing to an older one: it is told so, and no more happens.
-async fn a_call_of_a_newer_version(nodes: &Nodes) {
+async fn a_call_of_a_newer_version(nodes: &Nodes, secret: &str) {
     for partition in 0..super::nodes::PARTITIONS {
         let mut answers = Vec::new();
         for node in ALL {
             let path = format!("/internal/{partition}/v1/of-a-newer-version");
-            answers.push(nodes.doors.at(node).call(Method::GET, &path, &[], None).await.unwrap().0);
+            let headers = [("authorization", secret)];
+            answers.push(nodes.doors.at(node).call(Method::GET, &path, &headers, None).await.unwrap().0);
         }
         answers.sort_unstable();
         assert_eq!(answers, [404, 421, 421, 421], "the owner says that it does not know it");
@@ -207,8 +217,8 @@ async fn a_call_of_a_newer_version(nodes: &Nodes) {
 /// OPS-8, OPS-4, LIM-6: what was acknowledged is carried, in order, through all of it.
 async fn two_versions(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let mut hand = Hand::of(&mut nodes.store);
-    a_call_of_a_newer_version(&nodes).await;
+    let mut hand = Hand::of(&mut nodes.store).await;
+    a_call_of_a_newer_version(&nodes, &hand.secret).await;
     let load = Load::start(&nodes, Temper::Patient);
     sleep(BETWEEN).await;
     a_fact_of_a_newer_version(&mut nodes, &mut hand).await;

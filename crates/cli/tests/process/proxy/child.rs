@@ -34,10 +34,25 @@ impl Proxy {
         Self::start_in(dir, upstream, store, more, Vec::new())
     }
 
+    /// The same, in front of a URL.
+    pub(super) fn at(dir: &Path, upstream: &str, store: &str, more: &str) -> Self {
+        Self::spawn(dir, upstream, store, more, Vec::new())
+    }
+
     /// The same, with more in its environment.
     pub(super) fn start_in(
         dir: &Path,
         upstream: SocketAddr,
+        store: &str,
+        more: &str,
+        environment: Vec<(String, String)>,
+    ) -> Self {
+        Self::spawn(dir, &format!("http://{upstream}"), store, more, environment)
+    }
+
+    fn spawn(
+        dir: &Path,
+        upstream: &str,
         store: &str,
         more: &str,
         environment: Vec<(String, String)>,
@@ -47,7 +62,7 @@ impl Proxy {
         let mut command = tidegate();
         command.envs(environment);
         command.args(["proxy", "--log-level", "info", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
-        command.args(["--store", store, "--upstream", &format!("http://{upstream}")]);
+        command.args(["--store", store, "--upstream", upstream]);
         command.arg("--config").arg(file).current_dir(dir).stdout(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (tell, told) = mpsc::channel();

@@ -73,6 +73,7 @@ pub(crate) enum Quirk {
     NotifyWaitsForSlow,
     StatsForget,
     PartitionsFollow,
+    SecretFollows,
 }
 
 use Quirk as Q;
@@ -84,6 +85,7 @@ pub(crate) const CASES: &[(&str, Quirk)] = &[
     ("appends_are_numbered_one_by_one", Q::LoadForgetsNumber),
     ("owners_are_listed_while_they_own", Q::OwnersStay),
     ("the_number_of_partitions_never_changes", Q::PartitionsFollow),
+    ("one_secret_is_kept", Q::SecretFollows),
     ("an_append_stands_only_on_the_one_it_follows", Q::AppendIgnoresFollows),
     ("an_append_is_durable_when_answered", Q::ImageLacksLastAppend),
     ("an_append_is_durable_when_answered", Q::ImageLacksOperation),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::nodes::Node;
-use tidegate_store::upkeep::Stats;
+use tidegate_store::upkeep::{SECRET_LEN, Stats};
 use tidegate_store::{Answer, Nodes, Upkeep};
 use tokio::sync::mpsc;
 
@@ -70,6 +70,13 @@ impl Upkeep for Broken {
             return Box::pin(async move { Ok(wanted.max(1)) });
         }
         self.inner.partitions(wanted)
+    }
+
+    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+        if self.is(Quirk::SecretFollows) {
+            return Box::pin(async move { Ok(offered) });
+        }
+        self.inner.secret(offered)
     }
 
     fn health(&self) -> Answer<'_, ()> {

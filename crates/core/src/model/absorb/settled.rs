@@ -137,15 +137,17 @@ impl Model {
         if group.held.is_some() {
             return;
         }
-        self.unknown += usize::from(held.unknown);
+        self.unknown.extend(held.unknown.then_some(held.seq));
         self.stopped.insert(Arc::clone(&group.name));
+        self.held.insert(Arc::clone(&group.name));
         group.held = Some(Box::new(held));
     }
 
     pub(super) fn release(&mut self, ix: GroupIx) {
         let group = &mut self.groups[ix.at()];
         if let Some(held) = group.held.take() {
-            self.unknown -= usize::from(held.unknown);
+            self.unknown.remove(&held.seq);
+            self.held.remove(&group.name);
         }
         if group.paused.is_none() {
             self.stopped.remove(&group.name);

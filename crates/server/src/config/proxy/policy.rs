@@ -45,6 +45,7 @@ pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Ve
     let store_away = [("refuse", StoreAway::Refuse), ("pass", StoreAway::PassOn)];
     set(&mut policy.store_away, section.choice("store_away", &store_away, problems));
     set(&mut policy.request_max, section.size("request_max", problems));
+    set(&mut policy.body_rate_min, section.size("body_rate_min", problems));
     set(&mut policy.answer_max, section.size("answer_max", problems));
     Choices { policy, wait }
 }

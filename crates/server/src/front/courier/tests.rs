@@ -6,10 +6,10 @@ use axum::routing::any;
 use tidegate_core::Time;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
-use tokio::sync::Semaphore;
 
 use super::*;
-use crate::listen::{self, Door};
+use crate::edge::front_door::Guarded;
+use crate::listen::{self, Door, Slots};
 
 const SECRET: &str = "a-secret-of-some-length";
 
@@ -30,6 +30,10 @@ fn call() -> Call {
     }
 }
 
+fn courier() -> Courier {
+    Courier::new(Arc::new(NodeSecret::configured(SECRET).unwrap()))
+}
+
 async fn listener() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").await.unwrap()
 }
@@ -40,14 +44,14 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
     let listener = listener().await;
     let node = node(&listener);
     let door = Door {
-        router: Router::new().fallback(any(|| async { StatusCode::FORBIDDEN })),
-        connections: Arc::new(Semaphore::new(8)),
+        router: Guarded::service_behind(Router::new().fallback(any(|| async { StatusCode::FORBIDDEN }))),
+        slots: Slots::new(8),
         read_timeout: Duration::from_secs(5),
         stopping: tokio_util::sync::CancellationToken::new(),
         tasks: tokio_util::task::TaskTracker::new(),
     };
     tokio::spawn(listen::run(listener, door));
-    let courier = Courier::new(Some(SECRET));
+    let courier = courier();
     let mut told = Vec::new();
     for _ in 0..2 {
         let passed = courier.send(&node, 3, &call()).await;
@@ -61,7 +65,7 @@ async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
 /// OPS-7: where nobody listens nothing was sent; where the line breaks later it may have been.
 #[tokio::test]
 async fn ops_7_not_sent_and_lost_are_told_apart() {
-    let courier = Courier::new(None);
+    let courier = courier();
     let gone = listener().await;
     let nobody = node(&gone);
     drop(gone);

@@ -13,7 +13,10 @@ use tidegate_store::log::Lsn;
 use tidegate_store::{Error, Kind, Result};
 
 use super::super::lock::{sync_names, unusable};
+use super::super::mark::FrontMark;
+use super::super::private;
 use super::super::tail::Pending;
+use super::super::trouble::damaged;
 use super::frame;
 
 /// The first file's room; each new one has four times that of the one before it.
@@ -42,15 +45,15 @@ pub(super) type Found = (Files, Vec<Arc<Pending>>);
 
 impl Files {
     /// Opens what is there and reads the appends after `after`, which SQLite has already.
-    pub(super) fn open(dir: &Path, partition: Partition, after: Lsn) -> Result<Found> {
+    pub(super) fn open(dir: &Path, partition: Partition, after: Lsn, known: FrontMark) -> Result<Found> {
         let mut paths = existing(dir, partition)?;
         paths.sort_unstable();
         let (mut appends, mut spans, mut last) = (Vec::new(), Vec::new(), after);
         let (mut end, mut ends_with) = (0, after.0);
         for (first, path) in paths {
-            let (found, read_to) = read(&path, first)?;
-            (end, ends_with) = (read_to, first + found.len() as u64 - 1);
-            for pending in found.into_iter().filter(|pending| pending.lsn > after) {
+            let Contents { found, end: read_to, next } = read(&path, first, after)?;
+            (end, ends_with) = (read_to, next - 1);
+            for pending in found {
                 if pending.lsn.0 != last.0 + 1 {
                     let message = format!("{} is damaged: append {} is missing", path.display(), last.0 + 1);
                     return Err(Error::new(Kind::Unreadable, message));
@@ -59,6 +62,11 @@ impl Files {
                 appends.push(Arc::new(pending));
             }
             spans.push((path, last));
+        }
+        if last < known.last {
+            let path =
+                spans.last().map_or_else(|| path_of(dir, partition, last.0 + 1), |(path, _)| path.clone());
+            return Err(lost(&path, end, last, known));
         }
         let (file, room) = match spans.last() {
             Some((path, _)) => reopen(path, end).map_err(|cause| unusable(path, cause))?,
@@ -162,31 +170,68 @@ fn existing(dir: &Path, partition: Partition) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// The appends of a file, from `first` on, one after the other, and where they end. What follows is torn, was there
-/// before, or has not been used: none of it was ever answered. Damage in the middle is an error.
-fn read(path: &Path, first: u64) -> Result<(Vec<Pending>, u64)> {
+/// What was acknowledged and cannot be read any more.
+fn lost(path: &Path, end: u64, last: Lsn, known: FrontMark) -> Error {
+    let what = format!(
+        "at byte {end} append {} should follow; the appends from there to {} were acknowledged and cannot be read, with \
+         what they accepted up to operation {}",
+        last.0 + 1,
+        known.last.0,
+        known.last_seq.0,
+    );
+    damaged(path, &what)
+}
+
+/// What a file holds.
+struct Contents {
+    /// The appends after those that SQLite has.
+    found: Vec<Pending>,
+    /// Where they end.
+    end: u64,
+    /// The append that would follow.
+    next: u64,
+}
+
+/// Reads the appends of a file, from `first` on, one after the other. What follows them is torn, was there before, or has
+/// not been used: none of it was ever answered. Damage in the middle is an error, unless SQLite has all that it hit:
+/// everything up to `after`.
+fn read(path: &Path, first: u64, after: Lsn) -> Result<Contents> {
     let mut bytes = Vec::new();
     let mut file = File::open(path).map_err(|cause| unusable(path, cause))?;
     file.read_to_end(&mut bytes).map_err(|cause| unusable(path, cause))?;
     let mut bytes = Bytes::from(bytes);
-    let (mut found, mut end) = (Vec::new(), 0);
-    while let Some((pending, len)) = frame::decode(&bytes)
-        && pending.lsn.0 == first + found.len() as u64
-    {
-        found.push(pending);
-        end += len as u64;
+    let mut read = Contents { found: Vec::new(), end: 0, next: first };
+    loop {
+        let len = match frame::decode(&bytes) {
+            Some((pending, len)) if pending.lsn.0 == read.next => {
+                read.found.extend(Some(pending).filter(|pending| pending.lsn > after));
+                len
+            }
+            // SQLite has it, and its head still says where the next one begins.
+            _ if read.next <= after.0
+                && let Some(len) = frame::len_of(&bytes, Lsn(read.next)) =>
+            {
+                len
+            }
+            _ => break,
+        };
+        read.next += 1;
+        read.end += len as u64;
         bytes = bytes.slice(len..);
     }
-    let missing = Lsn(first + found.len() as u64);
-    if frame::was_durable(&bytes, missing) {
-        let message = format!("{} is damaged: append {} does not check", path.display(), missing.0);
-        return Err(Error::new(Kind::Unreadable, message));
+    let missing = Lsn(read.next);
+    if let Some(newest) = frame::newest_after(&bytes, missing).filter(|newest| *newest > after) {
+        let what = format!(
+            "append {} at byte {} does not check, and was durable before append {} was written",
+            missing.0, read.end, newest.0
+        );
+        return Err(damaged(path, &what));
     }
-    Ok((found, end))
+    Ok(read)
 }
 
 fn create(path: &Path, room: u64) -> io::Result<File> {
-    let mut file = File::create(path)?;
+    let mut file = private::create(path)?;
     let mut left = room as usize;
     while left > 0 {
         let some = left.min(ZEROES.len());

@@ -95,16 +95,24 @@ pub(super) fn decode(bytes: &Bytes) -> Option<(Pending, usize)> {
     Some((Pending { lsn, facts, batch }, HEAD_LEN + len))
 }
 
-/// Whether an append stands anywhere in `bytes` that was written when `missing` had been durable: then what is missing
-/// was answered once, and is damaged.
-pub(super) fn was_durable(bytes: &Bytes, missing: Lsn) -> bool {
+/// The newest append anywhere in `bytes` that was written when `missing` had been durable: then what is missing was
+/// answered once, and is damaged.
+pub(super) fn newest_after(bytes: &Bytes, missing: Lsn) -> Option<Lsn> {
     let heads = bytes.windows(HEAD_LEN).enumerate();
-    let mut suspects = heads.filter(|(_, head)| {
+    let suspects = heads.filter(|(_, head)| {
         let (_, mut rest) = head.split_at(8);
         let (lsn, durable) = (rest.get_u64_le(), rest.get_u64_le());
         durable >= missing.0 && durable < lsn && lsn - missing.0 < NEAR
     });
-    suspects.any(|(at, _)| decode(&bytes.slice(at..)).is_some())
+    suspects.filter_map(|(at, _)| decode(&bytes.slice(at..)).map(|(found, _)| found.lsn)).max()
+}
+
+/// How long the append at the start of `bytes` is by its head, if the head is that of this append.
+pub(super) fn len_of(bytes: &Bytes, lsn: Lsn) -> Option<usize> {
+    let mut head = bytes.get(..HEAD_LEN)?;
+    let len = HEAD_LEN + head.get_u32_le() as usize;
+    head.advance(4);
+    (head.get_u64_le() == lsn.0 && len <= bytes.len()).then_some(len)
 }
 
 fn take_batch(body: &mut Bytes) -> Option<Batch> {
@@ -282,13 +290,13 @@ mod tests {
             seal(&mut frame, Lsn(lsn), Lsn(durable));
             frame
         };
-        let after = |rest: Vec<u8>| was_durable(&Bytes::from([vec![0xff; 33], rest].concat()), Lsn(7));
-        assert!(after(frame(8, 7)), "it was durable before the next one was written");
-        assert!(!after(frame(8, 6)), "both were written at once: torn");
-        assert!(!after(frame(6, 5)), "left over from before");
-        assert!(!after(vec![0; 4_096]), "never used");
+        let after = |rest: Vec<u8>| newest_after(&Bytes::from([vec![0xff; 33], rest].concat()), Lsn(7));
+        assert_eq!(after(frame(8, 7)), Some(Lsn(8)), "it was durable before the next one was written");
+        assert_eq!(after(frame(8, 6)), None, "both were written at once: torn");
+        assert_eq!(after(frame(6, 5)), None, "left over from before");
+        assert_eq!(after(vec![0; 4_096]), None, "never used");
         let mut torn = frame(8, 7);
         torn.pop();
-        assert!(!after(torn), "the later one does not check either");
+        assert_eq!(after(torn), None, "the later one does not check either");
     }
 }

@@ -1,0 +1,191 @@
+//! Whether a header carries a credential, by its name and its value. One rule for all that is stored: what it finds is
+//! never written into a store in clear.
+
+/// Words that a name, cut at its dashes, has only for a credential.
+const WORDS: [&str; 31] = [
+    "accesskey",
+    "apikey",
+    "appkey",
+    "assertion",
+    "auth",
+    "authentication",
+    "authkey",
+    "authn",
+    "authorization",
+    "authz",
+    "bearer",
+    "creds",
+    "csrf",
+    "jwt",
+    "key",
+    "keys",
+    "masterkey",
+    "oauth",
+    "oauth2",
+    "otp",
+    "passphrase",
+    "passwd",
+    "privatekey",
+    "pwd",
+    "secretkey",
+    "session",
+    "sessionid",
+    "sessions",
+    "sharedkey",
+    "totp",
+    "xsrf",
+];
+
+/// What makes a word one of those wherever it stands inside of it: `clientsecret`, `cookies`.
+const INSIDE: [&str; 4] = ["cookie", "credential", "password", "secret"];
+
+/// What makes a word one of those at its end: `csrftoken`. Many of them (`x-ratelimit-remaining-tokens`) are a number.
+const AT_THE_END: &str = "token";
+
+/// Words before `key` with which it opens nothing: it says which of several things is meant.
+const HARMLESS_KEYS: [&str; 10] = [
+    "cache",
+    "correlation",
+    "dedupe",
+    "deduplication",
+    "idempotency",
+    "partition",
+    "public",
+    "routing",
+    "sort",
+    "surrogate",
+];
+
+/// Names of such words that hold no credential all the same.
+const HARMLESS: [&str; 1] = ["access-control-allow-credentials"];
+
+/// What a value starts with that is a credential whatever the name.
+const SCHEMES: [&str; 2] = ["basic ", "bearer "];
+
+/// Whether a header of this name is taken for a credential.
+#[must_use]
+pub fn is_credential_name(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    if HARMLESS.contains(&lower.as_str()) {
+        return false;
+    }
+    let mut before = "";
+    lower.split(['-', '_', '.']).any(|word| {
+        let is_harmless = matches!(word, "key" | "keys") && HARMLESS_KEYS.contains(&before);
+        before = word;
+        !is_harmless && is_credential_word(word)
+    })
+}
+
+fn is_credential_word(word: &str) -> bool {
+    WORDS.contains(&word) || INSIDE.iter().any(|part| word.contains(part)) || word.ends_with(AT_THE_END)
+}
+
+/// Whether a value is a credential whatever its header is called: it says so itself, or it is a JSON Web Token.
+#[must_use]
+pub fn is_credential_value(value: &[u8]) -> bool {
+    let value = value.trim_ascii();
+    let starts = |scheme: &&str| {
+        value.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme.as_bytes()))
+    };
+    SCHEMES.iter().any(starts) || is_json_web_token(value)
+}
+
+/// Three parts of base64url, the first of which begins a JSON object.
+fn is_json_web_token(value: &[u8]) -> bool {
+    let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    value.starts_with(b"eyJ")
+        && value.split(|byte| *byte == b'.').count() == 3
+        && value.split(|byte| *byte == b'.').all(|part| part.iter().all(is_base64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-22: credentials are known by the words in their names, whoever the vendor is.
+    #[test]
+    fn ops_22_credentials_are_known_by_their_names() {
+        for name in [
+            "Authorization",
+            "proxy-authorization",
+            "x-forwarded-authorization",
+            "authentication-info",
+            "Cookie",
+            "set-cookie",
+            "set-cookie2",
+            "x-vault-token",
+            "X-RapidAPI-Key",
+            "x-api-key",
+            "api_key",
+            "apikey",
+            "ocp-apim-subscription-key",
+            "x-amz-security-token",
+            "x-shopify-access-token",
+            "private-token",
+            "x-goog-iam-authorization-token",
+            "x-auth",
+            "x-auth-user",
+            "x-csrftoken",
+            "x-xsrf-token",
+            "x-client-secret",
+            "x-clientsecret",
+            "x-db-password",
+            "x-session-id",
+            "x-functions-key",
+            "dd-application-key",
+            "x-jwt-assertion",
+            "x-parse-rest-api-key",
+            "cf-access-client-secret",
+            "x-aws-credentials",
+        ] {
+            assert!(is_credential_name(name), "{name}");
+        }
+    }
+
+    /// What others send is not taken for one.
+    #[test]
+    fn usual_headers_are_no_credentials() {
+        for name in [
+            "accept",
+            "content-type",
+            "content-md5",
+            "user-agent",
+            "idempotency-key",
+            "x-idempotency-key",
+            "x-dedupe-key",
+            "x-partition-key",
+            "surrogate-key",
+            "x-group",
+            "x-request-id",
+            "x-author",
+            "x-authority",
+            "x-monkey",
+            "if-match",
+            "x-api-version",
+            "x-audit-log-reason",
+            "x-ratelimit-precision",
+            "traceparent",
+            "x-hub-signature-256",
+            "signature-input",
+            "access-control-allow-credentials",
+            "www-authenticate",
+            "x-ratelimit-remaining-tokens",
+            "x-keyword",
+        ] {
+            assert!(!is_credential_name(name), "{name}");
+        }
+    }
+
+    /// OPS-22: and by their values.
+    #[test]
+    fn ops_22_credentials_are_known_by_their_values() {
+        for value in ["Bearer abc", "bearer abc", " Basic dTpw", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x-_1"]
+        {
+            assert!(is_credential_value(value.as_bytes()), "{value}");
+        }
+        for value in ["", "bear", "bearer", "basically", "eyJ", "eyJ.a", "eyJ.a.b c", "application/json"] {
+            assert!(!is_credential_value(value.as_bytes()), "{value}");
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Lists: whatever is read from an index is what looking at everything would find.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::model::{Active, Selection};
+use crate::operation::{OnFailure, OnUnknown};
+use crate::state::State;
+
+/// Everything that a selection shows, page after page.
+fn listed(model: &Model, wanted: Selection<'_>) -> Vec<Active> {
+    let (mut seen, mut before) = (Vec::new(), None);
+    loop {
+        let page = model.list(&Selection { before, ..wanted });
+        assert!(page.operations.len() <= wanted.limit);
+        assert!(page.next.is_none() || before.is_none_or(|before| page.next < Some(before)), "it moves on");
+        seen.extend(page.operations);
+        match page.next {
+            Some(next) => before = Some(next),
+            None => return seen,
+        }
+    }
+}
+
+fn all(state: State) -> Selection<'static> {
+    Selection { state, group: None, kind: None, before: None, limit: 3, looked_at_max: 1_000 }
+}
+
+const GROUPS: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+fn step(world: &mut World, what: u8, group: usize, claims: &mut Vec<Claim>) {
+    let name = GROUPS[group];
+    match what {
+        0..=4 => {
+            let kind = if what == 0 { "rare" } else { "test" };
+            let draft = Draft::new(name, kind);
+            world.accept(Draft { on_unknown: OnUnknown::Ask, on_failure: OnFailure::Hold, ..draft });
+        }
+        5 => claims.extend(world.take(2)),
+        6 => drop(claims.pop().map(|claim| world.settle(&claim, Verdict::Unknown(transient())))),
+        7 => drop(claims.pop().map(|claim| world.settle(&claim, Verdict::Done))),
+        8 => drop(claims.pop().map(|claim| world.settle(&claim, Verdict::Rejected(transient())))),
+        9 => {
+            let (now, group) = (world.now, named(name));
+            world.model.pause(now, &group, &named("anna"), &named(""), &mut world.facts);
+        }
+        _ => {
+            // Refused where a person must resolve first.
+            let _ = world.model.resume(world.now, &named(name), &mut world.facts);
+            let head = world.model.group(name).and_then(|group| group.head);
+            if let Some(head) = head.filter(|head| head.state == State::Unknown) {
+                let now = world.now;
+                world
+                    .model
+                    .resolve(now, head.seq, crate::model::Resolution::Repeat, &mut world.facts)
+                    .unwrap();
+            }
+        }
+    }
+    world.model.check().unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_list_shows_what_is_there_once_and_newest_first(
+        steps in prop::collection::vec((0_u8..11, 0_usize..5), 0..120),
+        limit in 1_usize..6,
+        looked_at_max in 1_usize..40,
+    ) {
+        let (mut world, mut claims) = (World::new(), Vec::new());
+        for (what, group) in steps {
+            step(&mut world, what, group, &mut claims);
+        }
+        for state in State::ALL {
+            for group in [None, Some("a"), Some("nobody")] {
+                for kind in [None, Some("rare"), Some("unheard of")] {
+                    let expected: Vec<_> = world.model.actives(None).filter(|active| {
+                        active.state == state
+                            && group.is_none_or(|group| *active.group == *group)
+                            && kind.is_none_or(|kind| *active.kind == *kind)
+                    }).collect();
+                    let wanted = Selection { state, group, kind, before: None, limit, looked_at_max };
+                    prop_assert_eq!(&listed(&world.model, wanted), &expected, "{:?}", wanted);
+                }
+            }
+        }
+        let held: Vec<_> = world.model.groups(None)
+            .filter(|group| group.held.is_some() && group.paused.is_none()).collect();
+        prop_assert_eq!(world.model.held(None).collect::<Vec<_>>(), held);
+    }
+}
+
+/// OPS-23: what needs a person is at hand however much lies on top of it, and so is what runs, what heads a group, and
+/// what one group has queued.
+#[test]
+fn ops_23_what_needs_a_person_is_not_buried() {
+    let mut world = World::new();
+    for group in ["p", "q"] {
+        world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft(group) });
+    }
+    for claim in world.take(9) {
+        world.settle(&claim, Verdict::Unknown(transient()));
+    }
+    world.accept(draft("r"));
+    world.take(9);
+    world.accept(draft("r"));
+    world.model.pause(world.now, &named("s"), &named("anna"), &named(""), &mut world.facts);
+    world.accept(draft("s"));
+    for _ in 0..500 {
+        world.model.accept(world.now, draft("deep"), &mut world.facts);
+    }
+    let first = |wanted: Selection<'_>| {
+        let page = world.model.list(&Selection { looked_at_max: 20, ..wanted });
+        page.operations.iter().map(|active| active.seq.0).collect::<Vec<_>>()
+    };
+    assert_eq!(first(all(State::Unknown)), [2, 1]);
+    assert_eq!(first(all(State::Running)), [3]);
+    assert_eq!(first(all(State::Waiting)), [5]);
+    assert_eq!(first(Selection { group: Some("r"), ..all(State::Queued) }), [4]);
+    assert_eq!(first(Selection { group: Some("q"), ..all(State::Unknown) }), [2]);
+}

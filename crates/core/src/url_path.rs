@@ -1,0 +1,90 @@
+//! Where the path of a URL leads: whether its `..` segments climb above the place where it starts. One rule for all
+//! that is sent below a base path.
+
+/// How often a path is decoded at most: some servers decode what was decoded before them.
+const DECODED_MAX: usize = 4;
+
+/// Whether a path, without its query, climbs above where it starts. What some server takes for a dot, a slash or a
+/// separator counts as one: percent-encoding, also of itself, backslashes, and parameters behind `;`.
+#[must_use]
+pub fn climbs_out(path: &str) -> bool {
+    if !path.contains("..") && !path.contains('%') {
+        return false;
+    }
+    let plain = decoded(path);
+    let mut depth = 0_usize;
+    for segment in plain.split(['/', '\\']) {
+        match segment.split(';').next().unwrap_or_default() {
+            ".." if depth == 0 => return true,
+            ".." => depth -= 1,
+            // An empty segment is a step for some servers and none for others: the smaller count is the safe one.
+            "." | "" => {}
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
+/// The path with what matters here decoded: dots, slashes, backslashes and semicolons.
+fn decoded(path: &str) -> String {
+    let mut plain = path.to_ascii_lowercase();
+    for _ in 0..DECODED_MAX {
+        if !plain.contains('%') {
+            break;
+        }
+        for (code, character) in [("%2e", "."), ("%2f", "/"), ("%5c", "\\"), ("%3b", ";"), ("%25", "%")] {
+            plain = plain.replace(code, character);
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_stay_do_not_climb() {
+        for path in [
+            "",
+            "/",
+            "/a/b",
+            "/a/../b",
+            "/a/b/../../c",
+            "/a/./b/",
+            "/a..b/...",
+            "/..a/a..",
+            "/%20",
+            "/100%",
+            "/a/%2e%2e/b",
+            "/a;v=1/..;x/b",
+            "/.. ",
+        ] {
+            assert!(!climbs_out(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_that_climb_are_found_however_they_are_spelled() {
+        for path in [
+            "..",
+            "/..",
+            "/../x",
+            "/a/../../x",
+            "/./../x",
+            "/%2e%2E/x",
+            "/.%2e/x",
+            "/%252e%252e/x",
+            "/%25252e./x",
+            "/a/..%2f../x",
+            "/a/..%252F../x",
+            "/..\\x",
+            "/a/..%5C..%5Cx",
+            "/a//../../x",
+            "/..;/x",
+            "/a/..;v=1/%2e%2e%3bv/x",
+        ] {
+            assert!(climbs_out(path), "{path}");
+        }
+    }
+}

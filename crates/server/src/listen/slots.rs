@@ -1,0 +1,288 @@
+//! Who is connected, and who makes room. Connections at work are never closed for others; of the rest those that have
+//! asked for nothing yet go first, the oldest before the others.
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+/// Of all connections one address may have this many quarters. This machine may have all: whatever stands before the
+/// server here brings everybody's.
+const ADDRESS_QUARTERS: usize = 3;
+
+/// How many connections are taken for health and operators when all others are at work.
+pub(crate) const RESERVED_MAX: usize = 32;
+/// And of those for one address.
+const RESERVED_PER_ADDRESS_MAX: usize = 16;
+
+/// The connections of one listener.
+pub(crate) struct Slots {
+    most: usize,
+    reserved_max: usize,
+    table: Mutex<Table>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct Table {
+    next: u64,
+    /// By the order in which they came.
+    open: BTreeMap<u64, Arc<Line>>,
+    usual: Counts,
+    reserved: Counts,
+}
+
+/// Connections, in all and by address; without those that are about to be closed.
+#[derive(Default)]
+struct Counts {
+    all: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+impl Counts {
+    fn of(&self, address: IpAddr) -> usize {
+        self.by_address.get(&address).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, address: IpAddr) {
+        self.all += 1;
+        *self.by_address.entry(address).or_default() += 1;
+    }
+
+    fn remove(&mut self, address: IpAddr) {
+        self.all -= 1;
+        if let Some(count) = self.by_address.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_address.remove(&address);
+            }
+        }
+    }
+}
+
+/// What became of a connection that was accepted.
+pub(crate) enum Taken {
+    Slot(Slot),
+    /// Its address has all that it may have, all of them at work.
+    TooManyOfOne,
+}
+
+/// One connection as the others see it.
+struct Line {
+    address: IpAddr,
+    opened: Instant,
+    is_reserved: bool,
+    requests: AtomicUsize,
+    has_asked: AtomicBool,
+    /// When it last had a request, in milliseconds since it was opened.
+    idle_since_ms: AtomicU64,
+    /// Told to make room.
+    evicted: CancellationToken,
+}
+
+/// The place of a connection among all. It is free when this is dropped and every request has ended.
+pub(crate) struct Slot {
+    line: Arc<Line>,
+    held: Held,
+}
+
+/// Frees a place.
+struct Held {
+    slots: Arc<Slots>,
+    number: u64,
+}
+
+impl Slots {
+    /// Room for so many.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Self::with_reserve(most, 0)
+    }
+
+    /// The same, and when all are at work some more, for health and operators.
+    pub(crate) fn reserving(most: usize) -> Arc<Self> {
+        Self::with_reserve(most, RESERVED_MAX)
+    }
+
+    fn with_reserve(most: usize, reserved_max: usize) -> Arc<Self> {
+        Arc::new(Self { most, reserved_max, table: Mutex::default(), freed: Notify::new() })
+    }
+
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for a connection from this address, as soon as there is one.
+    pub(crate) async fn take(self: &Arc<Self>, from: IpAddr) -> Taken {
+        let address = network(from);
+        loop {
+            let freed = self.freed.notified();
+            match self.try_take(address) {
+                Some(taken) => return taken,
+                None => freed.await,
+            }
+        }
+    }
+
+    fn try_take(self: &Arc<Self>, address: IpAddr) -> Option<Taken> {
+        let mut table = self.table();
+        let is_own_full = !address.is_loopback() && table.usual.of(address) >= self.per_address();
+        let is_full = table.usual.all >= self.most;
+        let has_room = match (is_own_full, is_full) {
+            (true, _) => table.evict(|line| line.address == address),
+            (false, true) => table.evict(|_| true),
+            (false, false) => true,
+        };
+        if has_room {
+            return Some(Taken::Slot(self.slot(&mut table, address, false)));
+        }
+        let reserved = &table.reserved;
+        if reserved.all < self.reserved_max && reserved.of(address) < RESERVED_PER_ADDRESS_MAX {
+            return Some(Taken::Slot(self.slot(&mut table, address, true)));
+        }
+        // The others must not wait behind an address that has its share.
+        is_own_full.then_some(Taken::TooManyOfOne)
+    }
+
+    fn per_address(&self) -> usize {
+        (self.most / 4 * ADDRESS_QUARTERS).max(1)
+    }
+
+    fn slot(self: &Arc<Self>, table: &mut Table, address: IpAddr, is_reserved: bool) -> Slot {
+        let line = Arc::new(Line {
+            address,
+            opened: Instant::now(),
+            is_reserved,
+            requests: AtomicUsize::new(0),
+            has_asked: AtomicBool::new(false),
+            idle_since_ms: AtomicU64::new(0),
+            evicted: CancellationToken::new(),
+        });
+        let number = table.next;
+        table.next += 1;
+        table.counts(is_reserved).add(address);
+        table.open.insert(number, Arc::clone(&line));
+        Slot { line, held: Held { slots: Arc::clone(self), number } }
+    }
+
+    /// Has one connection make room, if any may.
+    pub(crate) fn evict_one(&self) {
+        self.table().evict(|_| true);
+    }
+}
+
+impl Table {
+    fn counts(&mut self, is_reserved: bool) -> &mut Counts {
+        if is_reserved { &mut self.reserved } else { &mut self.usual }
+    }
+
+    /// Has the one of these that is needed least make room; whether there was one.
+    fn evict(&mut self, is_one_of: impl Fn(&Line) -> bool) -> bool {
+        let idle = self.open.iter().filter(|(_, line)| {
+            !line.is_reserved && line.is_idle() && !line.evicted.is_cancelled() && is_one_of(line)
+        });
+        let Some((_, line)) = idle.min_by_key(|(number, line)| (line.needed(), **number)) else {
+            return false;
+        };
+        line.evicted.cancel();
+        let address = line.address;
+        self.usual.remove(address);
+        true
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut table = self.slots.table();
+        if let Some(line) = table.open.remove(&self.number)
+            && !line.evicted.is_cancelled()
+        {
+            table.counts(line.is_reserved).remove(line.address);
+        }
+        drop(table);
+        self.slots.freed.notify_one();
+    }
+}
+
+impl Line {
+    fn is_idle(&self) -> bool {
+        self.requests.load(Ordering::SeqCst) == 0
+    }
+
+    /// How much it is needed: one that has asked for nothing least, then by when it last had a request.
+    fn needed(&self) -> (bool, Instant) {
+        (self.has_asked.load(Ordering::SeqCst), self.idle_since())
+    }
+
+    fn idle_since(&self) -> Instant {
+        self.opened + Duration::from_millis(self.idle_since_ms.load(Ordering::SeqCst))
+    }
+}
+
+impl Slot {
+    /// Begins a request; it lasts until what is returned is dropped.
+    pub(super) fn begin(self: &Arc<Self>) -> Arc<Request> {
+        self.line.has_asked.store(true, Ordering::SeqCst);
+        self.line.requests.fetch_add(1, Ordering::SeqCst);
+        Arc::new(Request(Arc::clone(self)))
+    }
+
+    pub(super) fn is_reserved(&self) -> bool {
+        self.line.is_reserved
+    }
+
+    /// Whether nothing is asked for on it now.
+    pub(super) fn is_idle(&self) -> bool {
+        self.line.is_idle()
+    }
+
+    pub(super) fn has_asked(&self) -> bool {
+        self.line.has_asked.load(Ordering::SeqCst)
+    }
+
+    /// When it was opened.
+    pub(super) fn opened(&self) -> Instant {
+        self.line.opened
+    }
+
+    /// When it last had a request, or was opened.
+    pub(super) fn idle_since(&self) -> Instant {
+        self.line.idle_since()
+    }
+
+    /// Resolves when it has to make room.
+    pub(super) async fn evicted(&self) {
+        self.line.evicted.cancelled().await;
+    }
+}
+
+/// A request under way, until its answer has left.
+pub(crate) struct Request(Arc<Slot>);
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        let line = &self.0.line;
+        let open_ms = u64::try_from(line.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
+        line.idle_since_ms.store(open_ms, Ordering::SeqCst);
+        line.requests.fetch_sub(1, Ordering::SeqCst);
+        // It can make room now for one that waits.
+        self.0.held.slots.freed.notify_one();
+    }
+}
+
+/// What counts as one address: of IPv6 the network, because a host has as many addresses there as it likes.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(v6) if !v6.is_loopback() => {
+            IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)))
+        }
+        address => address,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 
 mod answering;
 mod bare;
+mod executor;
 mod metered;
 mod queue;
 
@@ -69,6 +70,7 @@ pub(crate) struct Report {
     groups: u64,
     payload: usize,
     bare: Figures,
+    executor: Figures,
     shallow: Figures,
     in_memory: Figures,
     deep: Figures,
@@ -76,6 +78,8 @@ pub(crate) struct Report {
     deep_to_shallow: f64,
     deep_to_in_memory: f64,
     shallow_to_bare: f64,
+    shallow_to_executor: f64,
+    executor_to_bare: f64,
     goals: Vec<Goal>,
     turns: Vec<Turn>,
 }
@@ -92,6 +96,8 @@ struct Figures {
 struct Turn {
     /// The bare client.
     bare: Run,
+    /// The HTTP executor without a queue.
+    executor: Run,
     /// Operations submitted while they are sent.
     shallow: Run,
     /// Queued first, payloads in memory.
@@ -157,13 +163,15 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     for turn in 1..=args.turns {
         eprintln!("turn {turn} of {}: the bare client", args.turns);
         let bare = bare::measure(&args, &upstream).await?;
+        eprintln!("turn {turn} of {}: the executor alone", args.turns);
+        let executor = executor::measure(&args, &upstream).await?;
         eprintln!("turn {turn} of {}: a short queue", args.turns);
         let shallow = queue::shallow(&args, &upstream, &mut server).await?;
         eprintln!("turn {turn} of {}: a long queue in memory", args.turns);
         let in_memory = queue::in_memory(&args, &upstream).await?;
         eprintln!("turn {turn} of {}: a long queue in the store", args.turns);
         let deep = queue::deep(&args, &upstream).await?;
-        turns.push(Turn { bare, shallow, in_memory, deep });
+        turns.push(Turn { bare, executor, shallow, in_memory, deep });
     }
     Ok(report(&args, server, turns))
 }
@@ -184,12 +192,15 @@ fn report(args: &Args, server: BTreeMap<String, String>, turns: Vec<Turn>) -> Re
         groups: args.groups,
         payload: args.payload,
         bare: Figures::of(&turns, |turn| &turn.bare),
+        executor: Figures::of(&turns, |turn| &turn.executor),
         shallow: Figures::of(&turns, |turn| &turn.shallow),
         in_memory: Figures::of(&turns, |turn| &turn.in_memory),
         deep: Figures::of(&turns, |turn| &turn.deep),
         deep_to_shallow: to_thousandths(deep_to_shallow),
         deep_to_in_memory: to_thousandths(ratio(|turn| &turn.deep, |turn| &turn.in_memory)),
         shallow_to_bare: to_thousandths(shallow_to_bare),
+        shallow_to_executor: to_thousandths(ratio(|turn| &turn.shallow, |turn| &turn.executor)),
+        executor_to_bare: to_thousandths(ratio(|turn| &turn.executor, |turn| &turn.bare)),
         goals: vec![
             Goal::at_least("a long queue, of the speed of a short one", DEEP_MIN, deep_to_shallow),
             Goal::at_least("a short queue, of the speed of the bare client", SHALLOW_MIN, shallow_to_bare),

@@ -56,8 +56,7 @@ impl Stage {
         options: Options,
         metered: impl FnOnce(HttpUpstreams) -> Metered,
     ) -> Result<Self, String> {
-        let config = UpstreamConfig::new(call::UPSTREAM, format!("http://{}", upstream.addr));
-        let http = HttpUpstreams::new(vec![config]).map_err(|refusal| refusal.to_string())?;
+        let http = http(upstream)?;
         let limits = http.limits();
         let metered = Arc::new(metered(http));
         let executors = Executors::from([(KIND.into(), Arc::clone(&metered) as Arc<dyn Upstream>)]);
@@ -94,6 +93,12 @@ impl Stage {
         }
         must_have_made(calls, seen)
     }
+}
+
+/// The executor that a server uses.
+pub(super) fn http(upstream: &Serving) -> Result<HttpUpstreams, String> {
+    let config = UpstreamConfig::new(call::UPSTREAM, format!("http://{}", upstream.addr));
+    HttpUpstreams::new(vec![config]).map_err(|refusal| refusal.to_string())
 }
 
 /// An upstream that was called more or less often is no figure but an error.
@@ -197,7 +202,7 @@ async fn fill(engine: &Engine, args: &Args) -> Result<(), String> {
     joined(fillers).await
 }
 
-async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
+pub(super) async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| error.to_string())??;
     }
@@ -206,10 +211,14 @@ async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
 
 /// Shares nothing with any other, as if it had come over the wire; its group is drawn by its number.
 fn submission(number: u64, args: &Args) -> Result<Submission, String> {
+    let group = Chance::new(number).next() % args.groups;
+    Ok(Submission::new(KIND, format!("group-{group}"), payload(args)?))
+}
+
+/// What is kept of one call until it is sent.
+pub(super) fn payload(args: &Args) -> Result<Bytes, String> {
     let body = to_raw_value(&call::body(args.payload)).map_err(|error| error.to_string())?;
     let request = HttpRequest { body: Body::Json(body), ..HttpRequest::new(Method::Post, "/x") };
     let envelope = Envelope { upstream: call::UPSTREAM.into(), request, proxied: None };
-    let payload = Bytes::from(envelope.encode().map_err(|refusal| refusal.to_string())?);
-    let group = Chance::new(number).next() % args.groups;
-    Ok(Submission::new(KIND, format!("group-{group}"), payload))
+    envelope.encode().map(Bytes::from).map_err(|refusal| refusal.to_string())
 }

@@ -36,6 +36,7 @@ fn ratios_are_medians_over_turns() {
     let of = |calls_per_s: f64| Run { calls: 1, seconds: 1.0, calls_per_s, cpu_us_per_call: Some(1.0) };
     let turn = |speed: f64, deep: f64| Turn {
         bare: of(100.0 * speed),
+        executor: of(90.0 * speed),
         shallow: of(70.0 * speed),
         in_memory: of(80.0 * speed),
         deep: of(70.0 * speed * deep),

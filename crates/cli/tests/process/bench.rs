@@ -7,7 +7,7 @@ use crate::ALONE;
 use crate::child::tidegate;
 
 /// Of `bench carry`.
-const CASES: [&str; 4] = ["bare", "shallow", "in_memory", "deep"];
+const CASES: [&str; 5] = ["bare", "executor", "shallow", "in_memory", "deep"];
 
 /// Long enough that every shop is called: the dearest query takes a small shop five seconds.
 const SCALE: [&str; 10] =

@@ -1,0 +1,45 @@
+//! The HTTP executor alone: the payload of an operation in, a verdict out, as many at once as there are calls in flight. No
+//! queue, nothing is kept: what is left of the way to the bare client is the queue's.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tidegate_core::Verdict;
+use tidegate_store::{Clock, WallClock};
+use tidegate_upstream::{Call, Upstream};
+use tokio::task::JoinSet;
+
+use super::queue::{http, joined, must_have_made, payload};
+use super::{Args, Run, Stopwatch};
+use crate::serving::Serving;
+
+pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, String> {
+    let (http, payload) = (Arc::new(http(upstream)?), payload(args)?);
+    let (before, next) = (upstream.items().await?, Arc::new(AtomicU64::new(0)));
+    let (mut tasks, watch) = (JoinSet::new(), Stopwatch::start());
+    for _ in 0..args.workers {
+        let (http, payload, next) = (Arc::clone(&http), payload.clone(), Arc::clone(&next));
+        let most = args.operations;
+        tasks.spawn(async move {
+            while next.fetch_add(1, Ordering::Relaxed) < most {
+                let call = Call {
+                    payload: &payload,
+                    attempt: 1,
+                    look_first: false,
+                    now: WallClock.now(),
+                    deadline: None,
+                    operation: "op_000000000000000000000000000",
+                };
+                let outcome = http.carry(call).await;
+                if outcome.verdict != Verdict::Done {
+                    return Err(format!("a call failed: {:?}", outcome.verdict));
+                }
+            }
+            Ok(())
+        });
+    }
+    joined(tasks).await?;
+    let run = watch.stop(args.operations);
+    must_have_made(args.operations, upstream.items().await? - before)?;
+    Ok(run)
+}

@@ -5,7 +5,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, Tenancy};
+use tidegate_store::log::{
+    Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+};
 use tidegate_store::{Answer, Costs, Log};
 
 use super::{Broken, Quirk};
@@ -109,6 +111,14 @@ impl Log for Broken {
 
     fn appends_at_once(&self) -> usize {
         self.inner.appends_at_once()
+    }
+
+    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        let read = self.read(partition, seqs);
+        Box::pin(async move {
+            let found = read.await?;
+            Ok(found.into_iter().map(|stored| stored.map(|stored| stored.operation)).collect())
+        })
     }
 
     fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {

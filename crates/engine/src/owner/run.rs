@@ -31,7 +31,7 @@ struct Writing {
 /// How long the last reports of a drain that ran out of time may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(2);
 /// How long the store may take to let go of the partition.
-const RELEASE_MAX: Duration = Duration::from_secs(1);
+const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// Bytes of one part of a snapshot.
 const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
 /// A snapshot is worth it when the log is this many times longer than what it would say.

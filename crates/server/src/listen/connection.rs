@@ -90,7 +90,11 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     let first_request = door.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
         ended = connection.as_mut() => Some(ended),
-        () = door.stopping.cancelled() => None,
+        // What is on its way is still answered: the server itself says when that has taken too long.
+        () = door.stopping.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            Some(connection.as_mut().await)
+        }
         () = slot.evicted() => None,
         () = overdue(&slot, first_request) => None,
     };

@@ -114,9 +114,17 @@ impl Log for Broken {
     }
 
     fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+        let partition = if self.is(Quirk::OperationsMixPartitions) { 0 } else { partition };
+        let mut seqs = seqs;
+        if self.is(Quirk::OperationsSort) {
+            seqs.sort();
+        }
         let read = self.read(partition, seqs);
         Box::pin(async move {
-            let found = read.await?;
+            let mut found = read.await?;
+            if self.is(Quirk::OperationsLackPayload) {
+                found.iter_mut().flatten().for_each(|stored| stored.operation.payload.clear());
+            }
             Ok(found.into_iter().map(|stored| stored.map(|stored| stored.operation)).collect())
         })
     }

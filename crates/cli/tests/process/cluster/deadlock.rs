@@ -61,5 +61,5 @@ fn wait_for_an_append(watcher: &mut tidegate_fixture::postgres::Session) {
     const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'";
     while watcher.ask(WAITING) == "0" {}
     // The first may be of another partition; the one that is meant appends many times in this time.
-    std::thread::sleep(OTHERS);
+    watcher.ask(&format!("SELECT pg_sleep({})", OTHERS.as_secs_f64()));
 }

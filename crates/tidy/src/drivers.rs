@@ -8,12 +8,13 @@ use crate::repository::{Finding, must_be_empty};
 /// Drivers, and the crates that may be built with them. Where there are several, each is a program of its own: the
 /// command line is a client of the server, the benchmarks are a command that also serves what it measures, the simulators are servers. The reverse proxy is a
 /// client of the service behind it.
-const DRIVERS: [(&str, &[&str]); 16] = [
+const DRIVERS: [(&str, &[&str]); 17] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
     ("async-nats", &["hydration"]),
     ("reqwest", &["upstream"]),
+    ("async-compression", &["encoding"]),
     ("axum", &["server", "sim", "bench"]),
     ("hyper", &["server", "sim", "cli", "idempotency", "bench"]),
     ("hyper-util", &["server", "sim", "cli", "idempotency", "bench"]),

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::{Code, Error, Result, Submission};
 use tidegate_core::OnUnknown;
 use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
 use tidegate_upstream::http::Expected;
 use tidegate_upstream::request::header;
@@ -106,7 +107,10 @@ fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
             return Err(Error::new(Code::Malformed, message).field(name.as_str()));
         }
         let values: Result<Vec<&str>> = headers.get_all(name).iter().map(|value| text(name, value)).collect();
-        kept.push((name.as_str().to_owned(), values?.join(", ")));
+        let value = values?.join(", ");
+        // Dialects read what comes back, so the upstream is asked for no coding that cannot be read here.
+        let value = if name == ACCEPT_ENCODING { AcceptEncoding::parse(&value).to_string() } else { value };
+        kept.push((name.as_str().to_owned(), value));
     }
     Ok(kept)
 }
@@ -254,12 +258,14 @@ mod tests {
             ("tidegate-operation", "op_1"),
             ("accept", "a"),
             ("accept", "b"),
+            ("accept-encoding", "gzip, br;q=0.5, sdch"),
             ("idempotency-key", "k"),
         ]);
         let kept = kept(&end_to_end(all, true), &served(Some("x-shopify-access-token"))).unwrap();
         let mut kept: Vec<_> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         kept.sort_unstable();
-        assert_eq!(kept, [("accept", "a, b"), ("idempotency-key", "k")]);
+        let encodings = ("accept-encoding", "gzip, br;q=0.5");
+        assert_eq!(kept, [("accept", "a, b"), encodings, ("idempotency-key", "k")]);
         let mine = end_to_end(headers(&[("authorization", "Bearer x")]), false);
         assert!(mine.contains_key(AUTHORIZATION), "without tokens it is not ours to take");
     }

@@ -156,7 +156,8 @@ mod tests {
 
     /// How often a POST may be made through an upstream of this dialect.
     fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
-        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+        let config =
+            PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
         let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let asked = Asked {
             method: &Method::POST,
@@ -186,7 +187,11 @@ mod tests {
     #[test]
     fn lim_28_lim_26_the_dialect_says_whether_calls_are_in_line() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
-            let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+            let config = PacingConfig {
+                wait: std::time::Duration::from_secs(1),
+                max_attempts: 3,
+                rewrite_links: true,
+            };
             let pacing =
                 Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
             let call = || Asked {
@@ -216,7 +221,8 @@ mod tests {
     /// its repetition would be harmless by a key that is the first operation's.
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
-        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
+        let config =
+            PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
         let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let reads = |target: &str, body: &'static str| {
@@ -241,7 +247,7 @@ mod tests {
     fn served(credential: Option<&'static str>) -> Served {
         let credential = credential.map(|name| (HeaderName::from_static(name), String::new()));
         let dialect = Arc::new(Plain::new("acme", &[]));
-        Served { credential, timeout: std::time::Duration::from_secs(1), dialect }
+        Served { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
     }
 
     /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.

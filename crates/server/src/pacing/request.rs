@@ -62,10 +62,9 @@ impl Asked<'_> {
             .ok_or_else(|| unknown(self.target.split('?').next().unwrap_or_default()))?;
         let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
         let expected = pacing.handover.expect();
-        let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| match served.dialect.keeps_line() {
-            true => target.upstream.as_ref().to_owned(),
-            false => format!("{}/{}", target.upstream, expected.ticket()),
-        });
+        // Order is for those who ask for it: without a group a call stands behind no other, and only limits hold it up.
+        let group = take(&mut self.headers, &GROUP)?
+            .unwrap_or_else(|| format!("{}/{}", target.upstream, expected.ticket()));
         let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
         let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
             Error::new(
@@ -154,11 +153,12 @@ mod tests {
     use super::*;
     use crate::config::PacingConfig;
 
+    const PACING: PacingConfig =
+        PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
+
     /// How often a POST may be made through an upstream of this dialect.
     fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
-        let config =
-            PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
-        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let asked = Asked {
             method: &Method::POST,
             target: &format!("/proxy/acme{path}"),
@@ -182,18 +182,12 @@ mod tests {
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
     }
 
-    /// LIM-28, LIM-26: calls without a group are in one line, or each in its own where the dialect says so; a group that is named
-    /// counts.
+    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a group that is named counts.
     #[test]
-    fn lim_28_lim_26_the_dialect_says_whether_calls_are_in_line() {
+    fn lim_28_lim_26_calls_without_a_group_have_no_order() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
-            let config = PacingConfig {
-                wait: std::time::Duration::from_secs(1),
-                max_attempts: 3,
-                rewrite_links: true,
-            };
             let pacing =
-                Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+                Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
             let call = || Asked {
                 method: &Method::GET,
                 target: "/proxy/acme/x",
@@ -207,12 +201,11 @@ mod tests {
             let settings = tidegate_discord::DiscordSettings::default();
             Arc::new(tidegate_discord::DiscordDialect::new("acme", "http://localhost", settings))
         };
-        assert_eq!(
-            group(Arc::new(Plain::new("acme", &[])), &[]).map(|group| group.to_string()),
-            ["acme", "acme"]
-        );
-        let [one, other] = group(discord(), &[]);
-        assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
+        let dialects: [Arc<dyn Dialect>; 2] = [Arc::new(Plain::new("acme", &[])), discord()];
+        for dialect in dialects {
+            let [one, other] = group(dialect, &[]);
+            assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
+        }
         let named = group(discord(), &[("x-tidegate-group", "g")]);
         assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
@@ -221,10 +214,8 @@ mod tests {
     /// its repetition would be harmless by a key that is the first operation's.
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
-        let config =
-            PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
-        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let reads = |target: &str, body: &'static str| {
             let body = Bytes::from_static(body.as_bytes());
             pacing.only_reads("POST", target, Some("application/json"), &body)

@@ -10,6 +10,7 @@ pub mod plain;
 pub mod result;
 pub mod send;
 pub mod target;
+mod tls;
 pub mod withdraw;
 
 use std::collections::BTreeMap;

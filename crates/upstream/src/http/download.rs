@@ -9,6 +9,7 @@ use reqwest::{Client, Response, Url, redirect, retry};
 use tokio::time::timeout;
 
 use super::send::innermost;
+use super::tls;
 
 /// Fetches results. Its connections are shared by all that it opens.
 #[derive(Clone)]
@@ -41,11 +42,10 @@ impl Downloads {
             .retry(retry::never())
             .referer(false)
             .connect_timeout(connect_timeout);
-        // A plain connection needs no certificates, so none are looked for on machines that have none.
-        let builder = if is_plain { builder.tls_certs_only([]) } else { builder.https_only(true) };
-        let client = builder
-            .build()
-            .map_err(|error| Broken(format!("TLS cannot be set up: {}.", innermost(&error))))?;
+        let no_tls = |error: &str| Broken(format!("TLS cannot be set up: {error}."));
+        let tls = tls::config(is_plain).map_err(|error| no_tls(&error.to_string()))?;
+        let client = builder.https_only(!is_plain).tls_backend_preconfigured(tls).build();
+        let client = client.map_err(|error| no_tls(&innermost(&error)))?;
         Ok(Self { client, is_plain, idle_max })
     }
 

@@ -14,6 +14,7 @@ use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
 use super::dialect::Reader;
 use super::target::Base;
+use super::tls;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
 use crate::request::{HttpRequest, Method, header};
@@ -42,9 +43,8 @@ impl Sender {
     /// Names the field that cannot be used.
     pub fn new(config: &UpstreamConfig) -> Result<Self, Refusal> {
         let base = Base::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
-        let client = client(&base, config.connect_timeout).map_err(|error| {
-            config.refuse("base_url", format!("TLS cannot be set up: {}.", innermost(&error)))
-        })?;
+        let client = client(&base, config.connect_timeout)
+            .map_err(|error| config.refuse("base_url", format!("TLS cannot be set up: {error}.")))?;
         Ok(Self {
             name: config.name.clone(),
             base,
@@ -165,7 +165,7 @@ impl From<Method> for reqwest::Method {
 /// A client that sends what it is told to, once, and nothing else. Its pool moves a request to another connection only
 /// while the first one has not asked for its body, which is before a byte of it was written; and `Departing` cannot be
 /// cloned, so nothing above the pool could send it again either.
-fn client(base: &Base, connect_timeout: Duration) -> reqwest::Result<Client> {
+fn client(base: &Base, connect_timeout: Duration) -> Result<Client, String> {
     let builder = Client::builder()
         .http1_only()
         .no_proxy()
@@ -175,12 +175,10 @@ fn client(base: &Base, connect_timeout: Duration) -> reqwest::Result<Client> {
         .connect_timeout(connect_timeout)
         .pool_idle_timeout(IDLE_MAX)
         .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX);
-    if base.is_https() {
-        builder.https_only(true).build()
-    } else {
-        // A plain connection needs no certificates, so none are looked for on machines that have none.
-        builder.tls_certs_only([]).build()
-    }
+    let is_https = base.is_https();
+    let tls = tls::config(!is_https).map_err(|error| error.to_string())?;
+    let client = builder.https_only(is_https).tls_backend_preconfigured(tls).build();
+    client.map_err(|error| innermost(&error))
 }
 
 /// The body, as far as it may be kept.

@@ -3,6 +3,8 @@
 
 pub mod answer;
 pub mod config;
+mod connect;
+mod connections;
 pub mod dialect;
 pub mod download;
 pub mod handover;
@@ -10,7 +12,6 @@ pub mod plain;
 pub mod result;
 pub mod send;
 pub mod target;
-mod tls;
 pub mod withdraw;
 
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use reqwest::Url;
 use tidegate_core::url_path::climbs_out;
+use url::Url;
 
 /// Longest path with its query, in bytes.
 pub const PATH_LEN_MAX: usize = 8 * 1024;

@@ -8,11 +8,12 @@ use crate::repository::{Finding, must_be_empty};
 /// Drivers, and the crates that may be built with them. Where there are several, each is a server or a
 /// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the command
 /// line is a client of the server, the simulators are servers, and the benchmarks are both.
-const DRIVERS: [(&str, &[&str]); 15] = [
+const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
     ("async-nats", &["hydration"]),
+    ("async-compression", &["encoding"]),
     ("axum", &["server", "sim", "bench"]),
     ("hyper", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
     ("hyper-util", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),

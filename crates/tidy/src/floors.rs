@@ -7,8 +7,9 @@ use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
 /// Floors by folder. Crates that are planned have their rooms already.
-pub(crate) const FLOORS: [(&str, u8); 22] = [
+pub(crate) const FLOORS: [(&str, u8); 23] = [
     ("core", 0),
+    ("encoding", 0),
     ("store", 1),
     ("upstream", 1),
     ("contract", 1),

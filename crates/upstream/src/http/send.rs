@@ -92,11 +92,21 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once, for an answer as it came.
+    /// Sends a request that was checked, once, for an answer whose body is decoded.
     ///
     /// # Errors
     /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
     pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
+        Ok(self.receive(request, call).await?.decoded(self.response_max_bytes).await)
+    }
+
+    /// The most that is kept of an answer's body, in bytes.
+    pub(super) const fn response_max_bytes(&self) -> usize {
+        self.response_max_bytes
+    }
+
+    /// Sends a request that was checked, once, for an answer as it came.
+    pub(super) async fn receive(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
         let asked = self.asked(request.method);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {

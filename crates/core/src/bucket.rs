@@ -3,6 +3,7 @@
 
 pub mod drip;
 pub mod gate;
+mod given;
 pub mod paced;
 pub mod window;
 

@@ -15,7 +15,6 @@ mod key;
 mod keys;
 mod layer;
 mod name;
-mod outcome;
 mod policy;
 pub mod proxy;
 mod refusal;
@@ -34,7 +33,9 @@ pub use key::{HEADER, KEY_LEN_MAX, Key};
 pub use keys::{Keys, Listed, Page, Shown, Standing, Which};
 pub use layer::{Idempotency, IdempotencyLayer};
 pub use name::Name;
-pub use outcome::Outcome;
 pub use policy::{Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
 pub use scope::{Scope, Scoping};
+/// Put by a service into the extensions of its response when it answers in another's place: a
+/// proxy that answers 502 knows whether it ever sent the request. Without it the status decides.
+pub use tidegate_core::OutcomeClass;
 pub use upkeep::sweep_now_and_then;

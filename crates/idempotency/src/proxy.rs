@@ -21,13 +21,13 @@ use http::{Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::connect::capture_connection;
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tidegate_core::OutcomeClass;
 use tower::Service;
 
 pub use patience::{TookTooLong, patient};
 pub use upstream::{BadUpstream, Upstream};
 
 use crate::body::{Body, passing};
-use crate::outcome::Outcome;
 use connect::{Connector, Why};
 use fault::Fault;
 use patience::Pulse;
@@ -165,7 +165,7 @@ impl Forward {
         head::clean(&mut parts);
         if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
             // Said by this proxy, further round the loop: nobody has done anything.
-            parts.extensions.insert(Outcome::NotStarted);
+            parts.extensions.insert(OutcomeClass::NotStarted);
         }
         Response::from_parts(parts, patient(passing(body), limit))
     }

@@ -3,6 +3,8 @@
 
 pub mod answer;
 pub mod config;
+mod connect;
+mod connections;
 pub mod dialect;
 pub mod download;
 pub mod handover;

@@ -8,10 +8,10 @@ use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Response, StatusCode};
 use hyper_util::client::legacy;
 use serde_json::Value;
+use tidegate_core::outcome::{AttemptEnd, classify};
 
 use super::connect::{Failed, Why};
 use crate::body::{Body, Pieces};
-use crate::outcome::Outcome;
 
 /// Why there is no answer of the upstream's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,15 +60,15 @@ impl Fault {
         if never_sent { Self::NotTaken } else { Self::Reset }
     }
 
-    fn outcome(self) -> Outcome {
+    fn attempt_end(self) -> AttemptEnd {
         match self {
             Self::Unreachable(_)
             | Self::NotTaken
             | Self::Tunnel
             | Self::BadTarget
             | Self::Loop
-            | Self::NoHost => Outcome::NotStarted,
-            Self::Reset | Self::TimedOut(_) | Self::Incomplete => Outcome::Unknown,
+            | Self::NoHost => AttemptEnd::NotSent,
+            Self::Reset | Self::TimedOut(_) | Self::Incomplete => AttemptEnd::NoAnswer,
         }
     }
 
@@ -135,7 +135,7 @@ impl Fault {
         let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        response.extensions_mut().insert(self.outcome());
+        response.extensions_mut().insert(classify(self.attempt_end(), false));
         metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
         response
     }

@@ -7,12 +7,12 @@ use futures_util::FutureExt;
 use http::{Response, StatusCode};
 use http_body::Body as _;
 use http_body_util::BodyExt;
+use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
 
 use super::{Run, replay};
 use crate::answer::{Kept, Whole, headers_that_matter, trailers_that_matter};
 use crate::body::{Body, Handed, Pieces, handed_on};
 use crate::gate::{Gate, Last, Settled, Ticket};
-use crate::outcome::Outcome;
 use crate::refusal::Refusal;
 use crate::tally::Event;
 
@@ -82,20 +82,22 @@ impl Books {
     }
 
     async fn answered(self, mut response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
-        match response.extensions_mut().remove::<Outcome>() {
-            Some(Outcome::NotStarted) => {
-                self.last(Last::Free).await;
-                return tell(response);
-            }
-            Some(Outcome::Unknown) => {
+        let said = response.extensions_mut().remove::<OutcomeClass>();
+        let status = response.status();
+        let by_status =
+            || classify(AttemptEnd::Answered { status: status.as_u16(), is_complete: true }, false);
+        let is_kept = self.ticket.policy.is_kept(status);
+        match said.unwrap_or_else(by_status) {
+            // Where failures are kept, a gateway's own is kept like any other, and not repeated.
+            OutcomeClass::Unknown if said.is_some() || !is_kept => {
                 self.unknown().await;
                 return tell(response);
             }
-            None => {}
-        }
-        if !self.ticket.policy.is_kept(response.status()) {
-            self.last(Last::Free).await;
-            return tell(response);
+            OutcomeClass::Answered | OutcomeClass::Unknown if is_kept => {}
+            _ => {
+                self.last(Last::Free).await;
+                return tell(response);
+            }
         }
         match response.body().size_hint().exact() {
             Some(len) if len <= self.ticket.policy.answer_max as u64 => self.whole(response, tell).await,

@@ -1,7 +1,7 @@
 //! Handlers that fail, panic, or answer that they failed; clients that hang up.
 
 use http::StatusCode;
-use tidegate_idempotency::{OnUnknown, Outcome, Policy};
+use tidegate_idempotency::{OnUnknown, OutcomeClass, Policy};
 
 use crate::world::{Fault, Handler, World, ms, post, secs, text};
 
@@ -20,7 +20,7 @@ async fn a_failed_answer_frees_the_key() {
 #[tokio::test(start_paused = true)]
 async fn failed_answers_can_be_kept() {
     let keep = Policy { keep_client_errors: true, keep_server_errors: true, ..Policy::default() };
-    for status in [&[422_u16][..], &[500], &[404]] {
+    for status in [&[422_u16][..], &[500], &[502], &[404]] {
         let world = World::new(Handler::with_statuses(Box::leak(status.into())), keep.clone());
         world.post("k", "a").await;
         let again = world.post("k", "a").await;
@@ -60,7 +60,7 @@ async fn an_unknown_outcome_can_be_held() {
         |_| {
             Handler::new(|_| async {
                 let mut response = text(StatusCode::BAD_GATEWAY, "reset");
-                response.extensions_mut().insert(Outcome::Unknown);
+                response.extensions_mut().insert(OutcomeClass::Unknown);
                 Ok(response)
             })
         },
@@ -83,7 +83,7 @@ async fn what_was_never_sent_frees_the_key() {
     let handler = Handler::new(|nth| async move {
         let mut response = text(StatusCode::BAD_GATEWAY, "refused");
         if nth == 1 {
-            response.extensions_mut().insert(Outcome::NotStarted);
+            response.extensions_mut().insert(OutcomeClass::NotStarted);
             return Ok(response);
         }
         Ok(text(StatusCode::CREATED, "made"))

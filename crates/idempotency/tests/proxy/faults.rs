@@ -145,6 +145,33 @@ async fn idm_18_silence_is_unknown() {
     assert_eq!(read.get(), 1);
 }
 
+/// IDM-18: a gateway behind the proxy that got no answer knows no more than the proxy would: held or
+/// free, as chosen. What a service says of itself frees the key.
+#[tokio::test]
+async fn idm_18_a_gateways_word_leaves_the_outcome_unknown() {
+    for (status, is_held) in [(502, true), (504, true), (500, false), (503, false)] {
+        for (policy, holds) in [(holding(), is_held), (Policy::default(), false)] {
+            let read = Count::default();
+            let seen = read.clone();
+            let addr = serving(move |_| {
+                seen.add(1);
+                async move { Response::builder().status(status).body(full("no answer")).unwrap() }
+            })
+            .await;
+            let world = World::new(at(addr), policy).await;
+            let came = world.post("k", "{}").await;
+            assert_eq!((came.status, came.body.as_str()), (status, "no answer"));
+            let again = world.post("k", "{}").await;
+            if holds {
+                assert_eq!(again.code(), "IDEMPOTENCY_OUTCOME_UNKNOWN", "{status}");
+            } else {
+                assert_eq!(again.status, status);
+            }
+            assert_eq!(read.get(), if holds { 1 } else { 2 }, "{status}");
+        }
+    }
+}
+
 /// IDM-18, IDM-11: an answer that breaks or falls silent in the middle is not stored. One of known length was not begun to be
 /// told, so the client gets an answer all the same.
 #[tokio::test]

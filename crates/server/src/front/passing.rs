@@ -10,7 +10,7 @@ use axum::http::{HeaderMap, HeaderName, Method};
 use axum::response::Response;
 use http_body_util::{BodyExt, Limited};
 use tidegate_core::OperationId;
-use tidegate_idempotency::Outcome;
+use tidegate_idempotency::OutcomeClass;
 use tokio::time::Instant;
 
 use super::reach::Head;
@@ -79,7 +79,7 @@ pub(super) async fn pass(front: &Front, call: Call) -> Response {
     let response = relay::to(front, place(front, &call), &call, again(front, &call)).await;
     let response = match answer::moved_on(&response) {
         Some(id) => follow(front, &call, id, begun + front.house.pacing.config.wait).await,
-        None if response.extensions().get::<Outcome>() == Some(&Outcome::Unknown) => {
+        None if response.extensions().get::<OutcomeClass>() == Some(&OutcomeClass::Unknown) => {
             answer::unknown(response)
         }
         None => response,

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use bytes::Bytes;
-use reqwest::StatusCode;
-use reqwest::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::{Fault, FaultClass, Time, Verdict};

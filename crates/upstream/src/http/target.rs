@@ -1,6 +1,8 @@
 //! The full URL of a request. It is always the base URL with the request's path behind it, and never another host.
 
-use reqwest::Url;
+use http::Uri;
+use http::header::HeaderValue;
+use url::Url;
 
 use crate::request::path;
 
@@ -30,6 +32,14 @@ impl Base {
             return Err("It must have neither a query nor a fragment.".into());
         }
         Ok(Self { url })
+    }
+
+    /// Where connections go, and the `Host` of requests.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn origin(&self) -> Result<(Uri, HeaderValue), String> {
+        origin(&self.url)
     }
 
     /// Whether the connection is encrypted.
@@ -79,6 +89,18 @@ impl Base {
         }
         Some(url.into())
     }
+}
+
+/// The origin of a URL, and the `Host` of requests to it.
+///
+/// # Errors
+/// A sentence, without the URL.
+pub(super) fn origin(url: &Url) -> Result<(Uri, HeaderValue), String> {
+    let host = url.host_str().unwrap_or_default();
+    let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let origin = Uri::builder().scheme(url.scheme()).authority(authority.as_str()).path_and_query("/");
+    let host = HeaderValue::from_str(&authority);
+    origin.build().ok().zip(host.ok()).ok_or_else(|| "Its host cannot be written in a request.".into())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
 use tidegate_cluster::Route;
 use tidegate_core::id::Partition;
-use tidegate_idempotency::Outcome;
+use tidegate_idempotency::OutcomeClass;
 
 use super::Again;
 use crate::front::Call;
@@ -42,7 +42,7 @@ impl Story {
         let told = self.told(partition, call, again);
         let mut response = Failure(Error::new(Code::StoreUnavailable, told)).into_response();
         // An idempotency key is freed or held, as was chosen for outcomes that nobody knows.
-        let outcome = if self.may_have_arrived { Outcome::Unknown } else { Outcome::NotStarted };
+        let outcome = if self.may_have_arrived { OutcomeClass::Unknown } else { OutcomeClass::NotStarted };
         response.extensions_mut().insert(outcome);
         response
     }
@@ -113,12 +113,12 @@ mod tests {
     #[test]
     fn idm_18_a_call_that_was_lost_has_an_unknown_outcome() {
         for (tries, outcome) in [
-            (&[Passed::Lost, Passed::NotSent][..], Outcome::Unknown),
-            (&[Passed::NotSent, Passed::Refused], Outcome::NotStarted),
+            (&[Passed::Lost, Passed::NotSent][..], OutcomeClass::Unknown),
+            (&[Passed::NotSent, Passed::Refused], OutcomeClass::NotStarted),
         ] {
             let (story, call) = after(tries, Method::POST, "/v1/operations");
             let response = story.end(3, &call, Again::No);
-            assert_eq!(response.extensions().get::<Outcome>(), Some(&outcome));
+            assert_eq!(response.extensions().get::<OutcomeClass>(), Some(&outcome));
         }
     }
 

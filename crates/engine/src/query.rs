@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::model::{Active, Counts, GroupView, LimitView, Selection};
-use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, bounds};
+use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
 use tidegate_store::log::{Query, Stored};
 use tidegate_store::{Clock, Kind};
 
@@ -112,7 +112,7 @@ impl Engine {
 
     /// A cursor needs no more than the place; its time is only for people.
     fn cursor(&self, next: Option<Seq>) -> Option<OperationId> {
-        next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, self.options.partition, seq))
+        next.map(|seq| OperationId::new(Time::ZERO, self.options.partition, seq))
     }
 
     async fn list_stored(&self, filter: Filter) -> Result<Page> {
@@ -244,11 +244,15 @@ impl Engine {
             dedupe_key: operation.key,
             request_id: envelope.request_id,
             deployment_id: envelope.deployment_id,
+            upstream: envelope.upstream,
+            deadline_at: envelope.deadline_at.map(Time::from_micros),
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
         };
         if let Some(active) = active {
             (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
+            // A person may have lifted it.
+            view.deadline_at = active.deadline;
         } else if let Some(result) = result {
             view.state = result.state.into();
             view.attempt = result.attempt;
@@ -284,6 +288,8 @@ fn from_active(owner: &Owner, active: Active) -> View {
         dedupe_key: None,
         request_id: None,
         deployment_id: None,
+        upstream: None,
+        deadline_at: active.deadline,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,
     }

@@ -33,6 +33,10 @@ pub struct View {
     pub request_id: Option<Arc<str>>,
     /// For tracing.
     pub deployment_id: Option<Arc<str>>,
+    /// The upstream it is for.
+    pub upstream: Option<Arc<str>>,
+    /// To be started before this time.
+    pub deadline_at: Option<Time>,
     /// Attempts in all.
     pub max_attempts: u16,
     /// The hash of what makes it the same request. Left out of pages, which have no payloads.

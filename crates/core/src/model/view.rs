@@ -30,6 +30,8 @@ pub struct Active {
     pub attempt: u16,
     /// What went wrong last.
     pub fault: Option<Fault>,
+    /// To be started before this time.
+    pub deadline: Option<Time>,
 }
 
 /// How many operations there are in each state. What has ended is counted since the partition began.
@@ -216,6 +218,7 @@ impl Model {
             state,
             attempt: entry.attempt + u16::from(state == State::Running),
             fault: entry.fault.as_deref().cloned(),
+            deadline: (entry.deadline != Time::MAX).then_some(entry.deadline),
         }
     }
 

@@ -63,6 +63,10 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<At>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
@@ -91,6 +95,8 @@ impl<'a> OperationOut<'a> {
             dedupe_key: view.dedupe_key.as_deref(),
             request_id: view.request_id.as_deref(),
             deployment_id: view.deployment_id.as_deref(),
+            upstream: view.upstream.as_deref(),
+            deadline_at: view.deadline_at.map(At),
             max_attempts: None,
             fingerprint: None,
         }

@@ -215,3 +215,30 @@ async fn ops_1_a_bad_batch_leaves_nothing() {
     })
     .await;
 }
+
+/// OPS-1, OPS-12: a deadline may be a time. It is shown with the operation, and one that is over, is no time, or stands
+/// beside a span is refused by its name.
+#[tokio::test]
+async fn ops_12_a_deadline_may_be_a_time() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", "").await;
+        let within_an_hour = world.submit(with("deadline_ms", 3_600_000)).await;
+        let soon = world.get(&format!("/v1/operations/{within_an_hour}")).await.text("deadline_at");
+        let id = world.submit(with("deadline_at", soon.clone())).await;
+        let path = format!("/v1/operations/{id}");
+        assert_eq!(world.get(&path).await.text("deadline_at"), soon);
+        world.post(&format!("{path}/cancel"), "").await;
+        assert_eq!(world.get(&path).await.text("deadline_at"), soon, "also after its end");
+        let over = world.post("/v1/operations", with("deadline_at", "2001-01-01T00:00:00Z")).await;
+        over.refused(422, "TG0008", Some("deadline_at"));
+        for wrong in ["tomorrow", "9999-01-01T00:00:00Z"] {
+            let refused = world.post("/v1/operations", with("deadline_at", wrong)).await;
+            refused.refused(400, "TG0002", Some("deadline_at"));
+        }
+        let mut both = with("deadline_at", soon);
+        both["deadline_ms"] = 5.into();
+        world.post("/v1/operations", both).await.refused(400, "TG0002", Some("deadline_at"));
+    })
+    .await;
+}

@@ -55,7 +55,7 @@ pub(crate) fn prepare(
         return Err(Error::new(Code::Invalid, message).field("on_unknown"));
     }
     let dedupe = dedupe_key.as_ref().map(|key| Dedupe {
-        key: Fingerprint::of("key").part(key.as_bytes()).short(),
+        key: key_hash(key),
         fingerprint: fingerprint(group, kind, payload),
         expires: now.after(options.dedupe_window),
     });
@@ -102,6 +102,11 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
         }
         (within, at) => Ok(within.map(|within| now.after(within)).or(at)),
     }
+}
+
+/// The hash that a key is remembered by.
+pub(crate) fn key_hash(key: &str) -> u128 {
+    Fingerprint::of("key").part(key.as_bytes()).short()
 }
 
 /// The hash of everything that makes two requests the same.

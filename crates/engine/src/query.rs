@@ -66,18 +66,7 @@ impl Engine {
         }
     }
 
-    /// A page of operations. What is only in the archive is in none.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn list(&self, filter: Filter) -> Result<Page> {
-        match filter.state {
-            Some(state) if !state.is_ended() => self.list_active(filter, state).await,
-            _ => self.list_stored(filter).await,
-        }
-    }
-
-    async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
+    pub(crate) async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
         let page = self
             .look(move |owner| {
                 owner.model.list(&Selection {
@@ -115,13 +104,7 @@ impl Engine {
         next.map(|seq| OperationId::new(Time::ZERO, self.options.partition, seq))
     }
 
-    async fn list_stored(&self, filter: Filter) -> Result<Page> {
-        let ended = match filter.state {
-            Some(State::Succeeded) => Some(EndState::Succeeded),
-            Some(State::Failed) => Some(EndState::Failed),
-            Some(State::Canceled) => Some(EndState::Canceled),
-            _ => None,
-        };
+    pub(crate) async fn list_stored(&self, filter: Filter, ended: Option<EndState>) -> Result<Page> {
         let query = Query {
             group: filter.group,
             kind: filter.kind,
@@ -295,6 +278,6 @@ fn from_active(owner: &Owner, active: Active) -> View {
     }
 }
 
-fn without_result(view: View) -> View {
+pub(crate) fn without_result(view: View) -> View {
     View { result: None, ..view }
 }

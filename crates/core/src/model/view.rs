@@ -116,6 +116,13 @@ impl Model {
         self.entry_of(seq).map(|entry| self.view(entry))
     }
 
+    /// The operation that was accepted under a key, while that is remembered.
+    #[must_use]
+    pub fn keyed(&self, key: u128, now: Time) -> Option<Seq> {
+        let now = self.now(now);
+        self.keys.get(&key).filter(|known| known.expires > now).map(|known| known.seq)
+    }
+
     /// Operations that have not ended, newest first, with seqs below `before`.
     pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = Active> + '_ {
         self.by_seq.newest_first(before).map(|(_, ix)| self.view(&self.entries[ix.at()]))

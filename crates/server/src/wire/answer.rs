@@ -30,6 +30,14 @@ impl<'a> Accepted<'a> {
     }
 }
 
+/// An operation whose end was waited for where it was submitted.
+#[derive(Serialize)]
+pub(crate) struct Waited<'a> {
+    #[serde(flatten)]
+    pub operation: OperationOut<'a>,
+    pub deduplicated: bool,
+}
+
 /// One member of a batch: accepted, or what is wrong with it.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -100,6 +108,20 @@ impl<'a> OperationOut<'a> {
             max_attempts: None,
             fingerprint: None,
         }
+    }
+}
+
+/// What became of an operation, in an event.
+#[derive(Serialize)]
+pub(crate) struct EndOut<'a> {
+    result: Option<&'a RawValue>,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> EndOut<'a> {
+    pub(crate) fn new(view: &'a View) -> Self {
+        let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        Self { result, fault: view.fault.as_ref().map(FaultOut::new) }
     }
 }
 

@@ -212,10 +212,10 @@ async fn ops_7_an_operation_is_found_by_its_key() {
         let canceled = world.submit(operation("p")).await;
         world.post(&format!("/v1/operations/{canceled}/cancel"), "").await;
         let list = async |query: &str| ids(&world.get(&format!("/v1/operations?{query}")).await.json);
-        assert_eq!(list("dedupe_key=order:7/%C3%A9").await, [keyed.clone()]);
+        assert_eq!(list("dedupe_key=order:7/%C3%A9").await, [keyed.as_str()]);
         assert_eq!(list("dedupe_key=order:8").await, [""; 0]);
         assert_eq!(list("dedupe_key=order:7/%C3%A9&state=failed").await, [""; 0]);
-        assert_eq!(list("upstream=other").await, [waiting.clone()]);
+        assert_eq!(list("upstream=other").await, [waiting.as_str()]);
         assert_eq!(list("upstream=echo").await, [canceled.clone(), keyed.clone()]);
         assert_eq!(list("state=canceled,waiting").await, [canceled.clone(), waiting.clone()]);
         assert_eq!(

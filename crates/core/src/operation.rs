@@ -59,6 +59,33 @@ pub enum OnFailure {
     Hold,
 }
 
+/// What follows a failure in some groups, or of one kind, where a submission does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailureRule {
+    /// Only in this group; with `*` at its end, in all that begin so.
+    pub group: Option<Arc<str>>,
+    /// Only of this kind.
+    pub kind: Option<Arc<str>>,
+    /// What follows.
+    pub on_failure: OnFailure,
+}
+
+impl FailureRule {
+    fn fits(&self, group: &str, kind: &str) -> bool {
+        let in_group = |pattern: &Arc<str>| match pattern.strip_suffix('*') {
+            Some(start) => group.starts_with(start),
+            None => **pattern == *group,
+        };
+        self.group.as_ref().is_none_or(in_group) && self.kind.as_ref().is_none_or(|own| **own == *kind)
+    }
+}
+
+/// What follows a failure of an operation that does not say: what the first rule that fits it says.
+#[must_use]
+pub fn on_failure(rules: &[FailureRule], group: &str, kind: &str) -> OnFailure {
+    rules.iter().find(|rule| rule.fits(group, kind)).map_or_else(OnFailure::default, |rule| rule.on_failure)
+}
+
 /// How an operation is found again under the caller's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dedupe {
@@ -174,4 +201,36 @@ pub struct Invalid {
 #[must_use]
 pub fn time_left(deadline: Option<Time>, now: Time, most: Duration) -> Duration {
     deadline.map_or(most, |at| at.since(now).min(most))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// OPS-25: the first rule that fits counts, by group, by kind, or by both.
+    #[test]
+    fn ops_25_the_first_rule_that_fits_counts() {
+        let rule = |group: Option<&str>, kind: Option<&str>, on_failure| FailureRule {
+            group: group.map(Arc::from),
+            kind: kind.map(Arc::from),
+            on_failure,
+        };
+        let rules = [
+            rule(Some("shop:acme"), None, OnFailure::Skip),
+            rule(Some("shop:*"), Some("http"), OnFailure::Hold),
+            rule(None, Some("shopify.bulk"), OnFailure::Hold),
+        ];
+        let table = [
+            ("shop:acme", "http", OnFailure::Skip),
+            ("shop:acme", "shopify.bulk", OnFailure::Skip),
+            ("shop:other", "http", OnFailure::Hold),
+            ("shop:other", "test", OnFailure::Skip),
+            ("guild:1", "http", OnFailure::Skip),
+            ("guild:1", "shopify.bulk", OnFailure::Hold),
+        ];
+        for (group, kind, expected) in table {
+            assert_eq!(on_failure(&rules, group, kind), expected, "{group} {kind}");
+        }
+        assert_eq!(on_failure(&[], "g", "http"), OnFailure::Skip);
+    }
 }

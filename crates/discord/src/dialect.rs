@@ -1,5 +1,5 @@
 //! The Discord dialect of one upstream: one bot with one token. It says which limits a call takes from (its route's, the
-//! global one, hidden ones, the brake on refused calls), and reads what answers say. It keeps no count: that is the model's.
+//! global one, hidden ones, the brake on refused calls, the places for groups that run at once), and reads what answers say. It keeps no count: that is the model's.
 
 mod buckets;
 mod hidden;
@@ -32,6 +32,9 @@ pub const BASE_URL: &str = "https://discord.com/api/v10";
 /// Calls of one bot in a second, when Discord has not raised it.
 pub const GLOBAL_PER_S_DEFAULT: u32 = 50;
 
+/// Groups of one bot that run at once, when nothing is said.
+pub const AT_ONCE_DEFAULT: u32 = 3;
+
 /// Refused calls of one address in ten minutes that are let happen, of the 10,000 that bring a ban. What is left covers calls
 /// that take up to a minute to arrive.
 pub const INVALID_MAX: u64 = 9_500;
@@ -50,11 +53,14 @@ pub struct DiscordSettings {
     /// Its share of the refused calls that are let happen in ten minutes; the shares of all who call from one address are
     /// [`INVALID_MAX`] together.
     pub invalid_max: u64,
+    /// Groups that run at once, each with one call.
+    pub at_once: u32,
 }
 
 impl Default for DiscordSettings {
     fn default() -> Self {
-        Self { global_per_s: GLOBAL_PER_S_DEFAULT, invalid_max: INVALID_MAX }
+        let (global_per_s, invalid_max) = (GLOBAL_PER_S_DEFAULT, INVALID_MAX);
+        Self { global_per_s, invalid_max, at_once: AT_ONCE_DEFAULT }
     }
 }
 
@@ -64,6 +70,7 @@ pub struct DiscordDialect {
     gate: Arc<str>,
     global: Arc<str>,
     invalid: Arc<str>,
+    at_once: Arc<str>,
     settings: DiscordSettings,
     /// The version at the end of the base URL, which is not sent twice.
     version: Option<String>,
@@ -79,6 +86,7 @@ impl DiscordDialect {
             gate: Arc::from(upstream),
             global: format!("{upstream}/global").into(),
             invalid: format!("{upstream}/invalid").into(),
+            at_once: format!("{upstream}/at_once").into(),
             settings,
             version: version.map(str::to_owned),
             buckets: Buckets::default(),
@@ -142,6 +150,7 @@ impl Dialect for DiscordDialect {
             (Arc::clone(&self.gate), Shape::Gate),
             (Arc::clone(&self.global), self.pace()),
             (Arc::clone(&self.invalid), self.brake()),
+            (Arc::clone(&self.at_once), Shape::Cap { at_once: self.settings.at_once.max(1) }),
         ]
     }
 
@@ -150,8 +159,9 @@ impl Dialect for DiscordDialect {
         self.refuse_other_version(request)?;
         let route = Route::of(request.method, &request.path);
         let mut limits = vec![Arc::clone(&self.gate), Arc::clone(&self.invalid), self.route(&route)];
+        // An interaction has to be answered within seconds: it waits for nobody else's turn.
         if !route.is_interaction {
-            limits.push(Arc::clone(&self.global));
+            limits.extend([&self.global, &self.at_once].map(Arc::clone));
         }
         limits.extend(self.buckets.get(&route.key()).map(|hash| self.bucket(&hash, &route.major)));
         limits.extend(Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route)));
@@ -159,7 +169,7 @@ impl Dialect for DiscordDialect {
     }
 
     fn opens(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<MadeLimit> {
-        let made = [&self.gate, &self.global, &self.invalid];
+        let made = [&self.gate, &self.global, &self.invalid, &self.at_once];
         let route = Route::of(request.method, &request.path);
         let hidden = Hidden::of(&route, request);
         let hidden = hidden.map(|hidden| (self.hidden(hidden, &route), hidden.shape()));

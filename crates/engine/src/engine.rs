@@ -24,7 +24,8 @@ use crate::error::{Code, Error, Result};
 use crate::events::{Events, Subscription};
 use crate::options::Options;
 use crate::owner::{Accepted, Command, Drain, Owner, Reply};
-use crate::prepare::prepare;
+use crate::prepare::{Prepared, prepare};
+use crate::same_json::is_same_json;
 use crate::submission::{Receipt, Submission};
 use crate::view::View;
 
@@ -67,8 +68,9 @@ impl Engine {
     /// When it is refused, or the store cannot be written.
     pub async fn submit(&self, submission: Submission) -> Result<Receipt> {
         let prepared = prepare(submission, &self.executors, &self.options, self.clock.now())?;
+        let request = Request::of(&prepared);
         let mut decided = self.decide(vec![prepared]).await;
-        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping()))?).await
+        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping()))?, &request).await
     }
 
     /// Hands in several; each is answered for itself, in order. The good ones are accepted in one step.
@@ -85,21 +87,23 @@ impl Engine {
                 Err(error) => answers.push(Some(error)),
             }
         }
-        let mut decided = self.decide(prepared).await.into_iter();
+        let requests: Vec<Request> = prepared.iter().map(Request::of).collect();
+        let mut decided = self.decide(prepared).await.into_iter().zip(requests);
         let mut receipts = Vec::with_capacity(answers.len());
         for refused in answers {
             receipts.push(match refused {
                 Some(error) => Err(error),
-                None => match decided.next().unwrap_or_else(|| Err(stopping())) {
-                    Ok(accepted) => self.receipt(accepted).await,
-                    Err(error) => Err(error),
+                None => match decided.next() {
+                    Some((Ok(accepted), request)) => self.receipt(accepted, &request).await,
+                    Some((Err(error), _)) => Err(error),
+                    None => Err(stopping()),
                 },
             });
         }
         receipts
     }
 
-    async fn decide(&self, prepared: Vec<crate::prepare::Prepared>) -> Vec<Result<Accepted>> {
+    async fn decide(&self, prepared: Vec<Prepared>) -> Vec<Result<Accepted>> {
         let count = prepared.len();
         if count == 0 {
             return Vec::new();
@@ -111,7 +115,11 @@ impl Engine {
         answer.await.unwrap_or_else(|_| (0..count).map(|_| Err(self.why_stopped())).collect())
     }
 
-    async fn receipt(&self, accepted: Accepted) -> Result<Receipt> {
+    async fn receipt(&self, accepted: Accepted, request: &Request) -> Result<Receipt> {
+        let accepted = match accepted {
+            Accepted::Conflict(seq) if self.has_same_value(seq, request).await? => Accepted::Earlier(seq),
+            accepted => accepted,
+        };
         match accepted {
             Accepted::New(receipt) => Ok(receipt),
             Accepted::Earlier(seq) => {
@@ -131,6 +139,14 @@ impl Engine {
                 Err(Error::new(Code::KeyConflict, message).field("dedupe_key").operation(view.id))
             }
         }
+    }
+
+    /// Whether an operation has this request, written otherwise.
+    async fn has_same_value(&self, seq: Seq, request: &Request) -> Result<bool> {
+        let stored = self.stored(seq).await?.operation;
+        Ok(stored.group == request.group
+            && stored.kind == request.kind
+            && is_same_json(&stored.payload, &request.payload))
     }
 
     /// An operation as it stands; one that the store has forgotten comes from the archive.
@@ -281,6 +297,20 @@ impl Engine {
     pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::Stored> {
         let mut found = self.store.read(self.options.partition, vec![seq]).await?;
         found.pop().flatten().ok_or_else(|| Error::new(Code::NoOperation, "there is no such operation"))
+    }
+}
+
+/// What two submissions under one key must have in common.
+struct Request {
+    group: Arc<str>,
+    kind: Arc<str>,
+    payload: bytes::Bytes,
+}
+
+impl Request {
+    fn of(prepared: &Prepared) -> Self {
+        let (group, kind) = (Arc::clone(&prepared.draft.group), Arc::clone(&prepared.draft.kind));
+        Self { group, kind, payload: prepared.payload.clone() }
     }
 }
 

@@ -25,6 +25,11 @@ pub(crate) struct Envelope {
     pub request_id: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment_id: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub upstream: Option<Arc<str>>,
+    /// Microseconds since the epoch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deadline_at: Option<u64>,
 }
 
 /// The rules, as words that stay readable.
@@ -65,8 +70,12 @@ impl Envelope {
         }
     }
 
-    pub(crate) fn on_failure(&self) -> OnFailure {
-        if self.on_failure == Some(Word::Hold) { OnFailure::Hold } else { OnFailure::Skip }
+    pub(crate) fn on_failure(&self) -> Option<OnFailure> {
+        match self.on_failure? {
+            Word::Skip => Some(OnFailure::Skip),
+            Word::Hold => Some(OnFailure::Hold),
+            Word::Repeat | Word::Reconcile | Word::Ask => None,
+        }
     }
 }
 
@@ -105,7 +114,11 @@ mod tests {
         };
         assert_eq!(Envelope::decode(&said.encode()), said);
         assert_eq!(said.on_unknown(), Some(OnUnknown::Repeat));
-        assert_eq!(said.on_failure(), OnFailure::Hold);
+        assert_eq!(said.on_failure(), Some(OnFailure::Hold));
+        let older = br#"{"max_attempts":3,"request_id":"r-1"}"#;
+        assert_eq!(Envelope::decode(older).upstream, None, "what an earlier version wrote is read");
+        let newer = Envelope { upstream: Some("echo".into()), deadline_at: Some(7), ..Envelope::default() };
+        assert_eq!(newer.encode(), r#"{"upstream":"echo","deadline_at":7}"#);
         assert_eq!(Envelope::decode(b"not json"), Envelope::default());
     }
 }

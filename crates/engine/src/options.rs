@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate_core::bounds;
 use tidegate_core::id::Partition;
+use tidegate_core::operation::FailureRule;
 
 use crate::calls::InFlight;
 
@@ -22,6 +23,8 @@ pub struct Options {
     pub partition_lease: Duration,
     /// How long a dedupe key is remembered.
     pub dedupe_window: Duration,
+    /// What follows a failure where a submission does not say; the first that fits counts.
+    pub on_failure: Vec<FailureRule>,
     /// How long an operation that ended is kept.
     pub retention: Duration,
     /// Calls of earlier engines of this process on the same partition, which this one settles.
@@ -47,6 +50,7 @@ impl Default for Options {
             lease: bounds::LEASE_TTL_DEFAULT,
             partition_lease: bounds::PARTITION_TTL_DEFAULT,
             dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,
+            on_failure: Vec::new(),
             retention: Duration::from_secs(7 * 24 * 3_600),
             in_flight: InFlight::default(),
             drain: Duration::from_secs(25),

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
-use tidegate_core::operation::Dedupe;
+use tidegate_core::operation::{Dedupe, on_failure};
 use tidegate_core::{Draft, OnUnknown, Time, bounds};
 use tidegate_store::outbox::OutboxId;
 
@@ -20,6 +20,8 @@ pub(crate) struct Prepared {
     pub key: Option<std::sync::Arc<str>>,
     pub envelope: Bytes,
     pub payload: Bytes,
+    /// The field that a deadline was given in.
+    pub deadline_field: &'static str,
     /// The row of the outbox that it came from.
     pub from: Option<OutboxId>,
 }
@@ -32,6 +34,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared> {
     let Submission { kind, group, payload, dedupe_key, .. } = &submission;
     check_sizes(&submission)?;
+    let deadline = deadline(&submission, now)?;
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
@@ -52,7 +55,7 @@ pub(crate) fn prepare(
         return Err(Error::new(Code::Invalid, message).field("on_unknown"));
     }
     let dedupe = dedupe_key.as_ref().map(|key| Dedupe {
-        key: Fingerprint::of("key").part(key.as_bytes()).short(),
+        key: key_hash(key),
         fingerprint: fingerprint(group, kind, payload),
         expires: now.after(options.dedupe_window),
     });
@@ -64,21 +67,46 @@ pub(crate) fn prepare(
         on_failure: submission.on_failure.map(Into::into),
         request_id: submission.request_id.clone(),
         deployment_id: submission.deployment_id.clone(),
+        upstream: submission.upstream.clone(),
+        deadline_at: deadline.map(Time::as_micros),
     };
     let draft = Draft {
         charges: checked.charges,
         opens: checked.opens,
-        deadline: submission.deadline.map(|within| now.after(within)),
+        deadline,
         not_before: submission.delay.filter(|delay| !delay.is_zero()).map(|delay| now.after(delay)),
         max_attempts: submission.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
         priority: submission.priority,
         on_unknown,
-        on_failure: submission.on_failure.unwrap_or_default(),
+        on_failure: submission.on_failure.unwrap_or_else(|| on_failure(&options.on_failure, group, kind)),
         dedupe,
         ..Draft::new(std::sync::Arc::clone(group), std::sync::Arc::clone(kind))
     };
+    let deadline_field = if submission.deadline_at.is_some() { "deadline_at" } else { "deadline_ms" };
     let (key, payload) = (submission.dedupe_key, submission.payload);
-    Ok(Prepared { draft, key, envelope: envelope.encode(), payload, from: None })
+    Ok(Prepared { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
+}
+
+/// When it has to start at the latest: a span from now, or a time of its own.
+fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
+    let wrong = |code, message: &str| Err(Error::new(code, message).field("deadline_at"));
+    match (submission.deadline, submission.deadline_at) {
+        (Some(_), Some(_)) => {
+            wrong(Code::Invalid, "either deadline_at or deadline_ms can be given, not both")
+        }
+        (_, Some(at)) if at <= now => {
+            wrong(Code::TooLate, "deadline_at is over: it cannot start before that")
+        }
+        (_, Some(at)) if at > now.after(bounds::HORIZON_MAX) => {
+            wrong(Code::Invalid, "deadline_at must not be more than a year away")
+        }
+        (within, at) => Ok(within.map(|within| now.after(within)).or(at)),
+    }
+}
+
+/// The hash that a key is remembered by.
+pub(crate) fn key_hash(key: &str) -> u128 {
+    Fingerprint::of("key").part(key.as_bytes()).short()
 }
 
 /// The hash of everything that makes two requests the same.

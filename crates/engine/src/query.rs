@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::model::{Active, Counts, GroupView, LimitView, Selection};
-use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, bounds};
+use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
 use tidegate_store::log::{Query, Stored};
 use tidegate_store::{Clock, Kind};
 
@@ -66,18 +66,7 @@ impl Engine {
         }
     }
 
-    /// A page of operations. What is only in the archive is in none.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
-    pub async fn list(&self, filter: Filter) -> Result<Page> {
-        match filter.state {
-            Some(state) if !state.is_ended() => self.list_active(filter, state).await,
-            _ => self.list_stored(filter).await,
-        }
-    }
-
-    async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
+    pub(crate) async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
         let page = self
             .look(move |owner| {
                 owner.model.list(&Selection {
@@ -112,16 +101,10 @@ impl Engine {
 
     /// A cursor needs no more than the place; its time is only for people.
     fn cursor(&self, next: Option<Seq>) -> Option<OperationId> {
-        next.map(|seq| OperationId::new(tidegate_core::Time::ZERO, self.options.partition, seq))
+        next.map(|seq| OperationId::new(Time::ZERO, self.options.partition, seq))
     }
 
-    async fn list_stored(&self, filter: Filter) -> Result<Page> {
-        let ended = match filter.state {
-            Some(State::Succeeded) => Some(EndState::Succeeded),
-            Some(State::Failed) => Some(EndState::Failed),
-            Some(State::Canceled) => Some(EndState::Canceled),
-            _ => None,
-        };
+    pub(crate) async fn list_stored(&self, filter: Filter, ended: Option<EndState>) -> Result<Page> {
         let query = Query {
             group: filter.group,
             kind: filter.kind,
@@ -244,11 +227,15 @@ impl Engine {
             dedupe_key: operation.key,
             request_id: envelope.request_id,
             deployment_id: envelope.deployment_id,
+            upstream: envelope.upstream,
+            deadline_at: envelope.deadline_at.map(Time::from_micros),
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             fingerprint,
         };
         if let Some(active) = active {
             (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
+            // A person may have lifted it.
+            view.deadline_at = active.deadline;
         } else if let Some(result) = result {
             view.state = result.state.into();
             view.attempt = result.attempt;
@@ -284,11 +271,13 @@ fn from_active(owner: &Owner, active: Active) -> View {
         dedupe_key: None,
         request_id: None,
         deployment_id: None,
+        upstream: None,
+        deadline_at: active.deadline,
         max_attempts: bounds::ATTEMPTS_DEFAULT,
         fingerprint: None,
     }
 }
 
-fn without_result(view: View) -> View {
+pub(crate) fn without_result(view: View) -> View {
     View { result: None, ..view }
 }

@@ -33,6 +33,10 @@ pub struct View {
     pub request_id: Option<Arc<str>>,
     /// For tracing.
     pub deployment_id: Option<Arc<str>>,
+    /// The upstream it is for.
+    pub upstream: Option<Arc<str>>,
+    /// To be started before this time.
+    pub deadline_at: Option<Time>,
     /// Attempts in all.
     pub max_attempts: u16,
     /// The hash of what makes it the same request. Left out of pages, which have no payloads.
@@ -44,10 +48,18 @@ pub struct View {
 pub struct Filter {
     /// Only of this group.
     pub group: Option<Arc<str>>,
-    /// Only in this state.
-    pub state: Option<State>,
+    /// Only in these states; in any when there is none.
+    pub states: Vec<State>,
     /// Only of this kind.
     pub kind: Option<Arc<str>>,
+    /// Only for this upstream.
+    pub upstream: Option<Arc<str>>,
+    /// Only the one that was accepted under this key, while that is remembered.
+    pub dedupe_key: Option<Arc<str>>,
+    /// Only those accepted at this time or later.
+    pub created_after: Option<Time>,
+    /// Only those accepted earlier.
+    pub created_before: Option<Time>,
     /// Only those accepted before this one.
     pub before: Option<OperationId>,
     /// At most this many.

@@ -16,7 +16,7 @@ mod orders;
 mod outbox;
 mod pass;
 pub(crate) mod route;
-mod submit;
+pub(crate) mod submit;
 
 use std::sync::Arc;
 

@@ -3,6 +3,7 @@
 
 mod cluster;
 mod dialect;
+mod failure;
 mod idempotency;
 mod measure;
 mod pacing;
@@ -24,6 +25,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
+use tidegate_core::operation::FailureRule;
 use tidegate_upstream::Secret;
 use tidegate_upstream::http::UpstreamConfig;
 use toml::de::DeTable;
@@ -70,6 +72,8 @@ pub struct Config {
     pub retention: Duration,
     /// How long a dedupe key is remembered.
     pub dedupe_window: Duration,
+    /// What follows a failure where an operation does not say; the first that fits counts.
+    pub on_failure: Vec<FailureRule>,
     /// The APIs that are called.
     pub upstreams: Vec<UpstreamConfig>,
     /// Upstreams whose operations are spread over all partitions, by group.

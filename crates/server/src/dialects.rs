@@ -32,5 +32,6 @@ fn dialect(config: &Config, upstream: &UpstreamConfig) -> Arc<dyn Dialect> {
 /// Each bot is in one place wherever it is called from, so shares of what their address may do need no place in common.
 fn settings(config: &Config, bot: &DiscordConfig) -> DiscordSettings {
     let even = INVALID_MAX / config.discord.len().max(1) as u64;
-    DiscordSettings { global_per_s: bot.global_per_s, invalid_max: bot.invalid_max.unwrap_or(even) }
+    let (invalid_max, at_once) = (bot.invalid_max.unwrap_or(even), bot.at_once);
+    DiscordSettings { global_per_s: bot.global_per_s, invalid_max, at_once }
 }

@@ -7,5 +7,6 @@ pub(crate) mod front_door;
 pub(crate) mod node_secret;
 pub(crate) mod once;
 pub(crate) mod origin;
+pub(crate) mod prefer;
 pub(crate) mod query;
 pub(crate) mod request_id;

@@ -15,6 +15,7 @@ mod passing;
 mod reach;
 mod relay;
 mod rooms;
+mod submit;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -110,10 +111,11 @@ async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
     {
         return failure.into_response();
     }
+    let headers = if way == Reach::Submission { request.headers().clone() } else { HeaderMap::new() };
     match read(&front, way, request).await {
         Ok(call) => match way {
             Reach::Operation => relay::by_id(&front, call).await,
-            Reach::Submission => relay::by_place(&front, call).await,
+            Reach::Submission => submit::pass(&front, call, &headers).await,
             Reach::Batch => batch::pass(&front, call).await,
             Reach::Deployment => relay::by_guild(&front, call).await,
             Reach::Operations => operations::list(&front, call).await,

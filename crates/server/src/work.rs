@@ -159,6 +159,7 @@ pub(crate) fn options(config: &Config) -> Options {
         node: config.node.clone(),
         workers: config.workers,
         dedupe_window: config.dedupe_window,
+        on_failure: config.on_failure.clone(),
         retention: config.retention,
         drain: config.drain,
         ..Options::default()

@@ -44,12 +44,24 @@ enum OpCommand {
         /// Only of this group.
         #[arg(long)]
         group: Option<String>,
-        /// Only in this state: queued, waiting, running, unknown, succeeded, failed, canceled.
+        /// Only in these states, with commas between: queued, waiting, running, unknown, succeeded, failed, canceled.
         #[arg(long)]
         state: Option<String>,
         /// Only of this kind: http, or another that the server carries, as shopify.bulk.
         #[arg(long)]
         kind: Option<String>,
+        /// Only for this upstream.
+        #[arg(long, value_name = "NAME")]
+        upstream: Option<String>,
+        /// Only the one that was submitted with this dedupe key, within the dedupe window.
+        #[arg(long)]
+        key: Option<String>,
+        /// Only those accepted at this time or later, as in 2031-05-06T07:08:09Z.
+        #[arg(long, value_name = "TIME")]
+        created_after: Option<String>,
+        /// Only those accepted before this time.
+        #[arg(long, value_name = "TIME")]
+        created_before: Option<String>,
         /// At most this many, 1 to 200. Usually 50.
         #[arg(long, value_name = "N")]
         limit: Option<u64>,
@@ -106,10 +118,28 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
             let value = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
             show(&value, output);
         }
-        OpCommand::List { group, state, kind, limit, cursor } => {
-            let limit = limit.map(|limit| limit.to_string());
-            let pairs =
-                [("group", group), ("state", state), ("kind", kind), ("limit", limit), ("cursor", cursor)];
+        OpCommand::List {
+            group,
+            state,
+            kind,
+            upstream,
+            key,
+            created_after,
+            created_before,
+            limit,
+            cursor,
+        } => {
+            let pairs = [
+                ("cursor", cursor),
+                ("group", group),
+                ("state", state),
+                ("kind", kind),
+                ("upstream", upstream),
+                ("dedupe_key", key),
+                ("created_after", created_after),
+                ("created_before", created_before),
+                ("limit", limit.map(|limit| limit.to_string())),
+            ];
             list(&first_page(&client, pairs).await?, output);
         }
         OpCommand::Why { id } => why(&client.get(&path(&id, "/why"), "because").await?, &id, output),
@@ -146,11 +176,13 @@ pub(super) fn show(value: &Value, output: &Output) {
         ("state", text(value, "state")),
         ("kind", text(value, "kind")),
         ("group", text(value, "group")),
+        ("upstream", text(value, "upstream")),
         ("attempt", format!("{} of {}", text(value, "attempt"), text(value, "max_attempts"))),
         ("key", text(value, "dedupe_key")),
         ("request", text(value, "request_id")),
         ("deployment", text(value, "deployment_id")),
         ("created", text(value, "created_at")),
+        ("deadline", text(value, "deadline_at")),
         ("finished", text(value, "finished_at")),
         ("fault", fault(value)),
         ("result", answer),
@@ -169,13 +201,13 @@ fn fault(value: &Value) -> String {
 
 /// The first page that shows something. A server looks at a bounded number of operations for each answer, so a page can
 /// be empty and have more behind it.
-async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 5]) -> Result<Value, Trouble> {
+async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> Result<Value, Trouble> {
     let mut pages = 1;
     loop {
         let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;
         let is_empty = page["operations"].as_array().is_some_and(Vec::is_empty);
         match page["next_cursor"].as_str().filter(|_| is_empty && pages < EMPTY_PAGES_MAX) {
-            Some(next) => pairs[4].1 = Some(next.to_owned()),
+            Some(next) => pairs[0].1 = Some(next.to_owned()),
             None => return Ok(page),
         }
         pages += 1;

@@ -57,6 +57,9 @@ pub(crate) struct SubmitArgs {
     /// Fail unless it can be started within this time. Usually there is none.
     #[arg(long, value_name = "MS")]
     deadline_ms: Option<u64>,
+    /// Fail unless it can be started before this time, as in 2031-05-06T07:08:09Z. Instead of --deadline-ms.
+    #[arg(long, value_name = "TIME", conflicts_with = "deadline_ms")]
+    deadline_at: Option<String>,
     /// Do not start earlier than after this time; its group waits with it.
     #[arg(long, value_name = "MS")]
     delay_ms: Option<u64>,
@@ -66,7 +69,7 @@ pub(crate) struct SubmitArgs {
     /// When it left and no answer came: repeat it, or ask a person. Usually POST and PATCH ask, the others repeat.
     #[arg(long, value_name = "repeat|ask")]
     on_unknown: Option<String>,
-    /// When it failed for good: skip it, or hold its group for a person. Usually skip.
+    /// When it failed for good: skip it, or hold its group for a person. Usually what the server's configuration says, else skip.
     #[arg(long, value_name = "skip|hold")]
     on_failure: Option<String>,
     /// Wait so long for its end, at most 60000, show it, and exit with 1 unless it succeeded.
@@ -116,6 +119,8 @@ struct Operation {
     max_attempts: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_ms: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -175,6 +180,7 @@ fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
         cost,
         max_attempts: args.max_attempts,
         deadline_ms: args.deadline_ms,
+        deadline_at: args.deadline_at,
         delay_ms: args.delay_ms,
         priority: args.priority,
         on_unknown: args.on_unknown,

@@ -30,6 +30,8 @@ pub struct Active {
     pub attempt: u16,
     /// What went wrong last.
     pub fault: Option<Fault>,
+    /// To be started before this time.
+    pub deadline: Option<Time>,
 }
 
 /// How many operations there are in each state. What has ended is counted since the partition began.
@@ -112,6 +114,13 @@ impl Model {
     #[must_use]
     pub fn active(&self, seq: Seq) -> Option<Active> {
         self.entry_of(seq).map(|entry| self.view(entry))
+    }
+
+    /// The operation that was accepted under a key, while that is remembered.
+    #[must_use]
+    pub fn keyed(&self, key: u128, now: Time) -> Option<Seq> {
+        let now = self.now(now);
+        self.keys.get(&key).filter(|known| known.expires > now).map(|known| known.seq)
     }
 
     /// Operations that have not ended, newest first, with seqs below `before`.
@@ -216,6 +225,7 @@ impl Model {
             state,
             attempt: entry.attempt + u16::from(state == State::Running),
             fault: entry.fault.as_deref().cloned(),
+            deadline: (entry.deadline != Time::MAX).then_some(entry.deadline),
         }
     }
 

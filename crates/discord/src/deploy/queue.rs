@@ -70,6 +70,7 @@ impl Queue<'_> {
         let submission = Submission {
             dedupe_key: key.map(Into::into),
             deployment_id: self.deployment.map(Into::into),
+            upstream: Some(self.upstream.into()),
             ..Submission::new(kind, group(self.guild), payload)
         };
         let receipt = self.engine.submit(submission).await?;

@@ -61,12 +61,20 @@ fn lim_7_what_a_call_takes_from() {
     let route = "discord/PATCH /channels/{channel} 7";
     assert_eq!(
         charged(&dialect, &rename),
-        ["discord", "discord/invalid", route, "discord/global", "discord/renames 7"]
+        ["discord", "discord/invalid", route, "discord/global", "discord/at_once", "discord/renames 7"]
     );
     meaning(&dialect, request(Method::Patch, "/channels/8", r#"{"nsfw":true}"#), 200, &LIMITED, "{}");
     assert_eq!(
         charged(&dialect, &rename),
-        ["discord", "discord/invalid", route, "discord/global", "discord/bucket abcd 7", "discord/renames 7"]
+        [
+            "discord",
+            "discord/invalid",
+            route,
+            "discord/global",
+            "discord/at_once",
+            "discord/bucket abcd 7",
+            "discord/renames 7"
+        ]
     );
     let charges = dialect.charges(&rename, &BTreeMap::new()).unwrap();
     let opened = dialect.opens(&rename, &charges);

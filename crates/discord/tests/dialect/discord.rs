@@ -30,6 +30,11 @@ pub(crate) const GUILD: u64 = 900_000_000_000_000_001;
 /// Longer than any wait of a test.
 pub(crate) const LONG: Duration = Duration::from_secs(100 * 3_600);
 
+/// A bot that may do as much at once as its limits allow.
+pub(crate) fn wide() -> DiscordSettings {
+    DiscordSettings { at_once: 10_000, ..DiscordSettings::default() }
+}
+
 /// A call that arrived: when, and as it was.
 pub(crate) type Arrived = (Instant, String);
 
@@ -49,7 +54,7 @@ pub(crate) struct Discord {
 impl Discord {
     /// With one bot, and these limits instead of the usual ones.
     pub(crate) fn new(latency_ms: u64, figures: &[(&str, u64, u64)]) -> Arc<Self> {
-        Self::with(latency_ms, figures, &[("discord", DiscordSettings::default())])
+        Self::with(latency_ms, figures, &[("discord", wide())])
     }
 
     pub(crate) fn with(
@@ -89,7 +94,7 @@ impl Discord {
 
     /// To another process: what the dialect had in memory is gone.
     pub(crate) fn reborn(&self) -> Arc<Self> {
-        let bots = [("discord", DiscordSettings::default())];
+        let bots = [("discord", wide())];
         Self::around(Arc::clone(&self.world), self.latency, self.epoch, self.start, &bots)
     }
 

@@ -16,7 +16,7 @@ use tidegate_core::operation::MICRO;
 use tidegate_discord::DiscordSettings;
 use tokio::time::Instant;
 
-use discord::{Discord, GUILD, LONG, call, limit, memory, open, submit, succeeded};
+use discord::{Discord, GUILD, LONG, call, limit, memory, open, submit, succeeded, wide};
 
 /// LIM-8, OPS-21: of a route whose limit is learned with the first call, nothing is ever refused, and all of it is used.
 #[tokio::test(start_paused = true)]
@@ -41,7 +41,7 @@ async fn ops_21_a_route_is_learned_and_never_overstepped() {
 #[tokio::test(start_paused = true)]
 async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
     // A bot for which the global limit is out of the way.
-    let large = DiscordSettings { global_per_s: 1_000, ..DiscordSettings::default() };
+    let large = DiscordSettings { global_per_s: 1_000, ..wide() };
     let figures = [("message-create", 20, 1_000), ("global", 1_000, 1_000)];
     let discord = Discord::with(200, &figures, &[("discord", large)]);
     let engine = open(&memory(), &discord).await;
@@ -58,6 +58,24 @@ async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
     let arrived = discord.arrived.lock().unwrap().clone();
     let place = |n: usize| arrived.iter().position(|(_, told)| told.contains(&format!("\"{n}\""))).unwrap();
     assert!((0..50).all(|n| place(n) < place(n + 50)));
+}
+
+/// OPS-5: of many groups three run at once, or as many as were set, and none waits for the whole line of another.
+#[tokio::test(start_paused = true)]
+async fn ops_5_three_groups_of_a_bot_run_at_once() {
+    for (settings, most) in
+        [(DiscordSettings::default(), 3), (DiscordSettings { at_once: 7, ..DiscordSettings::default() }, 7)]
+    {
+        let discord = Discord::with(1_000, &[], &[("discord", settings)]);
+        let engine = open(&memory(), &discord).await;
+        let look = |n: u64| call(&format!("g{}", n % 12), "GET", &format!("/guilds/{}", GUILD + n), "");
+        let start = Instant::now();
+        let ids = submit(&engine, (0..24).map(look).collect()).await;
+        assert_eq!(succeeded(&engine, &ids).await, 24);
+        assert_eq!(discord.most_at_once.load(Ordering::SeqCst), most);
+        let rounds = 24_usize.div_ceil(most) as f64;
+        assert!((rounds..rounds + 1.0).contains(&start.elapsed().as_secs_f64()), "{:?}", start.elapsed());
+    }
 }
 
 /// LIM-7, LIM-14: calls of many routes take from the global limit too, no second of Discord's has too many, and it is used.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tidegate_core::fact::Shape;
 use tidegate_core::model::{Accept, Cancel, GroupView, LimitRefusal, LimitView, NotNow, Resolution};
+use tidegate_core::operation::on_failure;
 use tidegate_core::{Draft, EndState, OperationId, bounds};
 use tidegate_store::Clock;
 
@@ -90,7 +91,9 @@ impl Engine {
             max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
             priority: envelope.priority,
             on_unknown: envelope.on_unknown().unwrap_or(checked.on_unknown),
-            on_failure: envelope.on_failure(),
+            on_failure: envelope
+                .on_failure()
+                .unwrap_or_else(|| on_failure(&self.options.on_failure, &operation.group, &operation.kind)),
             ..Draft::new(Arc::clone(&operation.group), Arc::clone(&operation.kind))
         })
     }

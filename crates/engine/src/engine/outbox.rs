@@ -1,10 +1,11 @@
 //! What waits in the store's outbox: read, accepted together with its leaving the outbox, or moved aside. When to look,
 //! and how a row is read, is the caller's business.
 
+use tidegate_core::Seq;
 use tidegate_store::outbox::{OutboxId, Waiting};
 use tidegate_store::{Clock, Outbox};
 
-use super::{Engine, stopping};
+use super::{Engine, Request, stopping};
 use crate::error::{Code, Error, Result};
 use crate::owner::Accepted;
 use crate::prepare::prepare;
@@ -25,24 +26,41 @@ impl Engine {
         let now = self.clock.now();
         let (mut prepared, mut answers) = (Vec::new(), Vec::new());
         for (id, submission) in submissions {
-            let ready = prepare(submission, &self.executors, &self.options, now);
+            let ready = prepare(submission.clone(), &self.executors, &self.options, now);
             answers.push(ready.map(|mut ready| {
                 ready.from = Some(id);
                 prepared.push(ready);
+                (id, submission)
             }));
         }
         let mut decided = self.decide(prepared).await.into_iter();
         let mut told = Vec::with_capacity(answers.len());
         for answer in answers {
             told.push(match answer {
-                Ok(()) => match decided.next().unwrap_or_else(|| Err(stopping())) {
-                    Ok(conflict @ Accepted::Conflict(_)) => self.receipt(conflict).await.map(drop),
+                Ok((id, submission)) => match decided.next().unwrap_or_else(|| Err(stopping())) {
+                    Ok(Accepted::Conflict(seq)) => self.submit_as_stored(id, submission, seq).await,
                     other => other.map(drop),
                 },
                 Err(refused) => Err(refused),
             });
         }
         told
+    }
+
+    /// Accepts what was accepted before and is written otherwise here, so that it leaves the outbox; refuses what is
+    /// another request.
+    async fn submit_as_stored(&self, id: OutboxId, submission: Submission, seq: Seq) -> Result<()> {
+        let mut ready = prepare(submission.clone(), &self.executors, &self.options, self.clock.now())?;
+        let request = Request::of(&ready);
+        if !self.has_same_value(seq, &request).await? {
+            return self.receipt(Accepted::Conflict(seq), &request).await.map(drop);
+        }
+        let payload = self.stored(seq).await?.operation.payload;
+        let stored = Submission { payload, ..submission };
+        ready = prepare(stored, &self.executors, &self.options, self.clock.now())?;
+        ready.from = Some(id);
+        let decided = self.decide(vec![ready]).await.pop().unwrap_or_else(|| Err(stopping()))?;
+        self.receipt(decided, &request).await.map(drop)
     }
 
     /// Moves a row of the outbox aside, with the reason.

@@ -40,7 +40,7 @@ impl Owner {
     }
 
     fn accept(&mut self, now: Time, prepared: Prepared) -> Result<Accepted> {
-        let Prepared { draft, key, envelope, payload, from } = prepared;
+        let Prepared { draft, key, envelope, payload, deadline_field, from } = prepared;
         let (group, kind) = (draft.group.clone(), draft.kind.clone());
         let accept = self.model.accept(now, draft, &mut self.building.facts);
         if matches!(accept, Accept::New(_) | Accept::Duplicate(_)) {
@@ -57,6 +57,9 @@ impl Owner {
             }
             Accept::Duplicate(seq) => Ok(Accepted::Earlier(seq)),
             Accept::Conflict(seq) => Ok(Accepted::Conflict(seq)),
+            Accept::Refused(refusal @ Refusal::TooLate { .. }) => {
+                Err(refused(refusal, now).field(deadline_field))
+            }
             Accept::Refused(refusal) => Err(refused(refusal, now)),
         }
     }

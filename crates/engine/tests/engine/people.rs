@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tidegate::{Code, Options, Submission};
 use tidegate_core::model::Resolution;
+use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
 
 use crate::world::*;
@@ -96,6 +97,37 @@ async fn ops_25_hold_and_ops_9_rerun() {
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
+}
+
+/// OPS-25: where a submission does not say what follows a failure, the rule for its group or kind does, also when it runs
+/// again.
+#[tokio::test(start_paused = true)]
+async fn ops_25_a_rule_holds_groups() {
+    let upstream = Scripted::new(|payload, _| {
+        let fault = Fault::new(FaultClass::Validation, "422");
+        (Duration::ZERO, if payload == "|bad" { Verdict::Rejected(fault) } else { Verdict::Done })
+    });
+    let store = memory();
+    let rule = FailureRule { group: Some("shop:*".into()), kind: None, on_failure: OnFailure::Hold };
+    let options = Options { on_failure: vec![rule], ..Options::default() };
+    let engine = open_with(&store, &upstream, options, &[]).await;
+    for (group, said, held) in
+        [("shop:a", None, true), ("guild:1", None, false), ("shop:b", Some(OnFailure::Skip), false)]
+    {
+        let bad = Submission { on_failure: said, ..operation(group, "|bad") };
+        let bad = engine.submit(bad).await.unwrap().id;
+        assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Failed);
+        let is_held = |page: tidegate::GroupPage| page.groups.iter().any(|(view, _)| &*view.name == group);
+        for _ in 0..2 {
+            let page = engine.groups(tidegate::GroupFilter::Held, None, 10).await.unwrap();
+            assert_eq!(is_held(page), held, "{group}");
+            if held {
+                engine.resume(group).await.unwrap();
+            }
+            engine.rerun(bad).await.unwrap();
+            assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Failed);
+        }
+    }
 }
 
 /// Limits can be changed and opened at run time; names and figures out of bounds are refused.

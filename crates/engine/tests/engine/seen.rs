@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Change, Filter, GroupFilter};
+use tidegate::{Change, Filter, GroupFilter, Submission};
 use tidegate_core::{State, Verdict};
 
 use crate::world::*;
@@ -17,18 +17,27 @@ async fn lists_page_through_everything_once() {
         engine.submit(operation("free", &format!("|{n}"))).await.unwrap();
     }
     tokio::time::sleep(Duration::from_secs(60)).await;
-    for (state, group, expected) in [
-        (None, None, 50),
-        (Some(State::Succeeded), None, 25),
-        (Some(State::Queued), None, 24),
-        (Some(State::Waiting), None, 1),
-        (None, Some("free"), 25),
-        (Some(State::Failed), None, 0),
+    let unended = [State::Queued, State::Waiting, State::Running];
+    for (states, group, expected) in [
+        (&[] as &[State], None, 50),
+        (&[State::Succeeded], None, 25),
+        (&[State::Queued], None, 24),
+        (&[State::Waiting], None, 1),
+        (&[], Some("free"), 25),
+        (&[State::Failed], None, 0),
+        (&unended, None, 25),
+        (&[State::Waiting, State::Succeeded], None, 26),
+        (&[State::Queued, State::Failed, State::Succeeded], Some("held"), 24),
     ] {
         let (mut seen, mut before) = (Vec::new(), None);
         loop {
-            let filter =
-                Filter { state, group: group.map(Into::into), before, limit: 7, ..Filter::default() };
+            let filter = Filter {
+                states: states.to_vec(),
+                group: group.map(Into::into),
+                before,
+                limit: 7,
+                ..Filter::default()
+            };
             let page = engine.list(filter).await.unwrap();
             assert!(page.operations.len() <= 7);
             seen.extend(page.operations.into_iter().map(|view| view.id));
@@ -37,7 +46,7 @@ async fn lists_page_through_everything_once() {
                 None => break,
             }
         }
-        assert_eq!(seen.len(), expected, "{state:?} {group:?}");
+        assert_eq!(seen.len(), expected, "{states:?} {group:?}");
         assert!(seen.is_sorted_by(|a, b| a > b), "newest first, none twice");
     }
     let counts = engine.counts().await.unwrap();
@@ -59,7 +68,7 @@ async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
         let some = (0..100).map(|n| operation("deep", &format!("|{n}"))).collect();
         assert!(engine.submit_all(some).await.iter().all(Result::is_ok));
     }
-    let unknown = Filter { state: Some(State::Unknown), limit: 3, ..Filter::default() };
+    let unknown = Filter { states: vec![State::Unknown], limit: 3, ..Filter::default() };
     let first = engine.list(unknown.clone()).await.unwrap();
     let second = engine.list(Filter { before: first.next, ..unknown.clone() }).await.unwrap();
     let groups: Vec<_> = first.operations.iter().chain(&second.operations).map(|view| &*view.group).collect();
@@ -71,6 +80,61 @@ async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
     assert_eq!((held.groups.len(), held.next.as_deref()), (3, Some("lost2")));
     assert_eq!(engine.groups(GroupFilter::Held, held.next, 3).await.unwrap().groups.len(), 2);
     assert_eq!(engine.groups(GroupFilter::Paused, None, 3).await.unwrap().groups.len(), 1);
+}
+
+/// What is rare is found among many, by upstream, by time and by key, each once and newest first.
+#[tokio::test(start_paused = true)]
+async fn filters_find_what_is_rare() {
+    let (store, upstream) = (memory(), all_done(10));
+    let engine = open(&store, &upstream).await;
+    let (mut rare, mut times) = (Vec::new(), Vec::new());
+    for n in 0..300 {
+        let of: &str = if n % 100 == 7 { "rare" } else { "often" };
+        let key = (n % 50 == 0).then(|| format!("key-{n}").into());
+        let one =
+            Submission { upstream: Some(of.into()), dedupe_key: key, ..operation("g", &format!("|{n}")) };
+        let id = engine.submit(one).await.unwrap().id;
+        if of == "rare" {
+            rare.insert(0, id);
+        }
+        times.push(engine.get(id).await.unwrap().created_at);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let list = |filter: Filter| {
+        let engine = engine.clone();
+        async move {
+            let (mut seen, mut before) = (Vec::new(), None);
+            for _ in 0..200 {
+                let page = engine.list(Filter { before, limit: 2, ..filter.clone() }).await.unwrap();
+                assert!(page.operations.len() <= 2);
+                seen.extend(page.operations);
+                before = page.next;
+                if before.is_none() {
+                    break;
+                }
+            }
+            assert!(before.is_none(), "it does not end");
+            seen
+        }
+    };
+    let found = list(Filter { upstream: Some("rare".into()), ..Filter::default() }).await;
+    assert_eq!(found.iter().map(|view| view.id).collect::<Vec<_>>(), rare);
+    let (after, before) = (Some(times[100]), Some(times[110]));
+    let between = Filter { created_after: after, created_before: before, ..Filter::default() };
+    let found = list(between.clone()).await;
+    let found: Vec<_> = found.into_iter().map(|view| view.created_at).collect();
+    assert_eq!(found, times[100..110].iter().rev().copied().collect::<Vec<_>>());
+    let both = Filter { upstream: Some("rare".into()), ..between };
+    assert_eq!(list(both).await.iter().map(|view| view.id).collect::<Vec<_>>(), [rare[1]]);
+    let ended =
+        Filter { states: vec![State::Failed, State::Succeeded], created_after: after, ..Filter::default() };
+    assert_eq!(list(ended).await.len(), 200);
+    let keyed = |key: &str| Filter { dedupe_key: Some(key.into()), ..Filter::default() };
+    let found = list(keyed("key-150")).await;
+    assert_eq!(found.iter().map(|view| view.created_at).collect::<Vec<_>>(), [times[150]]);
+    assert_eq!(found[0].result, None);
+    assert!(list(Filter { states: vec![State::Failed], ..keyed("key-150") }).await.is_empty());
+    assert!(list(keyed("key-151")).await.is_empty());
 }
 
 #[tokio::test(start_paused = true)]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate::{Code, Options};
+use tidegate::{Code, Options, Submission};
 use tidegate_core::{Fault, FaultClass, OnUnknown, State, Verdict};
 use tokio::time::Instant;
 
@@ -174,4 +174,30 @@ async fn lim_27_too_late_is_told_at_once() {
     assert!(error.earliest.is_some());
     let costly = tidegate::Submission { group: "h".into(), ..operation("g", "nothing|4") };
     assert_eq!(engine.submit(costly).await.unwrap_err().code, Code::UnknownLimit);
+}
+
+/// OPS-7: a request that is written otherwise and means the same is the same request, also in a batch; another one is a
+/// conflict.
+#[tokio::test(start_paused = true)]
+async fn ops_7_a_request_is_compared_by_its_value() {
+    let (store, upstream) = (memory(), all_done(10));
+    let engine = open(&store, &upstream).await;
+    let keyed =
+        |group: &str, payload: &str| Submission { dedupe_key: Some("k".into()), ..operation(group, payload) };
+    let first = engine.submit(keyed("g", r#"{"a":1,"b":{"c":[1.0,"é"]}}"#)).await.unwrap();
+    let other = keyed("g", r#"{ "b": {"c": [1, "\u00e9"]}, "a": 1 }"#);
+    let again = engine.submit(other.clone()).await.unwrap();
+    assert_eq!((again.id, again.deduplicated), (first.id, true));
+    for answer in engine.submit_all(vec![other.clone(), other]).await {
+        assert_eq!(answer.unwrap().id, first.id);
+    }
+    for wrong in [
+        keyed("g", r#"{"a":2,"b":{"c":[1.0,"é"]}}"#),
+        keyed("h", r#"{"a":1,"b":{"c":[1.0,"é"]}}"#),
+        keyed("g", "not JSON"),
+    ] {
+        assert_eq!(engine.submit(wrong).await.unwrap_err().code, Code::KeyConflict);
+    }
+    engine.wait(first.id, LONG).await.unwrap();
+    assert_eq!(upstream.payloads().len(), 1);
 }

@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;
-use tidegate::{Change, Event, Subscription};
+use tidegate::{Change, Engine, Event, Subscription, View};
+use tidegate_core::OperationId;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use super::Answer;
 use crate::app::{House, Shared};
 use crate::edge::query::{Query, bad};
+use crate::wire::answer::EndOut;
 use crate::wire::time::At;
 
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
@@ -31,48 +33,120 @@ const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
 pub(super) async fn stream(State(app): State<Shared>, headers: HeaderMap, mut query: Query) -> Answer {
     let from_query = query.take("last_event_id");
+    let wanted = EventFilter::read(&mut query)?;
     query.finish()?;
     let last = headers.get(&LAST).and_then(|id| id.to_str().ok()).map(str::to_owned).or(from_query);
     let after = last
         .filter(|id| !id.is_empty())
         .map(|id| id.parse::<u64>().map_err(|_| bad("last_event_id", "must be the id of an event")))
         .transpose()?;
-    Ok(respond(app.engine.events(after), &app.house))
+    let engine = app.engine.clone();
+    let find: Find = Arc::new(move |_| Some(engine.clone()));
+    Ok(respond(app.engine.events(after), wanted, find, &app.house))
 }
 
+/// Which events a listener wants.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct EventFilter {
+    group: Option<String>,
+    id: Option<OperationId>,
+    kind: Option<String>,
+    /// Whether the end of an operation comes with its result and its fault.
+    results: bool,
+}
+
+impl EventFilter {
+    pub(crate) fn read(query: &mut Query) -> tidegate::Result<Self> {
+        let wrong = |_| bad("id", "must be the id of an operation");
+        let id = query.take("id").map(|text| text.parse::<OperationId>().map_err(wrong)).transpose()?;
+        let results = match query.take("results").as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(bad("results", "must be true or false")),
+        };
+        Ok(Self { group: query.take("group"), id, kind: query.take("kind"), results })
+    }
+
+    /// Whether a change passes. What is about no operation has neither an id nor a kind.
+    fn passes(&self, change: &Change) -> bool {
+        let (of_group, of_id, of_kind) = match change {
+            Change::Operation { id, group, kind, .. } => (Some(group), Some(*id), Some(kind)),
+            Change::Group { group, .. } => (Some(group), None, None),
+            Change::Limit { .. } => (None, None, None),
+        };
+        let is = |wanted: &Option<String>, own: Option<&Arc<str>>| {
+            wanted.as_ref().is_none_or(|wanted| own.is_some_and(|own| **own == **wanted))
+        };
+        is(&self.group, of_group) && is(&self.kind, of_kind) && self.id.is_none_or(|id| of_id == Some(id))
+    }
+}
+
+/// Whoever has the operation of an id.
+pub(crate) type Find = Arc<dyn Fn(OperationId) -> Option<Engine> + Send + Sync>;
+
 /// Events as they come, until the server stops.
-pub(crate) fn respond(from: Subscription, house: &House) -> Response {
-    let messages = messages(from, house.stopping.clone());
+pub(crate) fn respond(from: Subscription, wanted: EventFilter, find: Find, house: &House) -> Response {
+    let messages = messages(from, wanted, find, house.stopping.clone());
     let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
     (UNBUFFERED, stream).into_response()
 }
 
 struct Listener {
-    due: VecDeque<Message>,
+    due: VecDeque<Arc<Event>>,
+    gap: bool,
     live: Receiver<Arc<Event>>,
+    wanted: EventFilter,
+    find: Find,
     stopping: CancellationToken,
+}
+
+impl Listener {
+    /// An event as it is sent, if it is wanted.
+    async fn message(&self, event: &Event) -> Option<Message> {
+        if !self.wanted.passes(&event.change) {
+            return None;
+        }
+        let ended = match &event.change {
+            Change::Operation { id, state, .. } if self.wanted.results && state.is_ended() => {
+                (self.find)(*id).map(|engine| (engine, *id))
+            }
+            _ => None,
+        };
+        // What is gone by now, or has no owner here, comes without its result.
+        let view = match ended {
+            Some((engine, id)) => engine.get(id).await.ok(),
+            None => None,
+        };
+        message(event, view.as_ref())
+    }
 }
 
 fn messages(
     from: Subscription,
+    wanted: EventFilter,
+    find: Find,
     stopping: CancellationToken,
 ) -> impl Stream<Item = Result<Message, Infallible>> {
-    let mut due: VecDeque<_> = from.missed.iter().filter_map(|event| message(event)).collect();
-    if from.gap {
-        due.push_front(reset());
-    }
-    unfold(Listener { due, live: from.live, stopping }, |mut listener| async move {
+    let Subscription { missed, gap, live } = from;
+    let listener = Listener { due: missed.into(), gap, live, wanted, find, stopping };
+    unfold(listener, |mut listener| async move {
         loop {
-            if let Some(message) = listener.due.pop_front() {
-                return Some((Ok(message), listener));
+            if std::mem::take(&mut listener.gap) {
+                return Some((Ok(reset()), listener));
+            }
+            if let Some(event) = listener.due.pop_front() {
+                if let Some(message) = listener.message(&event).await {
+                    return Some((Ok(message), listener));
+                }
+                continue;
             }
             let event = tokio::select! {
                 event = listener.live.recv() => event,
                 () = listener.stopping.cancelled() => return None,
             };
             match event {
-                Ok(event) => listener.due.extend(message(&event)),
-                Err(RecvError::Lagged(_)) => listener.due.push_back(reset()),
+                Ok(event) => listener.due.push_back(event),
+                Err(RecvError::Lagged(_)) => listener.gap = true,
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -87,17 +161,35 @@ fn reset() -> Message {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Data<'a> {
-    Operation { at: At, id: String, state: &'static str, group: &'a str, kind: &'a str, attempt: u16 },
-    Group { at: At, group: &'a str, now: &'static str },
-    Limit { at: At, limit: &'a str, now: &'static str },
+    Operation {
+        at: At,
+        id: String,
+        state: &'static str,
+        group: &'a str,
+        kind: &'a str,
+        attempt: u16,
+        #[serde(flatten)]
+        ended: Option<EndOut<'a>>,
+    },
+    Group {
+        at: At,
+        group: &'a str,
+        now: &'static str,
+    },
+    Limit {
+        at: At,
+        limit: &'a str,
+        now: &'static str,
+    },
 }
 
-fn message(event: &Event) -> Option<Message> {
+fn message(event: &Event, ended: Option<&View>) -> Option<Message> {
     let at = At(event.at);
     let (name, data) = match &event.change {
         Change::Operation { id, group, kind, state, attempt } => {
             let (id, state) = (id.to_string(), state.as_str());
-            ("operation", Data::Operation { at, id, state, group, kind, attempt: *attempt })
+            let ended = ended.map(EndOut::new);
+            ("operation", Data::Operation { at, id, state, group, kind, attempt: *attempt, ended })
         }
         Change::Group { group, now } => ("group", Data::Group { at, group, now }),
         Change::Limit { limit, now } => ("limit", Data::Limit { at, limit, now }),

@@ -15,7 +15,7 @@ use crate::wire::answer::{OperationOut, PageOut, WhyOut};
 use crate::wire::cursor;
 
 /// Longest time an answer is waited for, in milliseconds.
-const WAIT_MAX_MS: u64 = 60_000;
+pub(crate) const WAIT_MAX_MS: u64 = 60_000;
 /// Most items of a page, here and in every other list.
 pub(crate) const PAGE_MAX: u64 = 200;
 pub(crate) const PAGE_DEFAULT: u64 = 50;
@@ -41,15 +41,7 @@ pub(super) async fn why(State(app): State<Shared>, Path(text): Path<String>, que
 }
 
 pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let state = query.take("state").map(|word| state(&word)).transpose()?;
-    let mut filter = Filter {
-        group: query.take("group").map(Into::into),
-        state,
-        kind: query.take("kind").map(Into::into),
-        before: None,
-        limit: usize::try_from(limit).unwrap_or(usize::MAX),
-    };
+    let mut filter = filter(&mut query)?;
     filter.before = query.take("cursor").map(|text| cursor::read(&text, &filter)).transpose()?;
     query.finish()?;
     let page = app.engine.list(filter.clone()).await?;
@@ -58,9 +50,30 @@ pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer 
     Ok(Json(PageOut { operations, next_cursor }).into_response())
 }
 
-fn state(word: &str) -> tidegate::Result<OperationState> {
-    OperationState::parse(word).ok_or_else(|| {
-        let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();
-        bad("state", &format!("must be one of {}", known.join(", ")))
+/// Which operations a list is asked for, but for where it goes on.
+pub(crate) fn filter(query: &mut Query) -> tidegate::Result<Filter> {
+    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+    let [group, kind, upstream, dedupe_key] =
+        ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
+    Ok(Filter {
+        states: query.take("state").map_or_else(|| Ok(Vec::new()), |words| states(&words))?,
+        created_after: query.time("created_after")?,
+        created_before: query.time("created_before")?,
+        group,
+        kind,
+        upstream,
+        dedupe_key,
+        before: None,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
     })
+}
+
+/// States with commas between them, each once and in their own order.
+fn states(words: &str) -> tidegate::Result<Vec<OperationState>> {
+    let wanted: Option<Vec<_>> = words.split(',').map(OperationState::parse).collect();
+    let wanted = wanted.ok_or_else(|| {
+        let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();
+        bad("state", &format!("must be one of {}, or several with commas between", known.join(", ")))
+    })?;
+    Ok(OperationState::ALL.into_iter().filter(|state| wanted.contains(state)).collect())
 }

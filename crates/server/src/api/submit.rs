@@ -2,28 +2,35 @@
 
 use axum::body::Body;
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use tidegate::{Error, Receipt, Result};
+use tidegate_core::State as OperationState;
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tokio::time::Instant;
 
 use super::Answer;
 use crate::app::Shared;
 use crate::edge::content;
+use crate::edge::prefer::Wait;
+use crate::edge::query::Query;
 use crate::edge::request_id::RequestId;
 use crate::telemetry;
-use crate::wire::answer::{Accepted, Member, Members};
+use crate::wire::answer::{Accepted, Member, Members, OperationOut, Waited};
 use crate::wire::failure::status;
 use crate::wire::{request, submission};
 
 pub(super) async fn one(
     State(app): State<Shared>,
     Extension(RequestId(request_id)): Extension<RequestId>,
+    headers: HeaderMap,
+    mut query: Query,
     body: Body,
 ) -> Answer {
     let started = Instant::now();
+    let wait = Wait::read(&mut query, &headers)?;
+    query.finish()?;
     let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
     let submission = submission::one(&body, &request_id).inspect_err(telemetry::refused)?;
     drop(body);
@@ -31,8 +38,30 @@ pub(super) async fn one(
     let receipt = app.engine.submit(submission).await.map_err(|error| request::explain(error, &payload));
     let receipt = receipt.inspect_err(telemetry::refused)?;
     telemetry::accepted(started, receipt.deduplicated);
+    if let Some(wait) = wait {
+        return waited(&app, receipt, wait).await;
+    }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(Accepted::new(receipt, Some(&group)))).into_response())
+}
+
+/// The operation when it has ended, or as it stands after the time: accepted it is in either case.
+async fn waited(app: &Shared, receipt: Receipt, wait: Wait) -> Answer {
+    let view = tokio::select! {
+        view = app.engine.wait(receipt.id, wait.most) => view?,
+        () = app.house.stopping.cancelled() => app.engine.get(receipt.id).await?,
+    };
+    let operation = OperationOut::whole(&view);
+    let body = Json(Waited { operation, deduplicated: receipt.deduplicated });
+    let mut response = (waited_status(view.state, receipt.deduplicated), body).into_response();
+    wait.note(&mut response);
+    Ok(response)
+}
+
+/// 202 says that there is more to come.
+pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> StatusCode {
+    let is_over = state.is_ended() || state == OperationState::Unknown;
+    if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
 pub(super) async fn batch(

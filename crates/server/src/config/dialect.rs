@@ -1,6 +1,6 @@
 //! How an upstream is spoken to: `dialect`, and the keys that only one of them has.
 
-use tidegate_discord::dialect::{BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
+use tidegate_discord::dialect::{AT_ONCE_DEFAULT, BASE_URL, GLOBAL_PER_S_DEFAULT, INVALID_MAX};
 use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
 use tidegate_upstream::http::TokenHeader;
 
@@ -31,6 +31,8 @@ pub struct DiscordConfig {
     pub global_per_s: u32,
     /// Refused calls that it may cause in ten minutes; when nothing is said, an even share of those of the address.
     pub invalid_max: Option<u64>,
+    /// Groups that run at once.
+    pub at_once: u32,
 }
 
 /// The dialect of an upstream.
@@ -80,7 +82,8 @@ pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Di
         }
         "discord" => {
             let global_per_s = small(global_per_s).unwrap_or(GLOBAL_PER_S_DEFAULT);
-            Dialect::Discord(DiscordConfig { global_per_s, invalid_max })
+            let at_once = small(at_once).unwrap_or(AT_ONCE_DEFAULT);
+            Dialect::Discord(DiscordConfig { global_per_s, invalid_max, at_once })
         }
         other => {
             let message = format!(
@@ -95,17 +98,23 @@ pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Di
             format!("The dialect {named:?} makes its limits itself and learns their figures: take this out.");
         problems.push(section.problem_at("limit", message));
     }
+    let only =
+        |key: &'static str, whose: &'static [&'static str], message: &'static str| (key, whose, message);
     for (key, whose, message) in [
-        ("bulk_at_once", "shopify", "Only the dialect \"shopify\" has places for bulk operations."),
-        (
+        only("bulk_at_once", &["shopify"], "Only the dialect \"shopify\" has places for bulk operations."),
+        only(
             "at_once",
-            "shopify",
-            "Only the dialect \"shopify\" has this key: put an [[upstream.limit]] with it below.",
+            &["shopify", "discord"],
+            "Only the dialects \"shopify\" and \"discord\" have this key: put an [[upstream.limit]] with it below.",
         ),
-        ("global_per_s", "discord", "Only the dialect \"discord\" has a limit on all calls by itself."),
-        ("invalid_max", "discord", "Only the dialect \"discord\" counts refused calls."),
+        only(
+            "global_per_s",
+            &["discord"],
+            "Only the dialect \"discord\" has a limit on all calls by itself.",
+        ),
+        only("invalid_max", &["discord"], "Only the dialect \"discord\" counts refused calls."),
     ] {
-        if section.has(key) && named != whose {
+        if section.has(key) && !whose.contains(&named.as_str()) {
             problems.push(section.problem_at(key, message));
         }
     }

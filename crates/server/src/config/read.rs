@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::problem::{Problem, Spot};
 use super::section::Section;
 use super::value::Found;
-use super::{Config, Overrides, Reading, cluster, exposed, idempotency, pacing, token, upstream};
+use super::{Config, Overrides, Reading, cluster, exposed, failure, idempotency, pacing, token, upstream};
 use crate::backend::{has_trail, is_archive, is_shared};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
@@ -40,6 +40,8 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     let problems = &mut reading.problems;
     let upstreams = root.sections("upstream", problems);
     let tokens = root.sections("token", problems);
+    let rules = root.sections("on_failure", problems);
+    let on_failure = rules.into_iter().filter_map(|section| failure::read(section, problems)).collect();
     let open_to_all = tokens.is_empty();
     let listen = listen.and_then(|found| read_listen(found, over, open_to_all, problems));
     let store_url = url.and_then(|found| read_store(found, over, problems));
@@ -66,6 +68,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
         archive_url,
         retention: Duration::from_secs(retention?),
         dedupe_window: Duration::from_secs(dedupe_window?),
+        on_failure,
         upstreams,
         spread: beside.spread,
         shopify: beside.shopify,

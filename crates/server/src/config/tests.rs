@@ -3,6 +3,7 @@
 use insta::assert_snapshot;
 
 use super::*;
+use tidegate_core::OnFailure;
 use tidegate_upstream::http::TokenHeader;
 
 fn env(name: &str) -> Option<String> {
@@ -87,7 +88,7 @@ base_url = "http://127.0.0.1:1"
 "#;
     assert_snapshot!(wrong(text), @r"
     tidegate.toml:14:3: upstream[0].limit[1].foo: There is no such key; here may stand at_once, capacity, name, refill_per_s.
-    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, idempotency, pacing, server, store, token, upstream.
+    tidegate.toml:16:2: clutser: There is no such key; here may stand cluster, idempotency, on_failure, pacing, server, store, token, upstream.
     ");
 }
 
@@ -204,7 +205,7 @@ fn lim_29_a_shop_has_its_header_and_its_places() {
     tidegate.toml:8:1: upstream[0].limit: The dialect "shopify" makes its limits itself and learns their figures: take this out.
     "#);
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nbulk_at_once = 2"), @r#"tidegate.toml:4:16: upstream[0].bulk_at_once: Only the dialect "shopify" has places for bulk operations."#);
-    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nat_once = 2"), @r#"tidegate.toml:4:11: upstream[0].at_once: Only the dialect "shopify" has this key: put an [[upstream.limit]] with it below."#);
+    assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nat_once = 2"), @r#"tidegate.toml:4:11: upstream[0].at_once: Only the dialects "shopify" and "discord" have this key: put an [[upstream.limit]] with it below."#);
 }
 
 /// OPS-21: a bot needs a name and a token; where Discord is and its limits are known.
@@ -215,11 +216,12 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     assert_eq!(config.upstreams[0].base_url, "https://discord.com/api/v10");
     assert_eq!(config.upstreams[0].token_header, TokenHeader::parse("authorization: Bot"));
     let usual = config.discord["discord"];
-    assert_eq!((usual.global_per_s, usual.invalid_max), (50, None));
+    assert_eq!((usual.global_per_s, usual.invalid_max, usual.at_once), (50, None, 3));
     let set =
-        parse(&format!("{bot}base_url = \"http://x\"\nglobal_per_s = 1200\ninvalid_max = 100")).unwrap();
+        parse(&format!("{bot}base_url = \"http://x\"\nglobal_per_s = 1200\ninvalid_max = 100\nat_once = 12"))
+            .unwrap();
     let bigger = set.discord["discord"];
-    assert_eq!((bigger.global_per_s, bigger.invalid_max), (1_200, Some(100)));
+    assert_eq!((bigger.global_per_s, bigger.invalid_max, bigger.at_once), (1_200, Some(100), 12));
     assert_eq!(set.upstreams[0].base_url, "http://x");
     assert_snapshot!(wrong(&format!("{bot}base_url = 7\nspread = \"group\"\nglobal_per_s = 0\ninvalid_max = 10000\nbulk_at_once = 1")), @r#"
     tidegate.toml:5:12: upstream[0].base_url: It must be a text in quotes, not a number.
@@ -231,6 +233,29 @@ fn ops_21_a_bot_has_its_address_its_header_and_its_figures() {
     assert_snapshot!(wrong("[[upstream]]\nname = \"a\"\nbase_url = \"http://x\"\nglobal_per_s = 2\ninvalid_max = 9"), @r#"
     tidegate.toml:4:16: upstream[0].global_per_s: Only the dialect "discord" has a limit on all calls by itself.
     tidegate.toml:5:15: upstream[0].invalid_max: Only the dialect "discord" counts refused calls.
+    "#);
+}
+
+/// OPS-25: rules for failures are kept in their order, and what is wrong with one is told where it stands.
+#[test]
+fn ops_25_rules_for_failures_are_read() {
+    let config = parse("[[on_failure]]\ngroup = \"shop:*\"\nkind = \"http\"\nthen = \"hold\"\n[[on_failure]]\nkind = \"shopify.bulk\"\nthen = \"skip\"").unwrap();
+    let read: Vec<_> = config
+        .on_failure
+        .iter()
+        .map(|rule| (rule.group.as_deref(), rule.kind.as_deref(), rule.on_failure))
+        .collect();
+    assert_eq!(
+        read,
+        [(Some("shop:*"), Some("http"), OnFailure::Hold), (None, Some("shopify.bulk"), OnFailure::Skip)]
+    );
+    assert_snapshot!(wrong("[[on_failure]]\nthen = \"stop\"\n[[on_failure]]\ngroup = \"a**\"\n[[on_failure]]\nkind = \"\"\nthen = \"hold\"\nwhen = 1"), @r#"
+    tidegate.toml:1:1: on_failure[0]: A rule needs a group, a kind, or both.
+    tidegate.toml:2:8: on_failure[0].then: It must be "skip" or "hold", not "stop".
+    tidegate.toml:3:1: on_failure[1]: The key then is missing.
+    tidegate.toml:4:9: on_failure[1].group: One * at its end stands for all groups that begin so.
+    tidegate.toml:6:8: on_failure[2].kind: It must be 1 to 64 bytes long.
+    tidegate.toml:8:1: on_failure[2].when: There is no such key; here may stand group, kind, then.
     "#);
 }
 

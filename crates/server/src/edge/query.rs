@@ -6,9 +6,11 @@ use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 use tidegate::{Code, Error, Result};
+use tidegate_core::Time;
 
 use crate::wire::failure::Failure;
 use crate::wire::object::shown;
+use crate::wire::time;
 
 /// The pairs that nobody has taken yet.
 pub(crate) struct Query(Vec<(String, String)>);
@@ -32,6 +34,14 @@ impl Query {
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
         let place = self.0.iter().position(|(known, _)| known == name)?;
         Some(self.0.swap_remove(place).1).filter(|value| !value.is_empty())
+    }
+
+    /// A time of RFC 3339. The plus sign of an offset is a space in a query.
+    pub(crate) fn time(&mut self, name: &str) -> Result<Option<Time>> {
+        let Some(text) = self.take(name) else { return Ok(None) };
+        let (start, end) = text.split_at_checked(11).unwrap_or((&text, ""));
+        let found = time::parse(&format!("{start}{}", end.replace(' ', "+")));
+        found.map(Some).ok_or_else(|| bad(name, "must be a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
     }
 
     pub(crate) fn integer(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {

@@ -6,16 +6,16 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tidegate::{Filter, Result};
 use tidegate_core::id::Partition;
-use tidegate_core::{OperationId, Seq, State, Time};
+use tidegate_core::{OperationId, Seq, Time};
 
 use super::cursor::{self, Place};
 use super::everywhere::{self, Part};
-use super::relay::{self, Again};
 use super::{Call, Front};
-use crate::api::operations::{PAGE_DEFAULT, PAGE_MAX};
+use crate::api::operations as api_operations;
 use crate::edge::query::Query;
 use crate::wire::cursor as cursor_of_one;
 use crate::wire::failure::Failure;
+use crate::wire::time::At;
 
 pub(super) async fn list(front: &Front, call: Call) -> Response {
     match page(front, &call).await {
@@ -26,18 +26,10 @@ pub(super) async fn list(front: &Front, call: Call) -> Response {
 
 async fn page(front: &Front, call: &Call) -> Result<Response> {
     let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))?;
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let filter = api_operations::filter(&mut query)?;
+    let limit = filter.limit;
     let given = query.take("cursor");
-    let word = query.take("state");
-    let state = word.as_deref().and_then(State::parse);
-    if word.is_some() && state.is_none() {
-        // Where it is told which states there are.
-        return Ok(relay::to(front, 0, call, Again::Yes).await);
-    }
-    let [group, kind] = ["group", "kind"].map(|name| query.take(name).map(Into::into));
     query.finish()?;
-    let filter = Filter { group, kind, state, before: None, limit };
     let words = words(&filter);
     let count = front.cluster.partitions();
     let mut places = match given {
@@ -74,9 +66,16 @@ fn words(filter: &Filter) -> String {
     let pair = |name: &str, value: Option<&str>| {
         value.map_or_else(String::new, |value| format!("&{name}={}", encode(value)))
     };
+    let states: Vec<_> = filter.states.iter().map(|state| state.as_str()).collect();
+    let states = (!states.is_empty()).then(|| states.join(","));
+    let time = |time: Option<Time>| time.map(|time| At(time).to_string());
     pair("group", filter.group.as_deref())
         + &pair("kind", filter.kind.as_deref())
-        + &pair("state", filter.state.map(State::as_str))
+        + &pair("state", states.as_deref())
+        + &pair("upstream", filter.upstream.as_deref())
+        + &pair("dedupe_key", filter.dedupe_key.as_deref())
+        + &pair("created_after", time(filter.created_after).as_deref())
+        + &pair("created_before", time(filter.created_before).as_deref())
 }
 
 /// A page of one partition.

@@ -14,7 +14,7 @@ use tidegate_cluster::View;
 use tidegate_core::id::Partition;
 
 use super::Front;
-use crate::api::events;
+use crate::api::events::{self, EventFilter, Find};
 use crate::edge::query::Query;
 use crate::page;
 use crate::telemetry;
@@ -55,11 +55,15 @@ pub(super) async fn events(
     mut query: Query,
 ) -> Response {
     let came_back = query.take("last_event_id").is_some() || headers.contains_key("last-event-id");
-    if let Err(error) = query.finish() {
-        return Failure(error).into_response();
-    }
+    let wanted = match EventFilter::read(&mut query).and_then(|wanted| query.finish().map(|()| wanted)) {
+        Ok(wanted) => wanted,
+        Err(error) => return Failure(error).into_response(),
+    };
     let from = Subscription { missed: Vec::new(), gap: came_back, live: front.rooms.events() };
-    events::respond(from, &front.house)
+    let rooms = Arc::clone(&front.rooms);
+    let find: Find =
+        Arc::new(move |id| rooms.engines().into_iter().find(|engine| engine.partition() == id.partition()));
+    events::respond(from, wanted, find, &front.house)
 }
 
 pub(super) async fn cluster(State(front): State<Arc<Front>>) -> Json<Value> {

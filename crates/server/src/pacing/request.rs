@@ -7,8 +7,8 @@ use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::{Code, Error, Result, Submission};
-use tidegate_core::OnUnknown;
 use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
 use tidegate_upstream::http::Expected;
@@ -75,6 +75,7 @@ impl Asked<'_> {
         let mut request = HttpRequest::new(method, target.path.as_ref());
         request.headers = kept(&self.headers, served)?;
         let upstream = target.upstream.into_owned();
+        let name = Arc::from(upstream.as_str());
         let envelope = Envelope::proxied(upstream, request, &self.body, expected.ticket());
         // The dialect's to say, as in the queue: a header that its API does not know makes nothing safe.
         let may_be_repeated = served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
@@ -84,9 +85,12 @@ impl Asked<'_> {
             // One attempt of what must not happen twice, so that an unknown outcome is its end and holds nobody up.
             max_attempts: Some(if may_be_repeated { pacing.config.max_attempts } else { 1 }),
             on_unknown: Some(OnUnknown::Repeat),
+            // The client is told of a failure, and its next call does not wait for a person.
+            on_failure: Some(OnFailure::Skip),
             // What outlives this process and everybody who waits for it does not start any more.
             deadline: Some(pacing.config.wait + served.timeout),
             request_id: Some(self.request_id),
+            upstream: Some(name),
             ..Submission::new("http", group, payload)
         };
         Ok((submission, expected))

@@ -50,7 +50,7 @@ pub(super) async fn regions(State(app): State<Shared>, query: Query) -> Response
 
 async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
-    let filter = Filter { state: only, limit: ROWS, ..Filter::default() };
+    let filter = Filter { states: only.into_iter().collect(), limit: ROWS, ..Filter::default() };
     let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
         app.engine.counts(),
         app.engine.groups(GroupFilter::Stopped, None, ROWS),

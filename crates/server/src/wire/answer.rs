@@ -30,6 +30,14 @@ impl<'a> Accepted<'a> {
     }
 }
 
+/// An operation whose end was waited for where it was submitted.
+#[derive(Serialize)]
+pub(crate) struct Waited<'a> {
+    #[serde(flatten)]
+    pub operation: OperationOut<'a>,
+    pub deduplicated: bool,
+}
+
 /// One member of a batch: accepted, or what is wrong with it.
 #[derive(Serialize)]
 #[serde(untagged)]
@@ -63,6 +71,10 @@ pub(crate) struct OperationOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     deployment_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<At>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     max_attempts: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
@@ -91,9 +103,25 @@ impl<'a> OperationOut<'a> {
             dedupe_key: view.dedupe_key.as_deref(),
             request_id: view.request_id.as_deref(),
             deployment_id: view.deployment_id.as_deref(),
+            upstream: view.upstream.as_deref(),
+            deadline_at: view.deadline_at.map(At),
             max_attempts: None,
             fingerprint: None,
         }
+    }
+}
+
+/// What became of an operation, in an event.
+#[derive(Serialize)]
+pub(crate) struct EndOut<'a> {
+    result: Option<&'a RawValue>,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> EndOut<'a> {
+    pub(crate) fn new(view: &'a View) -> Self {
+        let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        Self { result, fault: view.fault.as_ref().map(FaultOut::new) }
     }
 }
 

@@ -5,6 +5,8 @@ use tidegate::{Code, Error, Filter, Result};
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
+use super::time::At;
+
 const SUM_LEN: usize = 16;
 
 pub(crate) fn write(id: OperationId, filter: &Filter) -> String {
@@ -31,11 +33,17 @@ fn sum(id: OperationId, filter: &Filter) -> String {
     let text = |text: &Option<std::sync::Arc<str>>| {
         text.as_deref().map_or_else(String::new, |text| format!("={text}"))
     };
+    let time = |time: Option<tidegate_core::Time>| time.map_or_else(String::new, |time| At(time).to_string());
+    let states: Vec<_> = filter.states.iter().map(|state| state.as_str()).collect();
     let sum = Fingerprint::of("cursor")
         .part(id.to_string().as_bytes())
         .part(text(&filter.group).as_bytes())
         .part(text(&filter.kind).as_bytes())
-        .part(filter.state.map_or("", tidegate_core::State::as_str).as_bytes());
+        .part(states.join(",").as_bytes())
+        .part(text(&filter.upstream).as_bytes())
+        .part(text(&filter.dedupe_key).as_bytes())
+        .part(time(filter.created_after).as_bytes())
+        .part(time(filter.created_before).as_bytes());
     hex(&sum.finish()[..SUM_LEN / 2])
 }
 
@@ -50,7 +58,7 @@ mod tests {
         let filter = Filter { group: Some("g".into()), ..Filter::default() };
         let cursor = write(id, &filter);
         assert_eq!(read(&cursor, &filter), Ok(id));
-        let other = Filter { state: Some(State::Failed), ..filter.clone() };
+        let other = Filter { states: vec![State::Failed], ..filter.clone() };
         let made_up =
             [String::new(), "x".into(), "é".repeat(21), format!("{cursor}0"), cursor.replace('9', "8")];
         assert!(read(&cursor, &other).is_err());

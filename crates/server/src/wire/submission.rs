@@ -12,12 +12,13 @@ use tidegate::{Code, Error, Result, Submission};
 use tidegate_core::bounds::{
     ATTEMPTS_MAX, CHARGES_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX, TOKENS_MAX,
 };
-use tidegate_core::{OnFailure, OnUnknown};
+use tidegate_core::{OnFailure, OnUnknown, Time};
 
 use super::field::Field;
 use super::object::{Fields, read, read_list, shown};
+use super::time;
 
-const NAMES: [&str; 13] = [
+const NAMES: [&str; 14] = [
     "kind",
     "upstream",
     "group",
@@ -31,6 +32,7 @@ const NAMES: [&str; 13] = [
     "on_unknown",
     "on_failure",
     "deployment_id",
+    "deadline_at",
 ];
 
 const ON_UNKNOWN: [(&str, OnUnknown); 3] =
@@ -51,7 +53,7 @@ pub(crate) fn many(body: &[u8], most: usize, request_id: &Arc<str>) -> Result<Ve
     Ok(items.into_iter().map(|fields| submission(fields, request_id)).collect())
 }
 
-fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submission> {
+fn submission(fields: Fields<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
     let fields = fields?;
     let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
@@ -69,6 +71,8 @@ fn submission(fields: Fields<'_, 13>, request_id: &Arc<str>) -> Result<Submissio
         on_unknown: field(10).word(&ON_UNKNOWN)?,
         on_failure: field(11).word(&ON_FAILURE)?,
         deployment_id: field(12).text()?.map(Arc::from),
+        deadline_at: deadline_at(field(13))?,
+        upstream: Some(upstream.into()),
         request_id: Some(Arc::clone(request_id)),
         ..Submission::new(kind, group, payload)
     })
@@ -81,6 +85,15 @@ fn deadline(field: Field<'_>, horizon: &RangeInclusive<u64>) -> Result<Option<Du
         return Err(Error::new(Code::Invalid, message).field(field.name));
     }
     Ok(field.integer(1..=*horizon.end())?.map(Duration::from_millis))
+}
+
+fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
+    let Some(text) = field.text()? else { return Ok(None) };
+    let wrong = || {
+        let message = "The field \"deadline_at\" must be a time of RFC 3339, as in 2031-05-06T07:08:09Z or 2031-05-06T09:08:09.5+02:00.";
+        Error::new(Code::Invalid, message).field(field.name)
+    };
+    time::parse(&text).map(Some).ok_or_else(wrong)
 }
 
 /// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.
@@ -142,12 +155,16 @@ mod tests {
     #[test]
     fn the_outbox_knows_the_same_names_and_bounds() {
         use tidegate_core::bounds::{DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX};
-        let sql = include_str!("../../../store-postgres/src/sql/outbox.sql");
+        let sql = include_str!("../../../store-postgres/src/sql/submissions.sql");
         let names =
             sql.split_once("names CONSTANT text[] := ARRAY[").and_then(|(_, rest)| rest.split_once(']'));
         let names: Vec<&str> =
             names.unwrap().0.split(',').map(|name| name.trim().trim_matches('\'')).collect();
         assert_eq!(names, NAMES);
+        let sql = concat!(
+            include_str!("../../../store-postgres/src/sql/outbox.sql"),
+            include_str!("../../../store-postgres/src/sql/submissions.sql")
+        );
         for bound in [
             format!("len_max CONSTANT int := {};", crate::edge::content::ONE_MAX),
             format!("'group', 'UTF8')) NOT BETWEEN 1 AND {GROUP_LEN_MAX} "),
@@ -169,6 +186,8 @@ mod tests {
             (with(r#","max_attempts":0"#), "max_attempts"),
             (with(r#","deadline_ms":1e400"#), "deadline_ms"),
             (with(r#","deadline_ms":0"#), "deadline_ms"),
+            (with(r#","deadline_at":7"#), "deadline_at"),
+            (with(r#","deadline_at":"tomorrow""#), "deadline_at"),
             (with(r#","delay_ms":99999999999999999999999"#), "delay_ms"),
             (with(r#","priority":5"#), "priority"),
             (with(r#","cost":{"points":-3}"#), "cost.points"),

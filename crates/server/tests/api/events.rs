@@ -87,3 +87,35 @@ async fn a_gap_is_told() {
     })
     .await;
 }
+
+/// A listener hears of one group, one operation or one kind alone, and of what came back if it wants that.
+#[tokio::test]
+async fn a_listener_hears_what_it_asked_for() {
+    within(async {
+        let world = World::new().await;
+        let listen = async |query: &str| {
+            world.request(Method::GET, &format!("/v1/events?{query}")).send().await.unwrap()
+        };
+        let of_group = listen("group=mine&results=true").await;
+        let other = world.submit(operation("other")).await;
+        world.end(&other).await;
+        world.post("/v1/groups/mine/pause", "").await;
+        let id = world.submit(operation("mine")).await;
+        let of_id = listen(&format!("id={id}&kind=http")).await;
+        world.post("/v1/groups/mine/resume", "").await;
+        let seen = events(of_group, |events| events.iter().any(is_done)).await;
+        assert!(seen.iter().all(|event| event.data["group"] == "mine"), "{seen:?}");
+        assert!(seen.iter().any(|event| event.name == "group"), "{seen:?}");
+        let end = seen.last().unwrap();
+        assert_eq!((&end.data["id"], &end.data["result"]["status"]), (&id.as_str().into(), &200.into()));
+        assert!(end.data["fault"].is_null() && end.data.get("fault").is_some(), "{end:?}");
+        assert!(seen[0].data.get("result").is_none(), "{seen:?}");
+        let seen = events(of_id, |events| events.iter().any(is_done)).await;
+        assert!(seen.iter().all(|event| event.data["id"] == id.as_str()), "{seen:?}");
+        assert!(seen.iter().all(|event| event.data.get("result").is_none()), "{seen:?}");
+        for (query, field) in [("id=x", "id"), ("results=maybe", "results"), ("colour=red", "colour")] {
+            world.get(&format!("/v1/events?{query}")).await.refused(400, "TG0001", Some(field));
+        }
+    })
+    .await;
+}

@@ -196,3 +196,41 @@ async fn limits_are_told_and_set() {
     })
     .await;
 }
+
+/// OPS-7: an operation is found by its key alone, and lists pass by upstream, by several states and by time.
+#[tokio::test]
+async fn ops_7_an_operation_is_found_by_its_key() {
+    within(async {
+        let other = "[[upstream]]\nname = \"other\"\nbase_url = \"http://127.0.0.1:9\"\n";
+        let world = World::with(other, HttpSimOptions::default()).await;
+        let keyed = world.submit(with("dedupe_key", "order:7/é")).await;
+        world.end(&keyed).await;
+        world.post("/v1/groups/p/pause", "").await;
+        let mut waiting = operation("p");
+        waiting["upstream"] = "other".into();
+        let waiting = world.submit(waiting).await;
+        let canceled = world.submit(operation("p")).await;
+        world.post(&format!("/v1/operations/{canceled}/cancel"), "").await;
+        let list = async |query: &str| ids(&world.get(&format!("/v1/operations?{query}")).await.json);
+        assert_eq!(list("dedupe_key=order:7/%C3%A9").await, [keyed.as_str()]);
+        assert_eq!(list("dedupe_key=order:8").await, [""; 0]);
+        assert_eq!(list("dedupe_key=order:7/%C3%A9&state=failed").await, [""; 0]);
+        assert_eq!(list("upstream=other").await, [waiting.as_str()]);
+        assert_eq!(list("upstream=echo").await, [canceled.clone(), keyed.clone()]);
+        assert_eq!(list("state=canceled,waiting").await, [canceled.clone(), waiting.clone()]);
+        assert_eq!(
+            list("state=canceled,waiting,succeeded&upstream=echo").await,
+            [canceled.clone(), keyed.clone()]
+        );
+        let first = world.get(&format!("/v1/operations/{keyed}")).await.text("created_at");
+        assert_eq!(list(&format!("created_before={first}")).await, [""; 0]);
+        assert_eq!(list(&format!("created_after={first}&limit=9")).await, [canceled, waiting, keyed]);
+        assert_eq!(list("created_before=2001-01-01T00:00:00Z").await, [""; 0]);
+        let wrong =
+            [("state=failed,happy", "state"), ("state=,", "state"), ("created_after=x", "created_after")];
+        for (query, field) in wrong {
+            world.get(&format!("/v1/operations?{query}")).await.refused(400, "TG0001", Some(field));
+        }
+    })
+    .await;
+}

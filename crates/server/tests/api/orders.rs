@@ -86,3 +86,25 @@ async fn ops_23_a_canceled_operation_keeps_its_fault() {
     })
     .await;
 }
+
+/// OPS-25: the configuration says which groups wait for a person after a failure.
+#[tokio::test]
+async fn ops_25_the_configuration_holds_groups() {
+    within(async {
+        let rule = "[[on_failure]]\ngroup = \"shop:*\"\nthen = \"hold\"\n";
+        let world = World::with(rule, HttpSimOptions { fail_rate: 1.0, ..HttpSimOptions::default() }).await;
+        for group in ["shop:acme", "guild:1"] {
+            let mut failing = operation(group);
+            failing["max_attempts"] = 1.into();
+            let id = world.submit(failing).await;
+            assert_eq!(world.end(&id).await["state"], "failed");
+        }
+        let passed =
+            world.request(reqwest::Method::POST, "/proxy/echo/x").header("x-tidegate-group", "shop:passed");
+        assert_eq!(passed.send().await.unwrap().status(), 500, "a client is told, and holds nobody up");
+        let held = world.get("/v1/groups?state=held").await.json;
+        let names: Vec<_> = held["groups"].as_array().unwrap().iter().map(|one| &one["group"]).collect();
+        assert_eq!(names, ["shop:acme"], "{held}");
+    })
+    .await;
+}

@@ -1,9 +1,10 @@
 //! Handing in: what is accepted, what is the same as before, what is refused and leaves no trace.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
-use crate::support::{World, operation, with, within};
+use crate::support::{World, operation, read, with, within};
 
 const TIGHT: &str = "[[upstream.limit]]\nname = \"points\"\ncapacity = 10\nrefill_per_s = 0.001\n";
 
@@ -212,6 +213,92 @@ async fn ops_1_a_bad_batch_leaves_nothing() {
             world.post("/v1/operations/batch", full).await.json["operations"].as_array().unwrap().len(),
             1_000
         );
+    })
+    .await;
+}
+
+/// OPS-1, OPS-12: a deadline may be a time. It is shown with the operation, and one that is over, is no time, or stands
+/// beside a span is refused by its name.
+#[tokio::test]
+async fn ops_12_a_deadline_may_be_a_time() {
+    within(async {
+        let world = World::new().await;
+        world.post("/v1/groups/g/pause", "").await;
+        let within_an_hour = world.submit(with("deadline_ms", 3_600_000)).await;
+        let soon = world.get(&format!("/v1/operations/{within_an_hour}")).await.text("deadline_at");
+        let id = world.submit(with("deadline_at", soon.clone())).await;
+        let path = format!("/v1/operations/{id}");
+        assert_eq!(world.get(&path).await.text("deadline_at"), soon);
+        world.post(&format!("{path}/cancel"), "").await;
+        assert_eq!(world.get(&path).await.text("deadline_at"), soon, "also after its end");
+        let over = world.post("/v1/operations", with("deadline_at", "2001-01-01T00:00:00Z")).await;
+        over.refused(422, "TG0008", Some("deadline_at"));
+        for wrong in ["tomorrow", "9999-01-01T00:00:00Z"] {
+            let refused = world.post("/v1/operations", with("deadline_at", wrong)).await;
+            refused.refused(400, "TG0002", Some("deadline_at"));
+        }
+        let mut both = with("deadline_at", soon);
+        both["deadline_ms"] = 5.into();
+        world.post("/v1/operations", both).await.refused(400, "TG0002", Some("deadline_at"));
+    })
+    .await;
+}
+
+/// OPS-6: a submission may wait for its end, by its query or by the header that others know. What has not ended by then is
+/// accepted all the same.
+#[tokio::test]
+async fn ops_6_a_submission_waits_for_its_end() {
+    within(async {
+        let world = World::new().await;
+        let ended = world.post("/v1/operations?wait_ms=30000", with("dedupe_key", "k")).await;
+        assert_eq!((ended.status, ended.text("state")), (200, "succeeded".into()), "{ended:?}");
+        assert_eq!(
+            (&ended.json["result"]["status"], &ended.json["deduplicated"]),
+            (&200.into(), &false.into())
+        );
+        let again = world.post("/v1/operations?wait_ms=30000", with("dedupe_key", "k")).await;
+        assert_eq!((again.status, again.text("id")), (200, ended.text("id")));
+        assert_eq!(again.json["deduplicated"], true);
+
+        let preferred =
+            world.request(Method::POST, "/v1/operations").header("prefer", "respond-async, wait=900");
+        let response = preferred.body(operation("g").to_string()).send().await.unwrap();
+        assert_eq!(response.headers()["preference-applied"], "wait=60");
+        let preferred = read(response).await;
+        assert_eq!((preferred.status, preferred.text("state")), (200, "succeeded".into()));
+
+        world.post("/v1/groups/g/pause", "").await;
+        let waiting = world.post("/v1/operations?wait_ms=30", operation("g")).await;
+        assert_eq!((waiting.status, waiting.text("state")), (202, "waiting".into()), "{waiting:?}");
+        let accepted = world.post("/v1/operations", operation("g")).await;
+        assert_eq!((accepted.status, accepted.text("state")), (202, "queued".into()));
+        let count = world.count().await;
+        for (query, field) in [("wait_ms=60001", "wait_ms"), ("wait_ms=x", "wait_ms"), ("wait=5", "wait")] {
+            let refused = world.post(&format!("/v1/operations?{query}"), operation("g")).await;
+            refused.refused(400, "TG0001", Some(field));
+        }
+        assert_eq!(world.count().await, count, "what is refused is not accepted");
+    })
+    .await;
+}
+
+/// OPS-7: the same request in another order of fields, or with numbers and letters written otherwise, is the same request.
+#[tokio::test]
+async fn ops_7_a_request_is_compared_by_its_value() {
+    within(async {
+        let world = World::new().await;
+        let one = |request: &str| {
+            format!(r#"{{"upstream":"echo","group":"g","dedupe_key":"k","request":{request}}}"#)
+        };
+        let first = r#"{"method":"POST","path":"/x","headers":{"x-a":"1","x-b":"2"},"body":{"n":10,"t":"é"}}"#;
+        let first = world.post("/v1/operations", one(first)).await;
+        let same = r#"{"body": {"t": "\u00e9", "n": 1e1}, "headers": {"x-b": "2", "x-a": "1"}, "path": "/x", "method": "POST"}"#;
+        let same = world.post("/v1/operations", one(same)).await;
+        assert_eq!((same.status, same.text("id")), (200, first.text("id")), "{same:?}");
+        let other = r#"{"method":"POST","path":"/x","headers":{"x-a":"1","x-b":"2"},"body":{"n":11,"t":"é"}}"#;
+        world.post("/v1/operations", one(other)).await.refused(409, "TG0009", Some("dedupe_key"));
+        world.end(&first.text("id")).await;
+        assert_eq!(world.sim.stats().writes, 1);
     })
     .await;
 }

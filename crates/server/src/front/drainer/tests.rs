@@ -175,17 +175,19 @@ async fn ops_7_a_key_is_one_operation_in_the_outbox_too() {
             )
         };
         let drainer = world.drainer();
-        for (path, after) in [("/a", 0), ("/a", 0), ("/b", 1)] {
-            outbox::enqueue(&mut world.sql, "tidegate", &keyed(path)).await.unwrap();
+        let otherwise =
+            r#"{"request": {"path": "\u002fa", "method": "GET"}, "dedupe_key": "k", "group": "g", "upstream": "echo"}"#;
+        for (row, after) in [(keyed("/a"), 0), (keyed("/a"), 0), (otherwise.into(), 0), (keyed("/b"), 1)] {
+            outbox::enqueue(&mut world.sql, "tidegate", &row).await.unwrap();
             world.hand_in("echo", "g", 0).await;
             assert_eq!(drainer.round().await.unwrap(), 2);
             let seen = world.faulty.outbox().unwrap().look(None, 10).await.unwrap();
-            assert_eq!((seen.waiting, seen.refused.len()), (0, after), "{path}");
+            assert_eq!((seen.waiting, seen.refused.len()), (0, after), "{row}");
         }
         let seen = world.faulty.outbox().unwrap().look(None, 10).await.unwrap();
         assert_eq!(seen.refused[0].code, Code::KeyConflict.to_string());
         let accepted = world.accepted().await;
-        assert_eq!((accepted.len(), &*accepted[0]), (4, "k"), "{accepted:?}");
+        assert_eq!((accepted.len(), &*accepted[0]), (5, "k"), "{accepted:?}");
         world.engine.drain().await;
     })
     .await;

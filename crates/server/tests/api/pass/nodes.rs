@@ -196,3 +196,49 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
     })
     .await;
 }
+
+/// OPS-6, OPS-7: any node accepts, waits for the end and finds by key, upstream and states, wherever the operation is.
+#[tokio::test]
+async fn ops_6_any_node_waits_and_finds() {
+    within(async {
+        let upstream = Upstream::start((0..8).map(|_| next(GOOD))).await;
+        let store = Redis::start();
+        let more = "spread = \"group\"\n";
+        let nodes = [start(&store, &upstream, more).await, start(&store, &upstream, more).await];
+        let client = Client::builder().no_proxy().build().unwrap();
+        together(&client, &[&nodes[0], &nodes[1]]).await;
+        let listening = ask(&client, &nodes[0], Method::GET, "/v1/events?results=true").send().await.unwrap();
+        assert_eq!(listening.status(), 200);
+        let mut ids = Vec::new();
+        for n in 0..8 {
+            let body = serde_json::json!({
+                "upstream": "up", "group": format!("g{n}"), "dedupe_key": format!("k{n}"),
+                "request": { "method": "POST", "path": "/x" },
+            });
+            let (path, wish) =
+                if n < 4 { ("/v1/operations?wait_ms=30000", "") } else { ("/v1/operations", "wait=30") };
+            let request = ask(&client, &nodes[n % 2], Method::POST, path).header("prefer", wish);
+            let response = request.body(body.to_string()).send().await.unwrap();
+            let status = response.status().as_u16();
+            assert_eq!(response.headers().contains_key("preference-applied"), n >= 4);
+            let ended: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+            assert_eq!((status, &ended["state"]), (200, &"succeeded".into()), "{ended}");
+            assert_eq!((&ended["result"]["body"], &ended["deduplicated"]), (&"good".into(), &false.into()));
+            ids.insert(0, ended["id"].clone());
+        }
+        for node in &nodes {
+            let list = async |query: &str| {
+                let page = json(ask(&client, node, Method::GET, &format!("/v1/operations?{query}"))).await;
+                let all = page["operations"].as_array().unwrap_or_else(|| panic!("{page}")).clone();
+                all.iter().map(|one| one["id"].clone()).collect::<Vec<_>>()
+            };
+            assert_eq!(list("dedupe_key=k5").await, [ids[2].clone()]);
+            assert_eq!(list("upstream=up&state=failed,succeeded").await, ids);
+            assert_eq!(list("upstream=other").await, [Value::Null; 0]);
+            let refused =
+                ask(&client, node, Method::POST, "/v1/operations?wait=3").body("{}").send().await.unwrap();
+            assert_eq!(refused.status(), 400);
+        }
+    })
+    .await;
+}

@@ -1,0 +1,140 @@
+//! Pages of operations that pass a filter, newest first. Each state has a list of its own, from the model or the store;
+//! what they have in common is put together here. Whatever is rare is looked for among a bounded number of operations at
+//! a time, and the page says where to go on.
+
+use std::sync::Arc;
+
+use tidegate_core::{EndState, OperationId, Seq, State, Time};
+use tidegate_store::Clock;
+use tidegate_store::log::Query;
+
+use crate::engine::Engine;
+use crate::error::{Code, Result};
+use crate::prepare::key_hash;
+use crate::query::without_result;
+use crate::view::{Filter, Page, View};
+
+/// Operations that are read at once when only some of them may pass.
+const CHUNK: usize = 200;
+/// How often that is done for one page.
+const CHUNKS_MAX: usize = 10;
+
+impl Engine {
+    /// A page of operations. What is only in the archive is in none.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list(&self, mut filter: Filter) -> Result<Page> {
+        if let Some(key) = filter.dedupe_key.clone() {
+            return self.list_keyed(&key, &filter).await;
+        }
+        if let (Some(time), None) = (filter.created_before, filter.before) {
+            let first = self.first_from(time).await?;
+            filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
+        }
+        let chunks = if filter.upstream.is_some() { CHUNKS_MAX } else { 1 };
+        let chunk = if filter.upstream.is_some() { CHUNK.max(filter.limit) } else { filter.limit };
+        let mut page = Page { operations: Vec::new(), next: filter.before };
+        for _ in 0..chunks {
+            let found = self.chunk(Filter { before: page.next, limit: chunk, ..filter.clone() }).await?;
+            page.next = found.next;
+            for view in found.operations {
+                if page.operations.len() == filter.limit {
+                    page.next = page.operations.last().map(|last| last.id);
+                    return Ok(page);
+                }
+                if filter.created_after.is_some_and(|after| view.created_at < after) {
+                    page.next = None;
+                    return Ok(page);
+                }
+                if passes(&view, &filter) {
+                    page.operations.push(view);
+                }
+            }
+            if page.next.is_none() {
+                break;
+            }
+        }
+        Ok(page)
+    }
+
+    async fn chunk(&self, filter: Filter) -> Result<Page> {
+        let mut pages = Vec::with_capacity(filter.states.len());
+        for state in &filter.states {
+            let filter = filter.clone();
+            pages.push(match ended(*state) {
+                Some(ended) => self.list_stored(filter, Some(ended)).await?,
+                None => self.list_active(filter, *state).await?,
+            });
+        }
+        if pages.is_empty() { self.list_stored(filter, None).await } else { Ok(merge(pages, filter.limit)) }
+    }
+
+    async fn list_keyed(&self, key: &Arc<str>, filter: &Filter) -> Result<Page> {
+        let hash = key_hash(key);
+        let seq = self.look(move |owner| owner.model.keyed(hash, owner.clock.now())).await?;
+        let Some(seq) = seq.filter(|seq| filter.before.is_none_or(|before| *seq < before.seq())) else {
+            return Ok(Page::default());
+        };
+        match self.view(seq).await {
+            Ok(view) if passes(&view, filter) => {
+                Ok(Page { operations: vec![without_result(view)], next: None })
+            }
+            Err(error) if error.code != Code::NoOperation => Err(error),
+            _ => Ok(Page::default()),
+        }
+    }
+
+    /// The first place whose operations were accepted at a time or later: places are given out in the order of time, so
+    /// it is found in a few looks.
+    async fn first_from(&self, time: Time) -> Result<Seq> {
+        let last = self.look(|owner| owner.model.last_seq()).await?;
+        let (mut low, mut high) = (1, last.0 + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let query = Query { before: Some(Seq(middle + 1)), limit: 1, ..Query::default() };
+            let found = self.store.list(self.options.partition, query).await?.items.pop();
+            match found.map(|stored| stored.operation) {
+                Some(operation) if operation.at >= time => high = operation.seq.0,
+                _ => low = middle + 1,
+            }
+        }
+        Ok(Seq(low))
+    }
+}
+
+const fn ended(state: State) -> Option<EndState> {
+    match state {
+        State::Succeeded => Some(EndState::Succeeded),
+        State::Failed => Some(EndState::Failed),
+        State::Canceled => Some(EndState::Canceled),
+        State::Queued | State::Waiting | State::Running | State::Unknown => None,
+    }
+}
+
+/// Whether an operation passes a filter, but for the time before which it was accepted, where its list ended.
+fn passes(view: &View, filter: &Filter) -> bool {
+    let is = |wanted: &Option<Arc<str>>, own: &str| wanted.as_ref().is_none_or(|wanted| **wanted == *own);
+    is(&filter.group, &view.group)
+        && is(&filter.kind, &view.kind)
+        && filter.upstream.as_ref().is_none_or(|upstream| view.upstream.as_ref() == Some(upstream))
+        && (filter.states.is_empty() || filter.states.contains(&view.state))
+        && filter.created_after.is_none_or(|after| view.created_at >= after)
+        && filter.created_before.is_none_or(|before| view.created_at < before)
+}
+
+/// One page of several lists, newest first: as far down as all of them have looked.
+fn merge(pages: Vec<Page>, limit: usize) -> Page {
+    let looked_down_to = pages.iter().filter_map(|page| page.next).map(OperationId::seq).max();
+    let mut next = pages.iter().filter_map(|page| page.next).max_by_key(|id| id.seq());
+    let mut operations: Vec<View> = pages.into_iter().flat_map(|page| page.operations).collect();
+    operations.retain(|view| looked_down_to.is_none_or(|lowest| view.id.seq() >= lowest));
+    operations.sort_by_key(|view| std::cmp::Reverse(view.id.seq()));
+    // One that came into another state between two looks is there twice.
+    operations.dedup_by_key(|view| view.id);
+    if operations.len() > limit {
+        operations.truncate(limit);
+        next = operations.last().map(|view| view.id);
+    }
+    Page { operations, next }
+}

@@ -1,0 +1,83 @@
+//! How long a caller wants to wait for the end of what it submits: `wait_ms` in the query, or `Prefer: wait=SECONDS`
+//! (RFC 7240), which is a wish and is cut to what is possible.
+
+use std::time::Duration;
+
+use axum::http::header::HeaderName;
+use axum::http::{HeaderMap, HeaderValue};
+use axum::response::Response;
+use tidegate::Result;
+
+use super::query::Query;
+use crate::api::operations::WAIT_MAX_MS;
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// A wait that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// At most so long.
+    pub most: Duration,
+    /// Whether a header asked for it, and in how many seconds.
+    preferred_s: Option<u64>,
+}
+
+impl Wait {
+    /// The wait of a call; the query goes before the header.
+    ///
+    /// # Errors
+    /// When the query says it and it is out of bounds.
+    pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Result<Option<Self>> {
+        let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS)?;
+        let preferred_s = headers.get_all(&PREFER).iter().find_map(seconds).filter(|_| asked.is_none());
+        let preferred_s = preferred_s.map(|seconds| seconds.min(WAIT_MAX_MS / 1_000));
+        let millis = asked.or(preferred_s.map(|seconds| seconds * 1_000)).filter(|millis| *millis > 0);
+        Ok(millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s }))
+    }
+
+    /// Says in an answer that the preference was followed.
+    pub(crate) fn note(self, response: &mut Response) {
+        let applied = self.preferred_s.map(|seconds| HeaderValue::try_from(format!("wait={seconds}")));
+        if let Some(Ok(applied)) = applied {
+            response.headers_mut().insert(APPLIED, applied);
+        }
+    }
+}
+
+/// The seconds of `wait` in one line of preferences; what cannot be read is no preference.
+fn seconds(line: &HeaderValue) -> Option<u64> {
+    let preferences = line.to_str().ok()?.split(',');
+    let mut named = preferences.filter_map(|one| one.split(';').next()?.split_once('='));
+    let (_, value) = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))?;
+    value.trim().trim_matches('"').parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wait(query: &str, lines: &[&str]) -> Result<Option<Wait>> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(PREFER, line.parse().unwrap());
+        }
+        Wait::read(&mut Query::parse(query).unwrap(), &headers)
+    }
+
+    #[test]
+    fn a_wait_is_read_from_the_query_or_the_header() {
+        let asked = |millis, preferred_s| Ok(Some(Wait { most: Duration::from_millis(millis), preferred_s }));
+        assert_eq!(wait("", &[]), Ok(None));
+        assert_eq!(wait("wait_ms=0", &[]), Ok(None));
+        assert_eq!(wait("wait_ms=1500", &["wait=3"]), asked(1_500, None));
+        for line in ["wait=3", "respond-async, wait=3", "Wait = \"3\"; x=1", "wait=3, wait=9"] {
+            assert_eq!(wait("", &[line]), asked(3_000, Some(3)), "{line}");
+        }
+        assert_eq!(wait("", &["return=minimal", "wait=900"]), asked(60_000, Some(60)));
+        for line in ["wait", "wait=soon", "wait=-1", "waits=3", "wait=0"] {
+            assert_eq!(wait("", &[line]), Ok(None), "{line}");
+        }
+        assert_eq!(wait("wait_ms=60001", &[]).unwrap_err().field.as_deref(), Some("wait_ms"));
+    }
+}

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::model::Claim;
 use tidegate_core::{Fence, Seq, Time, Verdict};
-use tidegate_store::log::StoredOperation;
+use tidegate_store::log::{Epoch, StoredOperation};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -58,6 +58,8 @@ pub(crate) struct Calls {
     unsent: FxHashMap<Fence, Seq>,
     /// Claims of appends that may or may not stand, whose calls have not left.
     never_sent: FxHashSet<(Seq, Fence)>,
+    /// The last epoch in which this process owned the partition.
+    epoch: Option<Epoch>,
     /// Reports whose settlement is not durable.
     pub(crate) unsettled: Vec<Report>,
     pub(crate) events: mpsc::UnboundedReceiver<CallEvent>,
@@ -73,10 +75,21 @@ impl Calls {
             sent: FxHashMap::default(),
             unsent: FxHashMap::default(),
             never_sent: FxHashSet::default(),
+            epoch: None,
             unsettled: Vec::new(),
             events,
             event,
             give_up: CancellationToken::new(),
+        }
+    }
+
+    /// This process owns the partition in a new epoch. A fence whose append does not stand is given
+    /// out again. So unless no other owner can have come in between, a claim with the fence of one
+    /// that never left here may be another owner's, with its call under way.
+    pub(crate) fn owned(&mut self, epoch: Epoch) {
+        let last = self.epoch.replace(epoch);
+        if last.is_none_or(|last| last.0.checked_add(1) != Some(epoch.0)) {
+            self.never_sent.clear();
         }
     }
 

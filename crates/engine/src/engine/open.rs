@@ -84,7 +84,8 @@ impl Engine {
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
         let (backlog, seen) = watch::channel(Backlog::default());
-        let calls = options.in_flight.take();
+        let mut calls = options.in_flight.take();
+        calls.owned(ownership.epoch);
         let engine = Self {
             store: Arc::clone(&store),
             clock,

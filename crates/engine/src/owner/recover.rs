@@ -43,14 +43,10 @@ pub(crate) async fn replay(store: &Arc<dyn Store>, partition: Partition) -> tide
     Ok(Replayed { model, facts_read, last })
 }
 
-/// Becomes the owner again, with a new epoch: an append of before that is still on its way stands no more. Then
-/// reads what the log says.
-async fn read_again(
-    store: Arc<dyn Store>,
-    options: Options,
-) -> tidegate_store::Result<(Ownership, Replayed)> {
-    let owned = store.own(options.partition, &options.node, options.partition_lease).await?;
-    Ok((owned, replay(&store, options.partition).await?))
+/// Becomes the owner again, in a new epoch: an append of before that is still on its way stands no
+/// more.
+async fn own_again(store: Arc<dyn Store>, options: Options) -> tidegate_store::Result<Ownership> {
+    store.own(options.partition, &options.node, options.partition_lease).await
 }
 
 impl Owner {
@@ -131,9 +127,18 @@ impl Owner {
                 continue;
             }
             let asked = Instant::now();
-            let again = read_again(Arc::clone(&self.store), self.options.clone());
-            match self.refuse_commands(&told, again).await? {
-                Ok((owned, Replayed { model, facts_read, last })) => {
+            let again = own_again(Arc::clone(&self.store), self.options.clone());
+            let owned = match self.refuse_commands(&told, again).await? {
+                Ok(owned) => owned,
+                Err(error) => {
+                    last = error;
+                    continue;
+                }
+            };
+            self.calls.owned(owned.epoch);
+            let (store, partition) = (Arc::clone(&self.store), self.options.partition);
+            match self.refuse_commands(&told, async move { replay(&store, partition).await }).await? {
+                Ok(Replayed { model, facts_read, last }) => {
                     self.tenure.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
                     self.payloads.clear();

@@ -173,6 +173,29 @@ async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
     assert_eq!((here.payloads().len(), elsewhere.payloads().len()), (1, 0));
 }
 
+/// OPS-23: a claim whose append failed gives its number back, and the next owner gives it out again.
+/// What never left here says nothing about the claim of that owner, whose call may be under way.
+#[tokio::test(start_paused = true)]
+async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
+    let store = memory();
+    let reach = || Arc::new(Faulty::new(Arc::clone(&store), Plan::none()).shared());
+    let (near, far) = (reach(), reach());
+    let (here, elsewhere) = (all_done(1), all_done(100_000));
+    let first = open(&(Arc::clone(&near) as Arc<dyn Store>), &here).await;
+    let delayed = Submission { delay: Some(Duration::from_secs(1)), ..operation("g", "|once") };
+    let id = first.submit(delayed).await.unwrap().id;
+    near.set_down(true);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let other = open(&(far as Arc<dyn Store>), &elsewhere).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(elsewhere.payloads().len(), 1, "the other owner has sent it");
+    near.set_down(false);
+    other.stopped().await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(first.get(id).await.unwrap().state, State::Unknown);
+    assert_eq!(here.payloads().len(), 0, "it was sent again while its call was under way");
+}
+
 /// LIM-14: however long the store holds claims up, calls reach the upstream within the limit.
 #[tokio::test(start_paused = true)]
 async fn lim_14_calls_that_leave_late_keep_within_the_limit() {

@@ -21,12 +21,12 @@ const OTHERS_COUNTED_MAX: usize = 10_000;
 type Takings = BTreeMap<LimitIx, u64>;
 
 impl Model {
-    /// When an operation is expected to start; `None` when it runs, when a person must act first, or when nothing that
-    /// is known says how long it takes.
+    /// When an operation that is behind others is expected to start; `None` when a person must act first, or when nothing
+    /// that is known says how long it takes.
     pub(super) fn starts_at(&self, ix: EntryIx, now: Time) -> Option<Time> {
         let group_ix = self.entries[ix.at()].group;
         let group = &self.groups[group_ix.at()];
-        if group.is_stopped() || (group.run.is_some() && group.head == Some(ix)) {
+        if group.is_stopped() {
             return None;
         }
         if let Place::Waiting(limit) = group.place

@@ -98,7 +98,12 @@ impl Model {
         let behind = (head.seq != seq).then(|| (head.seq, before.take(POSITION_COUNTED_MAX).count()));
         let fault = head.fault.as_deref().cloned();
         let (cause, until) = self.cause(entry.group, now)?;
-        let starts_at = self.starts_at(ix, now);
+        // Lists of groups ask for every head, so theirs is what was found already.
+        let starts_at = match (behind, &cause) {
+            (Some(_), _) => self.starts_at(ix, now),
+            (None, Cause::Bucket { .. } | Cause::Time) => until.filter(|at| *at > now),
+            (None, _) => None,
+        };
         Some(Why { behind, cause, until, starts_at, fault })
     }
 

@@ -73,6 +73,11 @@ impl Upstream {
         Self { addr, shared, go }
     }
 
+    /// Does this next, after what it was told before.
+    pub(crate) fn then(&self, next: Next) {
+        self.shared.next.lock().unwrap().push_back(next);
+    }
+
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().unwrap().clone()
     }

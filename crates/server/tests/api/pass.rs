@@ -7,6 +7,7 @@ mod going;
 mod links;
 mod nodes;
 mod requests;
+mod streams;
 mod upstream;
 
 use std::collections::BTreeMap;

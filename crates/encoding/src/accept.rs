@@ -46,7 +46,8 @@ impl AcceptEncoding {
         codings.outermost_first().all(|coding| self.weight(coding) > 0.0)
     }
 
-    /// The coding that the client likes best, the first it named among equals; `None` when it wants bodies as they are.
+    /// The coding that the client likes best, the first it named among equals; `None` when it wants
+    /// bodies as they are.
     #[must_use]
     pub fn preferred(&self) -> Option<Coding> {
         let named = self.codings.iter().map(|(coding, _)| *coding);
@@ -60,7 +61,8 @@ impl AcceptEncoding {
 }
 
 impl fmt::Display for AcceptEncoding {
-    /// As a header that asks for what both the client and this crate can read, and for nothing else.
+    /// As a header that asks for what both the client and this crate can read, and for nothing
+    /// else.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = self.codings.iter().map(|(coding, _)| *coding);
         let unnamed =

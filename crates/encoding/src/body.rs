@@ -1,4 +1,5 @@
-//! Bodies in a coding. Decoding takes memory for one window and what the caller lets it give out, whatever the body says.
+//! Bodies in a coding. Decoding takes memory for one window and what the caller lets it give out,
+//! whatever the body says.
 
 use std::fmt;
 use std::io;

@@ -53,7 +53,8 @@ impl fmt::Display for Coding {
 pub struct Codings(Vec<Coding>);
 
 impl Codings {
-    /// From the text of a `Content-Encoding` header; `None` when one of them cannot be read here, or there are too many.
+    /// From the text of a `Content-Encoding` header; `None` when one of them cannot be read here,
+    /// or there are too many.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let names = text.split(',').map(str::trim);

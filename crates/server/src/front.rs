@@ -18,15 +18,16 @@ mod rooms;
 mod submit;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
 use tidegate_cluster::Cluster;
+use tidegate_upstream::http::stream::StreamedBody;
 
 pub(crate) use courier::Courier;
 pub(crate) use drainer::hear;
@@ -40,9 +41,10 @@ use crate::api::route::{self, Access};
 use crate::app::House;
 use crate::config::Scope;
 use crate::edge::auth::Caller;
-use crate::edge::content;
+use crate::edge::content::{self, Arriving};
 use crate::edge::front_door::{Callers, FrontDoor, Guarded};
 use crate::edge::request_id::RequestId;
+use crate::pacing::body::streamed;
 use crate::pacing::request::BODY_MAX;
 use crate::wire::failure::Failure;
 use passing::Passing;
@@ -75,9 +77,33 @@ pub(crate) struct Call {
     pub request_id: Arc<str>,
     /// Of a call that is passed on to an upstream, the client's own headers.
     pub passing: Option<Arc<Passing>>,
+    /// A body that is too large to be kept, until it is on its way.
+    pub streamed: Option<Arc<StreamedOnce>>,
 }
 
+/// A body that can be sent once.
+#[derive(Debug)]
+pub(crate) struct StreamedOnce(Mutex<Option<StreamedBody>>);
+
 impl Call {
+    /// Its body, on its way now.
+    fn take_body(&self) -> Body {
+        match &self.streamed {
+            Some(streamed) => {
+                let mut streamed = streamed.0.lock().unwrap_or_else(PoisonError::into_inner);
+                streamed.take().map_or_else(Body::empty, Body::new)
+            }
+            None => Body::from(self.body.clone()),
+        }
+    }
+
+    /// Whether its body went with an earlier attempt, so that there is no other.
+    fn is_spent(&self) -> bool {
+        self.streamed
+            .as_ref()
+            .is_some_and(|streamed| streamed.0.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+
     /// The same call to another target.
     fn to(&self, target: String) -> Self {
         Self { target, ..self.clone() }
@@ -151,14 +177,29 @@ async fn read(front: &Front, way: Reach, request: Request) -> Result<Call, Failu
         _ => content::SMALL_MAX,
     };
     let (parts, body) = request.into_parts();
-    let body = content::read(body, most, front.house.read_timeout).await?;
+    let (body, streamed) = match way {
+        Reach::Passing => arriving(&front.house, body).await?,
+        _ => (content::read(body, most, front.house.read_timeout).await?, None),
+    };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
     let caller =
         parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let passing = (way == Reach::Passing).then(|| Passing::of(&front.house, parts.headers));
-    Ok(Call { method: parts.method, target, content_type, body, caller, request_id, passing })
+    Ok(Call { method: parts.method, target, content_type, body, caller, request_id, passing, streamed })
+}
+
+/// The body of a call that is passed on to an upstream, or the beginning of one that is too large to be kept.
+async fn arriving(house: &House, body: Body) -> Result<(Bytes, Option<Arc<StreamedOnce>>), Failure> {
+    let arriving = content::begin(body, BODY_MAX, house.read_timeout).await?;
+    Ok(match arriving {
+        Arriving::Whole(body) => (body, None),
+        Arriving::Longer { first, rest, len } => {
+            let body = streamed(first, Some(rest), len, house.read_timeout);
+            (Bytes::new(), Some(Arc::new(StreamedOnce(Mutex::new(Some(body))))))
+        }
+    })
 }
 
 fn content_type(headers: &HeaderMap) -> Option<axum::http::HeaderValue> {

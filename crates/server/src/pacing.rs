@@ -2,6 +2,7 @@
 //! said. What is here is the same on every node; the call itself is made where its partition is.
 
 pub(crate) mod answer;
+pub(crate) mod body;
 pub(crate) mod links;
 pub(crate) mod request;
 pub(crate) mod stored;

@@ -8,9 +8,11 @@ mod connections;
 pub mod dialect;
 pub mod download;
 pub mod handover;
+mod passing;
 pub mod plain;
 pub mod result;
 pub mod send;
+pub mod stream;
 pub mod target;
 pub mod withdraw;
 
@@ -23,11 +25,11 @@ use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
 pub use dialect::{Dialect, MadeLimit, Meaning, Reader};
-pub use handover::{Expected, Handover, Whole};
+pub use handover::{Expected, Handover, Streaming, Whole};
 pub use plain::Plain;
 
 use crate::port::{Call, Carrying, Checked, Outcome, Refusal, Upstream};
-use crate::request::{Envelope, HttpRequest, Proxied};
+use crate::request::Envelope;
 use send::Sender;
 
 /// The configured upstreams.
@@ -122,35 +124,6 @@ impl HttpUpstreams {
             // It was accepted once; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(no_longer_fits(&refusal)),
         }
-    }
-}
-
-impl HttpUpstreams {
-    /// The same for a client that waits for the answer itself. Whatever it gets is an answer, also where it is pointed
-    /// elsewhere.
-    async fn pass(
-        &self,
-        upstream: &Configured,
-        request: HttpRequest,
-        reader: Option<Box<dyn Reader + '_>>,
-        proxied: &Proxied,
-        call: Call<'_>,
-    ) -> Outcome {
-        self.handover.put(&proxied.ticket, None);
-        let asked = upstream.sender.asked(request.method);
-        let accept = request.header("accept-encoding").map(str::to_owned);
-        let received = match upstream.sender.receive(request, call).await {
-            Ok(answer) => answer,
-            Err(missed) => return missed,
-        };
-        let as_it_came = received.is_readable_to(accept.as_deref()).then(|| Whole::from(&received));
-        let answer = received.decoded(upstream.sender.response_max_bytes()).await;
-        self.handover.put(&proxied.ticket, Some(as_it_came.unwrap_or_else(|| Whole::from(&answer))));
-        let mut outcome = answer.outcome(&asked, reader);
-        if outcome.status.is_some_and(|status| (300..400).contains(&status)) {
-            outcome.verdict = Verdict::Done;
-        }
-        outcome
     }
 }
 

@@ -23,6 +23,15 @@ pub(crate) fn python(script: &str) -> Command {
     command
 }
 
+/// Python with a script of ours, and the packages that it imports.
+pub(crate) fn python_with_packages(script: &str) -> Command {
+    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python/bin/python");
+    assert!(python.exists(), "there are no packages at {}: ./test installs them", python.display());
+    let mut command = Command::new(python);
+    command.arg(scripts().join(script));
+    command
+}
+
 /// Node with a script of ours, which is put beside the packages that it imports.
 pub(crate) fn node(script: &str) -> Command {
     let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("node");

@@ -28,6 +28,7 @@ mod proxy;
 mod runbook;
 mod sdk;
 mod storm;
+mod streams;
 mod walls;
 mod why;
 

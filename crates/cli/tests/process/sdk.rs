@@ -1,5 +1,7 @@
-//! Shopify's own client from npm, as it comes, behind the paced proxy: it knows nothing of limits, and is told of none.
+//! Clients of Shopify from npm and PyPI, as they come, behind the paced proxy: they know nothing of
+//! limits, and are told of none. The shop compresses what it answers for those who ask for it.
 
+use std::process::Command;
 use std::time::Duration;
 
 use hyper::Method;
@@ -10,47 +12,111 @@ use tokio::time::Instant;
 use crate::ALONE;
 use crate::caller::Caller;
 use crate::child::{Running, configure};
-use crate::languages::{node, run};
+use crate::languages::{node, python_with_packages, run};
 
 /// Calls that are made at once.
 const CALLS: usize = 32;
-/// What the shop gives: far less than the calls want together, soon enough for a test.
-const SHOP: (u64, u64) = (1_000, 1_500);
+/// The most points that the shop has: far less than the calls want together.
+const MAXIMUM: u64 = 1_000;
+/// Pages of a list, when they are read fifty at a time.
+const PAGES: usize = 3;
 
-/// LIM-28, LIM-17: with 32 calls at once, which want several times what the shop's budget holds, no throttled answer
-/// reaches the client, and each call is answered.
+/// A shop and a server before it.
+struct Stage {
+    sim: ShopifySim,
+    server: Running,
+    _dir: tempfile::TempDir,
+}
+
+impl Stage {
+    /// With limits that 32 calls at once run into, each of them soon over.
+    async fn set() -> Self {
+        let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();
+        let shop = format!("http://{}", sim.addr());
+        let figures =
+            json!({ "maximum": MAXIMUM, "restore_per_s": 1_500, "rest_bucket": 400, "rest_per_s": 20 });
+        let set = Caller::of(&shop).call(Method::POST, "/_sim/shops/acme", &[], Some(&figures)).await;
+        assert_eq!(set.unwrap().0, 200);
+        let dir = tempfile::tempdir().unwrap();
+        let upstream = format!(
+            "[[upstream]]\nname = \"acme\"\ndialect = \"shopify\"\nbase_url = \"{shop}/shops/acme\"\ntoken_env = \"ACME_TOKEN\"\n"
+        );
+        configure(dir.path(), 64, &upstream);
+        let server = tokio::task::block_in_place(|| {
+            Running::start(dir.path(), "warn", Some(("ACME_TOKEN", "a token of the shop")))
+        });
+        Self { sim, server, _dir: dir }
+    }
+
+    /// Runs a client to its end, and gives what it says of each of its calls.
+    async fn run(&self, mut client: Command) -> Vec<Value> {
+        client.arg(format!("{}/proxy/acme", self.server.address)).arg(CALLS.to_string());
+        let since = Instant::now();
+        let told = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
+        let took = since.elapsed();
+        println!("{CALLS} at once in {took:?}: {:?}", self.sim.stats());
+        assert!(took < Duration::from_secs(60), "{took:?}");
+        let told = told.as_array().unwrap().clone();
+        assert_eq!(told.len(), CALLS);
+        let failed: Vec<&Value> = told.iter().filter(|call| !call["error"].is_null()).collect();
+        assert!(failed.is_empty(), "{failed:?}");
+        assert!(told.iter().all(|call| call["products"].as_u64() > Some(0)), "{told:?}");
+        told
+    }
+
+    /// Each call was made once and behind the proxy, and none was told to wait.
+    async fn check(&self, calls: usize) {
+        let stats = self.sim.stats().all;
+        assert_eq!((stats.throttled, stats.overstepped), (0, 0), "{stats:?}");
+        assert_eq!(stats.calls, calls as u64, "{stats:?}");
+        let listed = Caller::of(&self.server.address).get("/v1/operations?state=succeeded&limit=200").await;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed["operations"].as_array().map(Vec::len), Some(calls), "none went past it");
+    }
+}
+
+/// Every list was read to its end.
+fn check_lists(told: &[Value]) {
+    let all: Vec<u64> = (1..=tidegate_sim::shopify::page::LIST_LEN).collect();
+    assert!(told.iter().all(|call| call["ids"] == json!(all)), "{told:?}");
+}
+
+/// LIM-28, LIM-17: Shopify's own client, with 32 calls at once that want several times what the
+/// shop's budget holds: no throttled answer reaches it, and each call is made once.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopifys_own_client_is_paced() {
     let _alone = ALONE.lock().await;
-    let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();
-    let shop = format!("http://{}", sim.addr());
-    let (maximum, restore_per_s) = SHOP;
-    let figures = json!({ "maximum": maximum, "restore_per_s": restore_per_s });
-    let set = Caller::of(&shop).call(Method::POST, "/_sim/shops/acme", &[], Some(&figures)).await;
-    assert_eq!(set.unwrap().0, 200);
-
-    let dir = tempfile::tempdir().unwrap();
-    let upstream = format!(
-        "[[upstream]]\nname = \"acme\"\ndialect = \"shopify\"\nbase_url = \"{shop}/shops/acme\"\ntoken_env = \"ACME_TOKEN\"\n"
-    );
-    configure(dir.path(), 64, &upstream);
-    let server = tokio::task::block_in_place(|| {
-        Running::start(dir.path(), "warn", Some(("ACME_TOKEN", "a token of the shop")))
-    });
-    let mut client = node("sdk/client.mjs");
-    client.arg(format!("{}/proxy/acme", server.address)).arg(CALLS.to_string());
-    let since = Instant::now();
-    let told = tokio::task::spawn_blocking(move || run(&mut client)).await.unwrap();
-    let took = since.elapsed();
-
-    let told = told.as_array().unwrap();
-    assert_eq!(told.len(), CALLS);
-    let failed: Vec<&Value> = told.iter().filter(|call| !call["error"].is_null()).collect();
-    assert!(failed.is_empty(), "{failed:?}");
-    assert!(told.iter().all(|call| call["products"].as_u64() > Some(0)), "{told:?}");
+    let stage = Stage::set().await;
+    let told = stage.run(node("sdk/client.mjs")).await;
     let cost: f64 = told.iter().filter_map(|call| call["cost"].as_f64()).sum();
-    println!("{CALLS} calls for {cost} points in {took:?}: {:?}", sim.stats());
     // A budget that was never short would prove nothing.
-    assert!(cost > 2.0 * maximum as f64, "{cost}");
-    assert!(took < Duration::from_secs(60), "{took:?}");
+    assert!(cost > 2.0 * MAXIMUM as f64, "{cost}");
+    stage.check(CALLS).await;
+}
+
+/// LIM-28, LIM-17: `shopify-api-node`, 32 at once, paging to the end: every call is paced and none
+/// is throttled.
+#[tokio::test(flavor = "multi_thread")]
+async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
+    let _alone = ALONE.lock().await;
+    let stage = Stage::set().await;
+    let told = stage.run(node("sdk/node.mjs")).await;
+    check_lists(&told);
+    stage.check(CALLS * (1 + PAGES)).await;
+}
+
+/// LIM-28, LIM-17: `ShopifyAPI` from PyPI, which follows links as they come, 32 at once, paging to
+/// the end: every call is paced, none is throttled, and none goes past the proxy.
+#[tokio::test(flavor = "multi_thread")]
+async fn lim_28_shopify_api_of_python_stays_behind_the_proxy() {
+    let _alone = ALONE.lock().await;
+    let stage = Stage::set().await;
+    let told = stage.run(python_with_packages("sdk/client.py")).await;
+    check_lists(&told);
+    let here = format!("{}/proxy/acme/", stage.server.address);
+    let links: Vec<&str> =
+        told.iter().flat_map(|call| call["links"].as_array().unwrap()).filter_map(Value::as_str).collect();
+    assert_eq!(links.len(), CALLS * (PAGES - 1));
+    assert!(links.iter().all(|link| link.starts_with(&here)), "{links:?}");
+    stage.check(CALLS * (1 + PAGES)).await;
 }

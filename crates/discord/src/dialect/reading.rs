@@ -46,7 +46,7 @@ impl Reader for Reading<'_> {
     fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> Meaning {
         let body: &[u8] = match &answer.content {
             Content::Whole(body) => body,
-            Content::TooLarge { .. } | Content::Cut(_) => b"",
+            Content::TooLarge { .. } | Content::Cut(_) | Content::PassedOn => b"",
         };
         let told = Told::of(&answer.headers, answer.at);
         let Sense { verdict, mut hints, is_invalid } = match answer.status.as_u16() {

@@ -12,10 +12,10 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::app::Shared;
-use crate::edge::content;
+use crate::edge::content::{self, Arriving};
 use crate::edge::request_id::RequestId;
-use crate::pacing::answer;
 use crate::pacing::request::{Asked, BODY_MAX, end_to_end};
+use crate::pacing::{answer, body};
 use crate::telemetry;
 use crate::wire::failure::Failure;
 
@@ -28,14 +28,14 @@ pub(super) async fn on(
         return answer::refused(stopping());
     }
     let (parts, body) = request.into_parts();
-    let body = match content::read(body, BODY_MAX, app.house.read_timeout).await {
-        Ok(body) => body,
+    let arriving = match content::begin(body, BODY_MAX, app.house.read_timeout).await {
+        Ok(arriving) => arriving,
         Err(error) => return answer::refused(error),
     };
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let headers = end_to_end(parts.headers, !app.house.tokens.is_empty());
-    let asked = Asked { method: &parts.method, target, headers, body, request_id };
-    let (submission, expected) = match asked.submission(&app.house.pacing) {
+    let asked = Asked { method: &parts.method, target, headers, body: None, request_id };
+    let (submission, expected) = match accepted_as(&app, asked, arriving).await {
         Ok(ready) => ready,
         Err(error) => {
             telemetry::refused(&error);
@@ -49,6 +49,35 @@ pub(super) async fn on(
     told.await.unwrap_or_else(|_| {
         Failure(Error::new(Code::Internal, "The call was dropped; this is a bug.")).into_response()
     })
+}
+
+/// The operation of a request. Its body is kept with it, or passed on while it comes when it is too large for that.
+async fn accepted_as(app: &Shared, asked: Asked<'_>, arriving: Arriving) -> Result<(Submission, Expected)> {
+    let pacing = &app.house.pacing;
+    let (first, rest, len) = match arriving {
+        Arriving::Whole(body) => {
+            match (Asked { body: Some(body.clone()), ..asked.clone() }).submission(pacing) {
+                Err(error) if error.code == Code::TooLarge => {
+                    let len = body.len() as u64;
+                    (body, None, Some(len))
+                }
+                submission => return submission,
+            }
+        }
+        Arriving::Longer { first, rest, len } => (first, Some(rest), len),
+    };
+    let idle_max = app.house.read_timeout;
+    let (submission, expected) = match asked.submission(pacing) {
+        Ok(ready) => ready,
+        Err(error) => {
+            if let Some(rest) = rest {
+                body::throw_away(rest, idle_max).await;
+            }
+            return Err(error);
+        }
+    };
+    expected.send(body::streamed(first, rest, len, idle_max));
+    Ok((submission, expected))
 }
 
 async fn carry(
@@ -120,6 +149,9 @@ impl Waiting<'_> {
             };
             let found = tokio::select! {
                 found = self.app.engine.wait(id, left) => found,
+                streaming = self.expected.streaming() => {
+                    return answer::streamed(&self.method, id, streaming);
+                }
                 () = stops, if unaware.is_some() => {
                     let found = self.app.engine.withdraw(id).await;
                     unaware = None;
@@ -142,6 +174,10 @@ impl Waiting<'_> {
     }
 
     fn ended(&self, view: &View) -> Response {
+        // One that came and ended in the same moment.
+        if let Some(streaming) = self.expected.take_streaming() {
+            return answer::streamed(&self.method, view.id, streaming);
+        }
         answer::ended(&self.method, view, self.expected.take())
     }
 

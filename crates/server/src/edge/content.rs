@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use futures_util::StreamExt;
 use tidegate::{Code, Error, Result};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
@@ -14,13 +14,53 @@ pub(crate) const BATCH_MAX: usize = 32 * 1024 * 1024;
 /// Largest body of everything else.
 pub(crate) const SMALL_MAX: usize = 64 * 1024;
 /// What is read and thrown away of a body that is too large, so that the caller hears why it was refused.
-const THROWN_AWAY_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const THROWN_AWAY_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes> {
-    tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| {
-        let message = format!("The body did not arrive within {} s.", within.as_secs());
-        Err(Error::new(Code::Malformed, message))
-    })
+    tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| Err(late(within)))
+}
+
+/// A body, or the beginning of one that is longer than was wanted.
+pub(crate) enum Arriving {
+    Whole(Bytes),
+    Longer {
+        first: Bytes,
+        rest: BodyDataStream,
+        /// Of all of it, where that is said.
+        len: Option<u64>,
+    },
+}
+
+/// Reads a body of at most `most` bytes, or begins to.
+pub(crate) async fn begin(body: Body, most: usize, within: Duration) -> Result<Arriving> {
+    let hint = body.size_hint();
+    let (len, announced) = (hint.exact(), usize::try_from(hint.lower()).unwrap_or(usize::MAX));
+    let mut rest = body.into_data_stream();
+    if announced > most {
+        return Ok(Arriving::Longer { first: Bytes::new(), rest, len });
+    }
+    let gathered = async {
+        let mut first = Vec::with_capacity(announced);
+        while let Some(piece) = rest.next().await {
+            first.extend_from_slice(&piece.map_err(|_| cut_off())?);
+            if first.len() > most {
+                return Ok((first, false));
+            }
+        }
+        Ok::<_, Error>((first, true))
+    };
+    let (first, is_whole) =
+        tokio::time::timeout(within, gathered).await.unwrap_or_else(|_| Err(late(within)))?;
+    let first = Bytes::from(first);
+    Ok(if is_whole { Arriving::Whole(first) } else { Arriving::Longer { first, rest, len } })
+}
+
+fn late(within: Duration) -> Error {
+    Error::new(Code::Malformed, format!("The body did not arrive within {} s.", within.as_secs()))
+}
+
+fn cut_off() -> Error {
+    Error::new(Code::Malformed, "The body was cut off.")
 }
 
 async fn collect(body: Body, most: usize) -> Result<Bytes> {
@@ -30,7 +70,7 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
     let mut rest = Vec::new();
     let mut len = 0_usize;
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| Error::new(Code::Malformed, "The body was cut off."))?;
+        let piece = piece.map_err(|_| cut_off())?;
         len = len.saturating_add(piece.len());
         if len > most || announced > most {
             if len > THROWN_AWAY_MAX {

@@ -13,7 +13,7 @@ use axum::body::{Body, Bytes};
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{HeaderName, Request, StatusCode};
 use axum::response::Response;
-use http_body_util::{BodyExt, Full, Limited};
+use http_body_util::{BodyExt, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
@@ -49,11 +49,11 @@ pub(super) enum Passed {
 /// Passes calls on.
 #[derive(Clone)]
 pub(crate) struct Courier {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<HttpConnector, Body>,
     /// The same without a memory: each call is made over a line of its own.
-    fresh: Client<HttpConnector, Full<Bytes>>,
+    fresh: Client<HttpConnector, Body>,
     /// For calls that are passed on to an upstream: they may take minutes, and hold up nobody else.
-    patient: Client<HttpConnector, Full<Bytes>>,
+    patient: Client<HttpConnector, Body>,
     /// What it says to be let in.
     secret: Arc<NodeSecret>,
     /// Nodes that do not know the secret, each told of once.
@@ -92,7 +92,7 @@ impl Courier {
             request = request.header(CONTENT_TYPE, kind.clone());
         }
         request = request.header(CALLER, &*call.caller).header(REQUEST_ID, &*call.request_id);
-        let Ok(mut request) = request.body(Full::new(call.body.clone())) else { return Passed::NotSent };
+        let Ok(mut request) = request.body(call.take_body()) else { return Passed::NotSent };
         let (client, within) = match &call.passing {
             Some(passing) => {
                 passing.pack(request.headers_mut());
@@ -124,7 +124,7 @@ impl Courier {
     pub(super) async fn ask(&self, address: &str, path: &str) -> Option<(StatusCode, Bytes)> {
         let request = Request::builder().uri(format!("http://{address}{path}"));
         let request = request.header(AUTHORIZATION, self.secret.header());
-        let answer = self.fresh.request(request.body(Full::default()).ok()?).await.ok()?;
+        let answer = self.fresh.request(request.body(Body::empty()).ok()?).await.ok()?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ASKED_LEN_MAX).collect().await.ok()?;
         Some((status, body.to_bytes()))

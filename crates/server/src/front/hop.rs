@@ -10,7 +10,7 @@ use tidegate_core::id::Partition;
 
 use super::courier::{CALLER, Passed};
 use super::passing::Passing;
-use super::{Call, Front, content_type, relay};
+use super::{Call, Front, arriving, content_type, relay};
 use crate::edge::content;
 use crate::edge::request_id::RequestId;
 use crate::wire::failure::Failure;
@@ -21,10 +21,6 @@ pub(super) async fn take(
     request: Request,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match content::read(body, content::BATCH_MAX, front.house.read_timeout).await {
-        Ok(body) => body,
-        Err(error) => return Failure(error).into_response(),
-    };
     let prefix = format!("/internal/{partition}");
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     let target = target.strip_prefix(&prefix).unwrap_or(target).to_owned();
@@ -32,7 +28,19 @@ pub(super) async fn take(
     let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
     let content_type = content_type(&parts.headers);
     let passing = Passing::unpacked(&front.house, &target, &parts.headers);
-    let call = Call { method: parts.method, target, content_type, body, caller, request_id, passing };
+    let read = match &passing {
+        Some(_) => arriving(&front.house, body).await,
+        None => {
+            let read = content::read(body, content::BATCH_MAX, front.house.read_timeout).await;
+            read.map(|body| (body, None)).map_err(Failure)
+        }
+    };
+    let (body, streamed) = match read {
+        Ok(read) => read,
+        Err(failure) => return failure.into_response(),
+    };
+    let call =
+        Call { method: parts.method, target, content_type, body, caller, request_id, passing, streamed };
     match relay::here(&front, partition, &call).await {
         Passed::Answered(response) if !relay::has_moved(&response) => response,
         _ => StatusCode::MISDIRECTED_REQUEST.into_response(),

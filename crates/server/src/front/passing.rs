@@ -102,7 +102,8 @@ fn again(front: &Front, call: &Call) -> Again {
     let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
     let (method, pacing) = (&call.method, &front.house.pacing);
     let reads = || pacing.only_reads(method.as_str(), &call.target, content_type, &call.body);
-    if method.is_safe() || reads() { Again::Yes } else { Again::No }
+    let is_kept = call.streamed.is_none();
+    if is_kept && (method.is_safe() || reads()) { Again::Yes } else { Again::No }
 }
 
 /// Waits for an operation whose partition went to another node. It ends there by its deadline at the latest.
@@ -115,6 +116,7 @@ async fn follow(front: &Front, call: &Call, id: OperationId, end: Instant) -> Re
             body: bytes::Bytes::new(),
             content_type: None,
             passing: None,
+            streamed: None,
             ..call.clone()
         };
         let told = relay::to(front, id.partition(), &look, Again::Yes).await;

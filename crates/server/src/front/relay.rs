@@ -6,7 +6,6 @@ mod story;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error};
@@ -93,6 +92,8 @@ pub(super) async fn to(front: &Front, partition: Partition, call: &Call, again: 
         story.note(&route, &passed);
         match passed {
             Passed::Answered(response) if !has_moved(&response) => return response,
+            // It went with a body that nobody has kept.
+            _ if call.is_spent() => return story.end(partition, call, Again::No),
             Passed::Lost if again == Again::No => return story.end(partition, call, again),
             // It may have waited there for long, and still has time.
             Passed::Answered(_) | Passed::Lost => end = renewed(call, begun).unwrap_or(end),
@@ -117,7 +118,7 @@ pub(super) async fn here(front: &Front, partition: Partition, call: &Call) -> Pa
     if let Some(kind) = &call.content_type {
         request = request.header(axum::http::header::CONTENT_TYPE, kind.clone());
     }
-    let Ok(mut request) = request.body(Body::from(call.body.clone())) else { return Passed::NotSent };
+    let Ok(mut request) = request.body(call.take_body()) else { return Passed::NotSent };
     if let Some(passing) = &call.passing {
         request.headers_mut().clone_from(&passing.headers);
     }

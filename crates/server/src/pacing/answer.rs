@@ -11,8 +11,8 @@ use futures_util::stream;
 use tidegate::{Code, Error, View};
 use tidegate_core::{Fault, FaultClass, OperationId, State};
 use tidegate_idempotency::strip_hop_by_hop;
-use tidegate_upstream::http::Whole;
 use tidegate_upstream::http::answer::Content;
+use tidegate_upstream::http::{Streaming, Whole};
 
 use super::request::is_ours;
 use crate::wire::failure::{ERROR, Failure};
@@ -57,6 +57,12 @@ pub(crate) fn unanswered(id: OperationId, state: State, attempt: u16, fault: Opt
     failed(error, id)
 }
 
+/// The upstream's own answer, which is passed on while it comes.
+pub(crate) fn streamed(method: &Method, id: OperationId, streaming: Streaming) -> Response {
+    let Streaming { status, headers, body } = streaming;
+    upstreams(method, id, status, headers, Body::new(body))
+}
+
 /// The upstream's own answer.
 pub(crate) fn passed(
     method: &Method,
@@ -65,11 +71,15 @@ pub(crate) fn passed(
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {
+    upstreams(method, id, status, headers, Body::from(body))
+}
+
+fn upstreams(method: &Method, id: OperationId, status: u16, headers: HeaderMap, body: Body) -> Response {
     let Ok(status) = StatusCode::from_u16(status) else {
         let error = Error::new(Code::NoAnswer, format!("It was answered {status}, which is no status."));
         return failed(error, id);
     };
-    let mut response = Response::new(Body::from(body));
+    let mut response = Response::new(body);
     *response.status_mut() = status;
     let mut headers = headers;
     strip_hop_by_hop(&mut headers);

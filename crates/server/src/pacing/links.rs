@@ -1,5 +1,6 @@
-//! Links of an upstream to itself, in `Link` and `Location`: rewritten so that they lead through the proxy. A client that
-//! follows one as it came would call the upstream past its limits, with a token that is Tidegate's.
+//! Links of an upstream to itself, in `Link` and `Location`: rewritten so that they lead through
+//! the proxy. A client that follows one as it came would call the upstream past its limits, with a
+//! token that is Tidegate's.
 
 use std::sync::Arc;
 
@@ -115,7 +116,8 @@ mod tests {
         headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
     }
 
-    /// LIM-28: every link of the upstream to itself leads through the proxy, and no other is touched.
+    /// LIM-28: every link of the upstream to itself leads through the proxy, and no other is
+    /// touched.
     #[test]
     fn lim_28_links_lead_through_the_proxy() {
         let links = [

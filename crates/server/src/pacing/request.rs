@@ -42,13 +42,15 @@ pub(crate) fn end_to_end(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap 
 }
 
 /// A client's request.
+#[derive(Clone)]
 pub(crate) struct Asked<'a> {
     pub method: &'a Method,
     /// Path and query, as they came.
     pub target: &'a str,
     /// Those that `end_to_end` has left.
     pub headers: HeaderMap,
-    pub body: Bytes,
+    /// Its body; `None` when that is passed on while it comes.
+    pub body: Option<Bytes>,
     pub request_id: Arc<str>,
 }
 
@@ -76,9 +78,13 @@ impl Asked<'_> {
         request.headers = kept(&self.headers, served)?;
         let upstream = target.upstream.into_owned();
         let name = Arc::from(upstream.as_str());
-        let envelope = Envelope::proxied(upstream, request, &self.body, expected.ticket());
+        let envelope = match &self.body {
+            Some(body) => Envelope::proxied(upstream, request, body, expected.ticket()),
+            None => Envelope::streamed(upstream, request, expected.ticket()),
+        };
         // The dialect's to say, as in the queue: a header that its API does not know makes nothing safe.
-        let may_be_repeated = served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
+        let may_be_repeated =
+            self.body.is_some() && served.dialect.on_unknown(&envelope.request) == OnUnknown::Repeat;
         let payload = envelope.encode().map_err(|refusal| too_large(&refusal))?;
         let submission = Submission {
             priority,
@@ -142,11 +148,10 @@ fn unknown(upstream: &str) -> Error {
 }
 
 fn too_large(refusal: &Refusal) -> Error {
-    let message = format!("{} What is not UTF-8 takes a third more than it has.", refusal.message);
-    Error::new(Code::TooLarge, message).field("body")
+    Error::new(Code::TooLarge, refusal.message.clone()).field("body")
 }
 
-/// Largest body that is read.
+/// Largest body that is read before its call is accepted; what is larger is passed on while it comes.
 pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 
 #[cfg(test)]
@@ -167,7 +172,7 @@ mod tests {
             method: &Method::POST,
             target: &format!("/proxy/acme{path}"),
             headers: headers(&[("idempotency-key", "k"), ("content-type", "application/json")]),
-            body: Bytes::from_static(body.as_bytes()),
+            body: Some(Bytes::from_static(body.as_bytes())),
             request_id: "r".into(),
         };
         asked.submission(&pacing).unwrap().0.max_attempts
@@ -196,7 +201,7 @@ mod tests {
                 method: &Method::GET,
                 target: "/proxy/acme/x",
                 headers: headers(named),
-                body: Bytes::new(),
+                body: Some(Bytes::new()),
                 request_id: "r".into(),
             };
             [call(), call()].map(|call| call.submission(&pacing).unwrap().0.group)

@@ -1,10 +1,13 @@
 //! LIM-28: `/proxy/{upstream}/…`, against an upstream whose every byte is known.
 
 mod clients;
+mod encodings;
 mod failing;
 mod going;
+mod links;
 mod nodes;
 mod requests;
+mod streams;
 mod upstream;
 
 use std::collections::BTreeMap;

@@ -94,6 +94,7 @@ pub(crate) fn judge(answer: Answer, speech: Speech) -> Tried {
             (Bytes::new(), Some(format!("its body is larger than the {most} bytes that are taken")))
         }
         Content::Cut(reason) => (Bytes::new(), Some(reason)),
+        Content::PassedOn => (Bytes::new(), Some("its body went elsewhere".to_owned())),
     };
     let said = match speech {
         Speech::Graphql => Said::in_graphql(&headers, &body),

@@ -40,7 +40,7 @@ impl Reader for Reading<'_> {
     fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> Meaning {
         let body: &[u8] = match &answer.content {
             Content::Whole(body) => body,
-            Content::TooLarge { .. } | Content::Cut(_) => b"",
+            Content::TooLarge { .. } | Content::Cut(_) | Content::PassedOn => b"",
         };
         let said = match &self.what {
             What::Graphql { .. } => Said::in_graphql(&answer.headers, body),

@@ -1,4 +1,5 @@
-//! Pages of a REST list, by cursor: each answer links to the pages beside it, and only the links know where they are.
+//! Pages of a REST list, by cursor: each answer links to the pages beside it, and only the links
+//! know where they are.
 
 use std::ops::Range;
 

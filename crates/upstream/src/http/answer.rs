@@ -47,6 +47,8 @@ pub enum Content {
     },
     /// Not all of it came, for this reason.
     Cut(String),
+    /// It was passed on while it came, and nothing of it was kept.
+    PassedOn,
 }
 
 /// An answer.
@@ -68,7 +70,7 @@ impl Answer {
     #[must_use]
     pub async fn decoded(mut self, most: usize) -> Self {
         let Content::Whole(body) = &self.content else { return self };
-        let Some(codings) = self.codings().filter(|codings| !codings.is_empty()) else { return self };
+        let Some(codings) = codings(&self.headers).filter(|codings| !codings.is_empty()) else { return self };
         self.content = match decode(&codings, body, most).await {
             Ok(body) => Content::Whole(body),
             Err(DecodeError::TooLarge) => Content::TooLarge { most },
@@ -82,16 +84,7 @@ impl Answer {
     /// Whether a client with this `Accept-Encoding` can read its body as it came.
     #[must_use]
     pub fn is_readable_to(&self, accept: Option<&str>) -> bool {
-        // A coding that is not known here cannot be undone here either.
-        self.codings()
-            .is_none_or(|codings| AcceptEncoding::parse(accept.unwrap_or_default()).accepts(&codings))
-    }
-
-    /// The codings of its body; `None` when one of them is not known here.
-    fn codings(&self) -> Option<Codings> {
-        let lines = self.headers.get_all(CONTENT_ENCODING).iter();
-        let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;
-        Codings::parse(&named.join(","))
+        is_readable(&self.headers, accept)
     }
 
     /// What it means to its reader, or by its status alone, and what is kept of it.
@@ -116,7 +109,7 @@ impl Answer {
                     let message = format!("{told}, but {reason}.");
                     Verdict::Unknown(Fault::new(FaultClass::Transient, message))
                 }
-                Content::Whole(_) | Content::TooLarge { .. } => Verdict::Done,
+                Content::Whole(_) | Content::TooLarge { .. } | Content::PassedOn => Verdict::Done,
             };
         }
         let Some(class) = FaultClass::of_status(self.status.as_u16()) else {
@@ -156,4 +149,17 @@ impl Answer {
     fn text(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
+}
+
+/// Whether a client with this `Accept-Encoding` can read a body with these headers as it came.
+pub(super) fn is_readable(headers: &HeaderMap, accept: Option<&str>) -> bool {
+    // A coding that is not known here cannot be undone here either.
+    codings(headers).is_none_or(|codings| AcceptEncoding::parse(accept.unwrap_or_default()).accepts(&codings))
+}
+
+/// The codings of a body; `None` when one of them is not known here.
+fn codings(headers: &HeaderMap) -> Option<Codings> {
+    let lines = headers.get_all(CONTENT_ENCODING).iter();
+    let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;
+    Codings::parse(&named.join(","))
 }

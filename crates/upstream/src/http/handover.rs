@@ -7,8 +7,10 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::HeaderMap;
+use tokio::sync::Notify;
 
 use super::answer::{Answer, Content};
+use super::stream::{BodySender, StreamedBody, channel};
 
 /// An answer as it came.
 #[derive(Clone)]
@@ -38,6 +40,23 @@ impl fmt::Debug for Whole {
     }
 }
 
+/// An answer whose body is passed on while it comes.
+pub struct Streaming {
+    /// Its status.
+    pub status: u16,
+    /// All of its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub body: StreamedBody,
+}
+
+impl fmt::Debug for Streaming {
+    /// The status, and nothing that it says.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Streaming").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
 /// Where answers are handed to those who wait. Clones are the same place.
 #[derive(Clone, Debug)]
 pub struct Handover(Arc<Place>);
@@ -52,7 +71,18 @@ struct Place {
 #[derive(Debug, Default)]
 struct Waiting {
     given_out: u64,
-    answers: HashMap<Arc<str>, Option<Whole>>,
+    slots: HashMap<Arc<str>, Slot>,
+}
+
+/// What is handed over under one ticket.
+#[derive(Debug, Default)]
+struct Slot {
+    /// The request's body, where it is passed on while it comes.
+    body: Option<StreamedBody>,
+    /// The answer of the last attempt.
+    answer: Option<Whole>,
+    streaming: Option<Streaming>,
+    has_news: Arc<Notify>,
 }
 
 impl Default for Handover {
@@ -69,16 +99,37 @@ impl Handover {
         let mut waiting = self.waiting();
         waiting.given_out += 1;
         let ticket: Arc<str> = format!("{:016x}-{}", self.0.process, waiting.given_out).into();
-        waiting.answers.insert(Arc::clone(&ticket), None);
+        waiting.slots.insert(Arc::clone(&ticket), Slot::default());
         drop(waiting);
         Expected { at: self.clone(), ticket }
     }
 
     /// The answer of the last attempt, or that it has none. Dropped when nobody waits.
     pub(super) fn put(&self, ticket: &str, answer: Option<Whole>) {
-        if let Some(place) = self.waiting().answers.get_mut(ticket) {
-            *place = answer;
+        if let Some(slot) = self.waiting().slots.get_mut(ticket) {
+            slot.answer = answer;
         }
+    }
+
+    /// The body of a request, once.
+    pub(super) fn take_body(&self, ticket: &str) -> Option<StreamedBody> {
+        self.waiting().slots.get_mut(ticket)?.body.take()
+    }
+
+    /// Hands the head of an answer over, and says where its body goes; `None` when nobody waits.
+    pub(super) fn stream(
+        &self,
+        ticket: &str,
+        status: u16,
+        headers: &HeaderMap,
+        len: Option<u64>,
+    ) -> Option<BodySender> {
+        let mut waiting = self.waiting();
+        let slot = waiting.slots.get_mut(ticket)?;
+        let (sender, body) = channel(len);
+        slot.streaming = Some(Streaming { status, headers: headers.clone(), body });
+        slot.has_news.notify_one();
+        Some(sender)
     }
 
     fn waiting(&self) -> MutexGuard<'_, Waiting> {
@@ -103,13 +154,38 @@ impl Expected {
     /// The answer of the last attempt that was made in this process, if it had one.
     #[must_use]
     pub fn take(&self) -> Option<Whole> {
-        self.at.waiting().answers.get_mut(&self.ticket)?.take()
+        self.at.waiting().slots.get_mut(&self.ticket)?.answer.take()
+    }
+
+    /// Gives the request a body that is passed on while it comes.
+    pub fn send(&self, body: StreamedBody) {
+        if let Some(slot) = self.at.waiting().slots.get_mut(&self.ticket) {
+            slot.body = Some(body);
+        }
+    }
+
+    /// Waits for an answer whose body is passed on while it comes. Others are taken when the operation has ended.
+    pub async fn streaming(&self) -> Streaming {
+        let has_news = self.at.waiting().slots.get(&self.ticket).map(|slot| Arc::clone(&slot.has_news));
+        let has_news = has_news.unwrap_or_default();
+        loop {
+            match self.take_streaming() {
+                Some(streaming) => return streaming,
+                None => has_news.notified().await,
+            }
+        }
+    }
+
+    /// The same, if there is one already.
+    #[must_use]
+    pub fn take_streaming(&self) -> Option<Streaming> {
+        self.at.waiting().slots.get_mut(&self.ticket)?.streaming.take()
     }
 }
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        self.at.waiting().answers.remove(&self.ticket);
+        self.at.waiting().slots.remove(&self.ticket);
     }
 }
 
@@ -137,7 +213,7 @@ mod tests {
         let gone = one.ticket().to_owned();
         drop((one, other));
         handover.put(&gone, Some(whole(200)));
-        assert!(handover.waiting().answers.is_empty());
+        assert!(handover.waiting().slots.is_empty());
         assert_ne!(Handover::default().expect().ticket(), Handover::default().expect().ticket());
     }
 }

@@ -103,6 +103,7 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
         }
         Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
         Content::Cut(reason) => format!("The body was not kept: {reason}."),
+        Content::PassedOn => "The body was not kept: it was passed on while it came.".to_owned(),
     };
     let kept =
         Kept { status, headers: Headers(headers), body: KeptBody::Text(&note), json: None, truncated: true };

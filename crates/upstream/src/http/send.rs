@@ -2,22 +2,24 @@
 //! retry. What fails before the request left is *not sent*; everything after that and before an answer is *unknown*.
 
 use std::error::Error;
+use std::pin::pin;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
 use http::uri::PathAndQuery;
-use http::{Request, Uri};
+use http::{HeaderMap, Request, StatusCode, Uri};
 use tidegate_core::operation::time_left;
-use tidegate_core::{Fault, FaultClass, Verdict};
-use tokio::time::{Instant, timeout_at};
+use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
-use super::answer::{Answer, Asked, Content};
+use super::answer::{Answer, Asked, Content, is_readable};
 use super::config::UpstreamConfig;
 use super::connect::Connector;
 use super::connections::{Connections, Incomplete};
 use super::dialect::Reader;
+use super::stream::StreamedBody;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
@@ -97,7 +99,10 @@ impl Sender {
     /// # Errors
     /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
     pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
-        Ok(self.receive(request, call).await?.decoded(self.response_max_bytes).await)
+        let most = self.response_max_bytes;
+        let mut incoming = self.respond(request, None, call).await?;
+        let gathered = incoming.gather(most).await;
+        Ok(incoming.answer(gathered, most).decoded(most).await)
     }
 
     /// The most that is kept of an answer's body, in bytes.
@@ -105,45 +110,58 @@ impl Sender {
         self.response_max_bytes
     }
 
-    /// Sends a request that was checked, once, for an answer as it came.
-    pub(super) async fn receive(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
+    /// Sends a request that was checked, once, with this body instead of its own where there is one, and has the head of its
+    /// answer.
+    pub(super) async fn respond(
+        &self,
+        request: HttpRequest,
+        body: Option<StreamedBody>,
+        call: Call<'_>,
+    ) -> Result<IncomingAnswer, Outcome> {
         let asked = self.asked(request.method);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
             return Err(not_sent(&asked, "its deadline has passed"));
         }
         let started = Instant::now();
-        let until = started + allowed;
         let Ok(url) = self.base.join(&request.path) else {
             return Err(not_sent(&asked, "its path leads out of the upstream's base URL"));
         };
-        let Some((built, departure)) = self.build(&url, request, call.operation) else {
+        let is_streamed = body.is_some();
+        let Some((built, departure)) = self.build(&url, request, body, call.operation) else {
             return Err(not_sent(&asked, "the request cannot be written"));
         };
-        let response = match timeout_at(until, self.connections.send(built)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&*error))),
-            Err(_) => {
-                let reason = format!("no answer within {} ms", allowed.as_millis());
-                return Err(failed(&asked, &departure, &reason));
+        let mut sending = pin!(self.connections.send(built));
+        let response = loop {
+            let pieces = departure.pieces();
+            match timeout(allowed, &mut sending).await {
+                Ok(Ok(response)) => break response,
+                Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&*error))),
+                // A body that is still coming takes its time.
+                Err(_) if is_streamed && departure.pieces() > pieces => {}
+                Err(_) => {
+                    let reason = format!("no answer within {} ms", allowed.as_millis());
+                    return Err(failed(&asked, &departure, &reason));
+                }
             }
         };
-        let (status, headers) = (response.head.status, response.head.headers.clone());
-        let content = match timeout_at(until, read(response, self.response_max_bytes)).await {
-            Ok(content) => content,
-            Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
-        };
-        Ok(Answer { status, headers, content, at: call.now.after(started.elapsed()) })
+        // One that took its time has as much for its answer as any other.
+        let from = if is_streamed { Instant::now() } else { started };
+        Ok(IncomingAnswer { response, until: from + allowed, allowed, sent_at: call.now, started })
     }
 
     fn build(
         &self,
         url: &Url,
         request: HttpRequest,
+        body: Option<StreamedBody>,
         operation: &str,
     ) -> Option<(Request<Departing>, Departure)> {
         let content_type = request.body.content_type();
-        let (body, departure) = Departing::new(request.body.into_bytes());
+        let (body, departure) = match body {
+            Some(body) => Departing::streamed(body),
+            None => Departing::new(request.body.into_bytes()),
+        };
         let mut built = Request::new(body);
         *built.method_mut() = request.method.into();
         *built.uri_mut() = Uri::from(PathAndQuery::try_from(&url[Position::BeforePath..]).ok()?);
@@ -184,19 +202,98 @@ impl From<Method> for http::Method {
     }
 }
 
-/// The body, as far as it may be kept.
-async fn read(mut response: Incomplete, most: usize) -> Content {
-    if response.content_length().is_some_and(|len| len > most as u64) {
-        return Content::TooLarge { most };
+/// An answer whose head has come.
+pub(super) struct IncomingAnswer {
+    response: Incomplete,
+    /// When all of it must have come.
+    until: Instant,
+    /// How long that is.
+    allowed: Duration,
+    /// When the request was sent, by the clock of the call and by the one that runs evenly.
+    sent_at: Time,
+    started: Instant,
+}
+
+/// The beginning of a body.
+pub(super) enum Gathered {
+    /// All of it.
+    Whole(Bytes),
+    /// More than was wanted: what came of it so far.
+    More(Bytes),
+    /// It did not come whole, for this reason.
+    Cut(String),
+}
+
+impl IncomingAnswer {
+    pub(super) fn status(&self) -> StatusCode {
+        self.response.head.status
     }
-    let mut body = BytesMut::new();
-    loop {
-        match response.chunk().await {
-            Ok(Some(chunk)) if body.len() + chunk.len() > most => return Content::TooLarge { most },
-            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-            Ok(None) => return Content::Whole(Bytes::from(body)),
-            Err(error) => return Content::Cut(format!("its body was cut: {}", innermost(&error))),
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.response.head.headers
+    }
+
+    /// The length of its body, where it is said.
+    pub(super) fn content_length(&self) -> Option<u64> {
+        self.response.content_length()
+    }
+
+    /// How long a piece of its body may take.
+    pub(super) const fn idle_max(&self) -> Duration {
+        self.allowed
+    }
+
+    /// Whether a client with this `Accept-Encoding` can read its body.
+    pub(super) fn is_readable_to(&self, accept: Option<&str>) -> bool {
+        is_readable(self.headers(), accept)
+    }
+
+    /// The next piece of its body, as large as it came.
+    pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+        self.response.chunk().await
+    }
+
+    /// Its body, as long as that is not more than `most` bytes.
+    pub(super) async fn gather(&mut self, most: usize) -> Gathered {
+        if self.content_length().is_some_and(|len| len > most as u64) {
+            return Gathered::More(Bytes::new());
         }
+        let mut body = BytesMut::new();
+        loop {
+            match timeout_at(self.until, self.response.chunk()).await {
+                Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
+                Ok(Ok(None)) => return Gathered::Whole(body.freeze()),
+                Ok(Err(error)) => return Gathered::Cut(format!("its body was cut: {}", innermost(&error))),
+                Err(_) => {
+                    let within = self.allowed.as_millis();
+                    return Gathered::Cut(format!("its body was not complete within {within} ms"));
+                }
+            }
+            if body.len() > most {
+                return Gathered::More(body.freeze());
+            }
+        }
+    }
+
+    /// The answer with as much of its body as was gathered.
+    pub(super) fn answer(self, gathered: Gathered, most: usize) -> Answer {
+        let content = match gathered {
+            Gathered::Whole(body) => Content::Whole(body),
+            Gathered::More(_) => Content::TooLarge { most },
+            Gathered::Cut(reason) => Content::Cut(reason),
+        };
+        self.with(content)
+    }
+
+    /// The answer without its body, which somebody else has had.
+    pub(super) fn passed_on(self) -> Answer {
+        self.with(Content::PassedOn)
+    }
+
+    fn with(self, content: Content) -> Answer {
+        let at = self.sent_at.after(self.started.elapsed());
+        let (status, headers) = (self.response.head.status, self.response.head.headers);
+        Answer { status, headers, content, at }
     }
 }
 

@@ -5,11 +5,13 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+
+use super::stream::StreamedBody;
 
 const HERE: u8 = 0;
 const LEFT: u8 = 1;
@@ -17,7 +19,10 @@ const WITHDRAWN: u8 = 2;
 
 /// The sender's end: tells and decides whether the request has left.
 #[derive(Clone, Debug, Default)]
-pub struct Departure(Arc<AtomicU8>);
+pub struct Departure {
+    state: Arc<AtomicU8>,
+    pieces: Arc<AtomicU64>,
+}
 
 impl Departure {
     /// Keeps the request from leaving. True when it has not left, and then it never will.
@@ -26,17 +31,23 @@ impl Departure {
         self.turn(WITHDRAWN)
     }
 
+    /// How many pieces of its body were asked for so far.
+    #[must_use]
+    pub fn pieces(&self) -> u64 {
+        self.pieces.load(Ordering::Relaxed)
+    }
+
     fn leave(&self) -> bool {
         self.turn(LEFT)
     }
 
     fn is_withdrawn(&self) -> bool {
-        self.0.load(Ordering::Acquire) == WITHDRAWN
+        self.state.load(Ordering::Acquire) == WITHDRAWN
     }
 
     /// Whoever turns it first decides; true when it stands as asked.
     fn turn(&self, to: u8) -> bool {
-        match self.0.compare_exchange(HERE, to, Ordering::AcqRel, Ordering::Acquire) {
+        match self.state.compare_exchange(HERE, to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
             Err(stands) => stands == to,
         }
@@ -46,16 +57,32 @@ impl Departure {
 /// The connection's end: a body that can be sent once.
 #[derive(Debug)]
 pub struct Departing {
-    bytes: Bytes,
+    content: Departs,
     departure: Departure,
+}
+
+#[derive(Debug)]
+enum Departs {
+    Bytes(Bytes),
+    Stream(StreamedBody),
 }
 
 impl Departing {
     /// A body of these bytes, and the sender's end of it.
     #[must_use]
     pub fn new(bytes: Bytes) -> (Self, Departure) {
+        Self::of(Departs::Bytes(bytes))
+    }
+
+    /// A body that is passed on while it comes, and the sender's end of it.
+    #[must_use]
+    pub fn streamed(body: StreamedBody) -> (Self, Departure) {
+        Self::of(Departs::Stream(body))
+    }
+
+    fn of(content: Departs) -> (Self, Departure) {
         let departure = Departure::default();
-        (Self { bytes, departure: departure.clone() }, departure)
+        (Self { content, departure: departure.clone() }, departure)
     }
 }
 
@@ -65,25 +92,37 @@ impl Body for Departing {
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         if !self.departure.leave() {
             return Poll::Ready(Some(Err(io::Error::other("the request was withdrawn"))));
         }
-        let bytes = std::mem::take(&mut self.bytes);
-        Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+        let piece = match &mut self.content {
+            Departs::Bytes(bytes) => {
+                let bytes = std::mem::take(bytes);
+                Poll::Ready((!bytes.is_empty()).then(|| Ok(Frame::data(bytes))))
+            }
+            Departs::Stream(body) => Pin::new(body).poll_frame(context),
+        };
+        if piece.is_ready() {
+            self.departure.pieces.fetch_add(1, Ordering::Relaxed);
+        }
+        piece
     }
 
     /// The connection's first question, even to an empty body. A withdrawn request says that there is more to come
     /// and then fails, which ends the connection before anything is written.
     fn is_end_stream(&self) -> bool {
-        self.departure.leave() && self.bytes.is_empty()
+        self.departure.leave() && matches!(&self.content, Departs::Bytes(bytes) if bytes.is_empty())
     }
 
     /// Its length. A withdrawn request claims a byte even when it has none, or it would not be asked for it and leave.
     fn size_hint(&self) -> SizeHint {
         let least = u64::from(self.departure.is_withdrawn());
-        SizeHint::with_exact((self.bytes.len() as u64).max(least))
+        match &self.content {
+            Departs::Bytes(bytes) => SizeHint::with_exact((bytes.len() as u64).max(least)),
+            Departs::Stream(body) => body.size_hint(),
+        }
     }
 }
 

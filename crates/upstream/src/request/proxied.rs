@@ -21,6 +21,9 @@ pub struct Proxied {
     /// The body, where the request cannot hold it as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
+    /// That its body is not kept: it is passed on while it comes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub streamed: bool,
 }
 
 impl Proxied {
@@ -43,7 +46,7 @@ impl Envelope {
     /// A request with this body, to be sent byte for byte, whose answer is waited for under a ticket.
     #[must_use]
     pub fn proxied(upstream: String, mut request: HttpRequest, body: &Bytes, ticket: &str) -> Self {
-        let mut proxied = Proxied { ticket: ticket.to_owned(), base64: None };
+        let mut proxied = Proxied { ticket: ticket.to_owned(), base64: None, streamed: false };
         request.body = match exact(body) {
             // Without a type none is added, which it would be to JSON and to text.
             Some(kept) if body.is_empty() || request.header("content-type").is_some() => kept,
@@ -52,6 +55,13 @@ impl Envelope {
                 Body::Empty
             }
         };
+        Self { upstream, request, proxied: Some(proxied) }
+    }
+
+    /// A request whose body is passed on while it comes, and whose answer is waited for under a ticket.
+    #[must_use]
+    pub fn streamed(upstream: String, request: HttpRequest, ticket: &str) -> Self {
+        let proxied = Proxied { ticket: ticket.to_owned(), base64: None, streamed: true };
         Self { upstream, request, proxied: Some(proxied) }
     }
 }

@@ -1,4 +1,4 @@
-// Shopify's own client, as it comes, with its base URL at Tidegate: so many calls at once, each in a group of its own.
+// Shopify's own client, as it comes, with its base URL at Tidegate: so many calls at once.
 // Arguments: the base URL and how many. It says what came of each.
 import { createAdminApiClient } from "@shopify/admin-api-client";
 
@@ -18,7 +18,6 @@ const QUERY = `query Products($first: Int!) { products(first: $first) { nodes { 
 const asked = Array.from({ length: calls }, (_, nth) =>
   client.request(QUERY, {
     variables: { first: 50 + (nth % 5) * 20 },
-    headers: { "X-Tidegate-Group": `products:${nth}` },
   }),
 );
 const answers = await Promise.all(asked);

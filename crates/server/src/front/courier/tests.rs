@@ -27,6 +27,7 @@ fn call() -> Call {
         caller: "ann".into(),
         request_id: "r".into(),
         passing: None,
+        streamed: None,
     }
 }
 

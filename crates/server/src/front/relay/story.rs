@@ -105,6 +105,7 @@ mod tests {
             caller: "ann".into(),
             request_id: "".into(),
             passing: None,
+            streamed: None,
         };
         (story, call)
     }

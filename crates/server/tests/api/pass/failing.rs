@@ -99,11 +99,12 @@ async fn lim_28_a_429_for_too_long_is_not_in_time() {
     .await;
 }
 
-/// LIM-28: an answer that is too large is none, and one that nobody listens for was not sent.
+/// LIM-28: a refusal that is too large is none, and one that nobody listens for was not sent.
 #[tokio::test]
 async fn lim_28_what_cannot_be_given_back_is_told() {
     within(async {
-        let door = Door::new("response_max_bytes = 3\n", [next(GOOD)]).await;
+        let large = "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone";
+        let door = Door::new("response_max_bytes = 3\n", [next(large)]).await;
         let large = door.request(Method::POST, "/proxy/up/x").send().await.unwrap();
         assert_eq!(
             (large.status().as_u16(), &large.headers()["x-tidegate-error"]),

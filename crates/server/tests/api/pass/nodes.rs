@@ -242,3 +242,27 @@ async fn ops_6_any_node_waits_and_finds() {
     })
     .await;
 }
+
+/// LIM-28: bodies that are too large to be kept pass through any node, both ways.
+#[tokio::test]
+async fn lim_28_large_bodies_pass_through_any_node() {
+    within(async {
+        let body = vec![b'x'; 3 << 20];
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        let answer = [head.into_bytes(), body.clone()].concat();
+        let upstream = Upstream::start(vec![Next::Answer(answer); 2]).await;
+        let store = Redis::start();
+        let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
+        let client = Client::builder().no_proxy().build().unwrap();
+        together(&client, &[&nodes[0], &nodes[1]]).await;
+        for node in &nodes {
+            let request = ask(&client, node, Method::PUT, "/proxy/up/x").body(body.clone());
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), 200, "{response:?}");
+            assert!(response.bytes().await.unwrap() == body, "all of it");
+            assert!(upstream.seen().last().unwrap().body == body, "all of it");
+        }
+        assert_eq!(upstream.seen().len(), 2);
+    })
+    .await;
+}

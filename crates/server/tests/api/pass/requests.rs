@@ -92,8 +92,7 @@ async fn lim_28_what_cannot_be_passed_on_is_refused() {
             (get("/proxy/up/x").header("x-vault-token", "hunter2"), 400, "TG0002"),
             (get("/proxy/up/x").header("authorization", "Bearer hunter2"), 400, "TG0002"),
             (door.request(Method::TRACE, "/proxy/up/x"), 405, "TG0021"),
-            (door.request(Method::POST, "/proxy/up/x").body(vec![b'x'; 1024 * 1024 + 1]), 413, "TG0005"),
-            (door.request(Method::POST, "/proxy/up/x").body(vec![255; 1024 * 1024]), 413, "TG0005"),
+            (door.request(Method::POST, "/proxy/nobody/x").body(vec![b'x'; 4 << 20]), 404, "TG0003"),
         ];
         for (request, status, code) in table {
             let response = request.send().await.unwrap();

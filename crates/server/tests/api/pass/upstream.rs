@@ -35,6 +35,8 @@ pub(crate) enum Next {
     Answer(Vec<u8>),
     /// Breaks the line off.
     Cut,
+    /// Answers with the first part, waits until it is let go, and goes on with the second; breaks off if that is empty.
+    Parts(Vec<u8>, Vec<u8>),
     /// Waits until it is let go, and answers then.
     Hold(Vec<u8>),
 }
@@ -73,6 +75,11 @@ impl Upstream {
         Self { addr, shared, go }
     }
 
+    /// Does this next, after what it was told before.
+    pub(crate) fn then(&self, next: Next) {
+        self.shared.next.lock().unwrap().push_back(next);
+    }
+
     pub(crate) fn seen(&self) -> Vec<Seen> {
         self.shared.seen.lock().unwrap().clone()
     }
@@ -102,6 +109,14 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, go: Arc<Semaphore>) {
             Some(Next::Hold(bytes)) => {
                 go.acquire().await.unwrap().forget();
                 bytes
+            }
+            Some(Next::Parts(first, second)) => {
+                let _ = stream.write_all(&first).await;
+                go.acquire().await.unwrap().forget();
+                if second.is_empty() {
+                    return;
+                }
+                second
             }
             Some(Next::Cut) => return,
         };

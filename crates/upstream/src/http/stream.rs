@@ -1,0 +1,144 @@
+//! A body that is passed on while it comes: a few pieces are in memory at a time, and whoever sends
+//! waits for whoever reads. One that breaks off is an error to its reader, however its sender
+//! ended.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc;
+
+/// Most pieces between the two ends.
+const PIECES_MAX: usize = 4;
+
+enum Piece {
+    Data(Bytes),
+    End,
+}
+
+/// The end that the body comes in at.
+#[derive(Debug)]
+pub struct BodySender(mpsc::Sender<Piece>);
+
+/// Nobody reads the body any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unread;
+
+/// The end that the body is read from.
+#[derive(Debug)]
+pub struct StreamedBody {
+    pieces: mpsc::Receiver<Piece>,
+    /// What is still to come, where that is known.
+    left: Option<u64>,
+    has_ended: bool,
+}
+
+/// Both ends of a body, whose length may be known.
+#[must_use]
+pub fn channel(len: Option<u64>) -> (BodySender, StreamedBody) {
+    let (sender, pieces) = mpsc::channel(PIECES_MAX);
+    (BodySender(sender), StreamedBody { pieces, left: len, has_ended: false })
+}
+
+impl BodySender {
+    /// Sends a piece, when there is room for it.
+    ///
+    /// # Errors
+    /// When nobody reads.
+    pub async fn send(&self, piece: Bytes) -> Result<(), Unread> {
+        if piece.is_empty() {
+            return Ok(());
+        }
+        self.0.send(Piece::Data(piece)).await.map_err(|_| Unread)
+    }
+
+    /// The body is whole. Dropping the sender without this breaks it off.
+    ///
+    /// # Errors
+    /// When nobody reads.
+    pub async fn end(self) -> Result<(), Unread> {
+        self.0.send(Piece::End).await.map_err(|_| Unread)
+    }
+
+    /// Resolves when nobody reads any more.
+    pub async fn unread(&self) {
+        self.0.closed().await;
+    }
+}
+
+impl Body for StreamedBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        match ready!(self.pieces.poll_recv(context)) {
+            Some(Piece::Data(bytes)) => {
+                self.left = self.left.map(|left| left.saturating_sub(bytes.len() as u64));
+                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            }
+            Some(Piece::End) => {
+                self.has_ended = true;
+                Poll::Ready(None)
+            }
+            None => {
+                self.has_ended = true;
+                Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the body broke off"))))
+            }
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    async fn next(body: &mut StreamedBody) -> Option<io::Result<Bytes>> {
+        let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+        Some(frame.map(|frame| frame.into_data().unwrap()))
+    }
+
+    /// LIM-28: what was not ended is not whole, and a sender never runs ahead of its reader.
+    #[tokio::test]
+    async fn lim_28_a_body_is_whole_or_broken_off() {
+        let (sender, mut body) = channel(Some(2));
+        for piece in ["a", "b"] {
+            sender.send(Bytes::from_static(piece.as_bytes())).await.unwrap();
+        }
+        sender.end().await.unwrap();
+        assert_eq!(body.size_hint().exact(), Some(2));
+        assert_eq!(next(&mut body).await.unwrap().unwrap(), "a");
+        assert_eq!(next(&mut body).await.unwrap().unwrap(), "b");
+        assert!(next(&mut body).await.is_none());
+
+        let (sender, mut body) = channel(None);
+        for _ in 0..PIECES_MAX {
+            sender.send(Bytes::from_static(b"x")).await.unwrap();
+        }
+        let more = tokio::time::timeout(std::time::Duration::ZERO, sender.send(Bytes::from_static(b"x")));
+        assert!(more.await.is_err(), "there is no room before somebody reads");
+        drop(sender);
+        for _ in 0..PIECES_MAX {
+            assert_eq!(next(&mut body).await.unwrap().unwrap(), "x");
+        }
+        assert!(next(&mut body).await.unwrap().is_err() && next(&mut body).await.is_none());
+
+        let (sender, body) = channel(None);
+        drop(body);
+        sender.unread().await;
+        assert_eq!(sender.send(Bytes::from_static(b"x")).await, Err(Unread));
+    }
+}

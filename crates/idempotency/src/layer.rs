@@ -77,7 +77,7 @@ where
         let request = request.map(body::passing);
         let policy = &self.layer.policy;
         let asked = if policy.methods.contains(request.method()) {
-            key::read(request.headers())
+            key::read(request.headers(), policy.key_form())
         } else {
             return pass(self.inner.call(request));
         };
@@ -88,7 +88,10 @@ where
         match asked {
             Asked::Nothing if policy.required => refuse(Refusal::Missing, None),
             Asked::Nothing => pass(self.inner.call(request)),
-            Asked::Malformed { as_sent } => refuse(Refusal::Malformed, Some(&as_sent)),
+            Asked::Malformed { as_sent, is_printable } => {
+                let form = policy.key_form();
+                refuse(Refusal::Malformed { form, is_printable }, Some(&as_sent))
+            }
             Asked::Key(key) => {
                 let clone = self.inner.clone();
                 let mut ready = std::mem::replace(&mut self.inner, clone);

@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use tidegate_core::shared::record::OnLapse;
 
+use crate::key::{KeyAlphabet, KeyForm};
+
 /// The choices. `Policy::default()` is what the documentation describes.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -31,6 +33,8 @@ pub struct Policy {
     pub keep_server_errors: bool,
     /// How refusals look.
     pub dialect: Dialect,
+    /// Which characters a key may have.
+    pub key_alphabet: KeyAlphabet,
     /// What happens to a request with a key when the store is away.
     pub store_away: StoreAway,
     /// Bytes of the largest request body with a key.
@@ -64,7 +68,7 @@ pub enum OnUnknown {
 pub enum Dialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
-    /// 422 for another body; `application/problem+json`.
+    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field string.
     Ietf,
 }
 
@@ -91,6 +95,7 @@ impl Default for Policy {
             keep_client_errors: false,
             keep_server_errors: false,
             dialect: Dialect::Tidegate,
+            key_alphabet: KeyAlphabet::Plain,
             store_away: StoreAway::Refuse,
             request_max: 8 << 20,
             body_rate_min: 1 << 10,
@@ -158,6 +163,10 @@ impl Policy {
             500..=599 => self.keep_server_errors,
             _ => false,
         }
+    }
+
+    pub(crate) fn key_form(&self) -> KeyForm {
+        KeyForm { alphabet: self.key_alphabet, is_structured: self.dialect == Dialect::Ietf }
     }
 
     pub(crate) fn on_lapse(&self) -> OnLapse {

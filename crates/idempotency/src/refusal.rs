@@ -9,16 +9,24 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use crate::body::{Body, Pieces};
+use crate::key::{KeyAlphabet, KeyForm};
 use crate::policy::Dialect;
 use crate::tally::Event;
 
 /// Seconds after which a repeat of a request in work is worth a try.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
+/// Says what would help, beside a body that is fixed.
+const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
+
 /// Why a request is not handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Malformed,
+    Malformed {
+        form: KeyForm,
+        /// Whether it is a key where any printable character is allowed.
+        is_printable: bool,
+    },
     Missing,
     /// The header that would have said whose the key is, where it is one.
     NoScope(Option<HeaderName>),
@@ -42,7 +50,9 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn status(&self, dialect: Dialect) -> StatusCode {
         match self {
-            Self::Malformed | Self::Missing | Self::NoScope(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::Malformed { .. } | Self::Missing | Self::NoScope(_) | Self::BodyBroken => {
+                StatusCode::BAD_REQUEST
+            }
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
@@ -57,7 +67,7 @@ impl Refusal {
 
     fn code(&self) -> &'static str {
         match self {
-            Self::Malformed => "INVALID_IDEMPOTENCY_KEY",
+            Self::Malformed { .. } => "INVALID_IDEMPOTENCY_KEY",
             Self::Missing => "IDEMPOTENCY_KEY_REQUIRED",
             Self::NoScope(_) => "IDEMPOTENCY_SCOPE_MISSING",
             Self::BodyTooLarge(_) => "IDEMPOTENCY_BODY_TOO_LARGE",
@@ -86,7 +96,14 @@ impl Refusal {
             Self::BodyTooLarge(most) => {
                 return format!("A request with an idempotency key may have a body of {most} bytes here; this one is larger").into();
             }
-            Self::Malformed => {
+            Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
+                "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
+            }
+            Self::Malformed { form: KeyForm { is_structured: true, .. }, .. } => {
+                "Invalid idempotency key format. Key must be a string of 1-255 characters in quotes, or \
+                 contain only letters, numbers, hyphens, and underscores"
+            }
+            Self::Malformed { .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
                  numbers, hyphens, and underscores"
             }
@@ -117,6 +134,16 @@ impl Refusal {
         Cow::Borrowed(fixed)
     }
 
+    /// What would help whoever wrote the client or runs this service, beyond the fixed body.
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
+                Some("the setting key_alphabet = \"printable\" allows this key".into())
+            }
+            _ => None,
+        }
+    }
+
     /// Counts what operators should hear of.
     pub(crate) fn count(&self) {
         match self {
@@ -136,6 +163,9 @@ impl Refusal {
         let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some(hint) = self.hint().and_then(|hint| HeaderValue::from_str(&hint).ok()) {
+            response.headers_mut().insert(HINT, hint);
+        }
         if matches!(self, Self::Processing | Self::StoreAway | Self::NoRoom) {
             response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
         }
@@ -156,6 +186,9 @@ impl Refusal {
             "detail": self.detail(),
             "error_code": self.code(),
         });
+        if let Some(hint) = self.hint() {
+            problem["hint"] = Value::from(hint);
+        }
         if let Some(key) = key {
             problem["idempotency_key"] = Value::from(key);
         }
@@ -167,11 +200,30 @@ impl Refusal {
 mod tests {
     use super::*;
 
+    const MALFORMED: Refusal = Refusal::Malformed {
+        form: KeyForm { alphabet: KeyAlphabet::Plain, is_structured: false },
+        is_printable: true,
+    };
+
+    /// IDM-1: a key that another setting allows is refused with the name of that setting, beside the
+    /// body that is fixed.
+    #[test]
+    fn a_hint_names_the_setting() {
+        let hint = "the setting key_alphabet = \"printable\" allows this key";
+        assert_eq!(MALFORMED.answer(Dialect::Tidegate, Some("a.b")).headers()[HINT], hint);
+        let problem: Value =
+            serde_json::from_str(&MALFORMED.problem(StatusCode::BAD_REQUEST, Some("a.b"))).unwrap();
+        assert_eq!(problem["hint"], hint);
+        let form = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
+        let never = Refusal::Malformed { form, is_printable: false }.answer(Dialect::Tidegate, None);
+        assert!(!never.headers().contains_key(HINT));
+    }
+
     /// IDM-4: the three bodies, to the letter.
     #[test]
     fn tidegates_bodies_are_fixed() {
         assert_eq!(
-            Refusal::Malformed.plain(Some("a b\"")),
+            MALFORMED.plain(Some("a b\"")),
             "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \
              letters, numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\
              \"idempotency_key\":\"a b\\\"\"}"

@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use tidegate_idempotency::{Dialect, Policy};
+use tidegate_idempotency::{Dialect, KeyAlphabet, Policy};
 
 use crate::world::{Handler, World, post};
 
@@ -112,6 +112,26 @@ async fn keys_are_read_as_they_should_be() {
          numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\"idempotency_key\":\"a.b\"}"
     );
     assert_eq!(world.handler.runs(), 2);
+}
+
+/// IDM-1: the keys of clients that were written for other services are taken where that is chosen;
+/// where it is not, the refusal names the setting.
+#[tokio::test(start_paused = true)]
+async fn printable_keys_are_taken_by_choice() {
+    let any = Policy { key_alphabet: KeyAlphabet::Printable, ..Policy::default() };
+    let world = World::new(Handler::creating(), any);
+    for key in ["order:7", "YWJj+/==", "a b"] {
+        assert_eq!(world.post(key, "a").await.status, 201, "{key}");
+        assert!(world.post(key, "a").await.is_replay(), "{key}");
+    }
+    let world = World::new(Handler::creating(), Policy::default());
+    let refused = world.post("order:7", "a").await;
+    assert_eq!((refused.status, refused.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
+    let hint = refused.headers["idempotency-hint"].to_str().unwrap();
+    assert!(hint.contains("key_alphabet = \"printable\""), "{hint}");
+    let ietf = World::new(Handler::creating(), Policy { dialect: Dialect::Ietf, ..Policy::default() });
+    ietf.post("\"order:7\";v=1", "a").await;
+    assert!(ietf.post("\"order:7\"", "a").await.is_replay());
 }
 
 /// IDM-16: the other dialect, through the layer.

@@ -120,7 +120,7 @@ async fn find(keys: &Keys, text: &str, mut query: Query) -> Result<Found> {
     query.finish()?;
     let method = method.map(|method| method.to_ascii_uppercase());
     if let (Some(scope), Some(method), Some(path)) = (&scope, &method, &path) {
-        let name = Name::parse(&format!("{} {method} {path} {}", scope.as_str(), key.as_str()));
+        let name = Name::new(scope.clone(), method, path, key);
         return name.map(Found::One).ok_or_else(|| bad("path", "must be as a list shows it, without spaces"));
     }
     let which = Which { scope, key: Some(key.clone()) };
@@ -153,7 +153,7 @@ fn absent(key: &Key) -> Error {
 }
 
 fn key(text: &str, field: &str) -> Result<Key> {
-    Key::new(text).ok_or_else(|| bad(field, "must be 1 to 255 letters, digits, - and _"))
+    Key::printable(text).ok_or_else(|| bad(field, "must be 1 to 255 printable ASCII characters"))
 }
 
 /// A scope by its name, or as lists show it: `-` for everybody, `~` and digits for one that is kept as a hash.

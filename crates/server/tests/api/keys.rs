@@ -77,7 +77,7 @@ async fn idm_22_lists_have_pages_and_filters() {
         for (query, field) in [
             ("state=done", "state"),
             ("limit=201", "limit"),
-            ("key=a%20b", "key"),
+            ("key=%C3%A9", "key"),
             ("scope=~a%20b", "scope"),
             ("what=1", "what"),
         ] {

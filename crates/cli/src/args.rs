@@ -32,6 +32,8 @@ SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one end
 
 const PROXYING: &str = "\
 Whose a key is must be chosen: --scope-header NAME or --unscoped, here or in the file.
+When nobody knows whether a request was done (a time-out, a broken connection, a gateway's 502 or 504), its key is
+released by default, so a repeat may run again: set on_unknown = \"hold\" in the file where money moves.
 What is said here goes before the environment (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), and that before the file.
 What it does is told in docs/proxy.md, every key of the file in crates/server/src/config/proxy.toml.
 
@@ -110,7 +112,7 @@ pub(crate) enum Command {
     Group(group::GroupArgs),
     /// Look at limits and set them.
     Limit(limit::LimitArgs),
-    /// Look at idempotency keys, release and expire them.
+    /// Look at idempotency keys, release and expire them, and record what came of their requests.
     Key(key::KeyArgs),
     /// Look at the nodes that share a store.
     Cluster(cluster::ClusterArgs),

@@ -181,6 +181,11 @@ impl Gate {
         decode(bytes, &bound(ticket), self.0.seal.as_ref())
     }
 
+    /// The bytes of an answer for a record of this name; `None` when they cannot be sealed.
+    pub(crate) fn write_kept(&self, name: &str, fingerprint: &[u8; 32], kept: &Kept) -> Option<Bytes> {
+        encode(kept, &Bound { name, fingerprint }, self.0.seal.as_ref())
+    }
+
     /// What a record of this name keeps, for those who look into it.
     pub(crate) fn read_kept(
         &self,

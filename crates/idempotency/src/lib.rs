@@ -30,7 +30,7 @@ pub use gate::Gate;
 pub use hop::strip as strip_hop_by_hop;
 pub use intake::BODIES_MAX_DEFAULT;
 pub use key::{HEADER, KEY_LEN_MAX, Key, KeyAlphabet};
-pub use keys::{Keys, Listed, Page, Shown, Standing, Which};
+pub use keys::{Keys, Listed, Page, RecordedAnswer, Recording, Shown, Standing, Which};
 pub use layer::{Idempotency, IdempotencyLayer};
 pub use name::Name;
 pub use policy::{Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};

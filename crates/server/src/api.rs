@@ -92,6 +92,7 @@ pub(crate) fn key_calls() -> Vec<Route<Keys>> {
         get(Read, "/v1/keys/{key}", keys::show),
         post(Operate, "/v1/keys/{key}/release", keys::release),
         post(Operate, "/v1/keys/{key}/expire", keys::expire),
+        post(Operate, "/v1/keys/{key}/complete", keys::complete),
     ]
 }
 

@@ -124,6 +124,14 @@ pub(crate) fn read(headers: &HeaderMap, form: KeyForm) -> Asked {
     Asked::Malformed { as_sent, is_printable }
 }
 
+/// The key that a request sent, in whatever form it may have.
+pub(crate) fn sent(headers: &HeaderMap) -> Option<Key> {
+    match read(headers, KeyForm { alphabet: KeyAlphabet::Printable, is_structured: true }) {
+        Asked::Key(key) => Some(key),
+        Asked::Nothing | Asked::Malformed { .. } => None,
+    }
+}
+
 impl KeyForm {
     /// The structured form of the header puts the key in quotes; most clients do not. Both are the
     /// same key.

@@ -121,7 +121,8 @@ impl IdempotencyLayer {
     ) -> Result<Response<Body>, E> {
         let dialect = self.policy.dialect;
         let refused = |refusal: Refusal, key: &Key| Ok(refusal.answer(dialect, Some(key.as_str())));
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
+        parts.extensions.insert(key.clone());
         let Some(scope) = self.scoping.of(&parts) else {
             return refused(Refusal::NoScope(self.scoping.by_header().cloned()), &key);
         };

@@ -14,6 +14,7 @@ use tidegate_store::{Answer, Shared};
 use tokio_util::task::TaskTracker;
 
 use crate::answer::{Bound, Damaged, Kept, Seal, decode, encode};
+use crate::fingerprint::Differences;
 use crate::here::{Here, Known};
 use crate::intake::Room;
 use crate::name::Name;
@@ -51,7 +52,7 @@ pub(crate) enum Turn {
     Answered(Result<Kept, Damaged>),
     Processing,
     Unknown,
-    Conflict,
+    Conflict(Differences),
 }
 
 /// The store did not answer, or not in time.
@@ -108,9 +109,11 @@ impl Gate {
 
     /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
     pub(crate) async fn claim(&self, ticket: &Ticket) -> Result<Turn, Away> {
-        if let Some((is_same, known)) = self.0.here.known(&ticket.kept_as, &ticket.fingerprint) {
+        if let Some((fingerprint, known)) = self.0.here.known(&ticket.kept_as) {
             return Ok(match known {
-                _ if !is_same => Turn::Conflict,
+                _ if fingerprint != ticket.fingerprint => {
+                    Turn::Conflict(Differences::between(&fingerprint, &ticket.fingerprint))
+                }
                 Known::InWork => Turn::Processing,
                 Known::Answered(bytes) => Turn::Answered(self.read(ticket, bytes)),
             });
@@ -137,7 +140,7 @@ impl Gate {
             Claimed::Completed(bytes) => Turn::Answered(self.read(ticket, bytes)),
             Claimed::Processing { .. } => Turn::Processing,
             Claimed::Unknown => Turn::Unknown,
-            Claimed::Conflict => Turn::Conflict,
+            Claimed::Conflict => Turn::Conflict(self.differences(ticket).await),
         })
     }
 
@@ -194,6 +197,15 @@ impl Gate {
         bytes: Bytes,
     ) -> Result<Kept, Damaged> {
         decode(bytes, &Bound { name, fingerprint }, self.0.seal.as_ref())
+    }
+
+    /// In what a request differs from the one that has its key, as far as that is still there.
+    async fn differences(&self, ticket: &Ticket) -> Differences {
+        let look = self.0.store.look_record(&ticket.kept_as);
+        let found = self.in_time(ticket, "look at a key", look).await.ok().flatten();
+        found.map_or(Differences::NONE, |record| {
+            Differences::between(&record.fingerprint, &ticket.fingerprint)
+        })
     }
 
     /// The answer that the one who took the key over has given by now.

@@ -126,7 +126,7 @@ impl IdempotencyLayer {
         let Some(scope) = self.scoping.of(&parts) else {
             return refused(Refusal::NoScope(self.scoping.by_header().cloned()), &key);
         };
-        let fingerprint = Fingerprint::of(&parts);
+        let fingerprint = Fingerprint::of(&parts, self.policy.fingerprint);
         let room = self.gate.room();
         let (body, fingerprint) = match intake::read(incoming, fingerprint, &self.policy, room).await {
             Ok(read) => read,

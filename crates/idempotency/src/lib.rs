@@ -33,7 +33,7 @@ pub use key::{HEADER, KEY_LEN_MAX, Key, KeyAlphabet};
 pub use keys::{Keys, Listed, Page, RecordedAnswer, Recording, Shown, Standing, Which};
 pub use layer::{Idempotency, IdempotencyLayer};
 pub use name::Name;
-pub use policy::{Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
+pub use policy::{BodyComparison, Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
 pub use scope::{Scope, Scoping};
 /// Put by a service into the extensions of its response when it answers in another's place: a
 /// proxy that answers 502 knows whether it ever sent the request. Without it the status decides.

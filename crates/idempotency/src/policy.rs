@@ -35,6 +35,8 @@ pub struct Policy {
     pub dialect: Dialect,
     /// Which characters a key may have.
     pub key_alphabet: KeyAlphabet,
+    /// How the bodies of two requests are compared.
+    pub fingerprint: BodyComparison,
     /// What happens to a request with a key when the store is away.
     pub store_away: StoreAway,
     /// Bytes of the largest request body with a key.
@@ -72,6 +74,15 @@ pub enum Dialect {
     Ietf,
 }
 
+/// How the bodies of two requests are compared. Multipart bodies always are by their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyComparison {
+    /// Byte for byte.
+    Bytes,
+    /// JSON by value: the order of members, white space and the spelling of numbers do not count.
+    Json,
+}
+
 /// What happens to a request with a key when the store is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreAway {
@@ -96,6 +107,7 @@ impl Default for Policy {
             keep_server_errors: false,
             dialect: Dialect::Tidegate,
             key_alphabet: KeyAlphabet::Plain,
+            fingerprint: BodyComparison::Bytes,
             store_away: StoreAway::Refuse,
             request_max: 8 << 20,
             body_rate_min: 1 << 10,

@@ -9,6 +9,7 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use crate::body::{Body, Pieces};
+use crate::fingerprint::Differences;
 use crate::key::{KeyAlphabet, KeyForm};
 use crate::policy::Dialect;
 use crate::tally::Event;
@@ -37,7 +38,8 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     /// Other bodies have all the room that there is.
     NoRoom,
-    Conflict,
+    /// The key belongs to another request, which differs in these parts.
+    Conflict(Differences),
     Processing,
     OutcomeUnknown,
     NotReplayable,
@@ -55,8 +57,8 @@ impl Refusal {
             }
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Conflict | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
+            Self::Conflict(_) if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict(_) | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
                 StatusCode::CONFLICT
             }
             Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
@@ -74,7 +76,7 @@ impl Refusal {
             Self::BodyBroken => "IDEMPOTENCY_BODY_INCOMPLETE",
             Self::BodyTooSlow => "IDEMPOTENCY_BODY_TOO_SLOW",
             Self::NoRoom => "IDEMPOTENCY_BODIES_FULL",
-            Self::Conflict => "IDEMPOTENCY_KEY_CONFLICT",
+            Self::Conflict(_) => "IDEMPOTENCY_KEY_CONFLICT",
             Self::Processing => "IDEMPOTENCY_KEY_PROCESSING",
             Self::OutcomeUnknown => "IDEMPOTENCY_OUTCOME_UNKNOWN",
             Self::NotReplayable => "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE",
@@ -114,7 +116,7 @@ impl Refusal {
             Self::NoRoom => {
                 "The bodies of other requests take all the memory that there is for them; this request was not handled"
             }
-            Self::Conflict => "Idempotency key already used with different request body",
+            Self::Conflict(_) => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
             Self::OutcomeUnknown => {
                 "A request with this idempotency key was sent on and its outcome is not known; it is not repeated"
@@ -139,6 +141,9 @@ impl Refusal {
         match self {
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
                 Some("the setting key_alphabet = \"printable\" allows this key".into())
+            }
+            Self::Conflict(differences) if !differences.is_empty() => {
+                Some(format!("the first request with this key had another {differences}").into())
             }
             _ => None,
         }
@@ -200,6 +205,7 @@ impl Refusal {
 mod tests {
     use super::*;
 
+    const CONFLICT: Refusal = Refusal::Conflict(Differences::NONE);
     const MALFORMED: Refusal = Refusal::Malformed {
         form: KeyForm { alphabet: KeyAlphabet::Plain, is_structured: false },
         is_printable: true,
@@ -229,7 +235,7 @@ mod tests {
              \"idempotency_key\":\"a b\\\"\"}"
         );
         assert_eq!(
-            Refusal::Conflict.plain(Some("k")),
+            CONFLICT.plain(Some("k")),
             "{\"detail\":\"Idempotency key already used with different request body\",\
              \"error_code\":\"IDEMPOTENCY_KEY_CONFLICT\",\"idempotency_key\":\"k\"}"
         );
@@ -251,14 +257,13 @@ mod tests {
     /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
     #[test]
     fn the_ietfs_dialect_is_a_problem() {
-        let conflict = Refusal::Conflict.answer(Dialect::Ietf, Some("k"));
+        let conflict = CONFLICT.answer(Dialect::Ietf, Some("k"));
         assert_eq!(conflict.status(), StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(conflict.headers()[CONTENT_TYPE], "application/problem+json");
         let busy = Refusal::Processing.answer(Dialect::Ietf, Some("k"));
         assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::CONFLICT, &RETRY_AFTER_S));
         let problem: Value =
-            serde_json::from_str(&Refusal::Conflict.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k")))
-                .unwrap();
+            serde_json::from_str(&CONFLICT.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k"))).unwrap();
         assert_eq!(
             (&problem["status"], &problem["error_code"]),
             (&422.into(), &"IDEMPOTENCY_KEY_CONFLICT".into())

@@ -71,9 +71,9 @@ impl<E: Send + 'static> Run<E> {
                 Event::OutcomeUnknown.count();
                 self.refuse(&Refusal::OutcomeUnknown);
             }
-            Ok(Turn::Conflict) => {
+            Ok(Turn::Conflict(differences)) => {
                 Event::Conflict.count();
-                self.refuse(&Refusal::Conflict);
+                self.refuse(&Refusal::Conflict(differences));
             }
             Err(Away) => self.without_store().await,
         }

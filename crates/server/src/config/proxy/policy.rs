@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use tidegate_idempotency::{Dialect, InFlight, KeyAlphabet, OnUnknown, Policy, StoreAway};
+use tidegate_idempotency::{BodyComparison, Dialect, InFlight, KeyAlphabet, OnUnknown, Policy, StoreAway};
 
 use crate::config::problem::Problem;
 use crate::config::section::Section;
@@ -44,6 +44,8 @@ pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Ve
     set(&mut policy.dialect, section.choice("dialect", &dialect, problems));
     let alphabets = [("plain", KeyAlphabet::Plain), ("printable", KeyAlphabet::Printable)];
     set(&mut policy.key_alphabet, section.choice("key_alphabet", &alphabets, problems));
+    let comparisons = [("bytes", BodyComparison::Bytes), ("json", BodyComparison::Json)];
+    set(&mut policy.fingerprint, section.choice("fingerprint", &comparisons, problems));
     let store_away = [("refuse", StoreAway::Refuse), ("pass", StoreAway::PassOn)];
     set(&mut policy.store_away, section.choice("store_away", &store_away, problems));
     set(&mut policy.request_max, section.size("request_max", problems));

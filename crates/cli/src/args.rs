@@ -40,7 +40,7 @@ What it does is told in docs/proxy.md, every key of the file in crates/server/sr
 SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. A second one ends it at once.
 
 Example:
-  tidegate proxy --upstream http://127.0.0.1:8080 --scope-header Authorization";
+  tidegate proxy --upstream http://127.0.0.1:8080 --scope-header X-Tenant";
 
 /// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
@@ -161,8 +161,9 @@ pub(crate) struct ProxyArgs {
     /// How long an answer is kept, as in 90s, 10m, 1h or 7d. Usually 1h.
     #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::duration)]
     pub ttl: Option<Duration>,
-    /// The header that tells callers apart, such as Authorization: each value of it has keys of its own. A request with a
-    /// key and without this header is refused. Only a hash of it is kept.
+    /// The header that tells callers apart, such as X-Tenant: each value of it has keys of its own. A request with a key
+    /// and without this header is refused. Only a hash of it is kept. A repeat with a refreshed Authorization would be
+    /// another caller's.
     #[arg(long, value_name = "NAME", conflicts_with = "unscoped")]
     pub scope_header: Option<String>,
     /// Callers are not told apart: there is only one, or they may see each other's answers.

@@ -35,6 +35,8 @@ async fn idm_22_keys_are_listed_looked_into_and_expired() {
         assert!(shown.json["answer"]["body_bytes"].as_u64() > Some(10), "{shown:?}");
         assert_eq!(shown.json["fingerprint"].as_str().map(str::len), Some(64), "{shown:?}");
         assert!(!shown.json.to_string().contains("secret-group"), "{shown:?}");
+        let page = world.request(Method::GET, "/keys").send().await.unwrap().text().await.unwrap();
+        assert!(page.contains(">order-1<") && !page.contains("secret-group"), "{page}");
         let exact = world.get("/v1/keys/order-1?scope=-&method=post&path=/v1/operations").await;
         assert_eq!(exact.json, shown.json);
         let claimed = world.post("/v1/keys/order-1/release", "").await;

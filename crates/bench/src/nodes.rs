@@ -1,8 +1,9 @@
-//! Nodes to be measured: processes of this same program on one store, each on a port of its own. They end with their
+//! Nodes to be measured: processes of the `tidegate` command on one store, each on a port of its own. They end with their
 //! handle. What they are measured for is not known here.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
@@ -155,9 +156,18 @@ impl Drop for Nodes {
     }
 }
 
+/// The `tidegate` command that was built next to this program.
+fn tidegate() -> Result<PathBuf, String> {
+    let this = std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let program = this.with_file_name("tidegate");
+    match program.is_file() {
+        true => Ok(program),
+        false => Err(format!("{} is missing: build it with `cargo build --release`", program.display())),
+    }
+}
+
 fn start(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String> {
-    let program =
-        std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
+    let program = tidegate()?;
     let mut child = Command::new(&program)
         .args(["serve", "--listen", &listen.to_string(), "--log-level", "error", "--config"])
         .arg(file)

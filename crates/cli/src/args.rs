@@ -116,9 +116,6 @@ pub(crate) enum Command {
     Key(key::KeyArgs),
     /// Look at the nodes that share a store.
     Cluster(cluster::ClusterArgs),
-    /// Measure, beside the ceiling or the peer it is compared with; prints JSON.
-    #[command(subcommand)]
-    Bench(tidegate_bench::Bench),
     /// Say what is wrong with a configuration, with line and column, as serve would in this environment; or as proxy
     /// would, when there is a [proxy] in it.
     CheckConfig {

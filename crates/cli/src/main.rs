@@ -74,7 +74,6 @@ async fn run(args: Args, output: &Output) -> Result<(), Trouble> {
         Command::Limit(limit) => remote::limit::run(limit, output).await,
         Command::Key(key) => remote::key::run(key, output).await,
         Command::Cluster(cluster) => remote::cluster::run(cluster, output).await,
-        Command::Bench(bench) => tidegate_bench::run(bench).await.map_err(Trouble::new),
         Command::CheckConfig { file } => check::run(&file, output),
     }
 }

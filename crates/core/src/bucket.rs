@@ -3,6 +3,7 @@
 
 pub mod drip;
 pub mod gate;
+mod given;
 pub mod paced;
 pub mod window;
 
@@ -58,7 +59,24 @@ pub struct Bucket {
     /// Grants whose calls have not left yet, in the order of granting. They are held aside: nothing
     /// says when they will reach the upstream, so they are taken off the budget when they leave.
     pub unsent: VecDeque<Grant>,
+    /// What answered calls turned out to cost, while others are under way: an answer to an earlier grant does not know it. A
+    /// snapshot does not keep it: without it less is believed to be left, never more.
+    pub corrections: VecDeque<Correction>,
 }
+
+/// What a grant turned out to cost, in micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// Which grant.
+    pub mark: u64,
+    /// What was granted.
+    pub reserved: u64,
+    /// What it cost.
+    pub actual: u64,
+}
+
+/// Most corrections that are kept; the oldest goes first.
+const CORRECTIONS_MAX: usize = 1_024;
 
 /// A grant whose call has not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +116,7 @@ impl Bucket {
             throttles: 0,
             in_flight: 0,
             unsent: VecDeque::new(),
+            corrections: VecDeque::new(),
         })
     }
 
@@ -163,6 +182,9 @@ impl Bucket {
 
     /// Grants `cost` and answers the mark of this grant. It is held aside until its call leaves.
     pub fn take(&mut self, cost: u64) -> u64 {
+        if self.in_flight == 0 {
+            self.corrections.clear();
+        }
         self.granted = self.granted.wrapping_add(cost);
         if !matches!(self.budget, Budget::Gate(_)) {
             self.unsent.push_back(Grant { mark: self.granted, cost });
@@ -204,6 +226,7 @@ impl Bucket {
     /// The call of the grant `mark` was not sent: what was taken for it is put back.
     pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
+        self.correct(Correction { mark, reserved: cost, actual: 0 });
         if self.release(mark).is_some() {
             return;
         }
@@ -223,8 +246,16 @@ impl Bucket {
         }
     }
 
-    /// Corrects a grant of `reserved` by what it really cost.
-    pub fn settle(&mut self, reserved: u64, actual: u64, now: Time) {
+    fn correct(&mut self, correction: Correction) {
+        if self.corrections.len() >= CORRECTIONS_MAX {
+            self.corrections.pop_front();
+        }
+        self.corrections.push_back(correction);
+    }
+
+    /// Corrects the grant `mark` of `reserved` by what it really cost.
+    pub fn settle(&mut self, mark: u64, reserved: u64, actual: u64, now: Time) {
+        self.correct(Correction { mark, reserved, actual });
         if actual <= reserved {
             self.give_back(reserved - actual, now);
         } else {
@@ -236,13 +267,24 @@ impl Bucket {
         }
     }
 
+    /// What calls may have taken that were granted after `mark`: of one that was answered what it cost, of any other all of
+    /// its grant. What has not left is held aside anyway.
+    fn taken_since(&self, mark: u64) -> u64 {
+        let after = self.granted.wrapping_sub(mark);
+        let is_later = |later: u64| self.granted.wrapping_sub(later) < after;
+        let unsent: u64 =
+            self.unsent.iter().filter(|grant| is_later(grant.mark)).map(|grant| grant.cost).sum();
+        let corrected = self.corrections.iter().filter(|correction| is_later(correction.mark));
+        let (reserved, actual) = corrected.fold((0_u64, 0_u64), |(reserved, actual), correction| {
+            (reserved.saturating_add(correction.reserved), actual.saturating_add(correction.actual))
+        });
+        after.saturating_sub(unsent).saturating_sub(reserved).saturating_add(actual)
+    }
+
     /// Learns from the answer to the grant marked `mark`. What left after it may not have been counted yet, so it
     /// is taken off the upstream's figure; of that and ours the lower one counts.
     pub fn observe(&mut self, hint: &Hint, mark: u64, now: Time) {
-        // What has not left is held aside anyway.
-        let after = self.granted.wrapping_sub(mark);
-        let unsent = self.unsent.iter().filter(|grant| self.granted.wrapping_sub(grant.mark) < after);
-        let since = after.saturating_sub(unsent.map(|grant| grant.cost).sum());
+        let since = self.taken_since(mark);
         let remaining = hint.remaining.map(|left| left.saturating_sub(since));
         match &mut self.budget {
             Budget::Drip(paced) => {
@@ -348,6 +390,34 @@ mod tests {
         assert!(bucket.ready(6 * MICRO, now) > Readiness::Now);
         bucket.observe(&left(5), first, now);
         assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
+    }
+
+    /// LIM-23, LIM-14: an answer that comes after those to later calls takes off what these really cost, not what was held
+    /// for them; what is still under way is taken off in full.
+    #[test]
+    fn lim_23_lim_14_a_late_answer_knows_what_later_calls_cost() {
+        let now = Time::from_millis(10_000);
+        let mut bucket = drip(1_000, 50, now);
+        let marks: Vec<u64> = (0..20).map(|_| sent(&mut bucket, 47 * MICRO, now)).collect();
+        let later = now.after(Duration::from_millis(300));
+        let answered = |bucket: &mut Bucket, mark, left: u64| {
+            bucket.land(mark, later);
+            bucket.settle(mark, 47 * MICRO, 2 * MICRO, later);
+            bucket.observe(&Hint { remaining: Some(left * MICRO), ..Hint::default() }, mark, later);
+        };
+        for (nth, mark) in marks[1..19].iter().enumerate() {
+            answered(&mut bucket, *mark, 1_000 - 2 * (nth as u64 + 1));
+        }
+        answered(&mut bucket, marks[0], 962);
+        let level = |bucket: &Bucket| match &bucket.budget {
+            Budget::Drip(paced) => paced.available(later) / MICRO,
+            _ => 0,
+        };
+        assert_eq!(level(&bucket), 962 - 18 * 2 - 47, "eighteen cost 2 each, one is under way");
+        answered(&mut bucket, marks[19], 960);
+        assert_eq!(level(&bucket), 962 - 19 * 2, "none is under way");
+        sent(&mut bucket, MICRO, later);
+        assert!(bucket.corrections.is_empty(), "they are of no use any more");
     }
 
     /// LIM-14: what was granted and has not left is held aside, for as long as that takes; of a

@@ -78,6 +78,9 @@ impl fmt::Display for FaultClass {
     }
 }
 
+/// Stands between what happened last and what an earlier attempt had left.
+const BEFORE: &str = "; before that: ";
+
 /// A failure: its class and a sentence. The sentence never holds a secret or a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -101,6 +104,21 @@ impl Fault {
             message.push('…');
         }
         Self { class, message }
+    }
+
+    /// This fault, followed by what an earlier attempt had left: that one may have happened, and must
+    /// not be forgotten because the call was throttled, canceled or came too late afterwards. Of
+    /// several throttles in a row only the last is kept.
+    #[must_use]
+    pub fn covering(self, earlier: Option<&Self>) -> Self {
+        let Some(earlier) = earlier else { return self };
+        let throttles = [self.class, earlier.class] == [FaultClass::RateLimited; 2];
+        let left = match earlier.message.split_once(BEFORE) {
+            Some((_, left)) if throttles => left,
+            None if throttles => return self,
+            _ => &earlier.message,
+        };
+        Self::new(self.class, format!("{}{BEFORE}{left}", self.message.trim_end_matches('.')))
     }
 }
 
@@ -145,6 +163,20 @@ mod tests {
         let fault = Fault::new(FaultClass::Transient, "é".repeat(2_000));
         assert!(fault.message.len() <= FAULT_MESSAGE_LEN_MAX);
         assert!(fault.message.ends_with("é…"));
+    }
+
+    /// What an attempt left stays through any number of throttles, and they do not pile up.
+    #[test]
+    fn an_earlier_fault_is_kept_once() {
+        let lost = Fault::new(FaultClass::Transient, "the answer was lost");
+        let throttled = |n: u8| Fault::new(FaultClass::RateLimited, format!("429, {n}"));
+        assert_eq!(throttled(1).covering(None), throttled(1));
+        assert_eq!(throttled(2).covering(Some(&throttled(1))), throttled(2));
+        let covered = throttled(2).covering(Some(&throttled(1).covering(Some(&lost))));
+        assert_eq!(covered.message, "429, 2; before that: the answer was lost");
+        assert_eq!(covered.class, FaultClass::RateLimited);
+        let ended = Fault::new(FaultClass::Transient, "called off").covering(Some(&throttled(1)));
+        assert_eq!(ended.message, "called off; before that: 429, 1");
     }
 
     #[test]

@@ -10,6 +10,7 @@ mod by_seq;
 mod check;
 mod control;
 mod entry;
+mod estimate;
 mod file;
 mod group;
 mod limit;

@@ -176,11 +176,6 @@ impl Dialect for DiscordDialect {
         if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
     }
 
-    /// A client that waits for its answers has its own order; calls that it makes at once may run at once.
-    fn keeps_line(&self) -> bool {
-        false
-    }
-
     fn ready<'a>(&'a self, request: &mut HttpRequest, _: &str) -> Option<Box<dyn Reader + 'a>> {
         let route = Route::of(request.method, &request.path);
         let hidden = Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route));

@@ -9,11 +9,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet};
 use tidegate_core::model::Claim;
 use tidegate_core::{Fence, Seq, Time, Verdict};
-use tidegate_store::log::{Epoch, StoredOperation};
+use tidegate_store::log::StoredOperation;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::carry::Report;
+use crate::owner::AheadRead;
 
 /// Something happened to a call.
 pub(crate) enum CallEvent {
@@ -21,8 +22,8 @@ pub(crate) enum CallEvent {
     Reported(Report),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
-    /// Payloads were read ahead of need, under this epoch.
-    ReadAhead(Epoch, Vec<StoredOperation>),
+    /// Payloads were read ahead of need.
+    ReadAhead(AheadRead),
 }
 
 /// A call in flight.
@@ -201,5 +202,39 @@ impl InFlight {
         let unsent = std::mem::take(&mut calls.unsent);
         calls.never_sent.extend(unsent.into_iter().map(|(fence, seq)| (seq, fence)));
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(fence: u64, accepted_at: u64) -> Claim {
+        Claim {
+            seq: Seq(7),
+            fence: Fence(fence),
+            accepted_at: Time::from_millis(accepted_at),
+            until: Time::from_millis(60_000),
+            kind: "http".into(),
+            group: "g".into(),
+            attempt: 1,
+            deadline: None,
+            look_first: false,
+        }
+    }
+
+    /// OPS-23: a late report ends only the call that it is of. The claim of another call at the same
+    /// place in the log stays, and goes on being renewed.
+    #[test]
+    fn ops_23_a_late_report_leaves_the_next_call_alone() {
+        let mut calls = Calls::new();
+        calls.send(&claim(1, 10), Time::from_millis(100));
+        calls.send(&claim(2, 20), Time::from_millis(200));
+        let late = calls.landed(Report::bare(Seq(7), Fence(1), Verdict::Done));
+        assert_eq!((late.fence, late.sent_at), (Fence(1), None));
+        assert_eq!(calls.claims().collect::<Vec<_>>(), [(Seq(7), Fence(2))]);
+        let own = calls.landed(Report::bare(Seq(7), Fence(2), Verdict::Done));
+        assert_eq!(own.sent_at, Some(Time::from_millis(200)));
+        assert_eq!(calls.count(), 0);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) use apply::{refused, tokens};
 pub(crate) use batch::Building;
 pub(crate) use batch::Reply;
 pub(crate) use books::Books;
-pub(crate) use read_ahead::ReadAhead;
+pub(crate) use read_ahead::{AheadRead, ReadAhead};
 pub(crate) use recover::{Replayed, replay};
 
 use crate::calls::Calls;

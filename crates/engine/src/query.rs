@@ -151,6 +151,7 @@ impl Engine {
             waiting_for: "nothing",
             name: None,
             until: None,
+            starts_at: None,
             behind: None,
             because: format!("It has ended: {}.", view.state),
             cause: None,

@@ -10,16 +10,21 @@ use crate::view::Reason;
 /// The reason for `why`; `behind` is the id of the operation it is behind, `of` names the operation of a hold.
 pub(crate) fn reason(why: Why, behind: Option<OperationId>, now: Time) -> Reason {
     let (waiting_for, name, sentence) = describe(&why, now);
-    let (waiting_for, because) = match (&why.behind, behind) {
+    let (waiting_for, until, because) = match (&why.behind, behind) {
         (Some((_, before)), Some(id)) => {
+            let starts = why.starts_at.map_or_else(String::new, |at| {
+                let wait = span(at.since(now).as_millis());
+                format!(" At the known limits it starts in about {wait}, an estimate.")
+            });
             let turn = format!(
-                "Waiting its turn: {before} before it in its group, the first is {id}. That one: {sentence}"
+                "Waiting its turn: {before} before it in its group, the first is {id}.{starts} That one: {sentence}"
             );
-            ("turn", turn)
+            ("turn", why.starts_at, turn)
         }
-        _ => (waiting_for, sentence),
+        _ => (waiting_for, why.until, sentence),
     };
-    Reason { waiting_for, name, until: why.until, behind, because, cause: Some(why.cause) }
+    let (starts_at, cause) = (why.starts_at, Some(why.cause));
+    Reason { waiting_for, name, until, starts_at, behind, because, cause }
 }
 
 fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>, String) {

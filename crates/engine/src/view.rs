@@ -85,8 +85,10 @@ pub struct Reason {
     pub waiting_for: &'static str,
     /// The limit, or the person who paused it.
     pub name: Option<Arc<str>>,
-    /// Until when, as far as that is known.
+    /// Until when, as far as that is known; for one that waits its turn, when that is expected.
     pub until: Option<Time>,
+    /// When it is expected to start: an estimate of what the known limits allow.
+    pub starts_at: Option<Time>,
     /// The operation it is behind.
     pub behind: Option<OperationId>,
     /// One sentence: cause, holder, end.

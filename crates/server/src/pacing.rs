@@ -2,6 +2,7 @@
 //! said. What is here is the same on every node; the call itself is made where its partition is.
 
 pub(crate) mod answer;
+pub(crate) mod links;
 pub(crate) mod request;
 pub(crate) mod stored;
 pub(crate) mod target;
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName};
+use tidegate_upstream::http::target::Base;
 use tidegate_upstream::http::{Dialect, Handover, UpstreamConfig};
 use tidegate_upstream::{Body, HttpRequest, Method};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
@@ -44,6 +46,8 @@ pub(crate) struct Served {
     pub timeout: Duration,
     /// Says which of its requests may be made twice.
     pub dialect: Arc<dyn Dialect>,
+    /// Where it is.
+    pub base: Option<Base>,
 }
 
 impl fmt::Debug for Served {
@@ -115,6 +119,7 @@ impl Served {
         let header = &config.token_header;
         let name = config.token.as_ref().and_then(|_| HeaderName::from_bytes(header.name.as_bytes()).ok());
         let credential = name.map(|name| (name, header.prefix.clone()));
-        Self { credential, timeout: config.timeout, dialect }
+        let base = Base::parse(&config.base_url).ok();
+        Self { credential, timeout: config.timeout, dialect, base }
     }
 }

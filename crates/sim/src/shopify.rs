@@ -10,6 +10,7 @@ pub mod data;
 pub mod document;
 pub mod keys;
 pub mod leaky;
+pub mod page;
 pub mod plan;
 pub mod points;
 pub mod resource;
@@ -26,16 +27,18 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::header::{HeaderMap, HeaderValue};
+use hyper::header::{ACCEPT_ENCODING, HOST, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 use tidegate_core::Time;
+use tidegate_encoding::{AcceptEncoding, encode};
 use tokio::time::Instant;
 
 use crate::server::{Pieces, Reply, Server, Simulator, json as answer};
 use address::{Address, Astray, is_shop, plain};
 use call::Call;
 use leaky::Fill;
+use page::Page;
 use plan::Plan;
 use version::Version;
 use world::{Fate, ShopifyStats, World};
@@ -216,6 +219,11 @@ impl Shared {
         let id = format!("{:08x}-0000-4000-8000-{number:012x}", self.seed & 0xffff_ffff);
         mark(response.headers_mut(), "x-request-id", &id);
         mark(response.headers_mut(), "x-shopify-api-version", &version.to_string());
+        if let Call::Rest { method: Method::GET, page: Some(page), .. } = &call
+            && status == StatusCode::OK
+        {
+            mark_pages(response.headers_mut(), *page, request, base);
+        }
         if let Some(fill) = fill {
             state_limit(response.headers_mut(), status, fill);
         }
@@ -232,7 +240,32 @@ impl Simulator for Shared {
         if let Some(path) = path.strip_prefix("/_bulk/") {
             return self.result(path);
         }
-        self.admin(&request).await.map_or(Reply::Cut, Reply::Answer)
+        match self.admin(&request).await {
+            Some(response) => Reply::Answer(compressed(response, request.headers()).await),
+            None => Reply::Cut,
+        }
+    }
+}
+
+/// In the coding that the client likes best, as Shopify's servers do it.
+async fn compressed(mut response: Response<Bytes>, asked: &HeaderMap) -> Response<Bytes> {
+    let accept = asked.get(ACCEPT_ENCODING).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
+    mark(response.headers_mut(), "vary", "Accept-Encoding");
+    if let Some(coding) = AcceptEncoding::parse(accept).preferred()
+        && let Ok(body) = encode(coding, response.body()).await
+    {
+        *response.body_mut() = body;
+        mark(response.headers_mut(), "content-encoding", coding.as_str());
+    }
+    response
+}
+
+/// The pages beside this one, under the name that the simulator itself is called by.
+fn mark_pages(headers: &mut HeaderMap, page: Page, request: &Request<Bytes>, base: &str) {
+    let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
+    let origin = host.map_or_else(|| base.to_owned(), |host| format!("http://{host}"));
+    if let Some(links) = page.links(&format!("{origin}{}", request.uri().path())) {
+        mark(headers, "link", &links);
     }
 }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 fn client() -> Client {
-    Client::builder().no_proxy().retry(reqwest::retry::never()).tls_certs_only([]).build().unwrap()
+    Client::builder().no_proxy().retry(reqwest::retry::never()).build().unwrap()
 }
 
 async fn start(options: HttpSimOptions) -> (HttpSim, String) {

@@ -227,6 +227,6 @@ async fn unless<T>(
 fn provide_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         // Somebody else may have been quicker: then theirs is used.
-        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+        let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

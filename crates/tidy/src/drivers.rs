@@ -5,19 +5,19 @@ use std::collections::BTreeMap;
 use crate::manifest::{Manifest, manifests};
 use crate::repository::{Finding, must_be_empty};
 
-/// Drivers, and the crates that may be built with them. Where there are several, each is a program of its own: the
-/// command line is a client of the server, the benchmarks are a command that also serves what it measures, the simulators are servers. The reverse proxy is a
-/// client of the service behind it.
+/// Drivers, and the crates that may be built with them. Where there are several, each is a server or a
+/// client of its own: the executor of calls and the reverse proxy are clients of upstreams, the command
+/// line is a client of the server, the simulators are servers, and the benchmarks are both.
 const DRIVERS: [(&str, &[&str]); 16] = [
     ("rusqlite", &["store-embedded"]),
     ("redis", &["store-redis"]),
     ("sqlx", &["store-postgres"]),
     ("async-nats", &["hydration"]),
-    ("reqwest", &["upstream"]),
+    ("async-compression", &["encoding"]),
     ("axum", &["server", "sim", "bench"]),
-    ("hyper", &["server", "sim", "cli", "idempotency", "bench"]),
-    ("hyper-util", &["server", "sim", "cli", "idempotency", "bench"]),
-    ("hyper-rustls", &["idempotency"]),
+    ("hyper", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
+    ("hyper-util", &["upstream", "server", "sim", "cli", "idempotency", "bench"]),
+    ("hyper-rustls", &["upstream", "idempotency"]),
     ("maud", &["server", "sim"]),
     ("metrics-exporter-prometheus", &["server"]),
     ("utoipa", &["server"]),
@@ -28,7 +28,7 @@ const DRIVERS: [(&str, &[&str]); 16] = [
 ];
 
 /// Only for tests, whoever writes them.
-const FOR_TESTS: [&str; 3] = ["insta", "proptest", "shuttle"];
+const FOR_TESTS: [&str; 4] = ["insta", "proptest", "reqwest", "shuttle"];
 
 fn check(crates: &BTreeMap<String, Manifest>) -> Vec<Finding> {
     let mut findings = Vec::new();

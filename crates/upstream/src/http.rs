@@ -3,6 +3,8 @@
 
 pub mod answer;
 pub mod config;
+mod connect;
+mod connections;
 pub mod dialect;
 pub mod download;
 pub mod handover;
@@ -136,11 +138,14 @@ impl HttpUpstreams {
     ) -> Outcome {
         self.handover.put(&proxied.ticket, None);
         let asked = upstream.sender.asked(request.method);
-        let answer = match upstream.sender.exchange(request, call).await {
+        let accept = request.header("accept-encoding").map(str::to_owned);
+        let received = match upstream.sender.receive(request, call).await {
             Ok(answer) => answer,
             Err(missed) => return missed,
         };
-        self.handover.put(&proxied.ticket, Some(Whole::from(&answer)));
+        let as_it_came = received.is_readable_to(accept.as_deref()).then(|| Whole::from(&received));
+        let answer = received.decoded(upstream.sender.response_max_bytes()).await;
+        self.handover.put(&proxied.ticket, Some(as_it_came.unwrap_or_else(|| Whole::from(&answer))));
         let mut outcome = answer.outcome(&asked, reader);
         if outcome.status.is_some_and(|status| (300..400).contains(&status)) {
             outcome.verdict = Verdict::Done;

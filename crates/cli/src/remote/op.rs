@@ -218,7 +218,8 @@ fn why(value: &Value, id: &str, output: &Output) {
         return output.value(value);
     }
     output.data(&text(value, "because"));
-    output.facts(&[("until", text(value, "until")), ("behind", text(value, "behind"))]);
+    let expected = [("until", "until"), ("starts about", "starts_at"), ("behind", "behind")];
+    output.facts(&expected.map(|(name, field)| (name, text(value, field))));
     if value["waiting_for"] == "person" {
         output.say(&format!("to act: tidegate op resolve {id} --as … when its outcome is unknown, else tidegate group resume …"));
     }

@@ -8,7 +8,6 @@
     reason = "what goes wrong in a test ends it"
 )]
 
-mod bench;
 mod books;
 mod bots;
 mod buried;

@@ -80,17 +80,24 @@ impl Drip {
     /// The first moment from `now` on at which this much is there; never, when it cannot hold so much.
     #[must_use]
     pub fn reaches(&self, needed: u64, now: Time) -> Time {
+        if needed > self.capacity { Time::MAX } else { self.given_at(needed, now) }
+    }
+
+    /// The first moment from `now` on at which this much is there or has been taken since, if everything is taken as soon
+    /// as it is there: more than it holds is given in time, too.
+    #[must_use]
+    pub fn given_at(&self, total: u64, now: Time) -> Time {
         let fresh = self.refreshed(now);
-        if fresh.level >= needed {
-            return fresh.at.max(now);
+        let missing = total.saturating_sub(fresh.level);
+        match self.refill_per_s {
+            _ if missing == 0 => fresh.at.max(now),
+            0 => Time::MAX,
+            refill => {
+                let parts = (u128::from(missing) * SECOND).saturating_sub(u128::from(fresh.carry));
+                let wait = u64::try_from(parts.div_ceil(u128::from(refill))).unwrap_or(u64::MAX);
+                fresh.at.after(Duration::from_micros(wait))
+            }
         }
-        if self.refill_per_s == 0 || needed > self.capacity {
-            return Time::MAX;
-        }
-        let missing = u128::from(needed - fresh.level) * SECOND;
-        let parts = missing.saturating_sub(u128::from(fresh.carry));
-        let wait = parts.div_ceil(u128::from(self.refill_per_s));
-        fresh.at.after(Duration::from_micros(u64::try_from(wait).unwrap_or(u64::MAX)))
     }
 
     /// How long until `cost` can be taken; zero when it can be taken now.

@@ -22,7 +22,7 @@ pub struct Window {
 }
 
 /// Added to a reset, so that our clock is never ahead of the upstream's.
-const RESET_MARGIN: Duration = Duration::from_millis(20);
+pub(super) const RESET_MARGIN: Duration = Duration::from_millis(20);
 
 impl Window {
     /// One with these figures; a limit of 0 is not known yet.

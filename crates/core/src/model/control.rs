@@ -56,11 +56,7 @@ impl Model {
             }
             return Cancel::Asked(fence);
         }
-        // What may have happened is not forgotten with it.
-        let held = self.groups[entry.group.at()].held.as_ref();
-        let unknown = held.is_some_and(|held| held.unknown && held.seq == seq);
-        let fault = entry.fault.as_deref().filter(|_| unknown).cloned();
-        let ended = self.end_waiting(now, seq, EndState::Canceled, fault, facts);
+        let ended = self.end_waiting(now, seq, EndState::Canceled, None, facts);
         self.rearm(now);
         Cancel::Ended(ended)
     }
@@ -82,10 +78,9 @@ impl Model {
         if !held.is_some_and(|held| held.unknown && held.seq == seq) {
             return Err(NotNow::NotUnknown);
         }
-        let fault = entry.fault.as_deref().cloned();
         let ended = match resolution {
             Resolution::Succeeded => Some(self.end_waiting(now, seq, EndState::Succeeded, None, facts)),
-            Resolution::Failed => Some(self.end_waiting(now, seq, EndState::Failed, fault, facts)),
+            Resolution::Failed => Some(self.end_waiting(now, seq, EndState::Failed, None, facts)),
             Resolution::Repeat => {
                 self.decide(facts, Fact::Repeated { seq, at: now });
                 None

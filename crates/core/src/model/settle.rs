@@ -88,7 +88,7 @@ impl Model {
                 Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
             }
             After::Throttled { until, .. } if *until >= deadline => {
-                Some(self.end_waiting(now, seq, EndState::Failed, fault, facts))
+                Some(self.end_waiting(now, seq, EndState::Failed, None, facts))
             }
             _ => None,
         };
@@ -143,7 +143,12 @@ impl Model {
         verdict: Verdict,
         chance: u32,
     ) -> (After, Option<Fault>) {
-        let canceled = (After::Ended { state: EndState::Canceled, hold: false }, None);
+        let last = entry.fault.as_deref();
+        // What is known of a call that may have happened stays when it is called off.
+        let canceled = |fault: Option<Fault>| {
+            let fault = fault.map(|fault| fault.covering(last)).or_else(|| last.cloned());
+            (After::Ended { state: EndState::Canceled, hold: false }, fault)
+        };
         match verdict {
             Verdict::Done => (After::Ended { state: EndState::Succeeded, hold: false }, None),
             Verdict::Canceled { may_have_happened } => {
@@ -153,14 +158,16 @@ impl Model {
                         "it was called off while under way: it may have happened",
                     )
                 });
-                (canceled.0, fault)
+                canceled(fault)
             }
             Verdict::Rejected(fault) => (failed(entry), Some(fault)),
-            Verdict::Unknown(fault) if entry.cancel_asked => (canceled.0, Some(fault)),
-            Verdict::Retry { .. } | Verdict::GivenBack if entry.cancel_asked => canceled,
+            Verdict::Unknown(fault) | Verdict::Retry { fault, .. } if entry.cancel_asked => {
+                canceled(Some(fault))
+            }
+            Verdict::GivenBack if entry.cancel_asked => canceled(None),
             Verdict::GivenBack => (After::GivenBack, None),
             Verdict::Throttled { after, scope, fault } => {
-                self.after_throttled(entry, now, after, scope.as_ref(), fault, chance)
+                self.after_throttled(entry, now, after, scope.as_ref(), fault.covering(last), chance)
             }
             Verdict::Retry { after, fault } => after_retry(entry, now, after, fault, false, chance),
             Verdict::Unknown(fault) => match entry.on_unknown {

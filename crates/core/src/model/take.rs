@@ -100,26 +100,30 @@ impl Model {
         {
             let Some(entry) = self.entry_of(seq) else { break };
             let fault = match &entry.fault {
-                Some(last) => {
-                    Fault::new(last.class, format!("its deadline passed; before that: {}", last.message))
-                }
+                Some(last) => Fault::new(last.class, "its deadline passed"),
                 None => Fault::new(FaultClass::Transient, "its deadline passed before it could run"),
             };
             ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
         }
     }
 
-    /// Ends an operation that is not running.
+    /// Ends an operation that is not running, for `cause` if there is a new one. Unless it succeeded,
+    /// what its last attempt left stays.
     pub(super) fn end_waiting(
         &mut self,
         now: Time,
         seq: Seq,
         state: EndState,
-        fault: Option<Fault>,
+        cause: Option<Fault>,
         facts: &mut Vec<Fact>,
     ) -> Ended {
         let entry = self.entry_of(seq);
         let attempt = entry.map_or(0, |entry| entry.attempt);
+        let last = entry.and_then(|entry| entry.fault.as_deref());
+        let fault = match cause {
+            Some(cause) => Some(cause.covering(last)),
+            None => last.filter(|_| state != EndState::Succeeded).cloned(),
+        };
         let hold = state == EndState::Failed
             && entry.is_some_and(|entry| entry.on_failure == crate::operation::OnFailure::Hold);
         self.decide(facts, Fact::Ended { seq, at: now, state, hold });

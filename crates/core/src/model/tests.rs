@@ -2,6 +2,7 @@
 //! crate, which also replays them through a store.
 
 mod control;
+mod estimate;
 mod groups;
 mod limits;
 mod listing;

@@ -1,9 +1,11 @@
-//! "Why is this not running, and when will it?" A read of the one thing its group waits for.
+//! "Why is this not running, and when will it?" A read of the one thing its group waits for, and an estimate of when the
+//! operation itself starts.
 
 use std::sync::Arc;
 
 use super::Model;
 use super::entry::Cost;
+use super::estimate::POSITION_COUNTED_MAX;
 use super::group::Place;
 use super::limit::Meter;
 use crate::fact::{Held, Shape, Source};
@@ -71,8 +73,11 @@ pub struct Why {
     pub behind: Option<(Seq, usize)>,
     /// What its group waits for.
     pub cause: Cause,
-    /// Until when, as far as that is known.
+    /// Until when its group waits for that, as far as that is known.
     pub until: Option<Time>,
+    /// When the operation itself is expected to start. An estimate: what the known limits allow, after all that goes
+    /// first.
+    pub starts_at: Option<Time>,
     /// What went wrong last, with the group's head.
     pub fault: Option<Fault>,
 }
@@ -80,22 +85,21 @@ pub struct Why {
 /// How many groups that go first are counted; beyond that "at least".
 const AHEAD_COUNTED_MAX: usize = 1_000;
 
-/// How many places ahead are counted; beyond that "at least".
-const POSITION_COUNTED_MAX: usize = 10_000;
-
 impl Model {
     /// Why an operation does not run; `None` when it has ended.
     #[must_use]
     pub fn why(&self, seq: Seq, now: Time) -> Option<Why> {
         let now = self.now(now);
-        let entry = self.entry_of(seq)?;
+        let ix = self.by_seq.get(seq)?;
+        let entry = &self.entries[ix.at()];
         let group = &self.groups[entry.group.at()];
         let head = self.head_of(group)?;
         let before = std::iter::successors(entry.prev, |ix| self.entries[ix.at()].prev);
         let behind = (head.seq != seq).then(|| (head.seq, before.take(POSITION_COUNTED_MAX).count()));
         let fault = head.fault.as_deref().cloned();
         let (cause, until) = self.cause(entry.group, now)?;
-        Some(Why { behind, cause, until, fault })
+        let starts_at = self.starts_at(ix, now);
+        Some(Why { behind, cause, until, starts_at, fault })
     }
 
     fn cause(&self, ix: super::GroupIx, now: Time) -> Option<(Cause, Option<Time>)> {

@@ -70,7 +70,7 @@ impl Owner {
                 self.settle(report);
             }
             CallEvent::Fetched(fetched) => self.fetched(fetched),
-            CallEvent::ReadAhead(epoch, operations) => self.keep_ahead(epoch, operations),
+            CallEvent::ReadAhead(read) => self.keep_ahead(read),
         }
     }
 

@@ -21,8 +21,20 @@ const WINDOW: usize = 512;
 const FIRST_READ: usize = 64;
 /// What an operation is taken to weigh before one was read.
 const WEIGHT_AT_FIRST: usize = 64 * 1024;
-/// How long nothing is tried again when there was nothing to read, or it could not be read.
+/// How long nothing is tried again when there was nothing to read.
 const PAUSE: Duration = Duration::from_millis(20);
+/// The same when it could not be read: the store is away, or a row among them is damaged, and stays
+/// so until it is taken.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
+
+/// The outcome of a read.
+pub(crate) struct AheadRead {
+    /// The epoch that it began under.
+    epoch: Epoch,
+    operations: Vec<StoredOperation>,
+    /// Whether some could not be read.
+    has_failed: bool,
+}
 
 /// How reading ahead stands.
 #[derive(Debug)]
@@ -78,14 +90,14 @@ impl Owner {
         let (event, epoch) = (self.calls.event.clone(), self.ownership().epoch);
         let room = self.payloads.ahead_room();
         tokio::spawn(async move {
-            let operations = read(&*store, partition, &seqs, room).await;
+            let (operations, has_failed) = read(&*store, partition, &seqs, room).await;
             // The owner may have stopped.
-            let _ = event.send(CallEvent::ReadAhead(epoch, operations));
+            let _ = event.send(CallEvent::ReadAhead(AheadRead { epoch, operations, has_failed }));
         });
     }
 
     /// Keeps what was read, unless the log was read again meanwhile.
-    pub(super) fn keep_ahead(&mut self, epoch: Epoch, operations: Vec<StoredOperation>) {
+    pub(super) fn keep_ahead(&mut self, AheadRead { epoch, operations, has_failed }: AheadRead) {
         if epoch != self.ownership().epoch {
             return;
         }
@@ -97,14 +109,22 @@ impl Owner {
                 self.payloads.keep_ahead(operation);
             }
         }
-        if self.payloads.ahead_len() == 0 {
+        if has_failed {
+            self.ahead.resume_at = Instant::now() + PAUSE_AFTER_FAILURE;
+        } else if self.payloads.ahead_len() == 0 {
             self.ahead.resume_at = Instant::now() + PAUSE;
         }
     }
 }
 
-/// Reads operations for as long as there is room for them. What cannot be read is left to whoever takes it.
-async fn read(store: &dyn Store, partition: Partition, seqs: &[Seq], room: usize) -> Vec<StoredOperation> {
+/// Reads operations for as long as there is room for them, and says whether a read failed. What
+/// cannot be read is left to the take that needs it.
+async fn read(
+    store: &dyn Store,
+    partition: Partition,
+    seqs: &[Seq],
+    room: usize,
+) -> (Vec<StoredOperation>, bool) {
     let (mut operations, mut room, mut most, mut rest) = (Vec::new(), room, FIRST_READ, seqs);
     while most > 0 && !rest.is_empty() {
         let (now, later) = rest.split_at(most.min(rest.len()));
@@ -121,9 +141,9 @@ async fn read(store: &dyn Store, partition: Partition, seqs: &[Seq], room: usize
             }
             Err(error) => {
                 tracing::debug!(%error, "payloads could not be read ahead of need");
-                break;
+                return (operations, true);
             }
         }
     }
-    operations
+    (operations, false)
 }

@@ -96,7 +96,7 @@ impl Connector {
 }
 
 fn tls(tcp: HttpConnector, upstream: &Upstream) -> Result<HttpsConnector<HttpConnector>, BadUpstream> {
-    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new()
         .with_provider_and_platform_verifier(provider)
         .map_err(|error| BadUpstream::Certificates(error.to_string()))?

@@ -12,6 +12,8 @@ pub struct PacingConfig {
     pub wait: Duration,
     /// Attempts at a call that may be sent twice; any other is made once.
     pub max_attempts: u16,
+    /// Whether links of an upstream to itself lead through the proxy.
+    pub rewrite_links: bool,
 }
 
 pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<PacingConfig> {
@@ -19,6 +21,11 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<
     let mut section = root.section("pacing", problems);
     let wait = section.integer("wait_s", 1..=3_600, problems);
     let max_attempts = section.integer("max_attempts", 1..=100, problems);
+    let rewrite_links = section.flag("rewrite_links", problems);
     section.finish(problems);
-    Some(PacingConfig { wait: Duration::from_secs(wait?), max_attempts: u16::try_from(max_attempts?).ok()? })
+    Some(PacingConfig {
+        wait: Duration::from_secs(wait?),
+        max_attempts: u16::try_from(max_attempts?).ok()?,
+        rewrite_links: rewrite_links?,
+    })
 }

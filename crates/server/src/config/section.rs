@@ -134,6 +134,17 @@ impl<'a> Section<'a> {
         keep(found, value, problems)
     }
 
+    /// True or false.
+    pub(super) fn flag(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<bool> {
+        let found = self.find(key)?;
+        let value = match &found.value {
+            Raw::Text(text) => text.parse().map_err(|_| "It must be true or false.".to_owned()),
+            Raw::Value(DeValue::Boolean(value)) => Ok(*value),
+            Raw::Value(other) => Err(wanted("true or false", other)),
+        };
+        keep(found, value, problems).map(|found| found.value)
+    }
+
     /// One of a few words.
     pub(super) fn word<T: Copy>(
         &mut self,

@@ -22,6 +22,7 @@ use crate::api::{no_method, no_route};
 use crate::app::House;
 use crate::config::Scope;
 use crate::listen::Reserved;
+use crate::pacing::links;
 use crate::page;
 use crate::wire::failure::Failure;
 
@@ -116,7 +117,9 @@ impl FrontDoor {
             .fallback(no_route.layer(layer.clone()))
             .method_not_allowed_fallback(no_method.layer(layer));
         let router = match house {
-            Some(house) => router.layer(from_fn_with_state(house, request_id::layer)),
+            Some(house) => router
+                .layer(from_fn_with_state(Arc::clone(&house), links::layer))
+                .layer(from_fn_with_state(house, request_id::layer)),
             None => router,
         };
         Guarded(router.layer(from_fn(page::headers)))

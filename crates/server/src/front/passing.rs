@@ -91,7 +91,8 @@ pub(super) async fn pass(front: &Front, call: Call) -> Response {
 fn place(front: &Front, call: &Call) -> tidegate_core::id::Partition {
     let Some(Target { upstream, .. }) = Target::read(&call.target) else { return 0 };
     let group = call.passing.as_ref().and_then(|passing| passing.group());
-    let group = group.unwrap_or_else(|| upstream.clone());
+    // One without a group stands behind no other: where calls are spread, it may go anywhere.
+    let group = group.unwrap_or_else(|| Cow::Borrowed(&*call.request_id));
     Head::of(upstream.clone(), group).place(front)
 }
 

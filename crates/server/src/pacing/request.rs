@@ -4,11 +4,12 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
+use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use tidegate::{Code, Error, Result, Submission};
 use tidegate_core::OnUnknown;
 use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
+use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
 use tidegate_upstream::http::Expected;
 use tidegate_upstream::request::header;
@@ -61,10 +62,9 @@ impl Asked<'_> {
             .ok_or_else(|| unknown(self.target.split('?').next().unwrap_or_default()))?;
         let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
         let expected = pacing.handover.expect();
-        let group = take(&mut self.headers, &GROUP)?.unwrap_or_else(|| match served.dialect.keeps_line() {
-            true => target.upstream.as_ref().to_owned(),
-            false => format!("{}/{}", target.upstream, expected.ticket()),
-        });
+        // Order is for those who ask for it: without a group a call stands behind no other, and only limits hold it up.
+        let group = take(&mut self.headers, &GROUP)?
+            .unwrap_or_else(|| format!("{}/{}", target.upstream, expected.ticket()));
         let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
         let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
             Error::new(
@@ -106,7 +106,10 @@ fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
             return Err(Error::new(Code::Malformed, message).field(name.as_str()));
         }
         let values: Result<Vec<&str>> = headers.get_all(name).iter().map(|value| text(name, value)).collect();
-        kept.push((name.as_str().to_owned(), values?.join(", ")));
+        let value = values?.join(", ");
+        // Dialects read what comes back, so the upstream is asked for no coding that cannot be read here.
+        let value = if name == ACCEPT_ENCODING { AcceptEncoding::parse(&value).to_string() } else { value };
+        kept.push((name.as_str().to_owned(), value));
     }
     Ok(kept)
 }
@@ -150,10 +153,12 @@ mod tests {
     use super::*;
     use crate::config::PacingConfig;
 
+    const PACING: PacingConfig =
+        PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3, rewrite_links: true };
+
     /// How often a POST may be made through an upstream of this dialect.
     fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
-        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
-        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let asked = Asked {
             method: &Method::POST,
             target: &format!("/proxy/acme{path}"),
@@ -177,14 +182,12 @@ mod tests {
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
     }
 
-    /// LIM-28, LIM-26: calls without a group are in one line, or each in its own where the dialect says so; a group that is named
-    /// counts.
+    /// LIM-28, LIM-26: calls without a group wait for no other, whatever the dialect; a group that is named counts.
     #[test]
-    fn lim_28_lim_26_the_dialect_says_whether_calls_are_in_line() {
+    fn lim_28_lim_26_calls_without_a_group_have_no_order() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
-            let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
             let pacing =
-                Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+                Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
             let call = || Asked {
                 method: &Method::GET,
                 target: "/proxy/acme/x",
@@ -198,12 +201,11 @@ mod tests {
             let settings = tidegate_discord::DiscordSettings::default();
             Arc::new(tidegate_discord::DiscordDialect::new("acme", "http://localhost", settings))
         };
-        assert_eq!(
-            group(Arc::new(Plain::new("acme", &[])), &[]).map(|group| group.to_string()),
-            ["acme", "acme"]
-        );
-        let [one, other] = group(discord(), &[]);
-        assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
+        let dialects: [Arc<dyn Dialect>; 2] = [Arc::new(Plain::new("acme", &[])), discord()];
+        for dialect in dialects {
+            let [one, other] = group(dialect, &[]);
+            assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
+        }
         let named = group(discord(), &[("x-tidegate-group", "g")]);
         assert_eq!(named.map(|group| group.to_string()), ["g", "g"]);
     }
@@ -212,9 +214,8 @@ mod tests {
     /// its repetition would be harmless by a key that is the first operation's.
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
-        let config = PacingConfig { wait: std::time::Duration::from_secs(1), max_attempts: 3 };
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
-        let pacing = Pacing::new(config, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let reads = |target: &str, body: &'static str| {
             let body = Bytes::from_static(body.as_bytes());
             pacing.only_reads("POST", target, Some("application/json"), &body)
@@ -237,7 +238,7 @@ mod tests {
     fn served(credential: Option<&'static str>) -> Served {
         let credential = credential.map(|name| (HeaderName::from_static(name), String::new()));
         let dialect = Arc::new(Plain::new("acme", &[]));
-        Served { credential, timeout: std::time::Duration::from_secs(1), dialect }
+        Served { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
     }
 
     /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.
@@ -254,12 +255,14 @@ mod tests {
             ("tidegate-operation", "op_1"),
             ("accept", "a"),
             ("accept", "b"),
+            ("accept-encoding", "gzip, br;q=0.5, sdch"),
             ("idempotency-key", "k"),
         ]);
         let kept = kept(&end_to_end(all, true), &served(Some("x-shopify-access-token"))).unwrap();
         let mut kept: Vec<_> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         kept.sort_unstable();
-        assert_eq!(kept, [("accept", "a, b"), ("idempotency-key", "k")]);
+        let encodings = ("accept-encoding", "gzip, br;q=0.5");
+        assert_eq!(kept, [("accept", "a, b"), encodings, ("idempotency-key", "k")]);
         let mine = end_to_end(headers(&[("authorization", "Bearer x")]), false);
         assert!(mine.contains_key(AUTHORIZATION), "without tokens it is not ours to take");
     }

@@ -120,6 +120,7 @@ pub(crate) struct WhyOut<'a> {
     waiting_for: &'static str,
     name: Option<&'a str>,
     until: Option<At>,
+    starts_at: Option<At>,
     behind: Option<String>,
     because: &'a str,
 }
@@ -130,6 +131,7 @@ impl<'a> WhyOut<'a> {
             waiting_for: reason.waiting_for,
             name: reason.name.as_deref(),
             until: reason.until.map(At),
+            starts_at: reason.starts_at.map(At),
             behind: reason.behind.map(|id| id.to_string()),
             because: &reason.because,
         }

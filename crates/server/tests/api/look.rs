@@ -90,6 +90,8 @@ async fn ops_24_why_names_the_limit_and_the_time() {
         assert!(why.text("because").contains("echo/requests"), "{why:?}");
         let why = world.get(&format!("/v1/operations/{behind}/why")).await;
         assert_eq!((why.text("waiting_for"), why.text("behind")), ("turn".into(), waits.clone()));
+        assert_eq!(why.text("until"), why.text("starts_at"), "its own time, not its head's: {why:?}");
+        assert!(why.text("because").contains("it starts in about 33 min"), "{why:?}");
         let done = world.get(&format!("/v1/operations/{first}/why")).await;
         assert_eq!(done.text("waiting_for"), "nothing");
         let group = world.get("/v1/groups/g").await;

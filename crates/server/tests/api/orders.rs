@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
-use crate::support::{World, operation, within};
+use crate::support::{World, operation, with, within};
 
 /// OPS-9: what waits can be called off, what was called off can be run again, and each only then.
 #[tokio::test]
@@ -56,6 +56,33 @@ async fn ops_23_an_unknown_outcome_is_resolved_by_a_person() {
         assert_eq!(again.status, 409, "{again:?}");
         assert_eq!(world.get("/v1/groups?state=held").await.json["groups"], Value::Array(vec![]));
         assert_eq!(world.sim.stats().writes, 1);
+    })
+    .await;
+}
+
+/// OPS-23: a call whose answer was lost, and that is called off while it waits to be repeated, still says that it may have
+/// happened.
+#[tokio::test]
+async fn ops_23_a_canceled_operation_keeps_its_fault() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let id = world.submit(with("on_unknown", "repeat")).await;
+        let path = format!("/v1/operations/{id}");
+        let lost = loop {
+            let seen = world.get(&path).await.json;
+            if seen["state"] == "waiting" {
+                break seen["fault"].clone();
+            }
+            tokio::task::yield_now().await;
+        };
+        assert_eq!(lost["class"], "transient");
+        let canceled = world.post(&format!("{path}/cancel"), "").await;
+        assert_eq!(
+            (canceled.text("state"), &canceled.json["fault"]),
+            ("canceled".into(), &lost),
+            "{canceled:?}"
+        );
+        assert_eq!(world.get(&path).await.json["fault"], lost);
     })
     .await;
 }

@@ -9,6 +9,7 @@ use super::address::Target;
 use super::bodies;
 use super::cost::{Share, cost};
 use super::document::Document;
+use super::page::Page;
 use super::shape::unsized_connection;
 use super::version::{Idempotency, Version};
 
@@ -30,6 +31,8 @@ pub enum Call {
         resource: String,
         /// With what.
         body: Value,
+        /// Which page of a list, where its length is said.
+        page: Option<Page>,
     },
     /// One that is answered at once and costs nothing.
     Wrong(StatusCode, Value),
@@ -53,6 +56,7 @@ impl Call {
                 method: request.method().clone(),
                 resource: resource.clone(),
                 body: serde_json::from_slice(request.body()).unwrap_or_default(),
+                page: request.uri().query().and_then(Page::of),
             },
             Target::Graphql if request.method() == Method::POST => Self::graphql(version, request.body()),
             Target::Graphql => Self::Wrong(StatusCode::NOT_FOUND, json!({ "errors": "Not Found" })),

@@ -3,6 +3,8 @@
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
+use super::page::Page;
+
 /// What a REST call does and is answered.
 #[derive(Debug, PartialEq)]
 pub struct Told {
@@ -16,9 +18,10 @@ pub struct Told {
     pub key: Option<String>,
 }
 
-/// Answers a call; `number` is what a new thing gets.
+/// Answers a call; `number` is what a new thing gets. A list whose page is said has as many things as any shop; any other
+/// has one.
 #[must_use]
-pub fn tell(method: &Method, resource: &str, sent: &Value, number: u64) -> Told {
+pub fn tell(method: &Method, resource: &str, sent: &Value, page: Option<Page>, number: u64) -> Told {
     let parts: Vec<_> = resource.split('/').collect();
     let last = parts.last().copied().unwrap_or_default();
     let id = last.parse::<u64>().ok();
@@ -31,7 +34,11 @@ pub fn tell(method: &Method, resource: &str, sent: &Value, number: u64) -> Told 
         Method::GET if id.is_some() || many == one => {
             told(StatusCode::OK, named(one, thing(id.unwrap_or(number), None)), false)
         }
-        Method::GET => told(StatusCode::OK, named(many, json!([thing(number, None)])), false),
+        Method::GET => {
+            let ids = page.map_or(number..number + 1, |page| page.ids());
+            let things = ids.map(|id| thing(id, None)).collect();
+            told(StatusCode::OK, named(many, Value::Array(things)), false)
+        }
         Method::POST => {
             let inner = sent.get(one).and_then(Value::as_object);
             let text = |name: &str| inner.and_then(|inner| inner.get(name)).and_then(Value::as_str);
@@ -65,7 +72,7 @@ mod tests {
 
     #[test]
     fn resources_are_told_by_their_path() {
-        let body = |method: Method, resource: &str, sent: Value| tell(&method, resource, &sent, 9).body;
+        let body = |method: Method, resource: &str, sent: Value| tell(&method, resource, &sent, None, 9).body;
         assert_eq!(body(Method::GET, "products", Value::Null), json!({"products": [{"id": 9}]}));
         assert_eq!(body(Method::GET, "products/4", Value::Null), json!({"product": {"id": 4}}));
         assert_eq!(body(Method::GET, "products/count", Value::Null), json!({"count": 1}));
@@ -77,6 +84,6 @@ mod tests {
             json!({"product": {"id": 4, "title": "A"}})
         );
         assert_eq!(body(Method::DELETE, "products/4", Value::Null), json!({}));
-        assert_eq!(tell(&Method::POST, "products", &sent, 9).key.as_deref(), Some("A"));
+        assert_eq!(tell(&Method::POST, "products", &sent, None, 9).key.as_deref(), Some("A"));
     }
 }

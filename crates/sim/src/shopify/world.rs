@@ -15,6 +15,7 @@ use super::call::Call;
 use super::cost::{SINGLE_MAX, Share, cost};
 use super::document::Document;
 use super::leaky::Fill;
+use super::page::Page;
 use super::plan::{Change, Figures};
 use super::points::Use;
 use super::resource::tell;
@@ -113,7 +114,9 @@ impl World {
         shop.counts.calls += 1;
         match call {
             Call::Wrong(status, body) => Fate::Plain(*status, body.clone()),
-            Call::Rest { method, resource, body } => self.rest(&address.shop, (method, resource, body), now),
+            Call::Rest { method, resource, body, page } => {
+                self.rest(&address.shop, (method, resource, body, *page), now)
+            }
             Call::Graphql { document, requested } => {
                 self.graphql(address, version, (document, *requested), base, now)
             }
@@ -167,7 +170,12 @@ impl World {
         if cuts { Fate::Cut } else { Fate::Ran { requested, actual, outcome } }
     }
 
-    fn rest(&mut self, name: &str, (method, resource, body): (&Method, &str, &Value), now: Time) -> Fate {
+    fn rest(
+        &mut self,
+        name: &str,
+        (method, resource, body, page): (&Method, &str, &Value, Option<Page>),
+        now: Time,
+    ) -> Fate {
         let Some(shop) = self.shops.get_mut(name) else { return not_found() };
         shop.counts.rest_calls += 1;
         if !shop.rest.drop_in(now) {
@@ -183,7 +191,7 @@ impl World {
             return failed;
         }
         self.last += 1;
-        let told = tell(method, resource, body, self.last);
+        let told = tell(method, resource, body, page, self.last);
         self.stats.writes += u64::from(told.is_write);
         if let Some(key) = told.key {
             self.stats.duplicates += u64::from(self.seen.again(&format!("{name}/{resource}"), &key));

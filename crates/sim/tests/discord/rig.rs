@@ -59,7 +59,6 @@ pub(crate) fn client_from(last: u8) -> Client {
     Client::builder()
         .no_proxy()
         .retry(reqwest::retry::never())
-        .tls_certs_only([])
         .user_agent("DiscordBot (https://example.invalid, 1)")
         .local_address(IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)))
         .build()

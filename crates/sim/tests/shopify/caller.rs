@@ -16,7 +16,7 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) async fn start(options: ShopifySimOptions) -> Self {
         let sim = ShopifySim::start(options).await.unwrap();
-        let client = Client::builder().no_proxy().retry(reqwest::retry::never()).tls_certs_only([]);
+        let client = Client::builder().no_proxy().retry(reqwest::retry::never());
         Self { client: client.build().unwrap(), url: format!("http://{}", sim.addr()), sim }
     }
 

@@ -4,11 +4,12 @@
 use std::fmt;
 
 use bytes::Bytes;
-use reqwest::StatusCode;
-use reqwest::header::{DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
 use std::sync::Arc;
 use std::time::Duration;
 use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_encoding::{AcceptEncoding, Codings, DecodeError, decode};
 
 use super::dialect::{Meaning, Reader};
 use super::result;
@@ -49,6 +50,7 @@ pub enum Content {
 }
 
 /// An answer.
+#[derive(Clone)]
 pub struct Answer {
     /// Its status.
     pub status: StatusCode,
@@ -61,6 +63,37 @@ pub struct Answer {
 }
 
 impl Answer {
+    /// The same with its body decoded, as far as it may be kept. A body that is not in the coding that its header names,
+    /// or in one that is not known here, stays as it came.
+    #[must_use]
+    pub async fn decoded(mut self, most: usize) -> Self {
+        let Content::Whole(body) = &self.content else { return self };
+        let Some(codings) = self.codings().filter(|codings| !codings.is_empty()) else { return self };
+        self.content = match decode(&codings, body, most).await {
+            Ok(body) => Content::Whole(body),
+            Err(DecodeError::TooLarge) => Content::TooLarge { most },
+            Err(DecodeError::Damaged) => return self,
+        };
+        self.headers.remove(CONTENT_ENCODING);
+        self.headers.remove(CONTENT_LENGTH);
+        self
+    }
+
+    /// Whether a client with this `Accept-Encoding` can read its body as it came.
+    #[must_use]
+    pub fn is_readable_to(&self, accept: Option<&str>) -> bool {
+        // A coding that is not known here cannot be undone here either.
+        self.codings()
+            .is_none_or(|codings| AcceptEncoding::parse(accept.unwrap_or_default()).accepts(&codings))
+    }
+
+    /// The codings of its body; `None` when one of them is not known here.
+    fn codings(&self) -> Option<Codings> {
+        let lines = self.headers.get_all(CONTENT_ENCODING).iter();
+        let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;
+        Codings::parse(&named.join(","))
+    }
+
     /// What it means to its reader, or by its status alone, and what is kept of it.
     #[must_use]
     pub fn outcome(self, asked: &Asked<'_>, reader: Option<Box<dyn Reader + '_>>) -> Outcome {

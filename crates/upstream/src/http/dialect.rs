@@ -37,11 +37,6 @@ pub trait Dialect: Send + Sync {
         request.on_unknown()
     }
 
-    /// Whether the calls of clients that name no group are made one after the other. Otherwise each is in a line of its own.
-    fn keeps_line(&self) -> bool {
-        true
-    }
-
     /// Whether the request changes nothing, so that it may be handed in anew by somebody who does not know what became of it.
     fn only_reads(&self, request: &HttpRequest) -> bool {
         matches!(request.method, Method::Get | Method::Head | Method::Options)

@@ -5,22 +5,29 @@ use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::{Client, Response, Url, redirect, retry};
+use http::Request;
+use http::header::{ACCEPT, HOST, HeaderValue};
+use http::uri::PathAndQuery;
 use tokio::time::timeout;
+use url::{Position, Url};
 
+use super::connect::{BoxError, Connector};
+use super::connections::{Connections, Incomplete};
 use super::send::innermost;
+use super::target::origin;
+use super::withdraw::Departing;
 
-/// Fetches results. Its connections are shared by all that it opens.
+/// Fetches results, each over a connection of its own.
 #[derive(Clone)]
 pub struct Downloads {
-    client: Client,
+    connector: Connector,
     is_plain: bool,
     idle_max: Duration,
 }
 
 /// A result on its way.
 pub struct Download {
-    response: Response,
+    response: Incomplete,
     idle_max: Duration,
 }
 
@@ -34,19 +41,9 @@ impl Downloads {
     /// # Errors
     /// When TLS cannot be set up.
     pub fn new(is_plain: bool, connect_timeout: Duration, idle_max: Duration) -> Result<Self, Broken> {
-        let builder = Client::builder()
-            .http1_only()
-            .no_proxy()
-            .redirect(redirect::Policy::none())
-            .retry(retry::never())
-            .referer(false)
-            .connect_timeout(connect_timeout);
-        // A plain connection needs no certificates, so none are looked for on machines that have none.
-        let builder = if is_plain { builder.tls_certs_only([]) } else { builder.https_only(true) };
-        let client = builder
-            .build()
-            .map_err(|error| Broken(format!("TLS cannot be set up: {}.", innermost(&error))))?;
-        Ok(Self { client, is_plain, idle_max })
+        let connector = Connector::new(is_plain, connect_timeout)
+            .map_err(|error| Broken(format!("TLS cannot be set up: {}.", innermost(&*error))))?;
+        Ok(Self { connector, is_plain, idle_max })
     }
 
     /// Asks for it, and has its first byte when this returns.
@@ -59,17 +56,27 @@ impl Downloads {
         if url.scheme() != scheme || url.host_str().is_none_or(str::is_empty) {
             return Err(Broken(format!("The URL of a result starts with {scheme}:// and names a host.")));
         }
-        let request = self.client.get(url);
-        let response = match timeout(self.idle_max, request.send()).await {
+        let response = match timeout(self.idle_max, self.get(&url)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Broken(format!("Nothing came: {}.", innermost(&error)))),
+            Ok(Err(error)) => return Err(Broken(format!("Nothing came: {}.", innermost(&*error)))),
             Err(_) => return Err(self.late()),
         };
-        let status = response.status();
+        let status = response.head.status;
         if !status.is_success() {
             return Err(Broken(format!("It was answered {status}; a result is kept for a week at most.")));
         }
         Ok(Download { response, idle_max: self.idle_max })
+    }
+
+    async fn get(&self, url: &Url) -> Result<Incomplete, BoxError> {
+        let (origin, host) = origin(url)?;
+        let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery])?;
+        let (body, _) = Departing::new(Bytes::new());
+        let mut request = Request::new(body);
+        *request.uri_mut() = target.into();
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("*/*"));
+        Connections::new(self.connector.clone(), origin).send(request).await
     }
 
     fn late(&self) -> Broken {

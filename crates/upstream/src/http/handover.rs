@@ -6,7 +6,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use reqwest::header::HeaderMap;
+use http::header::HeaderMap;
 
 use super::answer::{Answer, Content};
 

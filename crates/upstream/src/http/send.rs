@@ -1,34 +1,34 @@
 //! One attempt: one request, at most once on the wire, over pooled HTTP/1.1 connections. No proxy, no redirect, no
 //! retry. What fails before the request left is *not sent*; everything after that and before an answer is *unknown*.
 
+use std::error::Error;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT};
-use reqwest::{Client, Response, Url, redirect, retry};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, HeaderName, HeaderValue, USER_AGENT};
+use http::uri::PathAndQuery;
+use http::{Request, Uri};
 use tidegate_core::operation::time_left;
 use tidegate_core::{Fault, FaultClass, Verdict};
 use tokio::time::{Instant, timeout_at};
+use url::{Position, Url};
 
 use super::answer::{Answer, Asked, Content};
 use super::config::UpstreamConfig;
+use super::connect::Connector;
+use super::connections::{Connections, Incomplete};
 use super::dialect::Reader;
 use super::target::Base;
 use super::withdraw::{Departing, Departure};
 use crate::port::{Call, Outcome, Refusal};
 use crate::request::{HttpRequest, Method, header};
 
-/// Idle connections are let go before the usual server does (Node after 5 s): a request on a connection that the
-/// server is just closing would have to be called unknown.
-const IDLE_MAX: Duration = Duration::from_secs(4);
-/// Most idle connections to one upstream.
-const IDLE_CONNECTIONS_MAX: usize = 256;
-
 /// Sends to one upstream.
 pub struct Sender {
     name: String,
     base: Base,
-    client: Client,
+    connections: Connections,
+    host: HeaderValue,
     token: Option<(HeaderName, HeaderValue)>,
     stored_headers: Vec<String>,
     timeout: Duration,
@@ -42,13 +42,15 @@ impl Sender {
     /// Names the field that cannot be used.
     pub fn new(config: &UpstreamConfig) -> Result<Self, Refusal> {
         let base = Base::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
-        let client = client(&base, config.connect_timeout).map_err(|error| {
-            config.refuse("base_url", format!("TLS cannot be set up: {}.", innermost(&error)))
+        let (origin, host) = base.origin().map_err(|problem| config.refuse("base_url", problem))?;
+        let connector = Connector::new(!base.is_https(), config.connect_timeout).map_err(|error| {
+            config.refuse("base_url", format!("TLS cannot be set up: {}.", innermost(&*error)))
         })?;
         Ok(Self {
             name: config.name.clone(),
             base,
-            client,
+            connections: Connections::new(connector, origin),
+            host,
             token: config.token.as_ref().and_then(|token| config.token_header.with(token)),
             stored_headers: config.stored_headers.clone(),
             timeout: config.timeout,
@@ -90,11 +92,21 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once, for an answer as it came.
+    /// Sends a request that was checked, once, for an answer whose body is decoded.
     ///
     /// # Errors
     /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
     pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
+        Ok(self.receive(request, call).await?.decoded(self.response_max_bytes).await)
+    }
+
+    /// The most that is kept of an answer's body, in bytes.
+    pub(super) const fn response_max_bytes(&self) -> usize {
+        self.response_max_bytes
+    }
+
+    /// Sends a request that was checked, once, for an answer as it came.
+    pub(super) async fn receive(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
         let asked = self.asked(request.method);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
@@ -105,17 +117,18 @@ impl Sender {
         let Ok(url) = self.base.join(&request.path) else {
             return Err(not_sent(&asked, "its path leads out of the upstream's base URL"));
         };
-        let (built, departure) = self.build(url, request, call.operation);
-        let response = match timeout_at(until, self.client.execute(built)).await {
+        let Some((built, departure)) = self.build(&url, request, call.operation) else {
+            return Err(not_sent(&asked, "the request cannot be written"));
+        };
+        let response = match timeout_at(until, self.connections.send(built)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&error))),
+            Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&*error))),
             Err(_) => {
                 let reason = format!("no answer within {} ms", allowed.as_millis());
                 return Err(failed(&asked, &departure, &reason));
             }
         };
-        let status = response.status();
-        let headers = response.headers().clone();
+        let (status, headers) = (response.head.status, response.head.headers.clone());
         let content = match timeout_at(until, read(response, self.response_max_bytes)).await {
             Ok(content) => content,
             Err(_) => Content::Cut(format!("its body was not complete within {} ms", allowed.as_millis())),
@@ -123,11 +136,22 @@ impl Sender {
         Ok(Answer { status, headers, content, at: call.now.after(started.elapsed()) })
     }
 
-    fn build(&self, url: Url, request: HttpRequest, operation: &str) -> (reqwest::Request, Departure) {
-        let mut built = reqwest::Request::new(request.method.into(), url);
+    fn build(
+        &self,
+        url: &Url,
+        request: HttpRequest,
+        operation: &str,
+    ) -> Option<(Request<Departing>, Departure)> {
+        let content_type = request.body.content_type();
+        let (body, departure) = Departing::new(request.body.into_bytes());
+        let mut built = Request::new(body);
+        *built.method_mut() = request.method.into();
+        *built.uri_mut() = Uri::from(PathAndQuery::try_from(&url[Position::BeforePath..]).ok()?);
         let headers = built.headers_mut();
+        headers.insert(HOST, self.host.clone());
+        headers.insert(ACCEPT, HeaderValue::from_static("*/*"));
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tidegate/", env!("CARGO_PKG_VERSION"))));
-        if let Some(kind) = request.body.content_type() {
+        if let Some(kind) = content_type {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         for (name, value) in &request.headers {
@@ -142,13 +166,11 @@ impl Sender {
         if let Some((name, value)) = &self.token {
             headers.insert(name.clone(), value.clone());
         }
-        let (body, departure) = Departing::new(request.body.into_bytes());
-        *built.body_mut() = Some(reqwest::Body::wrap(body));
-        (built, departure)
+        Some((built, departure))
     }
 }
 
-impl From<Method> for reqwest::Method {
+impl From<Method> for http::Method {
     fn from(method: Method) -> Self {
         match method {
             Method::Get => Self::GET,
@@ -162,29 +184,8 @@ impl From<Method> for reqwest::Method {
     }
 }
 
-/// A client that sends what it is told to, once, and nothing else. Its pool moves a request to another connection only
-/// while the first one has not asked for its body, which is before a byte of it was written; and `Departing` cannot be
-/// cloned, so nothing above the pool could send it again either.
-fn client(base: &Base, connect_timeout: Duration) -> reqwest::Result<Client> {
-    let builder = Client::builder()
-        .http1_only()
-        .no_proxy()
-        .redirect(redirect::Policy::none())
-        .retry(retry::never())
-        .referer(false)
-        .connect_timeout(connect_timeout)
-        .pool_idle_timeout(IDLE_MAX)
-        .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX);
-    if base.is_https() {
-        builder.https_only(true).build()
-    } else {
-        // A plain connection needs no certificates, so none are looked for on machines that have none.
-        builder.tls_certs_only([]).build()
-    }
-}
-
 /// The body, as far as it may be kept.
-async fn read(mut response: Response, most: usize) -> Content {
+async fn read(mut response: Incomplete, most: usize) -> Content {
     if response.content_length().is_some_and(|len| len > most as u64) {
         return Content::TooLarge { most };
     }
@@ -213,15 +214,11 @@ fn not_sent(asked: &Asked<'_>, reason: &str) -> Outcome {
     Outcome::unanswered(Verdict::Retry { after: None, fault: Fault::new(FaultClass::Transient, message) })
 }
 
-/// The first cause of an error. The outer ones hold the URL with its query.
-pub(super) fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(error);
-    while let Some(deeper) = cause.and_then(std::error::Error::source) {
-        cause = Some(deeper);
+/// The first cause of an error.
+pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
     }
-    match cause {
-        Some(cause) if error.is_connect() && error.is_timeout() => format!("no connection: {cause}"),
-        Some(cause) => cause.to_string(),
-        None => "the request cannot be written".into(),
-    }
+    cause.to_string()
 }

@@ -1,6 +1,8 @@
 //! The full URL of a request. It is always the base URL with the request's path behind it, and never another host.
 
-use reqwest::Url;
+use http::Uri;
+use http::header::HeaderValue;
+use url::Url;
 
 use crate::request::path;
 
@@ -32,6 +34,14 @@ impl Base {
         Ok(Self { url })
     }
 
+    /// Where connections go, and the `Host` of requests.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub fn origin(&self) -> Result<(Uri, HeaderValue), String> {
+        origin(&self.url)
+    }
+
     /// Whether the connection is encrypted.
     #[must_use]
     pub fn is_https(&self) -> bool {
@@ -52,6 +62,22 @@ impl Base {
         path::resolve(&self.url, path)
     }
 
+    /// Where a reference in the answer to a request with this path leads below the base, with its query and fragment;
+    /// `None` when it leads elsewhere.
+    #[must_use]
+    pub fn path_to(&self, reference: &str, request_path: &str) -> Option<String> {
+        let url = self.join(request_path).ok()?.join(reference).ok()?;
+        let is_same_host =
+            url.origin() == self.url.origin() && url.username().is_empty() && url.password().is_none();
+        let rest =
+            url.path().strip_prefix(self.path()).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+        let rest = rest.filter(|_| is_same_host)?;
+        let slash = if rest.is_empty() { "/" } else { "" };
+        let query = url.query().map_or_else(String::new, |query| format!("?{query}"));
+        let fragment = url.fragment().map_or_else(String::new, |fragment| format!("#{fragment}"));
+        Some(format!("{slash}{rest}{query}{fragment}"))
+    }
+
     /// Where a redirect points, for a message: without query, user and fragment.
     #[must_use]
     pub fn pointed(&self, location: &str) -> Option<String> {
@@ -63,6 +89,18 @@ impl Base {
         }
         Some(url.into())
     }
+}
+
+/// The origin of a URL, and the `Host` of requests to it.
+///
+/// # Errors
+/// A sentence, without the URL.
+pub(super) fn origin(url: &Url) -> Result<(Uri, HeaderValue), String> {
+    let host = url.host_str().unwrap_or_default();
+    let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
+    let origin = Uri::builder().scheme(url.scheme()).authority(authority.as_str()).path_and_query("/");
+    let host = HeaderValue::from_str(&authority);
+    origin.build().ok().zip(host.ok()).ok_or_else(|| "Its host cannot be written in a request.".into())
 }
 
 #[cfg(test)]
@@ -101,6 +139,30 @@ mod tests {
         ] {
             let problem = Base::parse(url).unwrap_err();
             assert!(!problem.contains("hunter2"), "{problem}");
+        }
+    }
+
+    /// LIM-28: what leads below the base is found however it is written, and nothing else is.
+    #[test]
+    fn lim_28_a_reference_leads_below_the_base_or_elsewhere() {
+        let base = Base::parse("https://Host:443/api/").unwrap();
+        let path = |reference: &str| base.path_to(reference, "/orders/list?x=1");
+        assert_eq!(path("https://host/api/orders?page=2#top").as_deref(), Some("/orders?page=2#top"));
+        assert_eq!(path("//host/api").as_deref(), Some("/"));
+        assert_eq!(path("/api/a%2Fb").as_deref(), Some("/a%2Fb"));
+        assert_eq!(path("next?page=3").as_deref(), Some("/orders/next?page=3"));
+        assert_eq!(path("?page=3").as_deref(), Some("/orders/list?page=3"));
+        for elsewhere in [
+            "http://host/api/x",
+            "https://host:8443/api/x",
+            "https://other/api/x",
+            "https://u@host/api/x",
+            "https://host/apis",
+            "/login",
+            "../../x",
+            "mailto:a@host",
+        ] {
+            assert_eq!(path(elsewhere), None, "{elsewhere}");
         }
     }
 

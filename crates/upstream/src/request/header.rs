@@ -1,6 +1,6 @@
 //! The headers a caller may set. Credentials, the host and whatever steers the connection are not the caller's.
 
-use reqwest::header::{HeaderName, HeaderValue};
+use http::header::{HeaderName, HeaderValue};
 use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 /// Most headers on one request.

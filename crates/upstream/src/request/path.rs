@@ -3,8 +3,8 @@
 
 use std::sync::LazyLock;
 
-use reqwest::Url;
 use tidegate_core::url_path::climbs_out;
+use url::Url;
 
 /// Longest path with its query, in bytes.
 pub const PATH_LEN_MAX: usize = 8 * 1024;
@@ -38,10 +38,12 @@ pub fn resolve(base: &Url, path: &str) -> Result<Url, String> {
 
 fn below(base: &Url, path: &str) -> Result<Url, String> {
     refuse_text(path)?;
-    let start = base.as_str().trim_end_matches('/');
-    let url = Url::parse(&format!("{start}{path}")).map_err(|_| "The path makes no URL.".to_owned())?;
-    let is_same_host = url.origin() == base.origin() && url.username().is_empty() && url.password().is_none();
-    let rest = url.path().strip_prefix(base.path().trim_end_matches('/'));
+    let start = base.path().trim_end_matches('/');
+    // Joined, not parsed as a whole: the host was parsed with the base, once.
+    let joined = if start.is_empty() { base.join(path) } else { base.join(&format!("{start}{path}")) };
+    let url = joined.map_err(|_| "The path makes no URL.".to_owned())?;
+    let is_same_host = url.authority() == base.authority() && url.scheme() == base.scheme();
+    let rest = url.path().strip_prefix(start);
     let stays = rest.is_some_and(|rest| rest.starts_with('/') && !climbs_out(rest));
     // Some servers read a path before its dots are resolved, and some of them pass over empty segments.
     let asked = path.split('?').next().unwrap_or_default();

@@ -105,8 +105,21 @@ async fn one_connection_carries_many_calls() {
         assert_eq!(carry(&upstreams, POST).await.verdict, Verdict::Done);
     }
     assert_eq!(peer.seen().len(), 40);
-    // A call may come before the last one's connection is back, so one or two more are no fault.
-    assert!(peer.connections() < 10, "{} connections", peer.connections());
+    assert_eq!(peer.connections(), 1);
+}
+
+/// A connection that is not used for a while is closed, before a server would close it.
+#[tokio::test]
+async fn idle_connections_are_closed() {
+    let peer = Peer::saying(answer("200 OK", "", "")).await;
+    let upstreams = upstreams(peer.url());
+    assert_eq!(carry(&upstreams, GET).await.verdict, Verdict::Done);
+    // From here on the clock jumps to whatever is waited for.
+    tokio::time::pause();
+    peer.one_gone().await;
+    tokio::time::resume();
+    assert_eq!(carry(&upstreams, GET).await.verdict, Verdict::Done);
+    assert_eq!(peer.connections(), 2);
 }
 
 /// OPS-23: a request whose outcome is unknown and cannot be looked up is not sent again; one that may be repeated is.

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use hyper::Request;
+use hyper::client::conn::http1::handshake;
+use hyper_util::rt::TokioIo;
 use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::http::withdraw::Departing;
 use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
 use tokio::io::AsyncReadExt;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::peer::{Peer, answer};
 use crate::{GET, NOBODY, NOW, POST, call, carry, message, payload, upstreams};
@@ -87,12 +90,16 @@ async fn ops_8_what_was_accepted_for_a_missing_upstream_waits() {
 #[tokio::test]
 async fn ops_23_a_withdrawn_request_never_leaves() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
-    let client = reqwest::Client::builder().no_proxy().http1_only().tls_certs_only([]).build().unwrap();
     for (method, bytes) in [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", ""), ("POST", "body")] {
         let (body, departure) = Departing::new(bytes.into());
         assert!(departure.withdraw());
-        let sent = client.request(method.parse().unwrap(), peer.url()).body(reqwest::Body::wrap(body)).send();
-        assert!(sent.await.is_err(), "{method} {bytes}");
+        let stream = TcpStream::connect(peer.url().trim_start_matches("http://")).await.unwrap();
+        let (mut requests, connection) = handshake(TokioIo::new(stream)).await.unwrap();
+        let connection = tokio::spawn(connection);
+        let request = Request::builder().method(method).uri("/").header("host", "peer").body(body).unwrap();
+        assert!(requests.send_request(request).await.is_err(), "{method} {bytes}");
+        // Its end is told to the request alone.
+        drop(connection.await.unwrap());
         peer.one_gone().await;
     }
     assert!(peer.seen().is_empty());

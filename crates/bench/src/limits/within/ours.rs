@@ -86,7 +86,7 @@ fn queue(buckets: usize) -> Result<Step, String> {
         let now = WallClock.now();
         for (budget, mark) in all.iter_mut().zip(marks) {
             budget.land(mark, now);
-            budget.settle(COST * MICRO, ACTUAL * MICRO, now);
+            budget.settle(mark, COST * MICRO, ACTUAL * MICRO, now);
         }
         true
     }))

@@ -73,7 +73,7 @@ impl Model {
                     }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
                         if let Some(spent) = hint.spent {
-                            bucket.settle(cost.micro, spent, settled.at);
+                            bucket.settle(*mark, cost.micro, spent, settled.at);
                         }
                         // What a person set stands; of the answer only what is left counts then.
                         let learns = limit.source != Source::Operator;

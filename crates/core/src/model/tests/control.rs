@@ -53,6 +53,56 @@ fn ops_23_a_canceled_unknown_keeps_its_fault() {
     assert!(matches!(canceled, Cancel::Ended(ended) if ended.fault == Some(transient())));
 }
 
+/// OPS-23: what is known of a call that may have happened stays with an operation that is called off, whether it waits
+/// for its next attempt, is under way again, or was throttled since.
+#[test]
+fn ops_23_a_cancel_keeps_what_is_known() {
+    let lost = "the answer was lost";
+    let message = |ended: super::super::Ended| ended.fault.map(|fault| fault.message);
+    let lost_once = || {
+        let mut world = World::new();
+        world.accept(Draft { on_unknown: OnUnknown::Repeat, ..draft("g") });
+        let claim = world.take(1).pop().unwrap();
+        world.settle(&claim, Verdict::Unknown(Fault::new(FaultClass::Transient, lost)));
+        world
+    };
+    let mut waiting = lost_once();
+    let canceled = waiting.model.cancel(waiting.now, Seq(1), &mut waiting.facts);
+    assert!(matches!(canceled, Cancel::Ended(ended) if message(ended.clone()).as_deref() == Some(lost)));
+
+    let throttled = Verdict::Throttled {
+        after: Some(Duration::from_secs(1)),
+        scope: None,
+        fault: Fault::new(FaultClass::RateLimited, "429"),
+    };
+    let table = [
+        (Verdict::GivenBack, lost.to_owned()),
+        (Verdict::Canceled { may_have_happened: false }, lost.to_owned()),
+        (retry(), format!("{}; before that: {lost}", transient().message)),
+        (Verdict::Unknown(transient()), format!("{}; before that: {lost}", transient().message)),
+        (throttled.clone(), format!("429; before that: {lost}")),
+    ];
+    for (verdict, known) in table {
+        let mut running = lost_once();
+        running.wait_ms(30_000);
+        let claim = running.take(1).pop().unwrap();
+        assert_eq!(running.model.cancel(running.now, Seq(1), &mut running.facts), Cancel::Asked(claim.fence));
+        let Settle::Settled { ended: Some(ended), .. } = running.settle(&claim, verdict.clone()) else {
+            panic!("{verdict:?} did not end it")
+        };
+        assert_eq!((ended.state, message(ended)), (EndState::Canceled, Some(known)), "{verdict:?}");
+    }
+
+    let mut closed = lost_once();
+    closed.wait_ms(30_000);
+    let claim = closed.take(1).pop().unwrap();
+    closed.settle(&claim, throttled);
+    let Cancel::Ended(ended) = closed.model.cancel(closed.now, Seq(1), &mut closed.facts) else {
+        panic!("it was not under way")
+    };
+    assert_eq!(message(ended), Some(format!("429; before that: {lost}")));
+}
+
 /// A group can be paused before anything is in it.
 #[test]
 fn a_pause_can_come_first() {

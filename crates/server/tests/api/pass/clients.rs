@@ -4,6 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
+use super::Door;
+use super::upstream::Next;
 use crate::support::{World, answer, within};
 
 const CLIENTS: u64 = 32;
@@ -59,6 +61,37 @@ async fn lim_28_lim_6_no_429_reaches_any_of_many_clients() {
         let stats = world.sim.stats();
         assert_eq!((stats.calls, stats.writes), (80, 80));
         assert_eq!((stats.throttled, stats.overstepped, stats.duplicates), (0, 0, 0), "{stats:?}");
+    })
+    .await;
+}
+
+/// LIM-28, LIM-26: calls that name no group share limits and no order: all of them are under way at once, where those that
+/// name one group go one by one.
+#[tokio::test]
+async fn lim_28_lim_26_calls_without_a_group_run_side_by_side() {
+    within(async {
+        let good = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
+        let door = Door::new("", vec![Next::Hold(good.to_vec()); 33]).await;
+        let ask = |group: Option<&str>| {
+            let mut request = door.request(Method::GET, "/proxy/up/x");
+            if let Some(group) = group {
+                request = request.header("x-tidegate-group", group);
+            }
+            tokio::spawn(request.send())
+        };
+        let mut calls: Vec<_> = (0..CLIENTS).map(|_| ask(None)).collect();
+        door.upstream.has_seen(32).await;
+        calls.extend([ask(Some("g")), ask(Some("g"))]);
+        door.upstream.has_seen(33).await;
+        while door.get("/v1/groups/g").await.json["depth"] != 2 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        assert_eq!(door.upstream.seen().len(), 33, "the second of the group waits for the first");
+        door.upstream.go.add_permits(33);
+        for call in calls {
+            assert_eq!(call.await.unwrap().unwrap().status(), 200);
+        }
+        assert_eq!(door.upstream.seen().len(), 34);
     })
     .await;
 }

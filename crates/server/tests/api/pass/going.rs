@@ -11,7 +11,8 @@ use super::upstream::Next;
 use crate::support::within;
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
-const POST: &str = "POST /proxy/up/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n\r\n{}";
+const POST: &str =
+    "POST /proxy/up/x HTTP/1.1\r\nhost: localhost\r\nx-tidegate-group: up\r\ncontent-length: 2\r\n\r\n{}";
 
 impl Door {
     /// The states of all operations, newest first.
@@ -58,7 +59,8 @@ async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
 async fn lim_28_the_wait_is_bounded() {
     within(async {
         let door = Door::new("[pacing]\nwait_s = 1\n", [Next::Hold(GOOD.to_vec())]).await;
-        let ask = || door.request(Method::POST, "/proxy/up/x").body("{}").send();
+        let ask =
+            || door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}").send();
         let (first, second) = tokio::join!(ask(), async {
             door.upstream.has_seen(1).await;
             ask().await
@@ -85,7 +87,8 @@ async fn lim_28_what_a_person_calls_off_is_told() {
         let door = Door::new("", []).await;
         let paused = door.request(Method::POST, "/v1/groups/up/pause").send().await.unwrap();
         assert_eq!(paused.status(), 200);
-        let ask = door.request(Method::POST, "/proxy/up/x").body("{}").send();
+        let ask =
+            door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}").send();
         let (response, ()) = tokio::join!(ask, async {
             while door.states().await.is_empty() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -112,7 +115,8 @@ async fn lim_28_a_stop_calls_off_what_waits() {
     within(async {
         let door = Door::new("", [Next::Hold(GOOD.to_vec())]).await;
         let ask = || {
-            let request = door.request(Method::POST, "/proxy/up/x").body("{}");
+            let request =
+                door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}");
             tokio::spawn(request.send())
         };
         let first = ask();

@@ -123,7 +123,10 @@ async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
         let first = ask(&client, &one, Method::GET, "/proxy/up/x").send().await.unwrap();
         let at = owner(&client, &one, &id_of(&first)).await;
         let (owns, asks) = if at == one.addr.to_string() { (one, other) } else { (other, one) };
-        let post = |path: &str| tokio::spawn(ask(&client, &asks, Method::POST, path).body("{}").send());
+        let post = |path: &str| {
+            let request = ask(&client, &asks, Method::POST, path).header("x-tidegate-group", "up");
+            tokio::spawn(request.body("{}").send())
+        };
         let under_way = post("/proxy/up/under-way");
         upstream.has_seen(2).await;
         let waits = post("/proxy/up/waits");
@@ -162,8 +165,11 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
         for n in 0..UPSTREAMS {
             assert_eq!(post(format!("/v1/groups/up-{n}/pause")).await.unwrap().status(), 200);
         }
-        let calls: Vec<_> =
-            (0..UPSTREAMS).map(|n| tokio::spawn(post(format!("/proxy/up-{n}/x?n={n}")))).collect();
+        let call = |n: usize| {
+            let request = ask(&client, &one, Method::POST, &format!("/proxy/up-{n}/x?n={n}"));
+            tokio::spawn(request.header("x-tidegate-group", format!("up-{n}")).body("{}").send())
+        };
+        let calls: Vec<_> = (0..UPSTREAMS).map(call).collect();
         while json(ask(&client, &one, Method::GET, "/v1/operations?limit=200")).await["operations"]
             .as_array()
             .unwrap()

@@ -1,12 +1,13 @@
-//! Benchmarks from end to end, far too small to say anything: that each runs, starts and ends all it needs, and tells what it
-//! says it tells.
+//! Benchmarks from end to end, far too small to measure anything: each runs, starts and ends all it
+//! needs, and reports what it says it reports.
+
+#![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
+
+use std::process::Command;
 
 use serde_json::Value;
 
-use crate::ALONE;
-use crate::child::tidegate;
-
-/// Of `bench carry`.
+/// Of `carry`.
 const CASES: [&str; 5] = ["bare", "executor", "shallow", "in_memory", "deep"];
 
 /// Long enough that every shop is called: the dearest query takes a small shop five seconds.
@@ -14,10 +15,9 @@ const SCALE: [&str; 10] =
     ["--nodes", "2", "--shops", "10", "--seconds", "8", "--warm-up", "1", "--backlog", "2"];
 
 /// LIM-14, LIM-13: shops of all plans on two nodes, one of them busy, from budgets that are learned: none is overstepped.
-#[tokio::test(flavor = "multi_thread")]
-async fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
-    let _alone = ALONE.lock().await;
-    let report = report(&[&["shopify", "--no-peer"], SCALE.as_slice()].concat()).await;
+#[test]
+fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
+    let report = report(&[&["shopify", "--no-peer"], SCALE.as_slice()].concat());
     for (run, shops) in [("without_the_busy_shop", 9), ("with_the_busy_shop", 10)] {
         let run = &report[run];
         let throttled = [&run["throttled_before_learned"], &run["throttled_after_learned"]];
@@ -34,12 +34,11 @@ async fn lim_14_lim_13_the_benchmark_of_shops_runs_from_end_to_end() {
 
 /// OPS-18, OPS-21: a guild is deployed within limits whose windows are a tenth: nothing is refused, nothing is there twice or
 /// missing, and a second run writes nothing.
-#[tokio::test(flavor = "multi_thread")]
-async fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
     let small = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/guilds/small.yaml");
     let report =
-        report(&["discord", "--no-peers", "--template", small, "--sooner", "10", "--store", "memory:"]).await;
+        report(&["discord", "--no-peers", "--template", small, "--sooner", "10", "--store", "memory:"]);
     let ours = &report["ours"];
     let none = ["throttled", "duplicates", "missing"].map(|count| ours[count].as_u64());
     assert_eq!(none, [Some(0); 3], "{ours}");
@@ -59,13 +58,12 @@ async fn ops_18_ops_21_the_benchmark_of_guilds_runs_from_end_to_end() {
 
 /// Calls are sent to a real upstream, from a short queue and from a long one that is read back, each once: the
 /// benchmark itself fails when the upstream saw more or fewer calls than there were operations.
-#[tokio::test(flavor = "multi_thread")]
-async fn the_benchmark_of_calls_runs_from_end_to_end() {
-    let _alone = ALONE.lock().await;
+#[test]
+fn the_benchmark_of_calls_runs_from_end_to_end() {
     let dir = tempfile::tempdir().unwrap();
     for store in [format!("file:{}", dir.path().display()), "memory:".into()] {
         let scale = ["--operations", "400", "--groups", "30", "--turns", "2", "--workers", "8"];
-        let report = report(&[&["carry", "--store", store.as_str()], scale.as_slice()].concat()).await;
+        let report = report(&[&["carry", "--store", store.as_str()], scale.as_slice()].concat());
         let turns = report["turns"].as_array().unwrap();
         assert_eq!(turns.len(), 2, "{report}");
         for (turn, case) in turns.iter().flat_map(|turn| CASES.map(|case| (turn, case))) {
@@ -80,11 +78,12 @@ async fn the_benchmark_of_calls_runs_from_end_to_end() {
 }
 
 /// What a benchmark prints.
-async fn report(words: &[&str]) -> Value {
-    let mut command = tidegate();
-    command.arg("bench").args(words);
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    let talk = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{talk}");
+fn report(args: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tidegate-bench"));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TIDEGATE_")) {
+        command.env_remove(name);
+    }
+    let output = command.args(args).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
 }

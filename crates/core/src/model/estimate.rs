@@ -1,0 +1,140 @@
+//! When an operation that waits is expected to start. An estimate: it adds up what the limits have to give to the
+//! operations that go first, those ahead in its own group and those of the groups that it takes turns with, and looks
+//! when they will have given that much. The calls' own time is not counted, nor is what is accepted later.
+
+use std::collections::BTreeMap;
+
+use super::entry::{Entry, EntryIx};
+use super::group::{Group, GroupIx, Place};
+use super::limit::{LimitIx, Meter};
+use super::{Limit, Model};
+use crate::bucket::Bucket;
+use crate::id::Turn;
+use crate::time::Time;
+
+/// Operations ahead in its group that are counted; further back nothing is estimated.
+pub(super) const POSITION_COUNTED_MAX: usize = 10_000;
+/// Operations of other groups that are counted for one limit; beyond that the rest is taken to cost as much.
+const OTHERS_COUNTED_MAX: usize = 10_000;
+
+/// What operations take of each limit, in micro-tokens.
+type Takings = BTreeMap<LimitIx, u64>;
+
+impl Model {
+    /// When an operation is expected to start; `None` when it runs, when a person must act first, or when nothing that
+    /// is known says how long it takes.
+    pub(super) fn starts_at(&self, ix: EntryIx, now: Time) -> Option<Time> {
+        let group_ix = self.entries[ix.at()].group;
+        let group = &self.groups[group_ix.at()];
+        if group.is_stopped() || (group.run.is_some() && group.head == Some(ix)) {
+            return None;
+        }
+        if let Place::Waiting(limit) = group.place
+            && matches!(self.limits[limit.at()].meter, Meter::Cap(_))
+        {
+            return None;
+        }
+        let line = self.line_up_to(group, ix)?;
+        let mut takings = Takings::new();
+        for entry in &line {
+            self.add(&mut takings, entry);
+        }
+        let mut expected = now;
+        for (limit, own) in &takings {
+            let Meter::Bucket(bucket) = &self.limits[limit.at()].meter else { continue };
+            let others = self.taken_by_others(*limit, group_ix, line.len());
+            expected = expected.max(bucket.given_at(own.saturating_add(others), now)?);
+        }
+        expected = expected.max(self.after_delays(group, &line, takings, now)?);
+        (expected > now).then_some(expected)
+    }
+
+    /// The operations of a group that have to start, from its first to this one.
+    fn line_up_to(&self, group: &Group, ix: EntryIx) -> Option<Vec<&Entry>> {
+        let back = std::iter::successors(Some(ix), |ix| self.entries[ix.at()].prev);
+        let mut line: Vec<_> = back.take(POSITION_COUNTED_MAX + 1).map(|ix| &self.entries[ix.at()]).collect();
+        if line.last().is_some_and(|first| first.prev.is_some()) {
+            return None;
+        }
+        if group.run.is_some() {
+            line.pop();
+        }
+        line.reverse();
+        Some(line)
+    }
+
+    fn add(&self, takings: &mut Takings, entry: &Entry) {
+        for (limit, cost) in entry.charges.iter() {
+            let sum = takings.entry(*limit).or_default();
+            *sum = sum.saturating_add(self.limits[limit.at()].fitting(*cost));
+        }
+    }
+
+    /// When the last of a line can start if those that are delayed start at their time, with limits that are full by
+    /// then.
+    fn after_delays(&self, group: &Group, line: &[&Entry], mut left: Takings, now: Time) -> Option<Time> {
+        let (mut latest, mut expected) = (now, now);
+        for (place, entry) in line.iter().enumerate() {
+            let is_head = place == 0 && group.run.is_none();
+            let not_before = if is_head { group.not_before } else { entry.not_before };
+            // Who comes after a later one starts after it anyway.
+            if not_before > latest {
+                latest = not_before;
+                expected = expected.max(latest);
+                for (limit, sum) in &left {
+                    if let Some(full) = Bucket::new(self.limits[limit.at()].shape(), latest) {
+                        expected = expected.max(full.given_at(*sum, latest)?);
+                    }
+                }
+            }
+            for (limit, cost) in entry.charges.iter() {
+                let taken = self.limits[limit.at()].fitting(*cost);
+                left.entry(*limit).and_modify(|sum| *sum = sum.saturating_sub(taken));
+            }
+        }
+        Some(expected)
+    }
+
+    /// What other groups take of a limit before a group has started `starts` operations: they take turns, so each of
+    /// them starts as many, or one less when its turn is later.
+    fn taken_by_others(&self, ix: LimitIx, group: GroupIx, starts: usize) -> u64 {
+        let limit = &self.limits[ix.at()];
+        let own = &self.groups[group.at()];
+        let is_later = |turn: Turn, other: GroupIx| own.run.is_none() && (turn, other) > (own.turn, group);
+        let waiting = limit.waiting.iter().chain(&self.ready).map(|(turn, other)| (*turn, *other));
+        let waiting = waiting.map(|(turn, other)| (other, starts - usize::from(is_later(turn, other))));
+        // Who runs now draws a new turn, behind those who wait.
+        let running = self.running.values().map(|other| (*other, starts - 1));
+        let (mut sum, mut groups, mut counted) = (0_u64, 0_usize, 0_usize);
+        for (other, starts) in waiting.chain(running).filter(|(other, _)| *other != group) {
+            if counted >= OTHERS_COUNTED_MAX {
+                break;
+            }
+            let (taken, looked_at) = self.taken_by(other, ix, limit, starts);
+            sum = sum.saturating_add(taken);
+            counted += looked_at;
+            groups += 1;
+        }
+        let all = (limit.waiting.len() + self.ready.len() + self.running.len()).saturating_sub(1);
+        if counted < OTHERS_COUNTED_MAX || groups >= all {
+            return sum;
+        }
+        let scaled = u128::from(sum) * all as u128 / groups.max(1) as u128;
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// What the next `starts` operations of a group take of a limit, and how many were looked at.
+    fn taken_by(&self, group: GroupIx, ix: LimitIx, limit: &Limit, starts: usize) -> (u64, usize) {
+        let group = &self.groups[group.at()];
+        let head = group.head.filter(|_| group.run.is_none());
+        let first = head.or_else(|| self.entries[group.head?.at()].next);
+        let line = std::iter::successors(first, |ix| self.entries[ix.at()].next);
+        let (mut sum, mut looked_at) = (0_u64, 0);
+        for entry in line.take(starts.min(OTHERS_COUNTED_MAX)).map(|ix| &self.entries[ix.at()]) {
+            looked_at += 1;
+            let charge = entry.charges.iter().find(|(of, _)| *of == ix);
+            sum = sum.saturating_add(charge.map_or(0, |(_, cost)| limit.fitting(*cost)));
+        }
+        (sum, looked_at)
+    }
+}

@@ -1,0 +1,98 @@
+//! The codings by name, and the list of them in a `Content-Encoding` header.
+
+use std::fmt;
+
+/// Most codings on one body. One is usual; more than this is an attack.
+const CODINGS_MAX: usize = 3;
+
+/// A content coding that can be read and written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// The format of gzip files.
+    Gzip,
+    /// The zlib format. Some servers leave its envelope out, and are understood all the same.
+    Deflate,
+    /// Brotli.
+    Brotli,
+    /// Zstandard, with a window of at most 8 MiB.
+    Zstd,
+}
+
+impl Coding {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
+
+    /// Its name in headers.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Gzip => "gzip",
+            Self::Deflate => "deflate",
+            Self::Brotli => "br",
+            Self::Zstd => "zstd",
+        }
+    }
+
+    /// By its name, in any case; `None` for any other coding.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = name.trim();
+        let is = |coding: &Self| name.eq_ignore_ascii_case(coding.as_str());
+        Self::ALL.into_iter().find(is).or_else(|| name.eq_ignore_ascii_case("x-gzip").then_some(Self::Gzip))
+    }
+}
+
+impl fmt::Display for Coding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The codings of a body, in the order in which they were applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Codings(Vec<Coding>);
+
+impl Codings {
+    /// From the text of a `Content-Encoding` header; `None` when one of them cannot be read here, or there are too many.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let names = text.split(',').map(str::trim);
+        let named = names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case("identity"));
+        let codings = named.map(Coding::parse).collect::<Option<Vec<_>>>()?;
+        (codings.len() <= CODINGS_MAX).then_some(Self(codings))
+    }
+
+    /// Whether the body is as it is.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each of them, the one that was applied last first: the order in which they are undone.
+    pub fn outermost_first(&self) -> impl Iterator<Item = Coding> + '_ {
+        self.0.iter().rev().copied()
+    }
+}
+
+impl From<Coding> for Codings {
+    fn from(coding: Coding) -> Self {
+        Self(vec![coding])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_names_codings_in_their_order() {
+        let read = |text| Codings::parse(text).map(|codings| codings.outermost_first().collect::<Vec<_>>());
+        assert_eq!(read(""), Some(vec![]));
+        assert_eq!(read("identity"), Some(vec![]));
+        assert_eq!(read("GZIP"), Some(vec![Coding::Gzip]));
+        assert_eq!(read("x-gzip"), Some(vec![Coding::Gzip]));
+        assert_eq!(read("deflate, br"), Some(vec![Coding::Brotli, Coding::Deflate]));
+        assert_eq!(read("gzip, compress"), None);
+        assert_eq!(read("gzip, gzip, gzip, gzip"), None);
+    }
+}

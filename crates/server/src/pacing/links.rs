@@ -1,0 +1,137 @@
+//! Links of an upstream to itself, in `Link` and `Location`: rewritten so that they lead through the proxy. A client that
+//! follows one as it came would call the upstream past its limits, with a token that is Tidegate's.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::header::{HOST, LINK, LOCATION};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::middleware::Next;
+use axum::response::Response;
+use tidegate_upstream::http::target::Base;
+
+use super::answer::is_upstreams;
+use super::target::{PREFIX, Target};
+use crate::app::House;
+
+/// Said by whoever ends TLS before this server.
+const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+
+pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+    let target = request.uri().path_and_query().map_or("", |target| target.as_str());
+    if !target.starts_with(PREFIX) || !house.pacing.config.rewrite_links {
+        return next.run(request).await;
+    }
+    let (target, origin) = (target.to_owned(), origin(&request));
+    let mut response = next.run(request).await;
+    if is_upstreams(&response)
+        && let Some(target) = Target::read(&target)
+        && let Some(base) = house.pacing.served(&target.upstream).and_then(|served| served.base.as_ref())
+    {
+        let proxy = format!("{}{PREFIX}{}", origin.unwrap_or_default(), target.upstream);
+        Links { base, request_path: &target.path, proxy: &proxy }.rewrite(response.headers_mut());
+    }
+    response
+}
+
+/// How the client calls this server: scheme and host.
+fn origin(request: &Request) -> Option<String> {
+    let text = |name: &HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
+    let host = text(&HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()))?;
+    let scheme = text(&FORWARDED_PROTO).filter(|scheme| scheme.eq_ignore_ascii_case("https"));
+    Some(format!("{}://{host}", scheme.map_or("http", |_| "https")))
+}
+
+/// What the links of one answer are held against.
+struct Links<'a> {
+    /// Where the upstream is.
+    base: &'a Base,
+    /// What it was asked for.
+    request_path: &'a str,
+    /// Where the same upstream is behind the proxy, without a slash at its end.
+    proxy: &'a str,
+}
+
+impl Links<'_> {
+    fn rewrite(&self, headers: &mut HeaderMap) {
+        if let Some(location) = headers.get(LOCATION).and_then(|value| self.text(value, Self::reference)) {
+            headers.insert(LOCATION, location);
+        }
+        let links: Vec<_> = headers
+            .get_all(LINK)
+            .iter()
+            .map(|value| self.text(value, Self::link).unwrap_or_else(|| value.clone()))
+            .collect();
+        headers.remove(LINK);
+        for link in links {
+            headers.append(LINK, link);
+        }
+    }
+
+    fn text(&self, value: &HeaderValue, change: fn(&Self, &str) -> Option<String>) -> Option<HeaderValue> {
+        HeaderValue::from_str(&change(self, value.to_str().ok()?)?).ok()
+    }
+
+    /// A reference that leads below the base, through the proxy.
+    fn reference(&self, reference: &str) -> Option<String> {
+        Some(format!("{}{}", self.proxy, self.base.path_to(reference, self.request_path)?))
+    }
+
+    /// A `Link` header with all references between `<` and `>` that lead below the base changed.
+    fn link(&self, text: &str) -> Option<String> {
+        let (mut changed, mut rest, mut in_quotes) = (String::with_capacity(text.len()), text, false);
+        while let Some(at) = rest.find(['<', '"']) {
+            let (before, found) = rest.split_at(at);
+            changed.push_str(before);
+            if found.starts_with('"') {
+                in_quotes = !in_quotes;
+            } else if !in_quotes && let Some(end) = found.find('>') {
+                let reference = &found[1..end];
+                changed.push('<');
+                changed.push_str(self.reference(reference).as_deref().unwrap_or(reference));
+                rest = &found[end..];
+                continue;
+            }
+            changed.push_str(&found[..1]);
+            rest = &found[1..];
+        }
+        changed.push_str(rest);
+        Some(changed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rewritten(name: HeaderName, values: &[&str]) -> Vec<String> {
+        let base = Base::parse("https://acme.myshopify.com/admin").unwrap();
+        let links = Links { base: &base, request_path: "/orders.json", proxy: "http://tide:7400/proxy/acme" };
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(name.clone(), value.parse().unwrap());
+        }
+        links.rewrite(&mut headers);
+        headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()
+    }
+
+    /// LIM-28: every link of the upstream to itself leads through the proxy, and no other is touched.
+    #[test]
+    fn lim_28_links_lead_through_the_proxy() {
+        let links = [
+            "<https://acme.myshopify.com/admin/orders.json?page_info=a>; rel=\"previous\", \
+             <https://acme.myshopify.com/admin/orders.json?page_info=b>; rel=\"next\"; title=\"<https://acme.myshopify.com/admin/x>\"",
+            "<https://other.example/admin/>; rel=\"help\", </admin/orders.json?page=3>; rel=last, <",
+        ];
+        let expected = [
+            "<http://tide:7400/proxy/acme/orders.json?page_info=a>; rel=\"previous\", \
+             <http://tide:7400/proxy/acme/orders.json?page_info=b>; rel=\"next\"; title=\"<https://acme.myshopify.com/admin/x>\"",
+            "<https://other.example/admin/>; rel=\"help\", <http://tide:7400/proxy/acme/orders.json?page=3>; rel=last, <",
+        ];
+        assert_eq!(rewritten(LINK, &links), expected);
+        let location = |to| rewritten(LOCATION, &[to]);
+        assert_eq!(location("/admin/orders/7.json"), ["http://tide:7400/proxy/acme/orders/7.json"]);
+        assert_eq!(location("https://acme.myshopify.com/login"), ["https://acme.myshopify.com/login"]);
+        assert!(rewritten(LINK, &[]).is_empty());
+    }
+}

@@ -1,0 +1,164 @@
+//! Connections to one origin, over HTTP/1.1, kept open between requests; the one that was used last
+//! is used next. Each carries one request at a time. A request is written once: it moves to another
+//! connection only while hyper still has all of it, so none of it was written.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{Request, Response, Uri};
+use http_body::Body as _;
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::client::conn::http1::{SendRequest, handshake};
+use tokio::time::{Instant, sleep};
+
+use super::connect::{BoxError, Connector};
+use super::withdraw::Departing;
+
+/// Idle connections are closed before most servers do it (Node after 5 s): a request on a connection
+/// that the server is just closing would have an unknown outcome.
+const IDLE_MAX: Duration = Duration::from_secs(4);
+/// Most idle connections.
+const IDLE_CONNECTIONS_MAX: usize = 256;
+
+/// The connections to one origin.
+#[derive(Debug)]
+pub(super) struct Connections {
+    connector: Connector,
+    origin: Uri,
+    idle: Arc<IdleConnections>,
+}
+
+/// Those that carry no request now, the one that was used last at the end.
+#[derive(Debug, Default)]
+struct IdleConnections(Mutex<Idle>);
+
+#[derive(Debug, Default)]
+struct Idle {
+    connections: VecDeque<(SendRequest<Departing>, Instant)>,
+    /// Whether a task closes those that have been idle for too long.
+    is_watched: bool,
+}
+
+/// An answer whose body is still coming. When all of it was read, its connection is kept.
+#[derive(Debug)]
+pub(super) struct Incomplete {
+    pub(super) head: Parts,
+    body: Incoming,
+    connection: Option<SendRequest<Departing>>,
+    idle: Arc<IdleConnections>,
+}
+
+impl Connections {
+    pub(super) fn new(connector: Connector, origin: Uri) -> Self {
+        Self { connector, origin, idle: Arc::default() }
+    }
+
+    /// Sends a request, which has a `Host`, and waits for the head of its answer.
+    pub(super) async fn send(&self, mut request: Request<Departing>) -> Result<Incomplete, BoxError> {
+        while let Some(mut connection) = self.idle.take() {
+            if connection.ready().await.is_err() {
+                // The server has closed it.
+                continue;
+            }
+            match connection.try_send_request(request).await {
+                Ok(response) => return Ok(self.receive(response, connection)),
+                Err(mut error) => match error.take_message() {
+                    Some(unsent) => request = unsent,
+                    None => return Err(error.into_error().into()),
+                },
+            }
+        }
+        let mut connection = self.open().await?;
+        let response = connection.send_request(request).await?;
+        Ok(self.receive(response, connection))
+    }
+
+    async fn open(&self) -> Result<SendRequest<Departing>, BoxError> {
+        let stream = self.connector.connect(self.origin.clone()).await?;
+        let (requests, connection) = handshake(stream).await?;
+        tokio::spawn(async move {
+            // What goes wrong shows in the request that it goes wrong for.
+            let _ = connection.await;
+        });
+        Ok(requests)
+    }
+
+    fn receive(&self, response: Response<Incoming>, connection: SendRequest<Departing>) -> Incomplete {
+        let (head, body) = response.into_parts();
+        Incomplete { head, body, connection: Some(connection), idle: Arc::clone(&self.idle) }
+    }
+}
+
+impl Incomplete {
+    /// The length of the body, where the answer says it.
+    pub(super) fn content_length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+        while let Some(frame) = self.body.frame().await {
+            // Trailers say nothing that is looked at.
+            if let Ok(data) = frame?.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        if let Some(connection) = self.connection.take() {
+            self.idle.keep(connection);
+        }
+        Ok(None)
+    }
+}
+
+impl IdleConnections {
+    fn lock(&self) -> MutexGuard<'_, Idle> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<SendRequest<Departing>> {
+        let mut idle = self.lock();
+        idle.close_expired();
+        idle.connections.pop_back().map(|(connection, _)| connection)
+    }
+
+    fn keep(self: &Arc<Self>, connection: SendRequest<Departing>) {
+        if connection.is_closed() {
+            return;
+        }
+        let mut idle = self.lock();
+        if idle.connections.len() == IDLE_CONNECTIONS_MAX {
+            idle.connections.pop_front();
+        }
+        idle.connections.push_back((connection, Instant::now()));
+        if !std::mem::replace(&mut idle.is_watched, true) {
+            tokio::spawn(watch(Arc::downgrade(self)));
+        }
+    }
+}
+
+impl Idle {
+    fn close_expired(&mut self) {
+        let is_expired = |(_, since): &(_, Instant)| since.elapsed() >= IDLE_MAX;
+        while self.connections.front().is_some_and(is_expired) {
+            self.connections.pop_front();
+        }
+    }
+}
+
+/// Closes connections that have been idle for too long, until none is left.
+async fn watch(connections: Weak<IdleConnections>) {
+    loop {
+        sleep(IDLE_MAX / 2).await;
+        let Some(connections) = connections.upgrade() else { return };
+        let mut idle = connections.lock();
+        idle.close_expired();
+        if idle.connections.is_empty() {
+            idle.is_watched = false;
+            return;
+        }
+    }
+}

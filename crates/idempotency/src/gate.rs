@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::shared::record::{Claim, Claimed, Stage, Token};
+use tidegate_encoding::AcceptEncoding;
 use tidegate_store::{Answer, Shared};
 use tokio_util::task::TaskTracker;
 
@@ -44,6 +45,8 @@ pub(crate) struct Ticket {
     pub(crate) fingerprint: [u8; 32],
     pub(crate) token: Token,
     pub(crate) policy: Arc<Policy>,
+    /// What the client of this request can read.
+    pub(crate) accepts: AcceptEncoding,
 }
 
 /// What the store says of a claim.

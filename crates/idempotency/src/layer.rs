@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::ACCEPT_ENCODING;
+use http::{HeaderMap, Request, Response};
 use tidegate_core::shared::record::Token;
+use tidegate_encoding::AcceptEncoding;
 use tokio::sync::oneshot;
 use tower::{Layer, Service};
 
@@ -102,6 +104,12 @@ where
     }
 }
 
+/// The codings that a client says it can read; one that says nothing reads none.
+fn accepted(headers: &HeaderMap) -> AcceptEncoding {
+    let lines = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());
+    AcceptEncoding::parse(&lines.collect::<Vec<_>>().join(","))
+}
+
 fn pass<F, RB, E>(future: F) -> Answering<E>
 where
     F: Future<Output = Result<Response<RB>, E>> + Send + 'static,
@@ -141,7 +149,9 @@ impl IdempotencyLayer {
         }
         let name = Name::of(scope, &parts, key.clone());
         let kept_as = name.to_string();
-        let ticket = Ticket { name, kept_as, fingerprint, token: Token(token), policy: self.policy };
+        let accepts = accepted(&parts.headers);
+        let (token, policy) = (Token(token), self.policy);
+        let ticket = Ticket { name, kept_as, fingerprint, token, policy, accepts };
         let request = Request::from_parts(parts, body);
         let (client, answer) = oneshot::channel();
         let run = Run { gate: self.gate.clone(), ticket: Arc::new(ticket), handler, request, client };

@@ -134,7 +134,7 @@ impl Books {
         if self.keep(&kept).await == Settled::Lost
             && let Some(Kept::Whole(other)) = self.gate.answer_of_another(&self.ticket).await
         {
-            return tell(replay::answer(other));
+            return tell(replay::answer(other, &self.ticket.accepts).await);
         }
         tell(Response::from_parts(parts, pieces.into_body()));
     }

@@ -32,13 +32,15 @@ SIGTERM or ctrl-c ends it in order: calls under way may finish. A second one end
 
 const PROXYING: &str = "\
 Whose a key is must be chosen: --scope-header NAME or --unscoped, here or in the file.
+When nobody knows whether a request was done (a time-out, a broken connection, a gateway's 502 or 504), its key is
+released by default, so a repeat may run again: set on_unknown = \"hold\" in the file where money moves.
 What is said here goes before the environment (TIDEGATE_PROXY_LISTEN, TIDEGATE_PROXY_STORE, …), and that before the file.
 What it does is told in docs/proxy.md, every key of the file in crates/server/src/config/proxy.toml.
 
 SIGTERM or ctrl-c ends it in order: requests in work may finish and are stored. A second one ends it at once.
 
 Example:
-  tidegate proxy --upstream http://127.0.0.1:8080 --scope-header Authorization";
+  tidegate proxy --upstream http://127.0.0.1:8080 --scope-header X-Tenant";
 
 /// Carries calls to other people's APIs: accepted once, in order per group, within limits, settled once.
 #[derive(Parser, Debug)]
@@ -110,7 +112,7 @@ pub(crate) enum Command {
     Group(group::GroupArgs),
     /// Look at limits and set them.
     Limit(limit::LimitArgs),
-    /// Look at idempotency keys, release and expire them.
+    /// Look at idempotency keys, release and expire them, and record what came of their requests.
     Key(key::KeyArgs),
     /// Look at the nodes that share a store.
     Cluster(cluster::ClusterArgs),
@@ -156,8 +158,9 @@ pub(crate) struct ProxyArgs {
     /// How long an answer is kept, as in 90s, 10m, 1h or 7d. Usually 1h.
     #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::duration)]
     pub ttl: Option<Duration>,
-    /// The header that tells callers apart, such as Authorization: each value of it has keys of its own. A request with a
-    /// key and without this header is refused. Only a hash of it is kept.
+    /// The header that tells callers apart, such as X-Tenant: each value of it has keys of its own. A request with a key
+    /// and without this header is refused. Only a hash of it is kept. A repeat with a refreshed Authorization would be
+    /// another caller's.
     #[arg(long, value_name = "NAME", conflicts_with = "unscoped")]
     pub scope_header: Option<String>,
     /// Callers are not told apart: there is only one, or they may see each other's answers.

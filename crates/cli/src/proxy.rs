@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use tidegate_idempotency::OnUnknown;
 use tidegate_server::ProxyServer;
 use tidegate_server::config::{Problems, ProxyConfig, ProxyOverrides, time};
 
@@ -54,7 +55,21 @@ fn greet(proxy: &ProxyServer, config: &ProxyConfig, file: Option<&Path>, output:
     output.say(&format!("  scope      {}", config.scope));
     let sealed = if config.sealing.is_some() { "sealed" } else { "in clear" };
     output.say(&format!("  answers    kept for {}, {sealed}", time(config.policy.ttl)));
+    output.say(&format!("  unknown    {}", on_unknown(config.policy.on_unknown)));
     for route in &config.routes {
-        output.say(&format!("  route      {} kept for {}", route.path, time(route.policy.ttl)));
+        let (kept_for, policy) = (time(route.policy.ttl), on_unknown(route.policy.on_unknown));
+        output.say(&format!("  route      {} kept for {kept_for}; {policy}", route.path));
+    }
+}
+
+/// What happens after an unknown outcome, in one sentence.
+fn on_unknown(choice: OnUnknown) -> &'static str {
+    match choice {
+        OnUnknown::Release => {
+            "release: a repeat after an unknown outcome may run again; use on_unknown = \"hold\" where money moves"
+        }
+        OnUnknown::Hold => {
+            "hold: a repeat after an unknown outcome gets 409 until the key expires or an operator decides"
+        }
     }
 }

@@ -1,46 +1,141 @@
-//! What makes a request the same request: method, path, query, content type and coding, and its body, byte for byte. Each part
-//! is preceded by its length, so that none can pass for a piece of its neighbour. What differs from one try to the next by
-//! nature (dates, trace and request ids) is not in it.
+//! What makes a request the same request: method, path, query, content type and coding, and its body.
+//! Each part is preceded by its length, so that none can pass for a piece of its neighbour. What
+//! differs from one try to the next by nature (dates, trace and request ids, the boundary of a
+//! multipart body) is not in it.
+
+mod json;
+mod multipart;
+
+use std::fmt;
 
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
+use crate::policy::BodyComparison;
+use multipart::PartHasher;
+
+/// Bytes of the hash over everything. What follows says which part differs, a few bytes for each.
+const WHOLE_LEN: usize = 20;
+const PART_LEN: usize = 4;
+
 /// A fingerprint in the making.
-pub(crate) struct Fingerprint(Sha256);
+pub(crate) struct Fingerprint {
+    /// Method and path, which are part of a record's name too.
+    route: Sha256,
+    query: [u8; 32],
+    content_type: [u8; 32],
+    body: BodyHash,
+}
+
+enum BodyHash {
+    Bytes(Sha256),
+    Parts(PartHasher),
+    /// Read whole, because members may come in any order.
+    Json(Vec<u8>),
+}
+
+/// In which parts two requests differ that came with one key to one route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Differences {
+    query: bool,
+    content_type: bool,
+    body: bool,
+}
 
 impl Fingerprint {
-    pub(crate) fn of(parts: &Parts) -> Self {
-        let mut hash = Sha256::new();
-        part(&mut hash, Some(parts.method.as_str().as_bytes()));
-        part(&mut hash, Some(parts.uri.path().as_bytes()));
-        part(&mut hash, parts.uri.query().map(str::as_bytes));
-        for name in [CONTENT_TYPE, CONTENT_ENCODING] {
-            part(&mut hash, parts.headers.get(name).map(http::HeaderValue::as_bytes));
+    pub(crate) fn of(parts: &Parts, comparison: BodyComparison) -> Self {
+        let header = |name| parts.headers.get(name).map(http::HeaderValue::as_bytes);
+        let (kind, coding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
+        // What is compressed has no parts and no members that can be read here.
+        let text = kind.filter(|_| coding.is_none()).and_then(|kind| std::str::from_utf8(kind).ok());
+        let multipart = text.and_then(multipart::split_boundary);
+        let may_be_json = coding.is_none() && (kind.is_none() || text.is_some_and(is_json));
+        let is_json = comparison == BodyComparison::Json && may_be_json;
+        let (kind, body) = match &multipart {
+            Some((boundary, rest)) => (Some(rest.as_bytes()), BodyHash::Parts(PartHasher::new(boundary))),
+            None if is_json => (kind, BodyHash::Json(Vec::new())),
+            None => (kind, BodyHash::Bytes(Sha256::new())),
+        };
+        Self {
+            route: hash(&[Some(parts.method.as_str().as_bytes()), Some(parts.uri.path().as_bytes())]),
+            query: hash(&[parts.uri.query().map(str::as_bytes)]).finalize().into(),
+            content_type: hash(&[kind, coding]).finalize().into(),
+            body,
         }
-        Self(hash)
     }
 
-    /// Adds the next piece of the body, which is last and needs no length.
+    /// Adds the next piece of the body.
     pub(crate) fn add(&mut self, piece: &[u8]) {
-        self.0.update(piece);
+        match &mut self.body {
+            BodyHash::Bytes(hash) => hash.update(piece),
+            BodyHash::Parts(parts) => parts.update(piece),
+            BodyHash::Json(text) => text.extend_from_slice(piece),
+        }
     }
 
     pub(crate) fn done(self) -> [u8; 32] {
-        self.0.finalize().into()
+        let body: [u8; 32] = match self.body {
+            BodyHash::Bytes(hash) => hash.finalize().into(),
+            BodyHash::Parts(parts) => parts.finish(),
+            BodyHash::Json(text) => {
+                json::hash_by_value(&text).unwrap_or_else(|| Sha256::digest(&text).into())
+            }
+        };
+        let parts = [self.query, self.content_type, body];
+        let whole = parts.iter().fold(self.route, Digest::chain_update).finalize();
+        let mut print = [0; 32];
+        print[..WHOLE_LEN].copy_from_slice(&whole[..WHOLE_LEN]);
+        for (place, part) in print[WHOLE_LEN..].chunks_mut(PART_LEN).zip(parts) {
+            place.copy_from_slice(&part[..PART_LEN]);
+        }
+        print
     }
 }
 
-/// A part that is there, with its length; one that is not is told from one that is empty.
-fn part(hash: &mut Sha256, bytes: Option<&[u8]>) {
-    match bytes {
-        Some(bytes) => {
-            hash.update([1]);
-            hash.update((bytes.len() as u64).to_be_bytes());
-            hash.update(bytes);
-        }
-        None => hash.update([0]),
+impl Differences {
+    /// None that are known.
+    pub(crate) const NONE: Self = Self { query: false, content_type: false, body: false };
+
+    pub(crate) fn between(one: &[u8; 32], other: &[u8; 32]) -> Self {
+        let mut parts = one[WHOLE_LEN..].chunks(PART_LEN).zip(other[WHOLE_LEN..].chunks(PART_LEN));
+        let mut differs = || parts.next().is_some_and(|(one, other)| one != other);
+        Self { query: differs(), content_type: differs(), body: differs() }
     }
+
+    /// Whether none are known.
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::NONE
+    }
+}
+
+impl fmt::Display for Differences {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = [(self.query, "query"), (self.content_type, "content type"), (self.body, "body")];
+        let named: Vec<_> = parts.iter().filter(|(differs, _)| *differs).map(|(_, name)| *name).collect();
+        out.write_str(&named.join(", "))
+    }
+}
+
+fn is_json(content_type: &str) -> bool {
+    let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+/// Hashes parts, each with its length; one that is not there is told from one that is empty.
+fn hash(parts: &[Option<&[u8]>]) -> Sha256 {
+    let mut hash = Sha256::new();
+    for part in parts {
+        match part {
+            Some(bytes) => {
+                hash.update([1]);
+                hash.update((bytes.len() as u64).to_be_bytes());
+                hash.update(bytes);
+            }
+            None => hash.update([0]),
+        }
+    }
+    hash
 }
 
 #[cfg(test)]
@@ -50,11 +145,21 @@ mod tests {
     use super::*;
 
     fn print(method: &str, uri: &str, kind: Option<&str>, body: &[&[u8]]) -> [u8; 32] {
+        print_as(BodyComparison::Bytes, method, uri, kind, body)
+    }
+
+    fn print_as(
+        comparison: BodyComparison,
+        method: &str,
+        uri: &str,
+        kind: Option<&str>,
+        body: &[&[u8]],
+    ) -> [u8; 32] {
         let mut request = Request::builder().method(method).uri(uri);
         if let Some(kind) = kind {
             request = request.header(CONTENT_TYPE, kind);
         }
-        let mut fingerprint = Fingerprint::of(&request.body(()).unwrap().into_parts().0);
+        let mut fingerprint = Fingerprint::of(&request.body(()).unwrap().into_parts().0, comparison);
         for piece in body {
             fingerprint.add(piece);
         }
@@ -76,7 +181,7 @@ mod tests {
             print("POST", "/a?q=1", Some("text/plain"), &[b"body "]),
         ];
         for (index, other) in others.iter().enumerate() {
-            assert_ne!(base, *other, "variation {index}");
+            assert_ne!(base[..WHOLE_LEN], other[..WHOLE_LEN], "variation {index}");
         }
         assert_ne!(others[3], others[4], "an empty query is not the same as none");
     }
@@ -86,5 +191,53 @@ mod tests {
     fn how_a_body_was_cut_does_not_count() {
         let whole = print("POST", "/", None, &[b"{\"sku\":1}"]);
         assert_eq!(whole, print("POST", "/", None, &[b"{", b"\"sku\"", b"", b":1}"]));
+    }
+
+    /// IDM-4: which parts differ is known.
+    #[test]
+    fn differences_are_named() {
+        let base = print("POST", "/a?q=1", Some("text/plain"), &[b"body"]);
+        for (uri, kind, body, named) in [
+            ("/a?q=1", "text/plain", "body", ""),
+            ("/a?q=2", "text/plain", "body", "query"),
+            ("/a?q=1", "text/html", "body", "content type"),
+            ("/a?q=1", "text/plain", "other", "body"),
+            ("/a", "text/html", "other", "query, content type, body"),
+        ] {
+            let other = print("POST", uri, Some(kind), &[body.as_bytes()]);
+            assert_eq!(Differences::between(&base, &other).to_string(), named);
+            assert_eq!(base == other, named.is_empty());
+        }
+    }
+
+    /// IDM-2: JSON is compared by value where that is chosen, and only JSON.
+    #[test]
+    fn json_is_compared_by_value_by_choice() {
+        let of = |comparison, kind: &str, body: &str| {
+            print_as(comparison, "POST", "/", Some(kind), &[body.as_bytes()])
+        };
+        let (one, other) = (r#"{"a":1,"b":2}"#, r#"{ "b": 2, "a": 1.0 }"#);
+        for kind in ["application/json", "application/vnd.api+json; charset=utf-8"] {
+            assert_eq!(of(BodyComparison::Json, kind, one), of(BodyComparison::Json, kind, other));
+            assert_ne!(of(BodyComparison::Bytes, kind, one), of(BodyComparison::Bytes, kind, other));
+        }
+        let bare = |body: &str| print_as(BodyComparison::Json, "POST", "/", None, &[body.as_bytes()]);
+        assert_eq!(bare(one), bare(other), "nobody says that it is something else");
+        let text = |body: &str| of(BodyComparison::Json, "text/plain", body);
+        assert_ne!(text(one), text(other));
+        let broken = |body: &str| of(BodyComparison::Json, "application/json", body);
+        assert_ne!(broken("{"), broken("{ "), "what is no JSON is compared byte for byte");
+    }
+
+    /// IDM-2: a multipart body with another boundary is the same; one that is compressed is bytes.
+    #[test]
+    fn a_multipart_body_is_compared_by_its_parts() {
+        let of = |boundary: &str, file: &str| {
+            let kind = format!("multipart/form-data; boundary={boundary}");
+            let body = format!("--{boundary}\r\n\r\n{file}\r\n--{boundary}--");
+            print("POST", "/", Some(&kind), &[body.as_bytes()])
+        };
+        assert_eq!(of("one", "x"), of("another", "x"));
+        assert_ne!(of("one", "x"), of("one", "y"));
     }
 }

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::shared::record::{Claim, Claimed, Stage, Token};
+use tidegate_encoding::AcceptEncoding;
 use tidegate_store::{Answer, Shared};
 use tokio_util::task::TaskTracker;
 
 use crate::answer::{Bound, Damaged, Kept, Seal, decode, encode};
+use crate::fingerprint::Differences;
 use crate::here::{Here, Known};
 use crate::intake::Room;
 use crate::name::Name;
@@ -43,6 +45,8 @@ pub(crate) struct Ticket {
     pub(crate) fingerprint: [u8; 32],
     pub(crate) token: Token,
     pub(crate) policy: Arc<Policy>,
+    /// What the client of this request can read.
+    pub(crate) accepts: AcceptEncoding,
 }
 
 /// What the store says of a claim.
@@ -51,7 +55,7 @@ pub(crate) enum Turn {
     Answered(Result<Kept, Damaged>),
     Processing,
     Unknown,
-    Conflict,
+    Conflict(Differences),
 }
 
 /// The store did not answer, or not in time.
@@ -108,9 +112,11 @@ impl Gate {
 
     /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
     pub(crate) async fn claim(&self, ticket: &Ticket) -> Result<Turn, Away> {
-        if let Some((is_same, known)) = self.0.here.known(&ticket.kept_as, &ticket.fingerprint) {
+        if let Some((fingerprint, known)) = self.0.here.known(&ticket.kept_as) {
             return Ok(match known {
-                _ if !is_same => Turn::Conflict,
+                _ if fingerprint != ticket.fingerprint => {
+                    Turn::Conflict(Differences::between(&fingerprint, &ticket.fingerprint))
+                }
                 Known::InWork => Turn::Processing,
                 Known::Answered(bytes) => Turn::Answered(self.read(ticket, bytes)),
             });
@@ -137,7 +143,7 @@ impl Gate {
             Claimed::Completed(bytes) => Turn::Answered(self.read(ticket, bytes)),
             Claimed::Processing { .. } => Turn::Processing,
             Claimed::Unknown => Turn::Unknown,
-            Claimed::Conflict => Turn::Conflict,
+            Claimed::Conflict => Turn::Conflict(self.differences(ticket).await),
         })
     }
 
@@ -181,6 +187,11 @@ impl Gate {
         decode(bytes, &bound(ticket), self.0.seal.as_ref())
     }
 
+    /// The bytes of an answer for a record of this name; `None` when they cannot be sealed.
+    pub(crate) fn write_kept(&self, name: &str, fingerprint: &[u8; 32], kept: &Kept) -> Option<Bytes> {
+        encode(kept, &Bound { name, fingerprint }, self.0.seal.as_ref())
+    }
+
     /// What a record of this name keeps, for those who look into it.
     pub(crate) fn read_kept(
         &self,
@@ -189,6 +200,15 @@ impl Gate {
         bytes: Bytes,
     ) -> Result<Kept, Damaged> {
         decode(bytes, &Bound { name, fingerprint }, self.0.seal.as_ref())
+    }
+
+    /// In what a request differs from the one that has its key, as far as that is still there.
+    async fn differences(&self, ticket: &Ticket) -> Differences {
+        let look = self.0.store.look_record(&ticket.kept_as);
+        let found = self.in_time(ticket, "look at a key", look).await.ok().flatten();
+        found.map_or(Differences::NONE, |record| {
+            Differences::between(&record.fingerprint, &ticket.fingerprint)
+        })
     }
 
     /// The answer that the one who took the key over has given by now.

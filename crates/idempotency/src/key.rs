@@ -1,5 +1,5 @@
-//! The key as it comes in a request's header: one line, 1 to 255 characters of `[A-Za-z0-9_-]`, in quotes or not.
-//! Whose key it is, is not known here.
+//! The key as it comes in a request's header: one line of 1 to 255 characters, in quotes or not. Which
+//! characters it may have is a choice. Whose key it is, is not known here.
 
 use std::fmt;
 
@@ -20,6 +20,24 @@ const REPEATED_MAX: usize = 1_024;
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Key(String);
 
+/// Which characters a key may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyAlphabet {
+    /// Letters, digits, `-` and `_`.
+    Plain,
+    /// Any printable ASCII.
+    Printable,
+}
+
+/// How the header is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyForm {
+    pub(crate) alphabet: KeyAlphabet,
+    /// Whether a value in quotes is a structured-field string, with any of its characters and with
+    /// parameters, which are ignored.
+    pub(crate) is_structured: bool,
+}
+
 /// What the headers of a request say about its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
@@ -31,15 +49,30 @@ pub(crate) enum Asked {
     Malformed {
         /// As it was sent, several lines joined by a comma.
         as_sent: String,
+        /// Whether it would be a key if any printable character were allowed.
+        is_printable: bool,
     },
 }
 
 impl Key {
-    /// A key, if the text has its form.
+    /// A key of letters, digits, `-` and `_`, if the text is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
-        let is_key = (1..=KEY_LEN_MAX).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+        Self::of(text, KeyAlphabet::Plain)
+    }
+
+    /// A key of any printable ASCII, if the text is one.
+    #[must_use]
+    pub fn printable(text: &str) -> Option<Self> {
+        Self::of(text, KeyAlphabet::Printable)
+    }
+
+    fn of(text: &str, alphabet: KeyAlphabet) -> Option<Self> {
+        let is_allowed = |byte: u8| match alphabet {
+            KeyAlphabet::Plain => is_plain(byte),
+            KeyAlphabet::Printable => is_printable(byte),
+        };
+        let is_key = (1..=KEY_LEN_MAX).contains(&text.len()) && text.bytes().all(is_allowed);
         is_key.then(|| Self(text.to_owned()))
     }
 
@@ -64,29 +97,73 @@ impl fmt::Debug for Key {
     }
 }
 
+/// Whether the byte is a letter, a digit, `-` or `_`.
+pub(crate) const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
+}
+
+const fn is_printable(byte: u8) -> bool {
+    byte.is_ascii_graphic() || byte == b' '
+}
+
 /// Reads the key out of a request's headers.
 #[must_use]
-pub(crate) fn read(headers: &HeaderMap) -> Asked {
+pub(crate) fn read(headers: &HeaderMap, form: KeyForm) -> Asked {
     let mut lines = headers.get_all(HEADER).iter();
     let Some(first) = lines.next() else { return Asked::Nothing };
-    if lines.next().is_none()
-        && let Some(key) = first.to_str().ok().and_then(unquoted).and_then(Key::new)
-    {
+    let text = first.to_str().ok().filter(|_| lines.next().is_none());
+    if let Some(key) = text.and_then(|text| form.key(text)) {
         return Asked::Key(key);
     }
+    let printable = KeyForm { alphabet: KeyAlphabet::Printable, ..form };
+    let is_printable = text.is_some_and(|text| printable.key(text).is_some());
     let sent: Vec<_> =
         headers.get_all(HEADER).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
     let mut as_sent = sent.join(", ");
     as_sent.truncate(as_sent.floor_char_boundary(REPEATED_MAX));
-    Asked::Malformed { as_sent }
+    Asked::Malformed { as_sent, is_printable }
 }
 
-/// The structured form of the header puts the key in quotes; most clients do not. Both are the same key.
-fn unquoted(text: &str) -> Option<&str> {
-    match text.strip_prefix('"') {
-        Some(rest) => rest.strip_suffix('"'),
-        None => Some(text),
+/// The key that a request sent, in whatever form it may have.
+pub(crate) fn sent(headers: &HeaderMap) -> Option<Key> {
+    match read(headers, KeyForm { alphabet: KeyAlphabet::Printable, is_structured: true }) {
+        Asked::Key(key) => Some(key),
+        Asked::Nothing | Asked::Malformed { .. } => None,
     }
+}
+
+impl KeyForm {
+    /// The structured form of the header puts the key in quotes; most clients do not. Both are the
+    /// same key.
+    fn key(self, text: &str) -> Option<Key> {
+        match structured_string(text) {
+            Some((key, _)) if self.is_structured => Key::printable(&key),
+            Some((key, "")) => Key::of(&key, self.alphabet),
+            _ => Key::of(text, self.alphabet),
+        }
+    }
+}
+
+/// The string of a structured field (RFC 8941) and its parameters; `None` when the text is none.
+fn structured_string(text: &str) -> Option<(String, &str)> {
+    let mut letters = text.strip_prefix('"')?.char_indices();
+    let mut string = String::new();
+    let end = loop {
+        match letters.next()? {
+            (at, '"') => break at + 2,
+            (_, '\\') => string.push(letters.next().filter(|(_, letter)| matches!(letter, '"' | '\\'))?.1),
+            (_, letter) => string.push(letter),
+        }
+    };
+    let parameters = text.get(end..)?.trim();
+    // A comma outside of quotes makes a list of it.
+    let mut is_quoted = false;
+    let is_list = parameters.chars().any(|letter| {
+        is_quoted ^= letter == '"';
+        letter == ',' && !is_quoted
+    });
+    let is_one = (parameters.is_empty() || parameters.starts_with(';')) && !is_list;
+    is_one.then_some((string, parameters))
 }
 
 #[cfg(test)]
@@ -95,12 +172,20 @@ mod tests {
 
     use super::*;
 
+    const PLAIN: KeyForm = KeyForm { alphabet: KeyAlphabet::Plain, is_structured: false };
+    const PRINTABLE: KeyForm = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
+    const IETF: KeyForm = KeyForm { alphabet: KeyAlphabet::Plain, is_structured: true };
+
     fn asked(lines: &[&[u8]]) -> Asked {
+        asked_as(PLAIN, lines)
+    }
+
+    fn asked_as(form: KeyForm, lines: &[&[u8]]) -> Asked {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(HEADER, HeaderValue::from_bytes(line).unwrap());
         }
-        read(&headers)
+        read(&headers, form)
     }
 
     fn key(text: &str) -> Asked {
@@ -136,10 +221,49 @@ mod tests {
             "\"",
             too_long.as_str(),
         ] {
-            assert_eq!(asked(&[wrong.as_bytes()]), Asked::Malformed { as_sent: wrong.to_owned() });
+            let Asked::Malformed { as_sent, .. } = asked(&[wrong.as_bytes()]) else { panic!("{wrong}") };
+            assert_eq!(as_sent, wrong);
         }
-        assert_eq!(asked(&[b"abc", b"abc"]), Asked::Malformed { as_sent: "abc, abc".to_owned() });
+        let twice = Asked::Malformed { as_sent: "abc, abc".to_owned(), is_printable: false };
+        assert_eq!(asked(&[b"abc", b"abc"]), twice);
         assert!(matches!(asked(&[b"\xff"]), Asked::Malformed { .. }));
+    }
+
+    /// IDM-1: by choice a key has any printable character, and what needs that choice is known.
+    #[test]
+    fn a_printable_key_is_read_where_it_is_chosen() {
+        let any = |text: &str| Asked::Key(Key::printable(text).unwrap());
+        for text in ["order:7", "a.b", "YWJj+/==", "a b", "a, b", "\"abc", "~"] {
+            assert_eq!(asked_as(PRINTABLE, &[text.as_bytes()]), any(text));
+            let plain = asked(&[text.as_bytes()]);
+            assert_eq!(plain, Asked::Malformed { as_sent: text.to_owned(), is_printable: true });
+        }
+        assert_eq!(asked_as(PRINTABLE, &[b"\"order:7\""]), any("order:7"), "quoted, the same key");
+        let long = "k".repeat(KEY_LEN_MAX + 1);
+        for wrong in ["", "\"\"", "é", "a\tb", &long] {
+            let Asked::Malformed { is_printable, .. } = asked_as(PRINTABLE, &[wrong.as_bytes()]) else {
+                panic!("{wrong}")
+            };
+            assert!(!is_printable, "{wrong}");
+        }
+    }
+
+    /// IDM-16: in the other dialect a key is a structured-field string, whose parameters are ignored.
+    #[test]
+    fn a_structured_string_is_a_key_with_any_of_its_characters() {
+        for (sent, text) in [
+            (r#""order:7""#, "order:7"),
+            (r#""a\"b\\c, d";v=1; w="x,y""#, r#"a"b\c, d"#),
+            (r#""abc" ;v"#, "abc"),
+            ("abc", "abc"),
+        ] {
+            let wanted = Asked::Key(Key::printable(text).unwrap());
+            assert_eq!(asked_as(IETF, &[sent.as_bytes()]), wanted, "{sent}");
+        }
+        for wrong in [r#""a", "b""#, r#""a" b"#, r#""a\b""#, r#""a"#, "\"\"", "order:7", "\"é\""] {
+            let wrong = asked_as(IETF, &[wrong.as_bytes()]);
+            assert!(matches!(wrong, Asked::Malformed { .. }), "{wrong:?}");
+        }
     }
 
     /// IDM-10: what a log prints of a key is not the key.

@@ -1,11 +1,13 @@
-//! Keys as operators see them: listed, looked into without bodies, released, expired. Every change leaves a line that says who
-//! made it.
+//! Keys as operators see them: listed, looked into without bodies, released, expired, and given the
+//! answer that an operator found out. Every change leaves a line that says who made it.
 
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
 use tidegate_core::Time;
 use tidegate_core::shared::record::{Forget, Forgot, OnLapse, Record, Stage};
-use tidegate_store::Result;
+use tidegate_store::{Error, Kind, Result};
 
-use crate::answer::Kept;
+use crate::answer::{Kept, Whole, headers_that_matter};
 use crate::gate::Gate;
 use crate::key::Key;
 use crate::name::Name;
@@ -78,6 +80,30 @@ pub struct Which {
     pub key: Option<Key>,
 }
 
+/// The answer that an operator records for a request whose outcome was unknown.
+#[derive(Clone, Debug)]
+pub struct RecordedAnswer {
+    /// The status that repeats get.
+    pub status: StatusCode,
+    /// The headers; what belongs to one connection or one caller is left out.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// What came of recording an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recording {
+    /// Repeats get the answer.
+    Recorded,
+    /// There is no such key.
+    Absent,
+    /// A request is in work.
+    InWork,
+    /// The key has an answer already.
+    HasAnswer,
+}
+
 impl Gate {
     /// The keys, as operators see them.
     #[must_use]
@@ -144,24 +170,79 @@ impl Keys {
         self.forget(name, Forget::Answer, who).await
     }
 
+    /// Records what came of a request whose outcome is unknown, or whose process died: repeats get
+    /// this answer until the key expires. `now` decides whether its lease has run out.
+    ///
+    /// # Errors
+    /// When the store cannot be read or changed.
+    pub async fn complete(
+        &self,
+        name: &Name,
+        answer: RecordedAnswer,
+        now: Time,
+        who: &str,
+    ) -> Result<Recording> {
+        let kept_as = name.to_string();
+        let recording = match self.0.store().look_record(&kept_as).await? {
+            None => Recording::Absent,
+            Some(Record { stage: Stage::Completed(_), .. }) => Recording::HasAnswer,
+            Some(Record { stage: Stage::Processing { until }, .. }) if until > now => Recording::InWork,
+            Some(record) => {
+                let RecordedAnswer { status, headers, body } = answer;
+                let headers = headers_that_matter(&headers);
+                let kept = Kept::Whole(Whole { status, headers, body, trailers: None });
+                let bytes = self.0.write_kept(&kept_as, &record.fingerprint, &kept).ok_or_else(|| {
+                    Error::new(Kind::Unavailable, "this system gives no random numbers to seal with")
+                })?;
+                // By the token that was found: whoever took the key over meanwhile keeps it.
+                match self.0.store().complete_record(&kept_as, record.token, bytes).await? {
+                    true => Recording::Recorded,
+                    false => Recording::InWork,
+                }
+            }
+        };
+        self.0.waiting().nudge(&kept_as);
+        audit(
+            name,
+            who,
+            "complete",
+            match recording {
+                Recording::Recorded => CHANGED,
+                Recording::Absent => ABSENT,
+                Recording::InWork | Recording::HasAnswer => OTHERWISE,
+            },
+        );
+        Ok(recording)
+    }
+
     async fn forget(&self, name: &Name, what: Forget, who: &str) -> Result<Forgot> {
         let forgot = self.0.store().forget_record(&name.to_string(), what).await?;
         let did = match what {
             Forget::Claim => "release",
             Forget::Answer => "expire",
         };
-        let Name { scope, method, path, key } = name;
-        let (scope, key) = (scope.as_str(), key.shadow());
-        let what = match forgot {
-            Forgot::Gone => "an idempotency key was changed by hand",
-            Forgot::Absent => "an idempotency key was to be changed by hand; there is none",
-            Forgot::Otherwise => {
-                "an idempotency key was to be changed by hand; it stands otherwise and was left"
-            }
-        };
-        tracing::info!(target: "audit", who, did, scope, method, path, key, "{what}");
+        audit(
+            name,
+            who,
+            did,
+            match forgot {
+                Forgot::Gone => CHANGED,
+                Forgot::Absent => ABSENT,
+                Forgot::Otherwise => OTHERWISE,
+            },
+        );
         Ok(forgot)
     }
+}
+
+const CHANGED: &str = "an idempotency key was changed by hand";
+const ABSENT: &str = "an idempotency key was to be changed by hand; there is none";
+const OTHERWISE: &str = "an idempotency key was to be changed by hand; it stands otherwise and was left";
+
+fn audit(name: &Name, who: &str, did: &str, what: &str) {
+    let Name { scope, method, path, key } = name;
+    let (scope, key) = (scope.as_str(), key.shadow());
+    tracing::info!(target: "audit", who, did, scope, method, path, key, "{what}");
 }
 
 fn fits(which: &Which, name: &Name) -> bool {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::ACCEPT_ENCODING;
+use http::{HeaderMap, Request, Response};
 use tidegate_core::shared::record::Token;
+use tidegate_encoding::AcceptEncoding;
 use tokio::sync::oneshot;
 use tower::{Layer, Service};
 
@@ -77,7 +79,7 @@ where
         let request = request.map(body::passing);
         let policy = &self.layer.policy;
         let asked = if policy.methods.contains(request.method()) {
-            key::read(request.headers())
+            key::read(request.headers(), policy.key_form())
         } else {
             return pass(self.inner.call(request));
         };
@@ -88,7 +90,10 @@ where
         match asked {
             Asked::Nothing if policy.required => refuse(Refusal::Missing, None),
             Asked::Nothing => pass(self.inner.call(request)),
-            Asked::Malformed { as_sent } => refuse(Refusal::Malformed, Some(&as_sent)),
+            Asked::Malformed { as_sent, is_printable } => {
+                let form = policy.key_form();
+                refuse(Refusal::Malformed { form, is_printable }, Some(&as_sent))
+            }
             Asked::Key(key) => {
                 let clone = self.inner.clone();
                 let mut ready = std::mem::replace(&mut self.inner, clone);
@@ -97,6 +102,12 @@ where
             }
         }
     }
+}
+
+/// The codings that a client says it can read; one that says nothing reads none.
+fn accepted(headers: &HeaderMap) -> AcceptEncoding {
+    let lines = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());
+    AcceptEncoding::parse(&lines.collect::<Vec<_>>().join(","))
 }
 
 fn pass<F, RB, E>(future: F) -> Answering<E>
@@ -118,11 +129,12 @@ impl IdempotencyLayer {
     ) -> Result<Response<Body>, E> {
         let dialect = self.policy.dialect;
         let refused = |refusal: Refusal, key: &Key| Ok(refusal.answer(dialect, Some(key.as_str())));
-        let (parts, incoming) = request.into_parts();
+        let (mut parts, incoming) = request.into_parts();
+        parts.extensions.insert(key.clone());
         let Some(scope) = self.scoping.of(&parts) else {
             return refused(Refusal::NoScope(self.scoping.by_header().cloned()), &key);
         };
-        let fingerprint = Fingerprint::of(&parts);
+        let fingerprint = Fingerprint::of(&parts, self.policy.fingerprint);
         let room = self.gate.room();
         let (body, fingerprint) = match intake::read(incoming, fingerprint, &self.policy, room).await {
             Ok(read) => read,
@@ -137,7 +149,9 @@ impl IdempotencyLayer {
         }
         let name = Name::of(scope, &parts, key.clone());
         let kept_as = name.to_string();
-        let ticket = Ticket { name, kept_as, fingerprint, token: Token(token), policy: self.policy };
+        let accepts = accepted(&parts.headers);
+        let (token, policy) = (Token(token), self.policy);
+        let ticket = Ticket { name, kept_as, fingerprint, token, policy, accepts };
         let request = Request::from_parts(parts, body);
         let (client, answer) = oneshot::channel();
         let run = Run { gate: self.gate.clone(), ticket: Arc::new(ticket), handler, request, client };

@@ -29,11 +29,11 @@ pub use body::{Body, BoxError};
 pub use gate::Gate;
 pub use hop::strip as strip_hop_by_hop;
 pub use intake::BODIES_MAX_DEFAULT;
-pub use key::{HEADER, KEY_LEN_MAX, Key};
-pub use keys::{Keys, Listed, Page, Shown, Standing, Which};
+pub use key::{HEADER, KEY_LEN_MAX, Key, KeyAlphabet};
+pub use keys::{Keys, Listed, Page, RecordedAnswer, Recording, Shown, Standing, Which};
 pub use layer::{Idempotency, IdempotencyLayer};
 pub use name::Name;
-pub use policy::{Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
+pub use policy::{BodyComparison, Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
 pub use scope::{Scope, Scoping};
 /// Put by a service into the extensions of its response when it answers in another's place: a
 /// proxy that answers 502 knows whether it ever sent the request. Without it the status decides.

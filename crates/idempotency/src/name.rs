@@ -1,12 +1,13 @@
-//! The name of a record in the store: whose key, of which route, and the key. No part has a space in it, so the name says what
-//! it is made of and no two requests share one by accident.
+//! The name of a record in the store: whose key, of which route, and the key. No part has a space in
+//! it, so the name says what it is made of and no two requests share one by accident. What is neither
+//! a letter nor a digit, `-` or `_` of a key is written as `%` and two hexadecimal digits.
 
 use std::fmt;
 
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
-use crate::key::Key;
+use crate::key::{Key, is_plain};
 use crate::scope::Scope;
 
 /// Bytes of a path that is kept as it is; a longer one is kept as a hash.
@@ -37,21 +38,50 @@ impl Name {
         Self { scope, method: parts.method.as_str().to_owned(), path, key }
     }
 
+    /// A name by its parts, as lists show them; `None` where one of them cannot be.
+    #[must_use]
+    pub fn new(scope: Scope, method: &str, path: &str, key: Key) -> Option<Self> {
+        let is_part = |part: &str| !part.is_empty() && !part.contains(' ');
+        let is_name = is_part(scope.as_str()) && is_part(method) && is_part(path);
+        is_name.then(|| Self { scope, method: method.to_owned(), path: path.to_owned(), key })
+    }
+
     /// Reads a name as the store keeps it; `None` when it is somebody else's.
     #[must_use]
     pub fn parse(kept: &str) -> Option<Self> {
         let mut parts = kept.split(' ');
         let (scope, method, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let key = Key::new(parts.next()?)?;
+        let key = decode_key(parts.next()?)?;
         let whole = parts.next().is_none();
-        let scope = Scope::kept(scope)?;
-        whole.then(|| Self { scope, method: method.to_owned(), path: path.to_owned(), key })
+        Self::new(Scope::kept(scope)?, method, path, key).filter(|_| whole)
     }
+}
+
+fn decode_key(kept: &str) -> Option<Key> {
+    let mut text = String::with_capacity(kept.len());
+    let mut rest = kept;
+    while let Some(first) = rest.bytes().next() {
+        let (byte, len) = match first {
+            b'%' => (u8::from_str_radix(rest.get(1..3)?, 16).ok()?, 3),
+            plain => (Some(plain).filter(|plain| is_plain(*plain))?, 1),
+        };
+        text.push(char::from(byte));
+        rest = rest.get(len..)?;
+    }
+    Key::printable(&text)
 }
 
 impl fmt::Display for Name {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{} {} {} {}", self.scope.as_str(), self.method, self.path, self.key.as_str())
+        write!(out, "{} {} {} ", self.scope.as_str(), self.method, self.path)?;
+        let key = self.key.as_str();
+        if key.bytes().all(is_plain) {
+            return out.write_str(key);
+        }
+        key.bytes().try_for_each(|byte| match is_plain(byte) {
+            true => write!(out, "{}", char::from(byte)),
+            false => write!(out, "%{byte:02x}"),
+        })
     }
 }
 
@@ -78,9 +108,21 @@ mod tests {
         }
     }
 
+    /// IDM-1: keys of other characters have names of their own, which no plain key has.
+    #[test]
+    fn a_printable_key_is_found_again_by_its_name() {
+        let of = |key: &str| Name { key: Key::printable(key).unwrap(), ..name("/x") };
+        assert_eq!(of("order:7 %").to_string(), "acme POST /x order%3a7%20%25");
+        for key in ["k", "order:7", "a b", "%41", "YWJj+/==", "\"\\"] {
+            assert_eq!(Name::parse(&of(key).to_string()), Some(of(key)), "{key}");
+        }
+    }
+
     #[test]
     fn a_stranger_is_no_name() {
-        for stranger in ["", "key", "a POST /x", "a POST /x k!", "a POST /x k-1 more"] {
+        for stranger in
+            ["", "key", "a POST /x", "a POST /x k!", "a POST /x k-1 more", "a POST /x %4", "a POST /x %é"]
+        {
             assert_eq!(Name::parse(stranger), None, "{stranger:?}");
         }
     }

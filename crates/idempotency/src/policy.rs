@@ -6,6 +6,8 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use tidegate_core::shared::record::OnLapse;
 
+use crate::key::{KeyAlphabet, KeyForm};
+
 /// The choices. `Policy::default()` is what the documentation describes.
 #[derive(Clone, Debug)]
 pub struct Policy {
@@ -31,6 +33,10 @@ pub struct Policy {
     pub keep_server_errors: bool,
     /// How refusals look.
     pub dialect: Dialect,
+    /// Which characters a key may have.
+    pub key_alphabet: KeyAlphabet,
+    /// How the bodies of two requests are compared.
+    pub fingerprint: BodyComparison,
     /// What happens to a request with a key when the store is away.
     pub store_away: StoreAway,
     /// Bytes of the largest request body with a key.
@@ -64,8 +70,17 @@ pub enum OnUnknown {
 pub enum Dialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
-    /// 422 for another body; `application/problem+json`.
+    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field string.
     Ietf,
+}
+
+/// How the bodies of two requests are compared. Multipart bodies always are by their parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyComparison {
+    /// Byte for byte.
+    Bytes,
+    /// JSON by value: the order of members, white space and the spelling of numbers do not count.
+    Json,
 }
 
 /// What happens to a request with a key when the store is away.
@@ -91,6 +106,8 @@ impl Default for Policy {
             keep_client_errors: false,
             keep_server_errors: false,
             dialect: Dialect::Tidegate,
+            key_alphabet: KeyAlphabet::Plain,
+            fingerprint: BodyComparison::Bytes,
             store_away: StoreAway::Refuse,
             request_max: 8 << 20,
             body_rate_min: 1 << 10,
@@ -158,6 +175,10 @@ impl Policy {
             500..=599 => self.keep_server_errors,
             _ => false,
         }
+    }
+
+    pub(crate) fn key_form(&self) -> KeyForm {
+        KeyForm { alphabet: self.key_alphabet, is_structured: self.dialect == Dialect::Ietf }
     }
 
     pub(crate) fn on_lapse(&self) -> OnLapse {

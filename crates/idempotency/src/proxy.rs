@@ -28,6 +28,7 @@ pub use patience::{TookTooLong, patient};
 pub use upstream::{BadUpstream, Upstream};
 
 use crate::body::{Body, passing};
+use crate::key::{self, Key};
 use connect::{Connector, Why};
 use fault::Fault;
 use patience::Pulse;
@@ -78,7 +79,7 @@ impl Forward {
     #[must_use]
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let fault = via::turned_away(&self.own, request.headers(), request.version())?;
-        let mut answer = fault.answer();
+        let mut answer = fault.answer(key::sent(request.headers()).as_ref());
         if fault == Fault::Loop {
             self.own.sign(answer.headers_mut(), request.version());
         }
@@ -101,18 +102,18 @@ impl Forward {
     }
 
     /// The answer in the upstream's place, when there was none within the time.
-    fn silent(&self, was_sent: bool) -> Response<Body> {
+    fn silent(&self, was_sent: bool, key: Option<&Key>) -> Response<Body> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
             self.note(None);
-            return Fault::TimedOut(limit).answer();
+            return Fault::TimedOut(limit).answer(key);
         }
         self.note(Some(&format!("there was no connection within {limit:?}")));
-        Fault::Unreachable(Why::Other).answer()
+        Fault::Unreachable(Why::Other).answer(key)
     }
 
     /// The answer in the upstream's place.
-    fn failed(&self, error: &legacy::Error, request_broke: bool) -> Response<Body> {
+    fn failed(&self, error: &legacy::Error, request_broke: bool, key: Option<&Key>) -> Response<Body> {
         let fault = Fault::of(error, request_broke);
         match (fault, fault::no_connection(error)) {
             (Fault::Unreachable(_), Some(failed)) => self.note(Some(&failed.story())),
@@ -120,23 +121,25 @@ impl Forward {
             (Fault::Reset, _) => self.note(None),
             _ => {}
         }
-        fault.answer()
+        fault.answer(key)
     }
 
     async fn send(self, mut request: Request<Body>) -> Response<Body> {
         if request.method() == Method::CONNECT {
-            return Fault::Tunnel.answer();
+            return Fault::Tunnel.answer(None);
         }
         if let Some(answer) = self.turned_away(&request) {
             return answer;
         }
         let place = request.extensions_mut().remove::<Place>();
+        let key = request.extensions_mut().remove::<Key>();
+        let key = key.as_ref();
         let upgrade = head::upgrade(&request);
         let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
         let version = parts.version;
         if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
-            return Fault::BadTarget.answer();
+            return Fault::BadTarget.answer(key);
         }
         self.own.sign(&mut parts.headers, version);
         let pulse = Pulse::new();
@@ -148,16 +151,16 @@ impl Forward {
             answered = self.client.request(request) => answered,
             () = pulse.silence(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return self.silent(was_sent);
+                return self.silent(was_sent, key);
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.failed(&error, pulse.is_broken()),
+            Err(error) => return self.failed(&error, pulse.is_broken(), key),
         };
         self.note(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let Some(client_side) = client_side else { return Fault::Reset.answer() };
+            let Some(client_side) = client_side else { return Fault::Reset.answer(key) };
             let upstream_side = hyper::upgrade::on(&mut response);
             tokio::spawn(join::both(client_side, upstream_side, place));
         }

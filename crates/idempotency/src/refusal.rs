@@ -9,16 +9,25 @@ use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
 use crate::body::{Body, Pieces};
+use crate::fingerprint::Differences;
+use crate::key::{KeyAlphabet, KeyForm};
 use crate::policy::Dialect;
 use crate::tally::Event;
 
 /// Seconds after which a repeat of a request in work is worth a try.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
+/// Says what would help, beside a body that is fixed.
+const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
+
 /// Why a request is not handled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    Malformed,
+    Malformed {
+        form: KeyForm,
+        /// Whether it is a key where any printable character is allowed.
+        is_printable: bool,
+    },
     Missing,
     /// The header that would have said whose the key is, where it is one.
     NoScope(Option<HeaderName>),
@@ -29,7 +38,8 @@ pub(crate) enum Refusal {
     BodyTooSlow,
     /// Other bodies have all the room that there is.
     NoRoom,
-    Conflict,
+    /// The key belongs to another request, which differs in these parts.
+    Conflict(Differences),
     Processing,
     OutcomeUnknown,
     NotReplayable,
@@ -42,11 +52,13 @@ pub(crate) enum Refusal {
 impl Refusal {
     pub(crate) fn status(&self, dialect: Dialect) -> StatusCode {
         match self {
-            Self::Malformed | Self::Missing | Self::NoScope(_) | Self::BodyBroken => StatusCode::BAD_REQUEST,
+            Self::Malformed { .. } | Self::Missing | Self::NoScope(_) | Self::BodyBroken => {
+                StatusCode::BAD_REQUEST
+            }
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Conflict | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
+            Self::Conflict(_) if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict(_) | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
                 StatusCode::CONFLICT
             }
             Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
@@ -57,14 +69,14 @@ impl Refusal {
 
     fn code(&self) -> &'static str {
         match self {
-            Self::Malformed => "INVALID_IDEMPOTENCY_KEY",
+            Self::Malformed { .. } => "INVALID_IDEMPOTENCY_KEY",
             Self::Missing => "IDEMPOTENCY_KEY_REQUIRED",
             Self::NoScope(_) => "IDEMPOTENCY_SCOPE_MISSING",
             Self::BodyTooLarge(_) => "IDEMPOTENCY_BODY_TOO_LARGE",
             Self::BodyBroken => "IDEMPOTENCY_BODY_INCOMPLETE",
             Self::BodyTooSlow => "IDEMPOTENCY_BODY_TOO_SLOW",
             Self::NoRoom => "IDEMPOTENCY_BODIES_FULL",
-            Self::Conflict => "IDEMPOTENCY_KEY_CONFLICT",
+            Self::Conflict(_) => "IDEMPOTENCY_KEY_CONFLICT",
             Self::Processing => "IDEMPOTENCY_KEY_PROCESSING",
             Self::OutcomeUnknown => "IDEMPOTENCY_OUTCOME_UNKNOWN",
             Self::NotReplayable => "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE",
@@ -86,7 +98,14 @@ impl Refusal {
             Self::BodyTooLarge(most) => {
                 return format!("A request with an idempotency key may have a body of {most} bytes here; this one is larger").into();
             }
-            Self::Malformed => {
+            Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
+                "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
+            }
+            Self::Malformed { form: KeyForm { is_structured: true, .. }, .. } => {
+                "Invalid idempotency key format. Key must be a string of 1-255 characters in quotes, or \
+                 contain only letters, numbers, hyphens, and underscores"
+            }
+            Self::Malformed { .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
                  numbers, hyphens, and underscores"
             }
@@ -97,7 +116,7 @@ impl Refusal {
             Self::NoRoom => {
                 "The bodies of other requests take all the memory that there is for them; this request was not handled"
             }
-            Self::Conflict => "Idempotency key already used with different request body",
+            Self::Conflict(_) => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
             Self::OutcomeUnknown => {
                 "A request with this idempotency key was sent on and its outcome is not known; it is not repeated"
@@ -115,6 +134,19 @@ impl Refusal {
             Self::Panicked => "The handler of this request failed",
         };
         Cow::Borrowed(fixed)
+    }
+
+    /// What would help whoever wrote the client or runs this service, beyond the fixed body.
+    fn hint(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
+                Some("the setting key_alphabet = \"printable\" allows this key".into())
+            }
+            Self::Conflict(differences) if !differences.is_empty() => {
+                Some(format!("the first request with this key had another {differences}").into())
+            }
+            _ => None,
+        }
     }
 
     /// Counts what operators should hear of.
@@ -136,6 +168,9 @@ impl Refusal {
         let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        if let Some(hint) = self.hint().and_then(|hint| HeaderValue::from_str(&hint).ok()) {
+            response.headers_mut().insert(HINT, hint);
+        }
         if matches!(self, Self::Processing | Self::StoreAway | Self::NoRoom) {
             response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
         }
@@ -156,6 +191,9 @@ impl Refusal {
             "detail": self.detail(),
             "error_code": self.code(),
         });
+        if let Some(hint) = self.hint() {
+            problem["hint"] = Value::from(hint);
+        }
         if let Some(key) = key {
             problem["idempotency_key"] = Value::from(key);
         }
@@ -167,17 +205,37 @@ impl Refusal {
 mod tests {
     use super::*;
 
+    const CONFLICT: Refusal = Refusal::Conflict(Differences::NONE);
+    const MALFORMED: Refusal = Refusal::Malformed {
+        form: KeyForm { alphabet: KeyAlphabet::Plain, is_structured: false },
+        is_printable: true,
+    };
+
+    /// IDM-1: a key that another setting allows is refused with the name of that setting, beside the
+    /// body that is fixed.
+    #[test]
+    fn a_hint_names_the_setting() {
+        let hint = "the setting key_alphabet = \"printable\" allows this key";
+        assert_eq!(MALFORMED.answer(Dialect::Tidegate, Some("a.b")).headers()[HINT], hint);
+        let problem: Value =
+            serde_json::from_str(&MALFORMED.problem(StatusCode::BAD_REQUEST, Some("a.b"))).unwrap();
+        assert_eq!(problem["hint"], hint);
+        let form = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
+        let never = Refusal::Malformed { form, is_printable: false }.answer(Dialect::Tidegate, None);
+        assert!(!never.headers().contains_key(HINT));
+    }
+
     /// IDM-4: the three bodies, to the letter.
     #[test]
     fn tidegates_bodies_are_fixed() {
         assert_eq!(
-            Refusal::Malformed.plain(Some("a b\"")),
+            MALFORMED.plain(Some("a b\"")),
             "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only \
              letters, numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\
              \"idempotency_key\":\"a b\\\"\"}"
         );
         assert_eq!(
-            Refusal::Conflict.plain(Some("k")),
+            CONFLICT.plain(Some("k")),
             "{\"detail\":\"Idempotency key already used with different request body\",\
              \"error_code\":\"IDEMPOTENCY_KEY_CONFLICT\",\"idempotency_key\":\"k\"}"
         );
@@ -199,14 +257,13 @@ mod tests {
     /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
     #[test]
     fn the_ietfs_dialect_is_a_problem() {
-        let conflict = Refusal::Conflict.answer(Dialect::Ietf, Some("k"));
+        let conflict = CONFLICT.answer(Dialect::Ietf, Some("k"));
         assert_eq!(conflict.status(), StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(conflict.headers()[CONTENT_TYPE], "application/problem+json");
         let busy = Refusal::Processing.answer(Dialect::Ietf, Some("k"));
         assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::CONFLICT, &RETRY_AFTER_S));
         let problem: Value =
-            serde_json::from_str(&Refusal::Conflict.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k")))
-                .unwrap();
+            serde_json::from_str(&CONFLICT.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k"))).unwrap();
         assert_eq!(
             (&problem["status"], &problem["error_code"]),
             (&422.into(), &"IDEMPOTENCY_KEY_CONFLICT".into())

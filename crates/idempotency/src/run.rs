@@ -52,7 +52,8 @@ impl<E: Send + 'static> Run<E> {
             }
             Ok(Turn::Answered(Ok(Kept::Whole(whole)))) => {
                 Event::Hit.count();
-                drop(self.client.send(Ok(replay::answer(whole))));
+                let answer = replay::answer(whole, &self.ticket.accepts).await;
+                drop(self.client.send(Ok(answer)));
             }
             Ok(Turn::Answered(Ok(Kept::TooLarge(_)))) => {
                 self.refuse(&Refusal::NotReplayable);
@@ -71,9 +72,9 @@ impl<E: Send + 'static> Run<E> {
                 Event::OutcomeUnknown.count();
                 self.refuse(&Refusal::OutcomeUnknown);
             }
-            Ok(Turn::Conflict) => {
+            Ok(Turn::Conflict(differences)) => {
                 Event::Conflict.count();
-                self.refuse(&Refusal::Conflict);
+                self.refuse(&Refusal::Conflict(differences));
             }
             Err(Away) => self.without_store().await,
         }

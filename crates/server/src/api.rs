@@ -92,6 +92,7 @@ pub(crate) fn key_calls() -> Vec<Route<Keys>> {
         get(Read, "/v1/keys/{key}", keys::show),
         post(Operate, "/v1/keys/{key}/release", keys::release),
         post(Operate, "/v1/keys/{key}/expire", keys::expire),
+        post(Operate, "/v1/keys/{key}/complete", keys::complete),
     ]
 }
 
@@ -114,7 +115,9 @@ fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
 
 /// Puts behind a front door what any node answers: from the store, and what is the same for everybody.
 pub(crate) fn serve_common(door: FrontDoor, house: &Arc<House>) -> FrontDoor {
-    door.serve(store_calls(), house).serve(key_calls(), &house.gate.keys()).serve(open_calls(), &())
+    let keys = house.gate.keys();
+    let door = door.serve(store_calls(), house).serve(key_calls(), &keys);
+    door.serve(page::key_routes(), &keys).serve(open_calls(), &())
 }
 
 /// A partition behind a front that has admitted the caller. It is called in this process only, never by a listener.

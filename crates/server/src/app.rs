@@ -10,6 +10,7 @@ use tidegate_idempotency::{Gate, IdempotencyLayer};
 use tidegate_store::{Clock, Store};
 use tokio_util::sync::CancellationToken;
 
+use crate::by_path::ByPath;
 use crate::config::Token;
 use crate::deploying::Deploying;
 use crate::edge::request_id::RequestIds;
@@ -25,7 +26,7 @@ pub(crate) struct House {
     /// The idempotency keys of callers.
     pub gate: Gate,
     /// What lets a POST with a key happen once.
-    pub once: IdempotencyLayer,
+    pub once: ByPath<IdempotencyLayer>,
     /// What calls through the proxy need.
     pub pacing: Pacing,
     /// Upstreams that reach Discord.

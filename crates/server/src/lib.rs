@@ -5,6 +5,7 @@ mod alone;
 mod api;
 mod app;
 pub mod backend;
+mod by_path;
 mod carriers;
 pub mod config;
 mod deploying;

@@ -3,6 +3,7 @@
 
 pub(crate) mod deployments;
 mod detail;
+mod keys;
 mod live;
 mod overview;
 mod parts;
@@ -20,6 +21,7 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_idempotency::Keys;
 
 use crate::api::route::{Access, Route, get, page};
 use crate::config::Scope::Read;
@@ -46,6 +48,11 @@ pub(crate) fn routes() -> Vec<Route> {
         page(Read, "/operations/{id}", detail::operation),
         page(Read, "/groups/{group}", detail::group),
     ]
+}
+
+/// The page about idempotency keys, which are the same on every node.
+pub(crate) fn key_routes() -> Vec<Route<Keys>> {
+    vec![page(Read, "/keys", keys::show)]
 }
 
 /// What the pages are made with, and the description of the API: no secret, and the same on every node.
@@ -98,6 +105,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
                 a.skip href="#main" { "Skip to content" }
                 header {
                     a.brand href="/" { "Tidegate" }
+                    a href="/keys" { "Keys" }
                     a href="/docs" { "API" }
                     @if is_live {
                         p #live role="status" { "as of this moment" }

@@ -77,7 +77,7 @@ impl Server {
         let gate = gate::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
         let dialects = dialects::of(&config);
         let house = Arc::new(House {
-            once: once::layer(&config, gate.clone())?,
+            once: once::layers(&config, &gate)?,
             gate: gate.clone(),
             pacing: Pacing::new(config.pacing, &dialects),
             bots: config.discord.keys().cloned().collect(),

@@ -29,6 +29,7 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/costs.sql"),
         include_str!("sql/journal.sql"),
         include_str!("sql/submissions.sql"),
+        include_str!("sql/record_end.sql"),
     ],
 };
 /// Up to here operations are counted; above, the server's own estimate is good enough.

@@ -1,9 +1,14 @@
-//! `key`: idempotency keys, looked at without bodies, released and expired.
+//! `key`: idempotency keys, looked at without bodies, released, expired and completed.
+
+use std::collections::BTreeMap;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tidegate_idempotency::Scope;
 
+use super::submit::{read_body, read_headers};
 use crate::client::{Client, RemoteArgs, query, segment};
 use crate::output::{Output, text};
 use crate::trouble::Trouble;
@@ -14,6 +19,13 @@ A key belongs to a caller and a route. When only one has it, its text is enough;
 
 The scope is the name of a token, - when there are no tokens, or ~ and digits for a caller that is known by a header's
 value: --scope-value 'Bearer abc' finds that one by the value itself, which does not leave this machine.";
+
+const COMPLETING: &str = "\
+Example: the payment was made, says the bank; its client shall hear so when it asks again.
+  tidegate key complete order-7 --status 201 --body '{\"id\":7,\"paid\":true}'
+
+A key whose outcome is unknown is kept only with on_unknown = \"hold\". A key in work, or one that has an answer, is not
+changed. To let the request run again instead: tidegate key release.";
 
 #[derive(Args, Debug)]
 pub(crate) struct KeyArgs {
@@ -52,6 +64,21 @@ enum KeyCommand {
     /// Forget the answer of a key now: the next request with it is handled as new.
     #[command(after_help = NAMING)]
     Expire(Which),
+    /// Record what came of a request whose outcome is unknown: its repeats get this answer.
+    #[command(after_help = COMPLETING)]
+    Complete {
+        #[command(flatten)]
+        which: Which,
+        /// The status of the answer, 200 to 599.
+        #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(200..=599))]
+        status: u16,
+        /// The body of the answer: JSON, or any text. @FILE reads a file, - reads stdin.
+        #[arg(long)]
+        body: Option<String>,
+        /// A header of the answer, as in "location: /orders/7". May be repeated.
+        #[arg(long = "header", value_name = "NAME: VALUE")]
+        headers: Vec<String>,
+    },
 }
 
 /// One key.
@@ -95,6 +122,14 @@ impl Which {
     }
 }
 
+/// The answer that is recorded, its JSON as it was written.
+#[derive(Serialize)]
+struct RecordedAnswer {
+    status: u16,
+    headers: BTreeMap<String, String>,
+    body: Option<Box<RawValue>>,
+}
+
 pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
     let client = Client::new(&args.remote)?;
     match args.command {
@@ -115,6 +150,10 @@ pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
         }
         KeyCommand::Expire(which) => {
             show(&client.post(&which.at("/expire"), &json!({}), "key").await?, output);
+        }
+        KeyCommand::Complete { which, status, body, headers } => {
+            let answer = RecordedAnswer { status, headers: read_headers(&headers)?, body: read_body(body)? };
+            show(&client.post(&which.at("/complete"), &answer, "key").await?, output);
         }
     }
     Ok(())

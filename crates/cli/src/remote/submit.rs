@@ -147,12 +147,7 @@ struct HttpRequest {
 }
 
 fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
-    let mut headers = BTreeMap::new();
-    for header in &args.headers {
-        let (name, value) =
-            header.split_once(':').ok_or_else(|| Trouble::usage("A header is written NAME: VALUE."))?;
-        headers.insert(name.trim().to_owned(), value.trim().to_owned());
-    }
+    let headers = read_headers(&args.headers)?;
     let mut cost = BTreeMap::new();
     for entry in &args.costs {
         let parsed =
@@ -161,7 +156,7 @@ fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
             .ok_or_else(|| Trouble::usage(format!("A cost is written LIMIT=TOKENS, not {entry:?}.")))?;
         cost.insert(name.to_owned(), tokens);
     }
-    let body = body(args.body)?;
+    let body = read_body(args.body)?;
     let request = match args.kind {
         Some(_) => Request::Other(body),
         None => Request::Http(HttpRequest {
@@ -188,8 +183,18 @@ fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
     })
 }
 
+/// Headers as they are said, each NAME: VALUE.
+pub(super) fn read_headers(said: &[String]) -> Result<BTreeMap<String, String>, Trouble> {
+    let pairs = said.iter().map(|header| {
+        let (name, value) =
+            header.split_once(':').ok_or_else(|| Trouble::usage("A header is written NAME: VALUE."))?;
+        Ok((name.trim().to_owned(), value.trim().to_owned()))
+    });
+    pairs.collect()
+}
+
 /// JSON where it is JSON, byte for byte; else the text.
-fn body(said: Option<String>) -> Result<Option<Box<RawValue>>, Trouble> {
+pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, Trouble> {
     let Some(said) = said else { return Ok(None) };
     let failed = |error: std::io::Error| Trouble::new(format!("The body cannot be read: {error}."));
     let text = if said == "-" {
@@ -211,12 +216,12 @@ mod tests {
 
     #[test]
     fn json_is_sent_as_it_was_written_and_the_rest_as_text() {
-        let sent = |said: &str| body(Some(said.to_owned())).unwrap().unwrap().get().to_owned();
+        let sent = |said: &str| read_body(Some(said.to_owned())).unwrap().unwrap().get().to_owned();
         assert_eq!(
             sent(r#"{"b": 12345678901234567890123, "a": 1.10}"#),
             r#"{"b": 12345678901234567890123, "a": 1.10}"#
         );
         assert_eq!(sent("a=1&b"), r#""a=1&b""#);
-        assert!(body(None).unwrap().is_none());
+        assert!(read_body(None).unwrap().is_none());
     }
 }

@@ -57,6 +57,6 @@ async fn idm_22_a_scope_is_found_by_its_value() {
     assert!(!none.err.contains("hunter2"), "{none:?}");
     let twice = world.run(&["key", "list", "--scope-value", "x", "--scope", "y"]).await;
     assert_eq!(twice.exit, Some(2), "{twice:?}");
-    let wrong = world.run(&["key", "show", "a key"]).await;
+    let wrong = world.run(&["key", "show", "é"]).await;
     assert!(wrong.exit == Some(1) && wrong.err.starts_with("error[TG0001]: "), "{wrong:?}");
 }

@@ -9,6 +9,7 @@ mod lease;
 mod service;
 mod silent;
 mod stop;
+mod unknown;
 mod usage;
 
 use hyper::Method;

@@ -46,7 +46,7 @@ pub struct Record<A> {
     pub token: Token,
     /// When it was first claimed.
     pub created: Time,
-    /// Forgotten then.
+    /// Kept until then, this moment included.
     pub expires: Time,
     /// What becomes of it when the holder's lease runs out.
     pub on_lapse: OnLapse,
@@ -165,10 +165,10 @@ fn held_by<A>(record: &Record<A>, claim: Claim, now: Time) -> Record<A> {
     Record { fingerprint, token: claim.token, created, expires, on_lapse: claim.on_lapse, stage }
 }
 
-/// Whether a record still stands: its time is not up, or somebody works on it.
+/// Whether a record still stands: its time is not over, or somebody works on it.
 #[must_use]
 pub fn is_live<A>(record: &Record<A>, now: Time) -> bool {
-    record.expires > now || matches!(record.stage, Stage::Processing { until } if until > now)
+    record.expires >= now || matches!(record.stage, Stage::Processing { until } if until > now)
 }
 
 fn holds<A>(state: Option<&Record<A>>, token: Token) -> bool {
@@ -223,7 +223,7 @@ pub fn forget<A>(state: Option<Record<A>>, what: Forget, now: Time) -> (Option<R
 #[must_use]
 pub fn is_swept<A>(record: &Record<A>, now: Time) -> bool {
     match record.stage {
-        Stage::Completed(_) => record.expires <= now,
+        Stage::Completed(_) => record.expires < now,
         Stage::Processing { until } => until <= now && record.expires.after(LEFT_BEHIND_FOR) <= now,
     }
 }

@@ -12,6 +12,7 @@ use tidegate_core::outcome::{AttemptEnd, classify};
 
 use super::connect::{Failed, Why};
 use crate::body::{Body, Pieces};
+use crate::key::Key;
 
 /// Why there is no answer of the upstream's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +129,12 @@ impl Fault {
         }
     }
 
-    /// The answer, with what is known of the request in its extensions.
-    pub(super) fn answer(self) -> Response<Body> {
+    /// The answer to a request with this key, with what is known of the request in its extensions.
+    pub(super) fn answer(self, key: Option<&Key>) -> Response<Body> {
         let (detail, code) = (Value::from(self.detail()), self.code());
-        let body = format!("{{\"detail\":{detail},\"error_code\":\"{code}\"}}");
+        let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
+        let key = key.unwrap_or_default();
+        let body = format!("{{\"detail\":{detail},\"error_code\":\"{code}\"{key}}}");
         let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
         *response.status_mut() = self.status();
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

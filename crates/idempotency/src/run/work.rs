@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use http::{Response, StatusCode};
-use http_body::Body as _;
+use http_body::{Body as _, Frame};
 use http_body_util::BodyExt;
 use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
 
@@ -120,7 +120,7 @@ impl Books {
         let (parts, mut body) = response.into_parts();
         let mut pieces = Pieces::default();
         while let Some(frame) = body.frame().await {
-            match frame.map(http_body::Frame::into_data) {
+            match frame.map(Frame::into_data) {
                 Ok(Ok(data)) => pieces.push(data),
                 Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
                 Err(cause) => {
@@ -134,31 +134,28 @@ impl Books {
         if self.keep(&kept).await == Settled::Lost
             && let Some(Kept::Whole(other)) = self.gate.answer_of_another(&self.ticket).await
         {
-            return tell(replay::answer(other));
+            return tell(replay::answer(other, &self.ticket.accepts).await);
         }
         tell(Response::from_parts(parts, pieces.into_body()));
     }
 
-    /// An answer whose length nobody knows is handed on as it comes; only its last piece waits until the rest is kept.
+    /// An answer whose length nobody knows is handed on as it comes; only its end waits until all of it
+    /// is kept.
     async fn streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
         let (parts, mut body) = response.into_parts();
         let (hand, handed) = handed_on();
         let (mut told, _) = Response::new(()).into_parts();
         told.clone_from(&parts);
         tell(Response::from_parts(told, handed));
-        let (mut pieces, mut held_back) = (Pieces::default(), None);
+        let mut pieces = Pieces::default();
         while let Some(frame) = body.frame().await {
-            if let Some(earlier) = held_back.take() {
-                drop(hand.send(Handed::Frame(earlier)));
-            }
-            match frame {
-                Ok(frame) => {
-                    match (frame.data_ref(), frame.trailers_ref()) {
-                        (Some(data), _) => pieces.push(data.clone()),
-                        (_, trailers) => pieces.trailers = trailers.cloned(),
-                    }
-                    held_back = Some(frame);
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => {
+                    pieces.push(data.clone());
+                    drop(hand.send(Handed::Frame(Frame::data(data))));
                 }
+                // Trailers are the end.
+                Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
                 Err(cause) => {
                     self.unknown().await;
                     drop(hand.send(Handed::Broken(cause)));
@@ -167,13 +164,12 @@ impl Books {
             }
             if pieces.len() > self.ticket.policy.answer_max as u64 {
                 self.too_large(parts.status).await;
-                drop(held_back.take().map(|frame| hand.send(Handed::Frame(frame))));
                 drop(hand.send(Handed::Rest(body)));
                 return;
             }
         }
         self.keep(&Kept::Whole(whole(&parts, &pieces))).await;
-        drop(held_back.map(|frame| hand.send(Handed::Frame(frame))));
+        drop(pieces.trailers.map(|trailers| hand.send(Handed::Frame(Frame::trailers(trailers)))));
     }
 }
 

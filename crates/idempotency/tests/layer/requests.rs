@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use tidegate_idempotency::{Dialect, Policy};
+use tidegate_idempotency::{BodyComparison, Dialect, KeyAlphabet, Policy};
 
 use crate::world::{Handler, World, post};
 
@@ -73,7 +73,9 @@ async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
     assert_eq!(world.send(patch).await.text(), "made 3");
     let mut asked = post("k", "a");
     *asked.uri_mut() = "/api/v1/items?dry=1".parse().unwrap();
-    assert_eq!(world.send(asked).await.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    let asked = world.send(asked).await;
+    assert_eq!(asked.code(), "IDEMPOTENCY_KEY_CONFLICT");
+    assert_eq!(asked.headers["idempotency-hint"], "the first request with this key had another query");
     let mut typed = post("k", "a");
     typed.headers_mut().insert("content-type", "text/plain".parse().unwrap());
     assert_eq!(world.send(typed).await.code(), "IDEMPOTENCY_KEY_CONFLICT");
@@ -111,6 +113,48 @@ async fn keys_are_read_as_they_should_be() {
         "{\"detail\":\"Invalid idempotency key format. Key must be 1-255 characters long and contain only letters, \
          numbers, hyphens, and underscores\",\"error_code\":\"INVALID_IDEMPOTENCY_KEY\",\"idempotency_key\":\"a.b\"}"
     );
+    assert_eq!(world.handler.runs(), 2);
+}
+
+/// IDM-1: the keys of clients that were written for other services are taken where that is chosen;
+/// where it is not, the refusal names the setting.
+#[tokio::test(start_paused = true)]
+async fn printable_keys_are_taken_by_choice() {
+    let any = Policy { key_alphabet: KeyAlphabet::Printable, ..Policy::default() };
+    let world = World::new(Handler::creating(), any);
+    for key in ["order:7", "YWJj+/==", "a b"] {
+        assert_eq!(world.post(key, "a").await.status, 201, "{key}");
+        assert!(world.post(key, "a").await.is_replay(), "{key}");
+    }
+    let world = World::new(Handler::creating(), Policy::default());
+    let refused = world.post("order:7", "a").await;
+    assert_eq!((refused.status, refused.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
+    let hint = refused.headers["idempotency-hint"].to_str().unwrap();
+    assert!(hint.contains("key_alphabet = \"printable\""), "{hint}");
+    let ietf = World::new(Handler::creating(), Policy { dialect: Dialect::Ietf, ..Policy::default() });
+    ietf.post("\"order:7\";v=1", "a").await;
+    assert!(ietf.post("\"order:7\"", "a").await.is_replay());
+}
+
+/// IDM-2, IDM-4: what does not count is not compared, and a conflict says what differs.
+#[tokio::test(start_paused = true)]
+async fn a_conflict_says_what_differs() {
+    let by_value = Policy { fingerprint: BodyComparison::Json, dialect: Dialect::Ietf, ..Policy::default() };
+    let world = World::new(Handler::creating(), by_value);
+    world.post("k", r#"{"sku":1,"count":2}"#).await;
+    assert!(world.post("k", r#"{ "count": 2, "sku": 1 }"#).await.is_replay());
+    let other = world.post("k", r#"{"sku":1,"count":3}"#).await;
+    assert_eq!(other.status, 422);
+    let problem: serde_json::Value = serde_json::from_str(other.text()).unwrap();
+    assert_eq!(problem["hint"], "the first request with this key had another body");
+    let form = |boundary: &str| {
+        let mut request = post("form", &format!("--{boundary}\r\n\r\nfile\r\n--{boundary}--\r\n"));
+        let kind = format!("multipart/form-data; boundary={boundary}");
+        request.headers_mut().insert("content-type", kind.parse().unwrap());
+        request
+    };
+    world.send(form("first")).await;
+    assert!(world.send(form("second-try")).await.is_replay());
     assert_eq!(world.handler.runs(), 2);
 }
 

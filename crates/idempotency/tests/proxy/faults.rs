@@ -25,6 +25,7 @@ async fn idm_18_refused_is_not_started() {
         let came = world.post("k", "{}").await;
         assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"), "{}", came.body);
         assert!(came.body.contains("refused the connection"), "{}", came.body);
+        assert!(came.body.ends_with(",\"idempotency_key\":\"k\"}"), "{}", came.body);
     }
 }
 

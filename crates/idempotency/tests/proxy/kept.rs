@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use tidegate_idempotency::Policy;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -67,4 +68,42 @@ async fn idm_17_a_client_that_hangs_up_stops_nothing() {
     let again = world.post("k", "{}").await;
     assert_eq!((again.body.as_str(), count.get()), ("done", 1));
     assert_eq!(again.headers["idempotent-replayed"], "true");
+}
+
+/// IDM-19: an answer that was kept as gzip is given as gzip to who reads it, and plain to who does not.
+#[tokio::test]
+async fn idm_19_a_replay_can_be_read_by_its_client() {
+    let text = "a page of text, ".repeat(100);
+    let packed = tidegate_encoding::encode(tidegate_encoding::Coding::Gzip, text.as_bytes()).await.unwrap();
+    let sent = packed.clone();
+    let addr = serving(move |_| {
+        let answer = Response::builder().header("content-encoding", "gzip").header("etag", "\"7\"");
+        let answer = answer.body(full(sent.clone())).unwrap();
+        async move { answer }
+    })
+    .await;
+    let world = World::new(at(addr), Policy::default()).await;
+    let ask = async |accepted: Option<&str>| {
+        let mut request = Request::post(world.url("/x")).header("idempotency-key", "k");
+        if let Some(accepted) = accepted {
+            request = request.header("accept-encoding", accepted);
+        }
+        let answer = world.begin(request, full("{}")).await;
+        let headers = answer.headers().clone();
+        (headers, answer.into_body().collect().await.unwrap().to_bytes())
+    };
+    assert_eq!(ask(Some("gzip")).await.1, packed);
+    for accepted in ["br, gzip;q=0.5", "*"] {
+        let (headers, body) = ask(Some(accepted)).await;
+        assert_eq!((&headers["content-encoding"], &body), (&"gzip".parse().unwrap(), &packed), "{accepted}");
+    }
+    for accepted in [None, Some("identity"), Some("br"), Some("gzip;q=0")] {
+        let (headers, body) = ask(accepted).await;
+        assert_eq!(body, text, "{accepted:?}");
+        assert!(!headers.contains_key("content-encoding"), "{headers:?}");
+        assert_eq!(headers["etag"], "W/\"7\"");
+        assert_eq!(headers["vary"], "accept-encoding");
+        assert_eq!(headers["content-length"], text.len().to_string().as_str());
+        assert_eq!(headers["idempotent-replayed"], "true");
+    }
 }

@@ -1,4 +1,5 @@
-//! Bodies of any size without a key: they pass as they come, and nobody keeps them on the way.
+//! Bodies that pass as they come: those of any size without a key, which nobody keeps on the way, and
+//! events under a key.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use tidegate_idempotency::{Body, BoxError, Policy};
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep, timeout};
 
-use crate::service::{Count, serving};
+use crate::service::{Count, full, serving};
 use crate::world::{PATIENCE, World, at};
 
 const PIECE: usize = 256 << 10;
@@ -78,4 +79,37 @@ async fn idm_11_large_bodies_pass_without_being_kept() {
     assert!(on_the_way < ON_THE_WAY_MAX, "{on_the_way} pieces given, none read");
     let got = timeout(PATIENCE, length(answer.into_body())).await.unwrap();
     assert_eq!(got, PIECE * PIECES);
+}
+
+/// IDM-11: of events under a key each arrives when it was sent, and a repeat gets them all.
+#[tokio::test]
+async fn idm_11_events_under_a_key_are_not_late() {
+    let (seen, runs) = (Arc::new(Notify::new()), Count::default());
+    let (next, begun) = (Arc::clone(&seen), runs.clone());
+    let addr = serving(move |_| {
+        begun.add(1);
+        // Each event but the first is sent when its client has the one before.
+        let events = stream::unfold((0, Arc::clone(&next)), |(nth, next)| async move {
+            if nth > 0 {
+                next.notified().await;
+            }
+            let event = Frame::data(Bytes::from(format!("data: {nth}\n\n")));
+            (nth < 3).then(|| (Ok::<_, BoxError>(event), (nth + 1, next)))
+        });
+        let body = StreamBody::new(events).boxed_unsync();
+        async move { Response::builder().header("content-type", "text/event-stream").body(body).unwrap() }
+    })
+    .await;
+    let world = World::new(at(addr), Policy::default()).await;
+    let request = || Request::post(world.url("/chat")).header("idempotency-key", "k");
+    let mut events = world.begin(request(), full("{}")).await.into_body();
+    for nth in 0..3 {
+        let frame = timeout(PATIENCE, events.frame()).await.expect("an event that was sent arrives");
+        assert_eq!(frame.unwrap().unwrap().into_data().unwrap(), format!("data: {nth}\n\n"));
+        seen.notify_one();
+    }
+    assert!(timeout(PATIENCE, events.frame()).await.unwrap().is_none());
+    let again = world.ask(request(), full("{}")).await;
+    assert_eq!(again.body, "data: 0\n\ndata: 1\n\ndata: 2\n\n");
+    assert_eq!((again.headers["idempotent-replayed"].to_str().unwrap(), runs.get()), ("true", 1));
 }

@@ -1,23 +1,31 @@
-//! Idempotency keys for operators: listed, looked into without bodies, released, expired. It needs the keys and the
-//! caller's name, and nothing else of a server.
+//! Idempotency keys for operators: listed, looked into without bodies, released, expired, completed.
+//! It needs the keys and the caller's name, and nothing else of a server.
+
+use std::time::Duration;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tidegate::{Code, Error, Result};
 use tidegate_core::shared::record::{Forget, Forgot};
-use tidegate_idempotency::{Key, Keys, Name, Scope, Which};
+use tidegate_idempotency::{Key, Keys, Name, Recording, Scope, Which};
 use tidegate_store::{Clock, WallClock};
 
 use super::Answer;
 use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::edge::auth::Caller;
+use crate::edge::content;
 use crate::edge::query::{Query, bad};
 use crate::wire::failure::among;
-use crate::wire::key::{ChangedOut, KeyOut, KeysOut, NameOut, STATES, read_cursor, state, write_cursor};
+use crate::wire::key::{
+    ChangedOut, KeyOut, KeysOut, NameOut, STATES, read_answer, read_cursor, state, write_cursor,
+};
 use crate::wire::object::shown;
 
+/// How long the answer that an operator records may take to arrive.
+const BODY_PATIENCE: Duration = Duration::from_secs(30);
 /// Pages that are read for one page of keys in one state.
 const READS_MAX: usize = 20;
 /// Keys of the same text that are looked for at once.
@@ -81,6 +89,32 @@ pub(super) async fn expire(
     change(&keys, &caller, &text, query, Forget::Answer).await
 }
 
+pub(super) async fn complete(
+    State(keys): State<Keys>,
+    Extension(Caller(who)): Extension<Caller>,
+    Path(text): Path<String>,
+    query: Query,
+    body: Body,
+) -> Answer {
+    let body = content::read(body, content::SMALL_MAX, BODY_PATIENCE).await?;
+    let answer = read_answer(&body)?;
+    let name = match find(&keys, &text, query).await? {
+        Found::One(name) => name,
+        Found::Several(names) => return Ok(several(&names)),
+    };
+    let now = WallClock.now();
+    let stands = match keys.complete(&name, answer, now, &who).await.map_err(Error::from)? {
+        Recording::Recorded => {
+            let shown = keys.show(&name).await.map_err(Error::from)?.ok_or_else(|| absent(&name.key))?;
+            return Ok(Json(KeyOut::whole(&shown, now)).into_response());
+        }
+        Recording::Absent => return Err(absent(&name.key).into()),
+        Recording::InWork => "is in work: its answer may still come. Wait for it, or release it.",
+        Recording::HasAnswer => "has an answer already. Expire it to have the request run again.",
+    };
+    Err(Error::new(Code::NotNow, format!("The key {:?} {stands}", name.key.as_str())).into())
+}
+
 async fn change(keys: &Keys, Caller(who): &Caller, text: &str, query: Query, what: Forget) -> Answer {
     let name = match find(keys, text, query).await? {
         Found::One(name) => name,
@@ -120,7 +154,7 @@ async fn find(keys: &Keys, text: &str, mut query: Query) -> Result<Found> {
     query.finish()?;
     let method = method.map(|method| method.to_ascii_uppercase());
     if let (Some(scope), Some(method), Some(path)) = (&scope, &method, &path) {
-        let name = Name::parse(&format!("{} {method} {path} {}", scope.as_str(), key.as_str()));
+        let name = Name::new(scope.clone(), method, path, key);
         return name.map(Found::One).ok_or_else(|| bad("path", "must be as a list shows it, without spaces"));
     }
     let which = Which { scope, key: Some(key.clone()) };
@@ -153,7 +187,7 @@ fn absent(key: &Key) -> Error {
 }
 
 fn key(text: &str, field: &str) -> Result<Key> {
-    Key::new(text).ok_or_else(|| bad(field, "must be 1 to 255 letters, digits, - and _"))
+    Key::printable(text).ok_or_else(|| bad(field, "must be 1 to 255 printable ASCII characters"))
 }
 
 /// A scope by its name, or as lists show it: `-` for everybody, `~` and digits for one that is kept as a hash.

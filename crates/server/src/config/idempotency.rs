@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use tidegate_idempotency::{InFlight, OnUnknown, Policy};
+use tidegate_idempotency::{InFlight, Policy};
 
 use super::Reading;
+use super::key_policy::{self, set};
+use super::policy_route::{self, PolicyRoute};
+use super::problem::Problem;
 use super::sealing::{self, Sealing};
 use super::section::Section;
 use crate::edge::content::BATCH_MAX;
@@ -17,6 +20,8 @@ const DAY_S: u64 = 24 * 3_600;
 pub struct IdempotencyConfig {
     /// How long, and what happens when.
     pub policy: Policy,
+    /// Other settings below some paths.
+    pub routes: Vec<PolicyRoute>,
     /// The keys that answers are sealed with.
     pub sealing: Option<Sealing>,
 }
@@ -28,31 +33,45 @@ enum Then {
 }
 
 const IN_FLIGHT: [(&str, Then); 2] = [("reject", Then::Reject), ("wait", Then::Wait)];
-const ON_UNKNOWN: [(&str, OnUnknown); 2] = [("release", OnUnknown::Release), ("hold", OnUnknown::Hold)];
-
 pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<IdempotencyConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("idempotency", problems);
-    let ttl = section.integer("ttl_s", 1..=90 * DAY_S, problems);
-    let lease = section.integer("lease_s", 1..=3_600, problems);
-    let in_flight = section.word("in_flight", &IN_FLIGHT, problems);
-    let wait = section.integer("wait_ms", 1..=600_000, problems);
-    let on_unknown = section.word("on_unknown", &ON_UNKNOWN, problems);
-    let keep_client_errors = section.flag("keep_client_errors", problems);
-    let variable = section.text("seal_key_env", problems);
-    section.finish(problems);
-    let sealing = sealing::read(variable, reading);
-    let policy = Policy {
-        ttl: Duration::from_secs(ttl?),
-        lease: Duration::from_secs(lease?),
-        in_flight: match in_flight? {
-            Then::Reject => InFlight::Reject,
-            Then::Wait => InFlight::Wait(Duration::from_millis(wait?)),
-        },
-        on_unknown: on_unknown?,
-        keep_client_errors: keep_client_errors?,
-        request_max: BATCH_MAX,
-        ..Policy::default()
+    let usual = Choices {
+        policy: Policy { request_max: BATCH_MAX, ..Policy::default() },
+        wait: Duration::from_secs(5),
     };
-    Some(IdempotencyConfig { policy, sealing })
+    let usual = read_choices(&mut section, &usual, problems);
+    let variable = section.text("seal_key_env", problems);
+    let routes = section.sections("route", problems);
+    section.finish(problems);
+    let routes = policy_route::read(routes, problems, |section, problems| {
+        read_choices(section, &usual, problems).policy
+    });
+    let sealing = sealing::read(variable, reading);
+    Some(IdempotencyConfig { policy: usual.policy, routes, sealing })
+}
+
+/// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
+struct Choices {
+    policy: Policy,
+    wait: Duration,
+}
+
+fn read_choices(section: &mut Section<'_>, usual: &Choices, problems: &mut Vec<Problem>) -> Choices {
+    let (mut policy, mut wait) = (usual.policy.clone(), usual.wait);
+    let ttl = section.integer("ttl_s", 1..=90 * DAY_S, problems);
+    set(&mut policy.ttl, ttl.map(Duration::from_secs));
+    let lease = section.integer("lease_s", 1..=3_600, problems);
+    set(&mut policy.lease, lease.map(Duration::from_secs));
+    set(&mut wait, section.integer("wait_ms", 1..=600_000, problems).map(Duration::from_millis));
+    let then = section.word("in_flight", &IN_FLIGHT, problems);
+    policy.in_flight = match (then, usual.policy.in_flight) {
+        (Some(Then::Reject), _) | (None, InFlight::Reject) => InFlight::Reject,
+        (Some(Then::Wait), _) | (None, InFlight::Wait(_)) => InFlight::Wait(wait),
+    };
+    key_policy::read(section, &mut policy, problems);
+    if let Err(wrong) = policy.check() {
+        problems.push(section.problem_at(wrong.what, format!("It cannot be used: {wrong}.")));
+    }
+    Choices { policy, wait }
 }

@@ -2,7 +2,6 @@
 
 mod address;
 mod policy;
-mod route;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -14,13 +13,13 @@ use std::time::Duration;
 use tidegate_idempotency::Policy;
 use tidegate_idempotency::proxy::Upstream;
 
+use super::policy_route::{self, PolicyRoute};
 use super::problem::{Problem, Problems, Source, Spot};
 use super::sealing::{self, Sealing};
 use super::section::{Environment, Section};
 use super::value::Found;
 use super::{Reading, parse, parse_toml, read, text_of, time};
 pub use address::address;
-pub use route::ProxyRoute;
 pub use scope::ScopeChoice;
 
 /// The proxy's defaults, and what every key means.
@@ -52,7 +51,7 @@ pub struct ProxyConfig {
     /// What is chosen where no route says otherwise.
     pub policy: Policy,
     /// Other choices below some paths.
-    pub routes: Vec<ProxyRoute>,
+    pub routes: Vec<PolicyRoute>,
 }
 
 /// What the command line says goes before everything else.
@@ -152,7 +151,11 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     }
     let routes = section.sections("route", problems);
     section.finish(problems);
-    let routes = route::read(routes, &usual, answer_max, problems);
+    let routes = policy_route::read(routes, problems, |section, problems| {
+        let policy = policy::read(section, &usual, problems).policy;
+        policy::check(section, &policy, answer_max, problems);
+        policy
+    });
     let sealing = sealing::read(seal_key_env, reading);
     Some(ProxyConfig {
         upstream: upstream?,

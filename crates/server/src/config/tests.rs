@@ -435,6 +435,36 @@ fn idm_12_how_keys_are_kept_is_configured() {
     assert_eq!(policy.check(), Ok(()));
 }
 
+/// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may have others.
+#[test]
+fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
+    use tidegate_idempotency::{BodyComparison, Dialect, InFlight, KeyAlphabet, OnUnknown, StoreAway};
+    let text = "[idempotency]\nttl_s = 60\nwait_ms = 70\nanswer_max = \"2MiB\"\ndialect = \"ietf\"\n\
+                store_away = \"pass\"\nkey_alphabet = \"printable\"\nfingerprint = \"json\"\n\
+                keep_server_errors = true\n[[idempotency.route]]\npath = \"/v1/leases\"\nttl_s = 5\n\
+                in_flight = \"wait\"\non_unknown = \"hold\"\ndialect = \"tidegate\"\n";
+    let config = parse(text).unwrap().idempotency;
+    let (usual, route) = (&config.policy, &config.routes[0]);
+    assert_eq!((usual.ttl.as_secs(), usual.answer_max), (60, 2 << 20));
+    assert_eq!((usual.dialect, usual.store_away), (Dialect::Ietf, StoreAway::PassOn));
+    assert_eq!((usual.key_alphabet, usual.fingerprint), (KeyAlphabet::Printable, BodyComparison::Json));
+    assert!(usual.keep_server_errors);
+    assert_eq!((route.path.as_str(), route.policy.ttl.as_secs()), ("/v1/leases", 5));
+    assert_eq!(route.policy.in_flight, InFlight::Wait(Duration::from_millis(70)));
+    assert_eq!((route.policy.on_unknown, route.policy.dialect), (OnUnknown::Hold, Dialect::Tidegate));
+    assert_eq!(route.policy.answer_max, 2 << 20, "what it does not say is as for all");
+    let text =
+        "[idempotency]\nanswer_max = \"1GiB\"\n[[idempotency.route]]\nttl_s = 5\nseal_key_env = \"X\"\n";
+    let told = wrong(text);
+    for part in [
+        "tidegate.toml:2:14: idempotency.answer_max: It cannot be used: `answer_max` must be between",
+        "idempotency.route[0]: path is missing.",
+        "tidegate.toml:5:1: idempotency.route[0].seal_key_env: There is no such key",
+    ] {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+}
+
 /// IDM-12: what is wrong about keys is told by line and column, and never with a secret.
 #[test]
 fn idm_12_what_is_wrong_about_keys_is_told() {
@@ -446,7 +476,7 @@ fn idm_12_what_is_wrong_about_keys_is_told() {
     tidegate.toml:2:9: idempotency.ttl_s: It must be 1 to 7776000, not 0.
     tidegate.toml:3:13: idempotency.in_flight: It must be one of reject, wait.
     tidegate.toml:4:22: idempotency.keep_client_errors: It must be true or false, not a number.
-    tidegate.toml:5:1: idempotency.ttl: There is no such key; here may stand in_flight, keep_client_errors, lease_s, on_unknown, seal_key_env, ttl_s, wait_ms.
+    tidegate.toml:5:1: idempotency.ttl: There is no such key; here may stand answer_max, dialect, fingerprint, in_flight, keep_client_errors, keep_server_errors, key_alphabet, lease_s, on_unknown, route, seal_key_env, store_away, ttl_s, wait_ms.
     tidegate.toml:6:16: idempotency.seal_key_env: It cannot be used: key 1 in `ECHO_TOKEN` must be 64 hexadecimal digits (32 bytes).
     ");
 }

@@ -9,10 +9,11 @@ use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use tidegate::{Code, Error, Result};
-use tidegate_idempotency::{Gate, IdempotencyLayer, Scope, Scoping};
+use tidegate_idempotency::{Gate, IdempotencyLayer, Policy, Scope, Scoping};
 use tower::{Layer, Service};
 
 use crate::app::House;
+use crate::by_path::ByPath;
 use crate::config::Config;
 use crate::edge::auth::Caller;
 use crate::edge::content;
@@ -22,14 +23,21 @@ use crate::wire::failure::Failure;
 ///
 /// # Errors
 /// When a figure is out of its bounds.
-pub(crate) fn layer(config: &Config, gate: Gate) -> Result<IdempotencyLayer> {
+pub(crate) fn layers(config: &Config, gate: &Gate) -> Result<ByPath<IdempotencyLayer>> {
     let scoping = if config.tokens.is_empty() {
         Scoping::unscoped()
     } else {
         Scoping::by(|parts| parts.extensions.get::<Caller>().map(|Caller(name)| Scope::named(name)))
     };
-    IdempotencyLayer::new(gate, config.idempotency.policy.clone(), scoping)
-        .map_err(|bad| Error::new(Code::BadConfig, format!("In [idempotency], {bad}.")))
+    let layer = |policy: &Policy| {
+        IdempotencyLayer::new(gate.clone(), policy.clone(), scoping.clone())
+            .map_err(|bad| Error::new(Code::BadConfig, format!("In [idempotency], {bad}.")))
+    };
+    let mut others = Vec::new();
+    for route in &config.idempotency.routes {
+        others.push((route.path.as_str(), layer(&route.policy)?));
+    }
+    Ok(ByPath::new(layer(&config.idempotency.policy)?, others))
 }
 
 /// Largest body that a route takes from a request with a key.
@@ -48,7 +56,8 @@ pub(crate) async fn run(house: &House, body_max: usize, request: Request, next: 
         Ok(body) => body,
         Err(error) => return Failure(error).into_response(),
     };
-    match handled(&house.once, Request::from_parts(parts, Body::from(body)), next).await {
+    let once = house.once.of(parts.uri.path());
+    match handled(once, Request::from_parts(parts, Body::from(body)), next).await {
         Ok(response) => response.into_response(),
         Err(never) => match never {},
     }

@@ -1,9 +1,8 @@
-//! Which choices are for which path: the longest route that fits decides. Paths are compared as a service would read them, so
-//! that no spelling of one slips past its route.
+//! What comes to the proxy: by its path it gets the layer with the settings of its route, and behind
+//! that the one way to the upstream.
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,7 +12,8 @@ use tidegate_idempotency::proxy::{self, Forward};
 use tidegate_idempotency::{Body, BoxError, Gate, Idempotency, IdempotencyLayer, Policy};
 use tower::{Layer, Service};
 
-use crate::config::{ProxyConfig, ProxyRoute};
+use crate::by_path::ByPath;
+use crate::config::ProxyConfig;
 use crate::edge::auth::Peer;
 
 type Handling = Idempotency<Forward>;
@@ -21,8 +21,7 @@ type Handling = Idempotency<Forward>;
 /// One service for all paths.
 #[derive(Clone)]
 pub(super) struct Routes {
-    usual: Handling,
-    others: Arc<[(Vec<Vec<u8>>, Handling)]>,
+    handlings: ByPath<Handling>,
     forward: Forward,
     read_timeout: Duration,
 }
@@ -39,24 +38,10 @@ impl Routes {
         };
         let mut others = Vec::new();
         for route in &config.routes {
-            others.push((ProxyRoute::segments(&route.path), handling(&route.policy)?));
+            others.push((route.path.as_str(), handling(&route.policy)?));
         }
-        others.sort_by_key(|(path, _)| std::cmp::Reverse(path.len()));
-        Ok(Self {
-            usual: handling(&config.policy)?,
-            others: others.into(),
-            forward,
-            read_timeout: config.read_timeout,
-        })
-    }
-
-    fn of(&self, path: &str) -> &Handling {
-        if self.others.is_empty() {
-            return &self.usual;
-        }
-        let asked = ProxyRoute::segments(path);
-        let fits = self.others.iter().find(|(path, _)| asked.starts_with(path));
-        fits.map_or(&self.usual, |(_, handling)| handling)
+        let handlings = ByPath::new(handling(&config.policy)?, others);
+        Ok(Self { handlings, forward, read_timeout: config.read_timeout })
     }
 }
 
@@ -82,31 +67,6 @@ impl Service<Request<axum::body::Body>> for Routes {
         if let Some(Peer(peer)) = request.extensions().get().copied() {
             request.extensions_mut().insert(proxy::Peer(peer));
         }
-        self.of(request.uri().path()).clone().call(request)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// IDM-5, IDM-12: a route is for whole segments, however they are spelled.
-    #[test]
-    fn no_spelling_of_a_path_slips_past_its_route() {
-        let segments = ProxyRoute::segments;
-        let route = segments("/payments/card");
-        for path in [
-            "/payments/card",
-            "/payments/card/",
-            "//payments//card/7",
-            "/%70ayments/card",
-            "/./payments/x/../card",
-            "/payments%2Fcard",
-        ] {
-            assert!(segments(path).starts_with(&route), "{path}");
-        }
-        for path in ["/", "/payments", "/payments/cards", "/x/payments/card", "/payments/card/../.."] {
-            assert!(!segments(path).starts_with(&route), "{path}");
-        }
+        self.handlings.of(request.uri().path()).clone().call(request)
     }
 }

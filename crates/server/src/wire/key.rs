@@ -1,5 +1,10 @@
-//! Idempotency keys as operators get them, never with a body; and where a page of them goes on.
+//! Idempotency keys as operators get them, never with a body; where a page of them goes on; and the
+//! answer that an operator records.
 
+use std::collections::BTreeMap;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
@@ -7,8 +12,10 @@ use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::shared::record::OnLapse;
-use tidegate_idempotency::{Listed, Name, Shown, Standing};
+use tidegate_idempotency::{Listed, Name, RecordedAnswer, Shown, Standing};
 
+use super::field::Field;
+use super::object;
 use super::time::At;
 
 const SUM_LEN: usize = 16;
@@ -121,6 +128,48 @@ const fn lapse_word(on_lapse: OnLapse) -> &'static str {
     }
 }
 
+/// Reads the answer that an operator records: `{"status","headers","body"}`. A body that is a text is
+/// taken as it is, any other value as the JSON it was sent as.
+///
+/// # Errors
+/// The first field that is not as it must be.
+pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
+    let [status, headers, body] = object::read(body, &["status", "headers", "body"])?;
+    let bad = |field: &str, wanted: &str| {
+        let message = format!("The field {field:?} must be {wanted}.");
+        Error::new(Code::Malformed, message).field(field)
+    };
+    let status = Field { name: "status", raw: status }.integer(200..=599)?;
+    let status = status.ok_or_else(|| object::missing("status"))?;
+    let wanted = "an object of texts, each a header";
+    let named: BTreeMap<String, String> = match headers {
+        Some(raw) => serde_json::from_str(raw.get()).map_err(|_| bad("headers", wanted))?,
+        None => BTreeMap::new(),
+    };
+    let mut headers = HeaderMap::new();
+    for (name, value) in &named {
+        let name = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("headers", wanted))?;
+        let value = HeaderValue::from_str(value).map_err(|_| bad("headers", wanted))?;
+        headers.insert(name, value);
+    }
+    let raw = body.map_or("null", serde_json::value::RawValue::get);
+    let body = match raw {
+        "null" => String::new(),
+        text if text.starts_with('"') => {
+            serde_json::from_str(text).map_err(|_| bad("body", "a text or JSON"))?
+        }
+        json => json.to_owned(),
+    };
+    if !body.is_empty() {
+        let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&body).is_ok();
+        let kind = if is_json { "application/json" } else { "text/plain; charset=utf-8" };
+        headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static(kind));
+    }
+    let status = u16::try_from(status).ok().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = status.ok_or_else(|| bad("status", "200 to 599"))?;
+    Ok(RecordedAnswer { status, headers, body: body.into() })
+}
+
 /// A cursor for this list.
 pub(crate) fn write_cursor(next: &str, list: &str) -> String {
     format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum(next, list))
@@ -156,6 +205,30 @@ mod tests {
         assert_eq!(read_cursor(&cursor, "scope=acme").as_deref(), Ok("acme POST /x é"));
         for (text, list) in [(cursor.as_str(), ""), ("", ""), ("x", ""), (&cursor[1..], "scope=acme")] {
             assert_eq!(read_cursor(text, list).unwrap_err().code, Code::BadCursor, "{text} {list}");
+        }
+    }
+
+    /// IDM-22: an answer is recorded with the type that its body has, unless another is said.
+    #[test]
+    fn idm_22_a_recorded_answer_has_a_type() {
+        let read = |text: &str| read_answer(text.as_bytes());
+        let made = read(r#"{"status":201,"headers":{"Location":"/7"},"body":"{\"id\":7}"}"#).unwrap();
+        assert_eq!((made.status.as_u16(), &*made.body), (201, &b"{\"id\":7}"[..]));
+        assert_eq!(made.headers[CONTENT_TYPE], "application/json");
+        assert_eq!(made.headers["location"], "/7");
+        assert_eq!(read(r#"{"status":201,"body":{"id": 7}}"#).unwrap().body, "{\"id\": 7}");
+        let text = read(r#"{"status":200,"headers":{"content-type":"a/b"},"body":"made"}"#).unwrap();
+        assert_eq!(text.body, "made");
+        assert_eq!(text.headers[CONTENT_TYPE], "a/b");
+        assert!(read(r#"{"status":204}"#).unwrap().headers.is_empty());
+        for (wrong, field) in [
+            ("{}", "status"),
+            (r#"{"status":100}"#, "status"),
+            (r#"{"status":200,"headers":{"a b":"c"}}"#, "headers"),
+            (r#"{"status":200,"headers":[]}"#, "headers"),
+            (r#"{"status":200,"what":1}"#, "what"),
+        ] {
+            assert_eq!(read(wrong).unwrap_err().field.as_deref(), Some(field), "{wrong}");
         }
     }
 

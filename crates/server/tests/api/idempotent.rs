@@ -224,3 +224,31 @@ async fn idm_8_two_nodes_on_a_postgresql_handle_one() {
     let store = tidegate_fixture::postgres::Postgres::start();
     within(two_nodes_handle_one(&store.url())).await;
 }
+
+/// IDM-5, IDM-16, IDM-1: the server's own routes go by the settings of the file, each route by its own.
+#[tokio::test]
+async fn idm_5_a_route_of_the_server_goes_by_its_settings() {
+    within(async {
+        let settings = "[idempotency]\nkey_alphabet = \"printable\"\nfingerprint = \"json\"\n\
+                        [[idempotency.route]]\npath = \"/v1/operations/batch\"\ndialect = \"ietf\"\n\
+                        answer_max = \"1B\"\n";
+        let world = World::with(settings, HttpSimOptions::default()).await;
+        let one = operation("g");
+        assert_eq!(send(&world, "/v1/operations", "order:1", &one).await.status(), 202);
+        let again = world.request(Method::POST, "/v1/operations").header("idempotency-key", "order:1");
+        let again = again.body(serde_json::to_string_pretty(&one).unwrap()).send().await.unwrap();
+        assert!(again.status() == 202 && is_replayed(&again), "{again:?}");
+        let other = send(&world, "/v1/operations", "order:1", &operation("h")).await;
+        assert_eq!(other.status(), 409);
+        assert_eq!(other.headers()["idempotency-hint"], "the first request with this key had another body");
+        let batch = |group: &str| serde_json::json!({ "operations": [operation(group)] });
+        assert_eq!(send(&world, "/v1/operations/batch", "b:1", &batch("g")).await.status(), 202);
+        let unkept = send(&world, "/v1/operations/batch", "b:1", &batch("g")).await;
+        assert_eq!(unkept.status(), 409, "too large to be kept by this route");
+        let other = send(&world, "/v1/operations/batch", "b:1", &batch("h")).await;
+        assert_eq!(other.status(), 422);
+        assert_eq!(other.headers()["content-type"], "application/problem+json");
+        assert_eq!(world.count().await, 2);
+    })
+    .await;
+}

@@ -143,7 +143,7 @@ pub(super) fn list_records(
 pub(super) fn remove_expired(sql: &Connection, now: Time, most: usize) -> rusqlite::Result<usize> {
     sql.prepare_cached(
         "DELETE FROM records WHERE rowid IN (
-             SELECT rowid FROM records WHERE expires >= 0 AND expires <= ?1
+             SELECT rowid FROM records WHERE expires >= 0 AND expires < ?1
                  AND (answer IS NOT NULL OR (expires <= ?2 AND until <= ?1))
              ORDER BY expires LIMIT ?3)",
     )?

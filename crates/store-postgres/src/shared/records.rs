@@ -32,7 +32,7 @@ const SWEEP: &str = "
 WITH gone AS (
     DELETE FROM records WHERE key IN (
         SELECT key FROM records
-        WHERE expires >= 0 AND expires <= (SELECT bits(least(moment($1), 9223372036854775807)))
+        WHERE expires >= 0 AND expires < (SELECT bits(least(moment($1), 9223372036854775807)))
             AND (answer IS NOT NULL OR (unsigned(until) <= (SELECT moment($1))
                 AND expires <= (SELECT bits(least(moment($1), 9223372036854775807))) - $3))
         ORDER BY expires LIMIT $2 FOR UPDATE SKIP LOCKED)

@@ -62,7 +62,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), Kind::Unreadable);
-        assert!(error.to_string().ends_with("has format 7; this program reads format 5"), "{error}");
+        assert!(error.to_string().ends_with("has format 7; this program reads format 6"), "{error}");
         // An owner that was there before notices too.
         assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
         assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
@@ -107,7 +107,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
             .fetch_one(&mut sql)
             .await
             .expect("ask");
-        assert_eq!(format, 5);
+        assert_eq!(format, 6);
     });
 }
 

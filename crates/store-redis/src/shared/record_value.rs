@@ -1,6 +1,8 @@
 //! How a record lies in Redis: one string, a head of fixed size and behind it the answer when there is one. Decides
 //! nothing. The layout is frozen by a test; what has another first byte is not read.
 
+use std::time::Duration;
+
 use tidegate_core::Time;
 use tidegate_core::shared::record::{LEFT_BEHIND_FOR, OnLapse, Record, Stage, Token};
 use tidegate_store::Result;
@@ -105,18 +107,19 @@ impl Kept {
     /// The same for a sweep that found it too early: what expired unfinished is noted as late.
     pub(super) fn put_off(&self, now: Time) -> (Self, u64) {
         let is_in_work = matches!(self.record.stage, Stage::Processing { .. });
-        let is_late = self.is_late || (is_in_work && self.record.expires <= now);
+        let is_late = self.is_late || (is_in_work && self.record.expires < now);
         let next = Self { record: self.record.clone(), is_late };
         let due = next.due();
         (next, due)
     }
 
-    /// When a sweep looks at it: when it expires; what is late when its day is over and nobody works on it.
+    /// When a sweep looks at it: just after its time; what is late when its day is over and nobody works
+    /// on it.
     pub(super) fn due(&self) -> u64 {
         let Record { expires, stage, .. } = &self.record;
         let due = match stage {
             Stage::Processing { until } if self.is_late => expires.after(LEFT_BEHIND_FOR).max(*until),
-            _ => *expires,
+            _ => expires.after(Duration::from_micros(1)),
         };
         due.as_micros().min(SCORE_MAX)
     }
@@ -203,9 +206,9 @@ mod tests {
         assert_eq!(Kept::followed_by(None, work.record.clone()).1, Some(SCORE_MAX), "as late as can be told");
         let mut early = work.clone();
         early.record.expires = Time::from_micros(500);
-        let (early, due) = early.put_off(Time::from_micros(499));
-        assert_eq!((early.is_late, due), (false, 500));
-        let (late, due) = early.put_off(Time::from_micros(500));
+        let (early, due) = early.put_off(Time::from_micros(500));
+        assert_eq!((early.is_late, due), (false, 501));
+        let (late, due) = early.put_off(Time::from_micros(501));
         assert!(late.is_late);
         let (Stage::Processing { until }, day) = (&late.record.stage, LEFT_BEHIND_FOR) else {
             panic!("in work")
@@ -214,7 +217,7 @@ mod tests {
         assert_eq!(Kept::followed_by(Some(&work), renewed(expires)).1, None, "the index stays");
         let completed = Record { stage: Stage::Completed(3), ..late.record.clone() };
         let (completed, due) = Kept::followed_by(Some(&late), completed);
-        assert_eq!((completed.is_late, due), (false, Some(500)));
+        assert_eq!((completed.is_late, due), (false, Some(501)));
     }
 
     /// Scripts know these figures too.

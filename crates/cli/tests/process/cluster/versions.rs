@@ -89,7 +89,7 @@ impl Hand {
     const fn format(&self) -> u64 {
         match self.into {
             Into::Redis(_) => 2,
-            Into::Postgres(_) => 5,
+            Into::Postgres(_) => 6,
         }
     }
 

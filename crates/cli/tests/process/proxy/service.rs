@@ -30,8 +30,17 @@ impl Service {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), held)
     }
 
+    /// The first call is answered with this status, as by a gateway that got no answer.
+    pub(super) async fn failing_first(status: u16) -> Self {
+        Self::answering(TcpListener::bind("127.0.0.1:0").await.unwrap(), 0, status)
+    }
+
     /// The same where somebody listens already.
     pub(super) fn on(listener: TcpListener, held: usize) -> Self {
+        Self::answering(listener, held, 201)
+    }
+
+    fn answering(listener: TcpListener, held: usize, first: u16) -> Self {
         let addr = listener.local_addr().unwrap();
         let (begun, go) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
         let (counter, gate) = (Arc::clone(&begun), Arc::clone(&go));
@@ -45,7 +54,8 @@ impl Service {
                             go.acquire().await.unwrap().forget();
                         }
                         let body = Full::new(Bytes::from(format!("run {run}")));
-                        Ok::<_, Infallible>(Response::builder().status(201).body(body).unwrap())
+                        let status = if run == 1 { first } else { 201 };
+                        Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
                     }
                 });
                 tokio::spawn(async move {

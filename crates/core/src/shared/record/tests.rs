@@ -55,10 +55,11 @@ fn at_the_end_of_its_time_the_key_is_new() {
     let (state, _) = complete(state, FIRST, 1);
     let other = Claim { fingerprint: [8; 32], ..REPEAT };
     assert_eq!(claim(state.clone(), other, at(10)).1, Claimed::Conflict);
-    assert_eq!(claim(state.clone(), REPEAT, at(3_599)).1, Claimed::Completed(1));
-    assert!(!is_swept(state.as_ref().unwrap(), at(3_599)));
-    assert!(is_swept(state.as_ref().unwrap(), at(3_600)));
-    assert_eq!(claim(state, other, at(3_600)).1, Claimed::Yours { taken_over: false });
+    assert_eq!(claim(state.clone(), REPEAT, at(3_600)).1, Claimed::Completed(1));
+    assert!(!is_swept(state.as_ref().unwrap(), at(3_600)));
+    let after = at(3_600).after(Duration::from_micros(1));
+    assert!(is_swept(state.as_ref().unwrap(), after));
+    assert_eq!(claim(state, other, after).1, Claimed::Yours { taken_over: false });
 }
 
 /// A claim whose reply was lost is sent again and is still the same claim.
@@ -78,8 +79,8 @@ fn an_unknown_outcome_is_held_until_the_key_expires() {
     let (state, done) = renew(state, FIRST, at(5), Duration::ZERO);
     assert!(done);
     assert_eq!(claim(state.clone(), REPEAT, at(6)).1, Claimed::Unknown);
-    assert_eq!(claim(state.clone(), REPEAT, at(3_599)).1, Claimed::Unknown);
-    assert_eq!(claim(state.clone(), REPEAT, at(3_600)).1, Claimed::Yours { taken_over: false });
+    assert_eq!(claim(state.clone(), REPEAT, at(3_600)).1, Claimed::Unknown);
+    assert_eq!(claim(state.clone(), REPEAT, at(3_601)).1, Claimed::Yours { taken_over: false });
     let (state, done) = complete(state, FIRST, 1);
     assert!(done, "the holder found out after all");
     assert_eq!(claim(state, REPEAT, at(7)).1, Claimed::Completed(1));
@@ -95,7 +96,7 @@ fn a_person_frees_what_they_named_and_nothing_else() {
     assert!(!complete(gone, FIRST, 1).1);
     let (state, _) = complete(state, FIRST, 1);
     assert_eq!(forget(state.clone(), Forget::Claim, at(1)).1, Forgot::Otherwise);
-    assert_eq!(forget(state.clone(), Forget::Answer, at(3_600)).1, Forgot::Absent);
+    assert_eq!(forget(state.clone(), Forget::Answer, at(3_601)).1, Forgot::Absent);
     assert_eq!(forget(state, Forget::Answer, at(1)).1, Forgot::Gone);
     assert_eq!(forget::<u8>(None, Forget::Claim, at(1)).1, Forgot::Absent);
 }

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use tidegate_idempotency::{Dialect, InFlight, OnUnknown, Policy, StoreAway};
+use tidegate_idempotency::{InFlight, Policy};
 
+use crate::config::key_policy::{self, set};
 use crate::config::problem::Problem;
 use crate::config::section::Section;
 
@@ -36,17 +37,9 @@ pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Ve
     let waits = section.choice("in_flight", &[("reject", false), ("wait", true)], problems);
     let waits = waits.unwrap_or(policy.in_flight != InFlight::Reject);
     policy.in_flight = if waits { InFlight::Wait(wait) } else { InFlight::Reject };
-    let on_unknown = [("release", OnUnknown::Release), ("hold", OnUnknown::Hold)];
-    set(&mut policy.on_unknown, section.choice("on_unknown", &on_unknown, problems));
-    set(&mut policy.keep_client_errors, section.switch("keep_client_errors", problems));
-    set(&mut policy.keep_server_errors, section.switch("keep_server_errors", problems));
-    let dialect = [("tidegate", Dialect::Tidegate), ("ietf", Dialect::Ietf)];
-    set(&mut policy.dialect, section.choice("dialect", &dialect, problems));
-    let store_away = [("refuse", StoreAway::Refuse), ("pass", StoreAway::PassOn)];
-    set(&mut policy.store_away, section.choice("store_away", &store_away, problems));
+    key_policy::read(section, &mut policy, problems);
     set(&mut policy.request_max, section.size("request_max", problems));
     set(&mut policy.body_rate_min, section.size("body_rate_min", problems));
-    set(&mut policy.answer_max, section.size("answer_max", problems));
     Choices { policy, wait }
 }
 
@@ -67,12 +60,6 @@ pub(super) fn check(
             policy.run_max
         );
         problems.push(section.problem_at("run_max", message));
-    }
-}
-
-fn set<T>(place: &mut T, said: Option<T>) {
-    if let Some(said) = said {
-        *place = said;
     }
 }
 

@@ -9,11 +9,11 @@ use crate::config::section::Section;
 use crate::config::value::Found;
 
 const CHOOSE: &str = "Choose whose a key is. --scope-header NAME (scope_header in the file) tells callers apart by a header \
-that each of them sends, such as Authorization: then nobody gets the answer to another one's request. --unscoped \
+that each of them sends, such as X-Tenant: then nobody gets the answer to another one's request. --unscoped \
 (unscoped = true) says that there is only one caller, or that callers may see each other's answers.";
 
 const NO_CALLER: &str = "Idempotency-Key says nothing about who calls, so that callers with the same key would share an \
-answer. Name a header that tells them apart, such as Authorization; or say --unscoped (unscoped = true) if that is meant.";
+answer. Name a header that tells them apart, such as X-Tenant; or say --unscoped (unscoped = true) if that is meant.";
 
 /// Whose key it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,7 +68,7 @@ pub(super) fn read(
             }
             Ok(name) => Some(ScopeChoice::Header(name)),
             Err(_) => {
-                problems.push(found.problem("It must be the name of a header, as in authorization."));
+                problems.push(found.problem("It must be the name of a header, as in x-tenant."));
                 None
             }
         },

@@ -1,24 +1,22 @@
-//! Other choices below some paths: `[[proxy.route]]`. Two of them for one path, however it is spelled, are a mistake.
-
-use std::time::Duration;
+//! Other settings of idempotency keys below some paths: `[[proxy.route]]`, `[[idempotency.route]]`. Two of
+//! them for one path, however it is spelled, are a mistake.
 
 use percent_encoding::percent_decode_str;
 use tidegate_idempotency::Policy;
 
-use super::policy::{self, Choices};
-use crate::config::problem::Problem;
-use crate::config::section::Section;
+use super::problem::Problem;
+use super::section::Section;
 
 /// Other choices below a path.
 #[derive(Clone, Debug)]
-pub struct ProxyRoute {
+pub struct PolicyRoute {
     /// The path.
     pub path: String,
     /// The choices.
     pub policy: Policy,
 }
 
-impl ProxyRoute {
+impl PolicyRoute {
     /// The segments of a path as a service would read them: two paths with the same ones are one.
     pub(crate) fn segments(path: &str) -> Vec<Vec<u8>> {
         let decoded: Vec<u8> = percent_decode_str(path).collect();
@@ -38,17 +36,16 @@ impl ProxyRoute {
     }
 }
 
+/// Reads routes; `read_policy` says what each of them chooses.
 pub(super) fn read(
     sections: Vec<Section<'_>>,
-    usual: &Choices,
-    answer_max: Option<Duration>,
     problems: &mut Vec<Problem>,
-) -> Vec<ProxyRoute> {
-    let mut routes: Vec<ProxyRoute> = Vec::new();
+    read_policy: impl Fn(&mut Section<'_>, &mut Vec<Problem>) -> Policy,
+) -> Vec<PolicyRoute> {
+    let mut routes: Vec<PolicyRoute> = Vec::new();
     for mut section in sections {
         let path = section.text("path", problems);
-        let policy = policy::read(&mut section, usual, problems).policy;
-        policy::check(&section, &policy, answer_max, problems);
+        let policy = read_policy(&mut section, problems);
         match path {
             None if !section.has("path") => problems.push(section.problem("path is missing.")),
             Some(path) if !path.value.starts_with('/') || path.value.contains(['?', '#']) => {
@@ -56,7 +53,7 @@ pub(super) fn read(
             }
             Some(path) => match routes.iter().find(|route| route.is_for(&path.value)) {
                 Some(first) => problems.push(path.problem(told_twice(&path.value, &first.path))),
-                None => routes.push(ProxyRoute { path: path.value, policy }),
+                None => routes.push(PolicyRoute { path: path.value, policy }),
             },
             None => {}
         }

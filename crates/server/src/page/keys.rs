@@ -1,0 +1,113 @@
+//! Idempotency keys, those with an unknown outcome first, each with the commands that say what
+//! happened. It only shows, and never a body.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate::Error;
+use tidegate_core::Time;
+use tidegate_idempotency::{Keys, Listed, Page, Which};
+use tidegate_store::{Clock, WallClock};
+
+use super::parts::{ago, state, within};
+use super::{document, sorry};
+use crate::wire::key::state as word;
+
+/// Keys that are looked at for one page.
+const LOOKED_AT: usize = 1_000;
+/// Of those, how many are shown.
+const ROWS: usize = 200;
+
+pub(super) async fn show(State(keys): State<Keys>) -> Response {
+    match keys.list(&Which::default(), None, LOOKED_AT).await {
+        Ok(page) => document("Keys", false, &content(page, WallClock.now())).into_response(),
+        Err(error) => sorry(&Error::from(error)),
+    }
+}
+
+fn content(page: Page, now: Time) -> Markup {
+    let (unknown, others): (Vec<_>, Vec<_>) =
+        page.keys.into_iter().partition(|key| word(key.standing, now) == "unknown");
+    let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
+    html! {
+        h1 { "Idempotency keys" }
+        @if !unknown.is_empty() {
+            section {
+                h2 { "Outcome unknown" }
+                p.sentence { "Each of these requests may have been done. Find out in the service, then say so." }
+                (table(&unknown, now, true))
+            }
+        }
+        section {
+            h2 { "In work and answered" }
+            @if others.is_empty() { p.quiet { "There are none." } } @else { (table(&others, now, false)) }
+        }
+        @if is_more { p { "There are more: " code { "tidegate key list" } " shows all of them." } }
+    }
+}
+
+fn table(keys: &[Listed], now: Time, is_asked: bool) -> Markup {
+    html! {
+        table {
+            caption.hidden { "Idempotency keys" }
+            thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if is_asked { th scope="col" { "It happened, or it did not" } } } }
+            tbody {
+                @for Listed { name, standing, created, expires } in keys.iter().take(ROWS) {
+                    tr {
+                        td { (state(word(*standing, now))) }
+                        th scope="row" { (name.key.as_str()) }
+                        td { (name.scope.as_str()) }
+                        td { (name.method) " " (name.path) }
+                        td.number { (ago(*created, now)) }
+                        td.number { (within(*expires, now)) }
+                        @if is_asked {
+                            td.why {
+                                code { "tidegate key complete " (quoted(name.key.as_str())) " --status 201 --body …" } " "
+                                code { "tidegate key release " (quoted(name.key.as_str())) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A text as a shell takes it.
+fn quoted(text: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:/".contains(&byte);
+    if text.bytes().all(is_plain) && !text.starts_with('-') {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tidegate_core::shared::record::OnLapse;
+    use tidegate_idempotency::{Name, Standing};
+
+    use super::*;
+
+    /// IDM-22: what waits for a person stands first, with what to do about it; a key is text, not markup.
+    #[test]
+    fn idm_22_unknown_outcomes_stand_first() {
+        let (then, now, later) = (Time::from_millis(1), Time::from_millis(2), Time::from_millis(3));
+        let key = |name: &str, standing| Listed {
+            name: Name::parse(name).unwrap(),
+            standing,
+            created: then,
+            expires: later,
+        };
+        let keys = vec![
+            key("acme POST /pay done", Standing::Completed(7)),
+            key("acme POST /pay %3cb%3e%27", Standing::Processing { until: then, on_lapse: OnLapse::Hold }),
+        ];
+        let html = content(Page { keys, next: None }, now).into_string();
+        let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
+        assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
+        at("tidegate key complete '&lt;b&gt;'\\'''");
+        assert_eq!(html.matches("key complete").count(), 1, "{html}");
+        assert_eq!([quoted("order:7"), quoted("a b"), quoted("-x")], ["order:7", "'a b'", "'-x'"]);
+    }
+}

@@ -47,8 +47,13 @@ mod tests {
         calls.extend(methods.map(|method| format!("{method} /proxy/{{upstream}}/{{path}} write")));
     }
 
-    fn call<S>(route: &crate::api::route::Route<S>) -> String {
-        let methods = [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
+    fn calls<S>(route: &crate::api::route::Route<S>) -> Vec<String> {
+        let methods = [
+            ("GET", MethodFilter::GET),
+            ("POST", MethodFilter::POST),
+            ("PUT", MethodFilter::PUT),
+            ("DELETE", MethodFilter::DELETE),
+        ];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
         let scope = match route.access {
             Access::Scoped(scope) => scope.as_str(),
@@ -56,19 +61,20 @@ mod tests {
         };
         let path = route.path.replace("{*", "{");
         // What follows the name stands in the name's place in the table.
-        let path = if method == "POST" {
-            path.replace("/v1/limits/{name}", "/v1/limits/{name}/reserve")
-        } else {
-            path
+        let behind: &[&str] = match (method, path.as_str()) {
+            ("POST", "/v1/limits/{name}") => &["/reserve"],
+            ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
+            _ => &[""],
         };
-        format!("{method} {path} {scope}")
+        behind.iter().map(|word| format!("{method} {path}{word} {scope}")).collect()
     }
 
     fn served() -> BTreeSet<String> {
         let routes = routes().into_iter().filter(|route| !PROXY.contains(&route.path));
-        let calls = routes.chain(open_calls()).map(|route| call(&route));
-        let mut calls: BTreeSet<String> =
-            calls.chain(store_calls().iter().map(call)).chain(key_calls().iter().map(call)).collect();
+        let served = routes.chain(open_calls()).flat_map(|route| calls(&route));
+        let served = served.chain(store_calls().into_iter().flat_map(|route| calls(&route)));
+        let served = served.chain(key_calls().into_iter().flat_map(|route| calls(&route)));
+        let mut calls: BTreeSet<String> = served.collect();
         passed_on(&mut calls);
         calls
     }

@@ -16,18 +16,15 @@ use crate::wire::cursor;
 
 /// Longest time an answer is waited for, in milliseconds.
 const WAIT_MAX_MS: u64 = 60_000;
-/// Most items of a page, here and in every other list.
-pub(crate) const PAGE_MAX: u64 = 200;
-pub(crate) const PAGE_DEFAULT: u64 = 50;
 
 pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mut query: Query) -> Answer {
     let id = id(&text)?;
-    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS)?;
+    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS);
     query.finish()?;
     let view = match wait {
         None | Some(0) => app.engine.get(id).await?,
         Some(wait) => tokio::select! {
-            view = app.engine.wait(id, Duration::from_millis(wait)) => view?,
+            view = app.engine.wait_for_outcome(id, Duration::from_millis(wait)) => view?,
             () = app.house.stopping.cancelled() => app.engine.get(id).await?,
         },
     };
@@ -41,16 +38,16 @@ pub(super) async fn why(State(app): State<Shared>, Path(text): Path<String>, que
 }
 
 pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let state = query.take("state").map(|word| state(&word)).transpose()?;
+    let limit = query.limit();
+    let state = query.read("state", state);
     let mut filter = Filter {
         group: query.take("group").map(Into::into),
         state,
         kind: query.take("kind").map(Into::into),
         before: None,
-        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+        limit,
     };
-    filter.before = query.take("cursor").map(|text| cursor::read(&text, &filter)).transpose()?;
+    filter.before = query.read("cursor", |text| cursor::read(text, &filter));
     query.finish()?;
     let page = app.engine.list(filter.clone()).await?;
     let next_cursor = page.next.map(|id| cursor::write(id, &filter));

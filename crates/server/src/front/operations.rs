@@ -12,7 +12,6 @@ use super::cursor::{self, Place};
 use super::everywhere::{self, Part};
 use super::relay::{self, Again};
 use super::{Call, Front};
-use crate::api::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::edge::query::Query;
 use crate::wire::cursor as cursor_of_one;
 use crate::wire::failure::Failure;
@@ -25,9 +24,8 @@ pub(super) async fn list(front: &Front, call: Call) -> Response {
 }
 
 async fn page(front: &Front, call: &Call) -> Result<Response> {
-    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))?;
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let limit = query.limit();
     let given = query.take("cursor");
     let word = query.take("state");
     let state = word.as_deref().and_then(State::parse);

@@ -35,6 +35,16 @@ impl<'a> Field<'a> {
         self.parse("a text")
     }
 
+    /// That a text has so many bytes.
+    pub(crate) fn within(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
+        if bytes.contains(&text.len()) {
+            return Ok(());
+        }
+        let message =
+            format!("The field {:?} must be {} to {} bytes long.", self.name, bytes.start(), bytes.end());
+        Err(Error::new(Code::Invalid, message).field(self.name))
+    }
+
     /// A text that must be there.
     pub(crate) fn needed(&self) -> Result<String> {
         self.text()?.ok_or_else(|| missing(self.name))

@@ -1,17 +1,13 @@
-//! Idempotency keys as operators get them, never with a body; and where a page of them goes on.
+//! Idempotency keys as operators get them, never with a body.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
-use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
-use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::fingerprint::hex;
 use tidegate_core::shared::record::OnLapse;
 use tidegate_idempotency::{Listed, Name, Shown, Standing};
 
 use super::time::At;
 
-const SUM_LEN: usize = 16;
 /// Every word for where a key stands.
 pub(crate) const STATES: [&str; 3] = ["processing", "unknown", "completed"];
 
@@ -121,43 +117,9 @@ const fn lapse_word(on_lapse: OnLapse) -> &'static str {
     }
 }
 
-/// A cursor for this list.
-pub(crate) fn write_cursor(next: &str, list: &str) -> String {
-    format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum(next, list))
-}
-
-/// # Errors
-/// `BadCursor` when this server did not make it for this list.
-pub(crate) fn read_cursor(text: &str, list: &str) -> Result<String> {
-    let next = text.len().checked_sub(SUM_LEN).and_then(|end| text.split_at_checked(end)).and_then(
-        |(next, given)| {
-            let next = String::from_utf8(URL_SAFE_NO_PAD.decode(next).ok()?).ok()?;
-            (sum(&next, list) == given).then_some(next)
-        },
-    );
-    next.ok_or_else(|| {
-        let message = "This cursor was not given for this list; start again without one.";
-        Error::new(Code::BadCursor, message).field("cursor")
-    })
-}
-
-fn sum(next: &str, list: &str) -> String {
-    let sum = Fingerprint::of("keys cursor").part(next.as_bytes()).part(list.as_bytes());
-    hex(&sum.finish()[..SUM_LEN / 2])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_cursor_of_the_same_list_is_taken() {
-        let cursor = write_cursor("acme POST /x é", "scope=acme");
-        assert_eq!(read_cursor(&cursor, "scope=acme").as_deref(), Ok("acme POST /x é"));
-        for (text, list) in [(cursor.as_str(), ""), ("", ""), ("x", ""), (&cursor[1..], "scope=acme")] {
-            assert_eq!(read_cursor(text, list).unwrap_err().code, Code::BadCursor, "{text} {list}");
-        }
-    }
 
     /// IDM-22: a key that is held after its lease has an unknown outcome; one that may be taken over is in work.
     #[test]

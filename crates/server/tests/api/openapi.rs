@@ -120,7 +120,8 @@ async fn what_is_answered_is_what_is_described() {
         api.get(&format!("/v1/operations/{id}/why"), "/v1/operations/{id}/why").await;
         api.get("/v1/operations?state=succeeded", "/v1/operations").await;
         api.get("/v1/operations?state=none", "/v1/operations").await;
-        let (pause, body) = ("/v1/groups/{group}/pause", json!({ "by": "anna", "reason": "price fix" }));
+        let (pause, body) =
+            ("/v1/groups/{group}/pause", json!({ "by": "anna", "reason": "price fix", "create": true }));
         api.post("/v1/groups/p/pause", pause, body).await;
         let waiting = api.post("/v1/operations", "/v1/operations", operation("p")).await;
         api.get("/v1/groups", "/v1/groups").await;

@@ -70,9 +70,11 @@ pub(crate) fn routes() -> Vec<Route> {
     routes
 }
 
-/// What belongs to no partition and is asked of the store itself, by any node.
+/// What belongs to no partition, and any node answers: from the store itself, or from its
+/// configuration.
 fn store_calls() -> Vec<Route<Arc<House>>> {
     vec![
+        get(Access::Open, "/openapi.json", openapi::document).without_query(),
         get(Read, "/v1/buckets", buckets::list),
         get(Read, "/v1/buckets/{*name}", buckets::show),
         delete(Operate, "/v1/buckets/{*name}", buckets::delete).without_query(),
@@ -110,10 +112,7 @@ pub fn keys_router(keys: Keys, who: &str) -> Router {
 
 /// What is the same for everybody, on every node.
 fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
-    let mut routes = vec![
-        get(Access::Open, "/healthz", health::live).without_query(),
-        get(Access::Open, "/openapi.json", openapi::document).without_query(),
-    ];
+    let mut routes = vec![get(Access::Open, "/healthz", health::live).without_query()];
     routes.extend(page::open_routes());
     routes
 }

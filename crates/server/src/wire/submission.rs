@@ -15,7 +15,7 @@ use tidegate_core::bounds::{
 };
 use tidegate_core::{OnFailure, OnUnknown};
 
-use super::field::Field;
+use super::field::{Field, whole};
 use super::object::{Fields, Object, read, read_list, shown};
 use super::problems::Problems;
 use super::request;
@@ -135,8 +135,8 @@ fn cost(field: Field<'_>) -> Result<BTreeMap<String, u64>> {
     }
     let (mut read, mut problems) = (BTreeMap::new(), Problems::default());
     for (name, raw) in costs {
-        match raw.get().parse::<u64>() {
-            Ok(tokens) if tokens <= TOKENS_MAX => drop(read.insert(name, tokens)),
+        match whole(raw.get()) {
+            Some(tokens) if tokens <= TOKENS_MAX => drop(read.insert(name, tokens)),
             _ => {
                 let place = format!("cost.{}", shown(&name));
                 let message = format!("The field {place:?} must be a whole number, 0 to {TOKENS_MAX}.");

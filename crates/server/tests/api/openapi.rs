@@ -172,3 +172,28 @@ async fn the_description_can_be_read() {
     })
     .await;
 }
+
+/// What is served says what this server takes: its upstreams and kinds, and a token only where one
+/// is needed.
+#[tokio::test]
+async fn the_description_is_of_this_server() {
+    within(async {
+        let open = World::new().await.get("/openapi.json").await.json;
+        assert_eq!(open["paths"]["/v1/limits"]["get"]["security"], Value::Null);
+        assert_eq!(open["components"]["securitySchemes"], Value::Null);
+        let submission = &open["components"]["schemas"]["Submission"]["properties"];
+        assert_eq!(submission["upstream"]["enum"], json!(["echo"]));
+        assert_eq!(submission["kind"]["enum"], json!(["http", null]));
+        assert_eq!(submission["on_unknown"]["enum"], json!(["repeat", "ask", null]));
+        assert_eq!(submission["request"]["$ref"], "#/components/schemas/Request");
+        let token = "[[token]]\nname = \"t\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"read\"]\n\
+                     [[upstream]]\nname = \"shop\"\ndialect = \"shopify\"\nbase_url = \"http://127.0.0.1:1\"\n\
+                     token_env = \"TEST_TOKEN\"\n";
+        let guarded = World::with(token, HttpSimOptions::default()).await.get("/openapi.json").await.json;
+        assert_eq!(guarded["paths"]["/v1/limits"]["get"]["security"], json!([{ "bearer": ["read"] }]));
+        let submission = &guarded["components"]["schemas"]["Submission"]["properties"];
+        assert_eq!(submission["upstream"]["enum"], json!(["echo", "shop"]));
+        assert_eq!(submission["kind"]["enum"], json!(["http", "shopify.bulk", null]));
+    })
+    .await;
+}

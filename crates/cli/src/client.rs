@@ -180,6 +180,9 @@ fn refused(value: &Value, status: u16) -> Trouble {
     if let Some(earliest) = detail["earliest"].as_str() {
         trouble = trouble.hint(format!("the earliest it could start is {earliest}"));
     }
+    for problem in error["problems"].as_array().into_iter().flatten().skip(1) {
+        trouble = trouble.hint(format!("also wrong: {}", text(problem, "message")));
+    }
     match status {
         401 => trouble.hint("set TIDEGATE_TOKEN, or name another variable with --token-env"),
         _ => trouble,

@@ -64,9 +64,8 @@ fn operation(chance: &mut Chance, tick: u64, index: u64) -> Value {
 /// What a person does: pauses a group for the first minute, and looks after held ones.
 async fn act(client: &Client, tick: u64) -> Result<(), Trouble> {
     if tick == 0 {
-        client
-            .post("/v1/groups/shop%3A01/pause", &json!({ "by": "anna", "reason": "price fix" }), "group")
-            .await?;
+        let body = json!({ "by": "anna", "reason": "price fix", "create": true });
+        client.post("/v1/groups/shop%3A01/pause", &body, "group").await?;
     }
     if tick == TICKS_PER_MINUTE {
         client.post("/v1/groups/shop%3A01/resume", &json!({}), "group").await?;

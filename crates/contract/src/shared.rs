@@ -4,12 +4,14 @@
 
 mod bucket;
 mod lease;
+mod listing;
 mod race;
 mod record;
 mod window;
 
 pub use bucket::{buckets_answer_as_the_pure_functions, buckets_bear_the_largest_figures};
 pub use lease::leases_answer_as_the_pure_functions;
+pub use listing::{buckets_are_listed_page_by_page, leases_are_listed_page_by_page};
 pub use race::{
     a_bucket_never_grants_too_much, one_caller_claims_a_record, one_caller_opens_a_window,
     one_holder_of_a_lease, two_buckets_are_taken_together,

@@ -11,11 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
-use tidegate_core::{OperationId, Seq};
+use tidegate_core::{OperationId, Seq, State};
 use tidegate_store::log::Ownership;
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
 use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::archiver::{Archiving, Backlog};
@@ -170,29 +171,44 @@ impl Engine {
     /// # Errors
     /// When there is none of that id.
     pub async fn wait(&self, id: OperationId, most: Duration) -> Result<View> {
-        let view = self.get(id).await?;
-        if view.state.is_ended() || most.is_zero() {
-            return Ok(view);
-        }
-        let (told, ended) = oneshot::channel();
-        let seq = id.seq();
-        self.ask(move |owner| {
-            if owner.model.active(seq).is_some() {
-                let waiters = owner.waiters.entry(seq).or_default();
-                waiters.retain(|waiter| !waiter.is_closed());
-                waiters.push(told);
+        self.wait_until(id, most, State::is_ended).await
+    }
+
+    /// An operation when it has ended or its outcome is unknown, or as it stands after `most`.
+    ///
+    /// # Errors
+    /// When there is none of that id.
+    pub async fn wait_for_outcome(&self, id: OperationId, most: Duration) -> Result<View> {
+        self.wait_until(id, most, |state| state.is_ended() || state == State::Unknown).await
+    }
+
+    async fn wait_until(&self, id: OperationId, most: Duration, is_over: fn(State) -> bool) -> Result<View> {
+        let (seq, end) = (id.seq(), Instant::now() + most);
+        let mut view = self.get(id).await?;
+        while !is_over(view.state) && Instant::now() < end {
+            let (told, woken) = oneshot::channel();
+            self.ask(move |owner| {
+                if owner.model.active(seq).is_some_and(|active| !is_over(active.state)) {
+                    let waiters = owner.waiters.entry(seq).or_default();
+                    waiters.retain(|waiter| !waiter.is_closed());
+                    waiters.push(told);
+                }
+            })
+            .await?;
+            // Told, given up, or the time is over: look again in every case.
+            let told = tokio::time::timeout_at(end, woken).await;
+            view = match self.get(id).await {
+                // It has ended, and so has the engine since: what is durable is there without it.
+                Err(error) if error.code == Code::Stopping && matches!(told, Ok(Ok(()))) => {
+                    self.merge(self.stored(seq).await?, None)
+                }
+                found => found?,
+            };
+            if !matches!(told, Ok(Ok(()))) {
+                break;
             }
-        })
-        .await?;
-        // Told, given up, or the time is over: look again in every case.
-        let told = tokio::time::timeout(most, ended).await;
-        match self.get(id).await {
-            // It has ended, and so has the engine since: what is durable is there without it.
-            Err(error) if error.code == Code::Stopping && matches!(told, Ok(Ok(()))) => {
-                Ok(self.merge(self.stored(seq).await?, None))
-            }
-            found => found,
         }
+        Ok(view)
     }
 
     /// The partition that it owns.

@@ -102,6 +102,42 @@ impl Code {
         Self::NoDeployment,
     ];
 
+    /// What kind of problem it is, in a few words that never change with the case.
+    #[must_use]
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Malformed => "Malformed request",
+            Self::Invalid => "Value out of bounds",
+            Self::UnknownUpstream => "Unknown upstream",
+            Self::UnknownKind => "Unknown kind",
+            Self::TooLarge => "Too large",
+            Self::TooCostly => "Costs more than a limit holds",
+            Self::UnknownLimit => "Unknown limit",
+            Self::TooLate => "Cannot start before its deadline",
+            Self::KeyConflict => "Key used for another request",
+            Self::NoOperation => "No such operation",
+            Self::NoGroup => "No such group",
+            Self::NoLimit => "No such limit, bucket or lease",
+            Self::NotNow => "Not possible in this state",
+            Self::BadCursor => "Invalid cursor",
+            Self::Unauthorized => "No valid token",
+            Self::Forbidden => "Not allowed",
+            Self::StoreUnavailable => "Store unavailable",
+            Self::Stopping => "Server is stopping",
+            Self::BatchTooLong => "Batch too long",
+            Self::BadConfig => "Invalid configuration",
+            Self::NoRoute => "No such route",
+            Self::StoreRefused => "Store cannot be used",
+            Self::Internal => "Internal error",
+            Self::NoKey => "No such idempotency key",
+            Self::KeyNotUnique => "Several requests use this key",
+            Self::NotInTime => "No answer in time",
+            Self::NoAnswer => "No answer from the upstream",
+            Self::BadTemplate => "Invalid template",
+            Self::NoDeployment => "No such deployment",
+        }
+    }
+
     /// Its number, which is its place in the list.
     #[must_use]
     pub const fn number(self) -> u16 {
@@ -132,6 +168,8 @@ pub struct Error {
     pub unreadable: bool,
     /// Whether it may have been accepted all the same.
     pub unsure: bool,
+    /// What else is wrong with the same request.
+    pub also: Box<[Self]>,
 }
 
 /// An answer of the engine.
@@ -149,6 +187,7 @@ impl Error {
             earliest: None,
             unreadable: false,
             unsure: false,
+            also: Box::default(),
         }
     }
 

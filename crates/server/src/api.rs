@@ -5,11 +5,11 @@ mod cluster;
 mod costs;
 pub(crate) mod deployments;
 pub(crate) mod events;
-mod groups;
+pub(crate) mod groups;
 mod health;
 mod keys;
 mod leases;
-mod limits;
+pub(crate) mod limits;
 pub(crate) mod openapi;
 pub(crate) mod operations;
 mod orders;
@@ -34,7 +34,7 @@ use crate::edge::front_door::{Callers, FrontDoor, Guarded};
 use crate::page;
 use crate::wire::failure::{Failure, wrong_method};
 use crate::wire::object::shown;
-use route::{Access, Route, any, get, post, put};
+use route::{Access, Route, any, delete, get, post, put};
 
 /// What a handler answers.
 type Answer = std::result::Result<Response, Failure>;
@@ -46,41 +46,49 @@ pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstr
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
         get(Read, "/v1/operations", operations::list),
-        post(Write, "/v1/operations", submit::one),
-        post(Write, "/v1/operations/batch", submit::batch),
+        post(Write, "/v1/operations", submit::one).without_query(),
+        post(Write, "/v1/operations/batch", submit::batch).without_query(),
         get(Read, "/v1/operations/{id}", operations::show),
         get(Read, "/v1/operations/{id}/why", operations::why),
-        post(Operate, "/v1/operations/{id}/cancel", orders::cancel),
-        post(Operate, "/v1/operations/{id}/rerun", orders::rerun),
-        post(Operate, "/v1/operations/{id}/resolve", orders::resolve),
-        post(Write, "/v1/deployments", deployments::begin),
+        post(Operate, "/v1/operations/{id}/cancel", orders::cancel).without_query(),
+        post(Operate, "/v1/operations/{id}/rerun", orders::rerun).without_query(),
+        post(Operate, "/v1/operations/{id}/resolve", orders::resolve).without_query(),
+        post(Write, "/v1/deployments", deployments::begin).without_query(),
         get(Read, "/v1/groups", groups::list),
         get(Read, "/v1/groups/{group}", groups::show),
-        post(Operate, "/v1/groups/{group}/pause", groups::pause),
-        post(Operate, "/v1/groups/{group}/resume", groups::resume),
+        post(Operate, "/v1/groups/{group}/pause", groups::pause).without_query(),
+        post(Operate, "/v1/groups/{group}/resume", groups::resume).without_query(),
         get(Read, "/v1/limits", limits::list),
-        put(Operate, "/v1/limits/{*name}", limits::change),
+        put(Operate, "/v1/limits/{*name}", limits::change).without_query(),
         get(Read, "/v1/events", events::stream),
-        get(Read, "/metrics", health::metrics),
-        get(Read, "/v1/cluster", cluster::alone),
-        get(Access::Open, "/readyz", health::ready),
+        get(Read, "/metrics", health::metrics).without_query(),
+        get(Read, "/v1/cluster", cluster::alone).without_query(),
+        get(Access::Open, "/readyz", health::ready).without_query(),
     ];
     routes.extend(PROXY.map(|path| any(Write, path, pass::on)));
     routes.extend(page::routes());
     routes
 }
 
-/// What belongs to no partition and is asked of the store itself, by any node.
+/// What belongs to no partition, and any node answers: from the store itself, or from its
+/// configuration.
 fn store_calls() -> Vec<Route<Arc<House>>> {
     vec![
-        post(Write, "/v1/limits/{*name}", buckets::reserve),
-        post(Write, "/v1/leases/{name}/acquire", leases::acquire),
-        post(Write, "/v1/leases/{name}/renew", leases::renew),
-        post(Write, "/v1/leases/{name}/release", leases::release),
+        get(Access::Open, "/openapi.json", openapi::document).without_query(),
+        get(Read, "/v1/buckets", buckets::list),
+        get(Read, "/v1/buckets/{*name}", buckets::show),
+        delete(Operate, "/v1/buckets/{*name}", buckets::delete).without_query(),
+        post(Write, "/v1/buckets/{*name}", buckets::post).without_query(),
+        post(Write, "/v1/limits/{*name}", buckets::post_to_limit).without_query(),
+        get(Read, "/v1/leases", leases::list),
+        get(Read, "/v1/leases/{name}", leases::show),
+        post(Write, "/v1/leases/{name}/acquire", leases::acquire).without_query(),
+        post(Write, "/v1/leases/{name}/renew", leases::renew).without_query(),
+        post(Write, "/v1/leases/{name}/release", leases::release).without_query(),
         get(Read, "/v1/outbox", outbox::show),
         get(Read, "/v1/costs", costs::show),
         get(Read, "/v1/deployments", deployments::list),
-        get(Read, "/v1/deployments/{id}", deployments::show),
+        get(Read, "/v1/deployments/{id}", deployments::show).without_query(),
         route::page(Read, "/deployments/{id}", page::deployments::show),
     ]
 }
@@ -105,10 +113,7 @@ pub fn keys_router(keys: Keys, who: &str) -> Router {
 
 /// What is the same for everybody, on every node.
 fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
-    let mut routes = vec![
-        get(Access::Open, "/healthz", health::live),
-        get(Access::Open, "/openapi.json", openapi::document),
-    ];
+    let mut routes = vec![get(Access::Open, "/healthz", health::live).without_query()];
     routes.extend(page::open_routes());
     routes
 }

@@ -31,6 +31,8 @@ pub(crate) struct House {
     pub pacing: Pacing,
     /// Upstreams that reach Discord.
     pub bots: BTreeSet<String>,
+    /// The description of the API, as this server is configured.
+    pub description: String,
     pub metrics: PrometheusHandle,
     pub request_ids: RequestIds,
     /// The server is about to stop: streams and waits end.

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use tidegate::{Code, Error, Executors, Result};
 use tidegate_discord::deploy::Steps;
+use tidegate_discord::deploy::executor::KINDS;
 use tidegate_shopify::executor::{self, BulkUpstreams};
 use tidegate_upstream::http::{Handover, MadeLimit, UpstreamConfig};
 use tidegate_upstream::{HttpUpstreams, Refusal, Upstream};
 
 use crate::config::Config;
 use crate::dialects::Dialects;
+
+/// The kind that sends one request.
+const HTTP: &str = "http";
 
 /// What an engine is opened with.
 pub(crate) struct Carriers {
@@ -22,7 +26,7 @@ pub(crate) fn of(config: &Config, dialects: Dialects, handover: Handover) -> Res
     let limits = upstreams.limits();
     let http: Arc<dyn Upstream> = Arc::new(upstreams);
     let mut executors = Executors::new();
-    executors.insert(Arc::from("http"), Arc::clone(&http));
+    executors.insert(Arc::from(HTTP), Arc::clone(&http));
     let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
     let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(unusable)?;
     // Each holds a worker until it has ended, and half of them are left for what is quick.
@@ -36,7 +40,37 @@ pub(crate) fn of(config: &Config, dialects: Dialects, handover: Handover) -> Res
     Ok(Carriers { executors, limits })
 }
 
+/// The kinds of operations that are carried, by name.
+pub(crate) fn kinds(config: &Config) -> Vec<&'static str> {
+    let bulk = (!config.shopify.is_empty()).then_some(executor::KIND);
+    let steps = KINDS.into_iter().filter(|_| !config.discord.is_empty());
+    std::iter::once(HTTP).chain(bulk).chain(steps).collect()
+}
+
 #[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
 fn unusable(refusal: Refusal) -> Error {
     Error::new(Code::BadConfig, refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::Overrides;
+    use crate::dialects;
+
+    #[test]
+    fn the_kinds_are_those_that_are_carried() {
+        let http = "[[upstream]]\nname = \"a\"\nbase_url = \"http://127.0.0.1:1\"\n";
+        let shop = http.replace("\"a\"", "\"b\"") + "dialect = \"shopify\"\ntoken_env = \"T\"\n";
+        let bot = http.replace("\"a\"", "\"c\"") + "dialect = \"discord\"\ntoken_env = \"T\"\n";
+        for upstreams in [http.to_owned(), format!("{http}{shop}"), format!("{http}{shop}{bot}")] {
+            let env = |name: &str| (name == "T").then(|| "secret".to_owned());
+            let config = Config::parse("t", &upstreams, &env, &Overrides::default(), &[]).unwrap();
+            let carried = of(&config, dialects::of(&config), Handover::default()).unwrap().executors;
+            let carried: BTreeSet<_> = carried.keys().map(AsRef::as_ref).collect();
+            assert_eq!(kinds(&config).into_iter().collect::<BTreeSet<&str>>(), carried);
+        }
+    }
 }

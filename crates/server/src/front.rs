@@ -119,10 +119,10 @@ pub(crate) fn router(front: &Arc<Front>) -> Guarded {
     });
     let own = [
         route::get(Scope::Read, "/v1/events", own::events),
-        route::get(Scope::Read, "/metrics", own::metrics),
-        route::get(Scope::Read, "/v1/cluster", own::cluster),
+        route::get(Scope::Read, "/metrics", own::metrics).without_query(),
+        route::get(Scope::Read, "/v1/cluster", own::cluster).without_query(),
         route::page(Scope::Read, "/", own::page),
-        route::get(Access::Open, "/readyz", own::ready),
+        route::get(Access::Open, "/readyz", own::ready).without_query(),
         route::get(Access::Nodes, hello::PATH, hello::answer),
         route::any(Access::Nodes, "/internal/{partition}/{*rest}", hop::take),
     ];
@@ -147,6 +147,7 @@ async fn pass(front: Arc<Front>, way: Reach, request: Request) -> Response {
             Reach::Operations => operations::list(&front, call).await,
             Reach::Groups => everywhere::groups(&front, call).await,
             Reach::Group => everywhere::group(&front, call).await,
+            Reach::Pause => everywhere::pause(&front, call).await,
             Reach::Limits => everywhere::limits(&front, call).await,
             Reach::Limit => relay::by_limit(&front, call).await,
             Reach::Passing => passing::pass(&front, call).await,

@@ -3,6 +3,7 @@
 
 pub(crate) mod deployments;
 mod detail;
+mod errors;
 mod keys;
 mod live;
 mod overview;
@@ -26,7 +27,7 @@ use tidegate_idempotency::Keys;
 use crate::api::route::{Access, Route, get, page};
 use crate::config::Scope::Read;
 use crate::pacing::answer::{is_upstreams, sandbox};
-use crate::wire::failure::status;
+use crate::wire::failure::{PAGES, status};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
@@ -59,6 +60,7 @@ pub(crate) fn key_routes() -> Vec<Route<Keys>> {
 pub(crate) fn open_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
     vec![
         page(Access::Open, "/docs", reference::show),
+        page(Access::Open, "/docs/errors/{code}", errors::show),
         get(Access::Open, "/assets/page.css", || asset(STYLE, "text/css; charset=utf-8")),
         get(Access::Open, "/assets/page.js", || asset(SCRIPT, "text/javascript; charset=utf-8")),
     ]
@@ -122,7 +124,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
 fn sorry(error: &Error) -> Response {
     let content = html! {
         h1 { (error.message) }
-        p { "Code " code { (error.code) } ". " a href="/" { "Back to the overview" } "." }
+        p { "Code " a href={ (PAGES) "/" (error.code) } { (error.code) } ". " a href="/" { "Back to the overview" } "." }
     };
     let code: StatusCode = status(error.code);
     let title = match code {

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::api;
 use crate::app::House;
 use crate::backend;
 use crate::config::Config;
@@ -81,6 +82,7 @@ impl Server {
             gate: gate.clone(),
             pacing: Pacing::new(config.pacing, &dialects),
             bots: config.discord.keys().cloned().collect(),
+            description: api::openapi::describe(&config),
             store: Arc::clone(&store),
             archiving: archive.map(Archiving::to),
             request_ids: RequestIds::new(clock.now()),

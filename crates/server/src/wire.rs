@@ -9,6 +9,7 @@ pub(crate) mod field;
 pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod object;
+pub(crate) mod problems;
 pub(crate) mod request;
 pub(crate) mod submission;
 pub(crate) mod time;

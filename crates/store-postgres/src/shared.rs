@@ -8,10 +8,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use sqlx::postgres::PgRow;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
 use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, RecordPage, Result, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Result, Shared};
 
 use crate::session::Twice;
 use crate::trouble::unreadable;
@@ -26,6 +26,14 @@ const RESERVE: &str = "SELECT verdict, number, remaining FROM reserve($1, $2, $3
 const SETTLE: &str = "SELECT tokens, carry, at, capacity, refill_per_s FROM settle_bucket($1, $2, $3, $4)";
 const OBSERVE: &str = "SELECT (now).tokens, (now).carry, (now).at, (now).capacity, (now).refill_per_s
     FROM (SELECT refreshed(b, moment($2)) AS now FROM buckets AS b WHERE b.name = $1 OFFSET 0) AS found";
+const LOOK_LEASE: &str = "SELECT fence, until, bits(moment($2)) FROM leases WHERE name = $1";
+const LIST_LEASES: &str = "SELECT fence, until, (SELECT bits(moment($3))), name FROM leases
+    WHERE name > $1 ORDER BY name LIMIT $2";
+const LIST_BUCKETS: &str =
+    "SELECT (now).tokens, (now).carry, (now).at, (now).capacity, (now).refill_per_s, name
+    FROM (SELECT refreshed(b, moment($3)) AS now, b.name FROM buckets AS b
+        WHERE b.name > $1 ORDER BY b.name LIMIT $2) AS found ORDER BY name";
+const FORGET_BUCKET: &str = "DELETE FROM buckets WHERE name = $1 RETURNING 1";
 const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $5)";
 const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
 
@@ -68,16 +76,53 @@ impl Postgres {
         }
     }
 
+    /// The level of five columns, if there is a row.
     fn level(&self, found: &[PgRow]) -> Result<Option<Level>> {
-        let Some(row) = found.first() else { return Ok(None) };
+        found.first().map(|row| self.level_of(row)).transpose()
+    }
+
+    fn level_of(&self, row: &PgRow) -> Result<Level> {
         let number = |column| Ok(self.sessions.column::<i64>(row, column)?.cast_unsigned());
-        Ok(Some(Level {
+        Ok(Level {
             tokens: number(0)?,
             carry: number(1)?,
             at: rows::time(self.sessions.column(row, 2)?),
             capacity: number(3)?,
             refill_per_s: number(4)?,
-        }))
+        })
+    }
+
+    /// The lease of three columns, the last of which is the time.
+    fn lease_of(&self, row: &PgRow) -> Result<Option<Status>> {
+        let fence = self.sessions.column::<i64>(row, 0)?.cast_unsigned();
+        let until = rows::time(self.sessions.column(row, 1)?);
+        Ok(lease::look(lease::State { fence, until }, rows::time(self.sessions.column(row, 2)?)))
+    }
+
+    /// A page of rows by name. One more than fits says whether there are more.
+    async fn named_page<T>(
+        &self,
+        statement: &'static str,
+        name_column: usize,
+        after: Option<String>,
+        most: usize,
+        read: impl Fn(&PgRow) -> Result<Option<T>> + Send + Sync,
+    ) -> Result<NamedPage<T>> {
+        let (after, clock) = (after.unwrap_or_default(), self.clock());
+        checks::name_can_be_kept(&after)?;
+        let limit = rows::count(most.saturating_add(1));
+        let found = self
+            .sessions
+            .rows(Twice::Harmless, statement, |q| q.bind(&after).bind(limit).bind(clock))
+            .await?;
+        let (mut page, mut last) = (NamedPage { items: Vec::new(), next: None }, None);
+        for row in found.iter().take(most) {
+            let name: String = self.sessions.column(row, name_column)?;
+            page.items.extend(read(row)?.map(|item| (name.clone(), item)));
+            last = Some(name);
+        }
+        page.next = last.filter(|_| found.len() > most);
+        Ok(page)
     }
 
     /// The window of two columns.
@@ -157,6 +202,20 @@ impl Shared for Postgres {
         Box::pin(async move { Ok(self.kept_lease(&name, lease.fence, None).await?.is_some()) })
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let (name, clock) = (name.to_owned(), self.clock());
+        Box::pin(async move {
+            checks::name_can_be_kept(&name)?;
+            let found =
+                self.sessions.rows(Twice::Harmless, LOOK_LEASE, |q| q.bind(&name).bind(clock)).await?;
+            found.first().map_or(Ok(None), |row| self.lease_of(row))
+        })
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        Box::pin(self.named_page(LIST_LEASES, 3, after, most, |row| self.lease_of(row)))
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         Box::pin(async move { self.reserved(&wanted).await })
     }
@@ -178,6 +237,19 @@ impl Shared for Postgres {
         Box::pin(async move {
             let found = self.sessions.rows(Twice::Harmless, OBSERVE, |q| q.bind(&name).bind(clock)).await?;
             self.level(&found)
+        })
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        Box::pin(self.named_page(LIST_BUCKETS, 5, after, most, |row| self.level_of(row).map(Some)))
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            checks::name_can_be_kept(&name)?;
+            let gone = self.sessions.rows(Twice::Wrong, FORGET_BUCKET, |q| q.bind(&name)).await?;
+            Ok(!gone.is_empty())
         })
     }
 

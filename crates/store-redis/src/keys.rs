@@ -134,6 +134,22 @@ impl Keys {
         format!("{}:{{lease:{name}}}", self.prefix)
     }
 
+    /// The keys of all leases.
+    pub(crate) fn leases(&self) -> Family {
+        Family { pattern: format!("{}:{{lease:*}}", escaped(&self.prefix)), name_of: name_of_lease }
+    }
+
+    /// The keys of all buckets.
+    pub(crate) fn buckets(&self) -> Family {
+        Family { pattern: format!("{}:{{bucket:*}}:*", escaped(&self.prefix)), name_of: name_of_bucket }
+    }
+
+    /// What is named by a key of a family.
+    pub(crate) fn name_in(&self, family: &Family, key: &str) -> Option<String> {
+        let rest = key.strip_prefix(&self.prefix)?.strip_prefix(':')?;
+        (family.name_of)(rest).map(str::to_owned)
+    }
+
     /// A hydration window.
     pub(crate) fn window(&self, key: &str) -> String {
         format!("{}:{{window:{key}}}", self.prefix)
@@ -143,6 +159,29 @@ impl Keys {
     pub(crate) fn bucket(&self, name: &str) -> String {
         format!("{}:{{bucket:{}}}:{name}", self.prefix, family(name))
     }
+}
+
+/// Keys of one kind: how a server finds them, and what each names.
+pub(crate) struct Family {
+    pub(crate) pattern: String,
+    name_of: fn(&str) -> Option<&str>,
+}
+
+fn name_of_lease(rest: &str) -> Option<&str> {
+    rest.strip_prefix("{lease:")?.strip_suffix('}')
+}
+
+/// A name may hold braces too, so the key is known by the name that makes it.
+fn name_of_bucket(rest: &str) -> Option<&str> {
+    let rest = rest.strip_prefix("{bucket:")?;
+    let splits = rest.match_indices("}:").map(|(at, _)| (&rest[..at], &rest[at + 2..]));
+    splits.into_iter().find(|(tag, name)| family(name) == *tag).map(|(_, name)| name)
+}
+
+/// A prefix in a pattern that stands for itself.
+fn escaped(prefix: &str) -> String {
+    let escape = |c: char| if "\\*?[]^".contains(c) { vec!['\\', c] } else { vec![c] };
+    prefix.chars().flat_map(escape).collect()
 }
 
 /// The part of a bucket's name before the first `/`; nothing when there is none. Buckets of one family can be
@@ -174,6 +213,11 @@ mod tests {
         assert_eq!(keys.record_index(3), "tg:{record:3}:due");
         assert_eq!(keys.deployments(), "tg:{journal}:d:");
         assert_eq!(family("a/b/c"), "a");
+        for name in ["plain", "shop/points", "a}:b/c", "{x}/}:"] {
+            assert_eq!(keys.name_in(&keys.buckets(), &keys.bucket(name)).as_deref(), Some(name));
+            assert_eq!(keys.name_in(&keys.leases(), &keys.lease(name)).as_deref(), Some(name));
+        }
+        assert_eq!(Keys::new("a*[b").leases().pattern, "a\\*\\[b:{lease:*}");
         assert!((0..RECORD_SHARDS).contains(&shard("schlüssel")));
     }
 }

@@ -123,17 +123,25 @@ impl Link {
 
     /// One command to whichever node keeps `key`, for commands that name none.
     pub(crate) async fn send_to(&self, key: &str, command: Cmd) -> std::result::Result<Value, Failed> {
+        self.send_along(Route::with_key(key, SlotAddr::Master), command).await
+    }
+
+    async fn send_along(&self, route: Route, command: Cmd) -> std::result::Result<Value, Failed> {
         let mut live = self.connected().await?;
         let lost = live.lost();
         let answer = match &mut live.wire {
             Wire::Server(wire) => unless(lost, wire.req_packed_command(&command)).await,
             Wire::Cluster(wire) => {
-                let route = Route::with_key(key, SlotAddr::Master);
                 let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
                 wire.route_command(command, node).await
             }
         };
         self.checked(&live, answer.and_then(Value::extract_error))
+    }
+
+    /// One command to whichever node keeps a slot, for commands that name no key.
+    pub(crate) async fn send_to_slot(&self, slot: u16, command: Cmd) -> std::result::Result<Value, Failed> {
+        self.send_along(Route::new(slot, SlotAddr::Master), command).await
     }
 
     /// What makes connections that hear a channel. In a cluster any node that answers will do.

@@ -4,6 +4,7 @@
 
 mod buckets;
 mod leases;
+mod name_pages;
 mod record_pages;
 mod record_swap;
 mod record_sweep;
@@ -16,10 +17,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::Value;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{Acquired, Lease, Status};
 use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, RecordPage, Result, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Result, Shared};
 
 use crate::Redis;
 use crate::scripts::Call;
@@ -86,6 +87,22 @@ impl Shared for Redis {
         Box::pin(async move { Ok(self.keep_lease(&name, lease, Duration::ZERO).await?.is_some()) })
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let name = name.to_owned();
+        Box::pin(async move { self.look_at_lease(&name).await })
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        Box::pin(async move {
+            let names = self.page_of_names(&self.keys.leases(), after.as_deref(), most).await?;
+            let mut items = Vec::with_capacity(names.names.len());
+            for name in names.names {
+                items.extend(self.look_at_lease(&name).await?.map(|status| (name, status)));
+            }
+            Ok(NamedPage { items, next: names.next })
+        })
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         Box::pin(async move { self.reserve_all(&wanted).await })
     }
@@ -98,6 +115,22 @@ impl Shared for Redis {
     fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
         let name = name.to_owned();
         Box::pin(async move { self.observe(&name).await })
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        Box::pin(async move {
+            let names = self.page_of_names(&self.keys.buckets(), after.as_deref(), most).await?;
+            let mut items = Vec::with_capacity(names.names.len());
+            for name in names.names {
+                items.extend(self.observe(&name).await?.map(|level| (name, level)));
+            }
+            Ok(NamedPage { items, next: names.next })
+        })
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(async move { self.forget_one_bucket(&name).await })
     }
 
     fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {

@@ -28,7 +28,7 @@ pub use journal::Journal;
 pub use log::Log;
 pub use nodes::Nodes;
 pub use outbox::Outbox;
-pub use shared::{RecordPage, Shared};
+pub use shared::{NamedPage, RecordPage, Shared};
 pub use trail::Trail;
 pub use upkeep::Upkeep;
 

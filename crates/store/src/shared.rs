@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{Acquired, Lease, Status};
 use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
 
@@ -48,6 +48,13 @@ pub trait Shared: Send + Sync {
     /// Gives a lease back; `false` when the holder has lost it.
     fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool>;
 
+    /// How a lease stands now; `None` when nobody has ever held it.
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>>;
+
+    /// A page of the leases that somebody holds or held, in an order of the store's own. `after` is
+    /// the `next` of the page before. A page may be short, even empty, and not the last.
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>>;
+
     /// Takes from every bucket, or from none and says when.
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved>;
 
@@ -56,6 +63,14 @@ pub trait Shared: Send + Sync {
 
     /// What is in a bucket now; `None` when nobody has used it.
     fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>>;
+
+    /// A page of the buckets that somebody has used, with what is in each now, in an order of the
+    /// store's own. `after` is the `next` of the page before. A page may be short, even empty, and
+    /// not the last.
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>>;
+
+    /// Forgets a bucket: whoever uses it next finds it full. `false` when nobody has used it.
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool>;
 
     /// Opens a hydration window, or says that one is open.
     fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened>;
@@ -69,6 +84,15 @@ pub trait Shared: Send + Sync {
 pub struct RecordPage {
     /// The key of each and where it stands; of an answer, how many bytes it has.
     pub records: Vec<(String, Record<usize>)>,
+    /// Where the next page begins; `None` when this was the last.
+    pub next: Option<String>,
+}
+
+/// Some of what is kept by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedPage<T> {
+    /// The name of each and how it stands.
+    pub items: Vec<(String, T)>,
     /// Where the next page begins; `None` when this was the last.
     pub next: Option<String>,
 }

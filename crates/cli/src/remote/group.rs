@@ -45,6 +45,10 @@ enum GroupCommand {
         /// Who, for whoever looks.
         #[arg(long, env = "USER", default_value = "cli", value_name = "NAME")]
         by: String,
+        /// Pause it also when no operation has this group yet. Without it such a name is refused as
+        /// misspelled.
+        #[arg(long)]
+        create: bool,
     },
     /// Let a group go on. One that is held by an unknown outcome needs `op resolve` first.
     Resume {
@@ -62,8 +66,8 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble>
             list(&client.get(&format!("/v1/groups{}", query(&pairs)), "groups").await?, output);
         }
         GroupCommand::Show { group } => show(&client.get(&path(&group, ""), "group").await?, output),
-        GroupCommand::Pause { group, reason, by } => {
-            let body = json!({ "by": by, "reason": reason });
+        GroupCommand::Pause { group, reason, by, create } => {
+            let body = json!({ "by": by, "reason": reason, "create": create });
             let value = client.post(&path(&group, "/pause"), &body, "group").await?;
             show(&value, output);
             output.remark(&format!("paused; to go on: tidegate group resume {group}"));

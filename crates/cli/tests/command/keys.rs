@@ -25,7 +25,7 @@ async fn idm_22_keys_are_operated_on_from_the_command_line() {
     let none = world.run(&["key", "list"]).await;
     assert_eq!((none.good(), none.err.trim()), ("", "no key matches"));
     for path in ["/v1/groups/a/pause", "/v1/groups/b/pause"] {
-        let said = tokio::task::block_in_place(|| post(&world, path, "order-1", "{}"));
+        let said = tokio::task::block_in_place(|| post(&world, path, "order-1", r#"{"create":true}"#));
         assert!(said.contains("200"), "{said}");
     }
     let list = world.run(&["key", "list", "--state", "completed", "--scope", "-"]).await;

@@ -56,7 +56,7 @@ fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
     };
     let mut server = Running::start(&args, dir.path());
     let address = server.address("tidegate serves ");
-    ask(&address, &["group", "pause", "g"]).good();
+    ask(&address, &["group", "pause", "g", "--create"]).good();
     let submitted = ask(&address, &["op", "submit", "GET", "/", "--upstream", "echo", "--group", "g"]);
     let id = submitted.good();
     assert_eq!(server.stop("-TERM"), Some(0));

@@ -44,7 +44,9 @@ async fn ops_6_submit_of_another_kind() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_9_groups_and_orders() {
     let world = World::new().await;
-    let paused = world.run(&["group", "pause", "a/b", "--reason", "template fix"]).await;
+    let misspelled = world.run(&["group", "pause", "a/b"]).await;
+    assert!(misspelled.err.starts_with("error[TG0011]: "), "{misspelled:?}");
+    let paused = world.run(&["group", "pause", "a/b", "--create", "--reason", "template fix"]).await;
     assert!(paused.good().contains("state\tpaused\n"), "{paused:?}");
     assert!(paused.err.contains("tidegate group resume a/b"), "{paused:?}");
     let submitted = world.run(&["op", "submit", "POST", "/x", "--upstream", "echo", "--group", "a/b"]).await;

@@ -50,7 +50,7 @@ async fn ops_23_unknown_outcomes_are_not_buried() {
     while counted(&caller, "unknown").await < UNKNOWN {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    caller.post("/v1/groups/deep/pause", &[], &json!({})).await;
+    caller.post("/v1/groups/deep/pause", &[], &json!({ "create": true })).await;
     for _ in 0..BACKLOG / 650 {
         let some = vec![operation("deep"); 650];
         caller.post("/v1/operations/batch", &[], &json!({ "operations": some })).await;

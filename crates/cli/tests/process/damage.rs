@@ -21,7 +21,7 @@ fn operation(nth: usize) -> Value {
 async fn with_operations(dir: &Path, count: usize) -> (Running, Vec<String>) {
     let server = Running::start(dir, "warn", None);
     let caller = Caller::of(&server.address);
-    caller.post("/v1/groups/g/pause", &[], &json!({})).await;
+    caller.post("/v1/groups/g/pause", &[], &json!({ "create": true })).await;
     let mut ids = Vec::new();
     for nth in 0..count {
         ids.push(caller.submit(&operation(nth)).await.0);

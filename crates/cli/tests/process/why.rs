@@ -43,7 +43,9 @@ async fn ops_24_why_is_the_same_sentence_everywhere() {
     let server = Running::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let reason = "\"fix\" the <template> & wait";
-    caller.post("/v1/groups/g/pause", &[], &json!({ "by": "tester", "reason": reason })).await;
+    caller
+        .post("/v1/groups/g/pause", &[], &json!({ "by": "tester", "reason": reason, "create": true }))
+        .await;
     let operation =
         json!({ "upstream": "echo", "group": "g", "request": { "method": "POST", "path": "/x" } });
     let (first, _) = caller.submit(&operation).await;

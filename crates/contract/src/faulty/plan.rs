@@ -30,9 +30,13 @@ pub enum Verb {
     AcquireLease,
     RenewLease,
     ReleaseLease,
+    LookLease,
+    ListLeases,
     Reserve,
     SettleBucket,
     ObserveBucket,
+    ListBuckets,
+    ForgetBucket,
     OpenWindow,
     PeekWindow,
     KeepDeployment,
@@ -66,7 +70,10 @@ impl Verb {
                 | Self::List
                 | Self::LookRecord
                 | Self::ListRecords
+                | Self::LookLease
+                | Self::ListLeases
                 | Self::ObserveBucket
+                | Self::ListBuckets
                 | Self::PeekWindow
                 | Self::Deployment
                 | Self::Deployments

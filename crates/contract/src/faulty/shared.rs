@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{Acquired, Lease, Status};
 use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, RecordPage, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
 
 use super::{Faulty, Verb};
 
@@ -65,6 +65,15 @@ impl Shared for Faulty {
         self.pass(Verb::ReleaseLease, move || self.inner.release_lease(&name, lease))
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let name = name.to_owned();
+        self.pass(Verb::LookLease, move || self.inner.look_lease(&name))
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        self.pass(Verb::ListLeases, move || self.inner.list_leases(after, most))
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         self.pass(Verb::Reserve, move || self.inner.reserve(wanted))
     }
@@ -77,6 +86,15 @@ impl Shared for Faulty {
     fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
         let name = name.to_owned();
         self.pass(Verb::ObserveBucket, move || self.inner.observe_bucket(&name))
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        self.pass(Verb::ListBuckets, move || self.inner.list_buckets(after, most))
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        self.pass(Verb::ForgetBucket, move || self.inner.forget_bucket(&name))
     }
 
     fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {

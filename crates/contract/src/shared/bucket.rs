@@ -41,7 +41,8 @@ fn any_wants(dice: &mut Dice, most: Figures) -> Vec<Reserve> {
     (0..count).map(|place| want(dice, place)).collect()
 }
 
-/// LIM-5, LIM-7, LIM-9, LIM-23: reserve of one or several, settle and observe, with figures that change as they go.
+/// LIM-5, LIM-7, LIM-9, LIM-23: reserve of one or several, settle, observe and forget, with figures
+/// that change as they go.
 pub async fn buckets_answer_as_the_pure_functions(backend: &dyn Backend) {
     let figures = Figures { family: "usual", capacity: 1_000 * MICRO, refill_per_s: 500 * MICRO };
     compare(backend, 74, figures, Duration::from_secs(2)).await;
@@ -63,8 +64,13 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
         let now = trial.now();
         let (store, dice) = (&trial.store, &mut trial.dice);
         let name = figures.name(KEYS[dice.index(KEYS.len())]);
-        match dice.below(10) {
-            0..6 => {
+        match dice.below(31) {
+            30 => {
+                let wanted = states.remove(&name).is_some();
+                let found = store.forget_bucket(&name).await.must("forget");
+                assert_eq!(found, wanted, "step {step}: forget of {name} at {now:?}");
+            }
+            0..18 => {
                 let wants = any_wants(dice, figures);
                 let before: Vec<_> = wants.iter().map(|want| states.get(&want.name).copied()).collect();
                 let (after, wanted) = bucket::reserve(&before, &wants, now);
@@ -72,7 +78,7 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
                 assert_eq!(found, wanted, "step {step}: reserve of {wants:?} at {now:?} from {before:?}");
                 states.extend(wants.into_iter().map(|want| want.name).zip(after));
             }
-            6 | 7 => {
+            18..24 => {
                 let reserved = dice.below(figures.capacity);
                 let settlement = Settlement { reserved, actual: dice.below(reserved.saturating_mul(2) + 1) };
                 let wanted = states.get(&name).map(|state| bucket::settle(*state, settlement, now));

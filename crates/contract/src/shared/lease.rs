@@ -8,8 +8,8 @@ use tidegate_core::shared::lease::{self, Lease, State};
 use super::{KEYS, STEPS, Trial};
 use crate::harness::{Backend, Must};
 
-/// LIM-15: acquire, renew and release, in any order and at any time, also by those who lost it. The fence never
-/// starts anew.
+/// LIM-15: acquire, renew, release and look, in any order and at any time, also by those who lost
+/// it. The fence never starts anew.
 pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
     let mut trial = Trial::begin(backend, 72).await;
     let mut states: HashMap<&str, State> = HashMap::new();
@@ -22,6 +22,8 @@ pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
         let ttl = Duration::from_millis(dice.within(0..4_000));
         let fence = if dice.percent(75) { state.fence } else { dice.below(state.fence + 3) };
         let holder = Lease { fence, until: state.until };
+        let found = store.look_lease(name).await.must("look");
+        assert_eq!(found, lease::look(*state, now), "step {step}: look at {name}");
         *state = match dice.below(3) {
             0 => {
                 let (next, wanted) = lease::acquire(*state, now, ttl);

@@ -22,6 +22,15 @@ pub struct State {
     pub until: Time,
 }
 
+/// How a lease stands at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The last fence given out.
+    pub fence: u64,
+    /// When its holder's time runs out; `None` when it is free.
+    pub held_until: Option<Time>,
+}
+
 /// Whether it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Acquired {
@@ -61,6 +70,13 @@ pub fn release(state: State, fence: u64, now: Time) -> (State, bool) {
         return (state, false);
     }
     (State { fence, until: now }, true)
+}
+
+/// How it stands now; `None` when nobody has ever held it.
+#[must_use]
+pub fn look(state: State, now: Time) -> Option<Status> {
+    let held_until = Some(state.until).filter(|until| *until > now);
+    (state.fence > 0).then_some(Status { fence: state.fence, held_until })
 }
 
 #[cfg(test)]

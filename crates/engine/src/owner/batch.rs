@@ -2,6 +2,7 @@
 //! durable.
 
 use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
+use tidegate_core::fact::After;
 use tidegate_core::model::{Claim, Ended};
 use tidegate_core::{Fact, Seq};
 use tidegate_store::costs::Cost;
@@ -60,6 +61,8 @@ pub(crate) struct Sealed {
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<Ended>,
+    /// Operations whose outcome is unknown from now on.
+    pub unknown: Vec<Seq>,
     pub reports: Vec<Report>,
     /// What those who listen hear.
     pub changes: Vec<Change>,
@@ -101,6 +104,11 @@ impl Building {
     /// Splits it into what is written and what waits for that.
     pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
         let (operations, spends) = (self.operations.clone(), !self.costs.is_empty());
+        let unknown = self.facts.iter().filter_map(|fact| match fact {
+            Fact::Settled(settled) if matches!(settled.after, After::Held) => Some(settled.seq),
+            _ => None,
+        });
+        let unknown = unknown.collect();
         let batch = Batch {
             facts: self.facts,
             operations: self.operations,
@@ -115,6 +123,7 @@ impl Building {
             replies: self.replies,
             claims: self.claims,
             ended: self.ended,
+            unknown,
             reports: self.reports,
             changes: Vec::new(),
             spends,

@@ -34,7 +34,9 @@ impl Owner {
         }
         for ended in &sealed.ended {
             self.payloads.forget(ended.seq);
-            for waiter in self.waiters.remove(&ended.seq).into_iter().flatten() {
+        }
+        for seq in sealed.ended.iter().map(|ended| ended.seq).chain(sealed.unknown) {
+            for waiter in self.waiters.remove(&seq).into_iter().flatten() {
                 // The waiter may have given up.
                 let _ = waiter.send(());
             }

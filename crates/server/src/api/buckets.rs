@@ -3,26 +3,34 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tidegate::{Code, Error, Result};
 use tidegate_core::bounds::{BUCKETS_MAX, NAME_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved};
+use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
 use tidegate_core::time::millis_up;
+use tidegate_store::NamedPage;
 
 use super::Answer;
 use crate::app::House;
+use crate::edge::auth::Caller;
 use crate::edge::content;
+use crate::edge::query::Query;
+use crate::wire::answer::Tokens;
+use crate::wire::cursor;
 use crate::wire::field::Field;
-use crate::wire::object::{missing, read, shown};
+use crate::wire::object::{Fields, missing, read, shown};
+use crate::wire::problems::Problems;
 
 const NAMES: [&str; 4] = ["cost", "capacity", "refill_per_s", "with"];
 const MORE_NAMES: [&str; 4] = ["name", "cost", "capacity", "refill_per_s"];
+/// What its cursors are for.
+const LIST: &str = "buckets";
 
 #[derive(Serialize)]
 struct Out {
@@ -35,21 +43,108 @@ struct Out {
     with: Vec<f64>,
 }
 
-pub(super) async fn reserve(State(house): State<Arc<House>>, Path(path): Path<String>, body: Body) -> Answer {
-    let Some(name) = path.strip_suffix("/reserve") else {
-        let message = format!("There is nothing at /v1/limits/{} that takes POST.", shown(&path));
-        return Err(Error::new(Code::NoRoute, message).into());
-    };
+/// A bucket as it stands.
+#[derive(Serialize)]
+struct BucketOut {
+    name: String,
+    capacity: Tokens,
+    refill_per_s: Tokens,
+    tokens_remaining: Tokens,
+}
+
+impl BucketOut {
+    fn new((name, level): (String, Level)) -> Self {
+        Self {
+            name,
+            capacity: Tokens(level.capacity),
+            refill_per_s: Tokens(level.refill_per_s),
+            tokens_remaining: Tokens(level.tokens),
+        }
+    }
+}
+
+pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+    #[derive(Serialize)]
+    struct Buckets {
+        buckets: Vec<BucketOut>,
+        next_cursor: Option<String>,
+    }
+    let limit = query.limit();
+    let after = query.read("cursor", |text| cursor::read_text(text, LIST));
+    query.finish()?;
+    let NamedPage { items, next } = house.store.list_buckets(after, limit).await.map_err(Error::from)?;
+    let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
+    Ok(Json(Buckets { buckets: items.into_iter().map(BucketOut::new).collect(), next_cursor })
+        .into_response())
+}
+
+pub(super) async fn show(State(house): State<Arc<House>>, Path(name): Path<String>, query: Query) -> Answer {
+    query.finish()?;
+    check_name(&name)?;
+    let level = house.store.observe_bucket(&name).await.map_err(Error::from)?;
+    let level = level.ok_or_else(|| absent(&name))?;
+    Ok(Json(BucketOut::new((name, level))).into_response())
+}
+
+/// Forgets a bucket: whoever uses it next makes it anew, and full.
+pub(super) async fn delete(
+    State(house): State<Arc<House>>,
+    Extension(Caller(caller)): Extension<Caller>,
+    Path(name): Path<String>,
+) -> Answer {
+    #[derive(Serialize)]
+    struct Deleted {
+        name: String,
+        deleted: bool,
+    }
+    check_name(&name)?;
+    if !house.store.forget_bucket(&name).await.map_err(Error::from)? {
+        return Err(absent(&name).into());
+    }
+    tracing::info!(bucket = name, by = &*caller, "bucket deleted");
+    Ok(Json(Deleted { name, deleted: true }).into_response())
+}
+
+fn absent(name: &str) -> Error {
+    Error::new(Code::NoLimit, format!("There is no bucket {:?}.", shown(name))).field("name")
+}
+
+/// What is posted about a bucket. Its name may hold slashes, so that the word behind it is found
+/// here.
+pub(super) async fn post(State(house): State<Arc<House>>, Path(path): Path<String>, body: Body) -> Answer {
+    if let Some(name) = path.strip_suffix("/reserve") {
+        return reserve(&house, name, body).await;
+    }
+    if let Some(name) = path.strip_suffix("/settle") {
+        return settle(&house, name, body).await;
+    }
+    Err(nothing_at("buckets", &path).into())
+}
+
+/// The same under the path that reserving had first.
+pub(super) async fn post_to_limit(
+    State(house): State<Arc<House>>,
+    Path(path): Path<String>,
+    body: Body,
+) -> Answer {
+    match path.strip_suffix("/reserve") {
+        Some(name) => reserve(&house, name, body).await,
+        None => Err(nothing_at("limits", &path).into()),
+    }
+}
+
+fn nothing_at(list: &str, path: &str) -> Error {
+    let message = format!("There is nothing at /v1/{list}/{} that takes POST.", shown(path));
+    Error::new(Code::NoRoute, message)
+}
+
+async fn reserve(house: &House, name: &str, body: Body) -> Answer {
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
-    let [cost, capacity, refill, with] = read(if body.is_empty() { b"{}" } else { &body }, &NAMES)?;
-    let mut wanted = vec![want(&house, name.to_owned(), [cost, capacity, refill]).await?];
-    for more in others(with)? {
-        let [name, cost, capacity, refill] = read(more.get().as_bytes(), &MORE_NAMES)?;
-        let name = Field { name: "with.name", raw: name }.needed()?;
-        wanted.push(want(&house, name, [cost, capacity, refill]).await?);
+    let mut wanted = Vec::new();
+    for want in wants(name, if body.is_empty() { b"{}" } else { &body })? {
+        wanted.push(want.complete(house).await?);
     }
     let reserved = house.store.reserve(wanted.clone()).await.map_err(refused)?;
-    let tokens = |micro: u64| micro as f64 / MICRO as f64;
     let (allowed, delay_ms, remaining) = match reserved {
         Reserved::Granted { remaining } => (true, 0, remaining),
         Reserved::Wait { delay, remaining } => (false, millis_up(delay), remaining),
@@ -68,6 +163,65 @@ pub(super) async fn reserve(State(house): State<Arc<House>>, Path(path): Path<St
     Ok(Json(Out { allowed, delay_ms, tokens_remaining, with: remaining.collect() }).into_response())
 }
 
+/// Corrects what was taken by what it really cost.
+async fn settle(house: &House, name: &str, body: Body) -> Answer {
+    #[derive(Serialize)]
+    struct Settled {
+        tokens_remaining: f64,
+    }
+    let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
+    let Fields { values: [reserved, actual], mut problems } = read(&body, &["reserved", "actual"])?;
+    problems.check(check_name(name));
+    let figure = |field: Field<'_>| {
+        let figure = field.figure(0.0..=TOKENS_MAX as f64)?;
+        figure.map(micro).ok_or_else(|| missing(field.name))
+    };
+    let reserved = problems.check(figure(Field { name: "reserved", raw: reserved }));
+    let actual = problems.check(figure(Field { name: "actual", raw: actual }));
+    problems.finish()?;
+    let settlement = Settlement { reserved, actual };
+    let level = house.store.settle_bucket(name, settlement).await.map_err(Error::from)?;
+    let level = level.ok_or_else(|| absent(name))?;
+    Ok(Json(Settled { tokens_remaining: tokens(level.tokens) }).into_response())
+}
+
+fn tokens(micro: u64) -> f64 {
+    micro as f64 / MICRO as f64
+}
+
+fn micro(tokens: f64) -> u64 {
+    (tokens * MICRO as f64).round() as u64
+}
+
+/// What is wanted of one bucket, as it was sent.
+#[derive(Default)]
+struct Want {
+    name: String,
+    cost: u64,
+    /// Capacity and refill each second, when they came along.
+    figures: Option<(u64, u64)>,
+}
+
+/// Reads what is wanted of the bucket in the path and of those in the body.
+fn wants(name: &str, body: &[u8]) -> Result<Vec<Want>> {
+    let Fields { values: [cost, capacity, refill, with], mut problems } = read(body, &NAMES)?;
+    let own = Want::read(name.to_owned(), [cost, capacity, refill]);
+    let mut wants = vec![problems.check(own)];
+    for more in problems.check(others(with)) {
+        wants.push(problems.check(another(more)));
+    }
+    problems.finish()?;
+    Ok(wants)
+}
+
+fn another(raw: &RawValue) -> Result<Want> {
+    let Fields { values: [name, cost, capacity, refill], mut problems } =
+        read(raw.get().as_bytes(), &MORE_NAMES)?;
+    let name = problems.check(Field { name: "with.name", raw: name }.needed());
+    problems.finish()?;
+    Want::read(name, [cost, capacity, refill])
+}
+
 fn others(with: Option<&RawValue>) -> Result<Vec<&RawValue>> {
     let wrong = || {
         let message = format!("The field \"with\" must be a list of at most {} buckets.", BUCKETS_MAX - 1);
@@ -78,29 +232,41 @@ fn others(with: Option<&RawValue>) -> Result<Vec<&RawValue>> {
     if others.len() >= BUCKETS_MAX { Err(wrong()) } else { Ok(others) }
 }
 
-/// What is wanted of one bucket, with the figures that were sent or those it has.
-async fn want(house: &House, name: String, fields: [Option<&RawValue>; 3]) -> Result<Reserve> {
-    check_name(&name)?;
-    let most = TOKENS_MAX as f64;
-    let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
-    let micro = |tokens: f64| (tokens * MICRO as f64).round() as u64;
-    let cost = micro(field(0).figure(0.0..=most)?.unwrap_or(1.0));
-    let capacity = field(1).figure(0.000_001..=most)?.map(micro);
-    let refill = field(2).figure(0.000_001..=most)?.map(micro);
-    let (capacity, refill_per_s) = match (capacity, refill) {
-        (Some(capacity), Some(refill)) => (capacity, refill),
-        (None, None) => {
-            let level = house.store.observe_bucket(&name).await?.ok_or_else(|| {
-                let message =
-                    format!("There is no bucket {:?} yet: send capacity and refill_per_s.", shown(&name));
-                Error::new(Code::NoLimit, message).field("capacity")
-            })?;
-            (level.capacity, level.refill_per_s)
-        }
-        (Some(_), None) => return Err(missing("refill_per_s")),
-        (None, Some(_)) => return Err(missing("capacity")),
-    };
-    Ok(Reserve { name, cost, capacity, refill_per_s })
+impl Want {
+    fn read(name: String, fields: [Option<&RawValue>; 3]) -> Result<Self> {
+        let mut problems = Problems::default();
+        problems.check(check_name(&name));
+        let most = TOKENS_MAX as f64;
+        let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
+        let cost = problems.check(field(0).figure(0.0..=most)).map_or(MICRO, micro);
+        let [capacity, refill] =
+            [1, 2].map(|place| field(place).figure(0.000_001..=most).map(|figure| figure.map(micro)));
+        let figures = match (capacity, refill) {
+            (Ok(Some(_)), Ok(None)) => Err(missing("refill_per_s")),
+            (Ok(None), Ok(Some(_))) => Err(missing("capacity")),
+            (capacity, refill) => Ok(problems.check(capacity).zip(problems.check(refill))),
+        };
+        let figures = problems.check(figures);
+        problems.finish()?;
+        Ok(Self { name, cost, figures })
+    }
+
+    /// With the figures that were sent, or those that the bucket has.
+    async fn complete(self, house: &House) -> Result<Reserve> {
+        let Self { name, cost, figures } = self;
+        let (capacity, refill_per_s) = match figures {
+            Some(figures) => figures,
+            None => {
+                let level = house.store.observe_bucket(&name).await?.ok_or_else(|| {
+                    let message =
+                        format!("There is no bucket {:?} yet: send capacity and refill_per_s.", shown(&name));
+                    Error::new(Code::NoLimit, message).field("capacity")
+                })?;
+                (level.capacity, level.refill_per_s)
+            }
+        };
+        Ok(Reserve { name, cost, capacity, refill_per_s })
+    }
 }
 
 pub(super) fn check_name(name: &str) -> Result<()> {

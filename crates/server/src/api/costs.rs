@@ -10,16 +10,19 @@ use serde::Serialize;
 use tidegate_store::costs::{Line, Question, upstream_of};
 
 use super::Answer;
-use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::app::House;
 use crate::edge::query::Query;
 use crate::wire::answer::Tokens;
+use crate::wire::cursor;
 use crate::wire::time::At;
 
 /// How far back is looked when nobody says: a day.
 const SINCE_S_DEFAULT: u64 = 24 * 3_600;
 /// The furthest that can be asked for: a leap year.
 const SINCE_S_MAX: u64 = 366 * 24 * 3_600;
+
+/// Lines that pages reach: what is far behind costs next to nothing.
+const SKIPPED_MAX: usize = 10_000;
 
 #[derive(Serialize)]
 struct Out<'a> {
@@ -29,6 +32,7 @@ struct Out<'a> {
     whole: bool,
     since: At,
     costs: Vec<CostOut<'a>>,
+    next_cursor: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -71,17 +75,30 @@ fn name_of(shape: &str) -> &str {
 }
 
 pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> Answer {
-    let upstream = query.take("upstream").map(Into::into);
-    let since_s = query.integer("since_s", 1..=SINCE_S_MAX)?.unwrap_or(SINCE_S_DEFAULT);
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+    let upstream: Option<Arc<str>> = query.take("upstream").map(Into::into);
+    let since_s = query.integer("since_s", 1..=SINCE_S_MAX).unwrap_or(SINCE_S_DEFAULT);
+    let limit = query.limit();
+    let list = format!("costs {since_s} {}", upstream.as_deref().unwrap_or_default());
+    let skipped = query.read("cursor", |text| skipped(text, &list)).unwrap_or(0);
     query.finish()?;
     let since = house.clock.now().before(Duration::from_secs(since_s));
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let end = skipped + limit;
+    // One more than fits says whether there are more.
+    let most = end + 1;
     let question = Question { upstream, since, most };
     let found = tidegate::bill(&*house.store, house.archiving.as_ref(), question).await?;
     let (kept, bill) = (found.is_some(), found.unwrap_or_default());
-    let costs = bill.lines.iter().map(CostOut::new).collect();
-    Ok(Json(Out { kept, whole: bill.is_whole && kept, since: At(since), costs }).into_response())
+    let costs = bill.lines.iter().take(end).skip(skipped).map(CostOut::new).collect();
+    let is_last = bill.lines.len() <= end || end >= SKIPPED_MAX;
+    let next_cursor = (!is_last).then(|| cursor::write_text(&end.to_string(), &list));
+    let whole = bill.is_whole && kept;
+    Ok(Json(Out { kept, whole, since: At(since), costs, next_cursor }).into_response())
+}
+
+/// How many lines the pages before had.
+fn skipped(text: &str, list: &str) -> tidegate::Result<usize> {
+    let skipped = cursor::read_text(text, list)?.parse().ok();
+    skipped.filter(|skipped| *skipped <= SKIPPED_MAX).ok_or_else(cursor::strange)
 }
 
 #[cfg(test)]

@@ -12,17 +12,21 @@ use serde_json::{Value, json};
 use tidegate::{Code, Error};
 use tidegate_core::journal::{Deployment, Step};
 use tidegate_discord::deploy::{self, Planned, Wanted, group};
-use tidegate_discord::template::Problems;
+use tidegate_discord::template;
 
 use super::Answer;
-use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::app::{House, Shared};
 use crate::edge::content;
 use crate::edge::query::Query;
+use crate::wire::cursor;
 use crate::wire::deployment::deployment;
 use crate::wire::failure::{About, Failure, about};
 use crate::wire::object::shown;
+use crate::wire::problems::PROBLEMS_MAX;
 use crate::wire::wanted;
+
+/// Deployments that pages reach.
+const LOOKED_AT_MAX: usize = 50_000;
 
 pub(super) async fn begin(State(app): State<Shared>, body: Body) -> Answer {
     let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
@@ -69,8 +73,8 @@ fn check_upstream(house: &House, wanted: &Wanted) -> Result<(), Error> {
 }
 
 /// All that is wrong with a template, with its places.
-fn unusable(problems: &Problems) -> Response {
-    let one = |problem: &tidegate_discord::template::Problem| {
+fn unusable(problems: &template::Problems) -> Response {
+    let one = |problem: &template::Problem| {
         json!({
             "line": problem.at.line, "column": problem.at.column,
             "path": problem.path.to_string(), "message": problem.message,
@@ -82,8 +86,14 @@ fn unusable(problems: &Problems) -> Response {
         0 | 1 => String::new(),
         all => format!(" And {} more.", all - 1),
     };
-    let error = Error::new(Code::BadTemplate, format!("The template cannot be used: {first}{more}"));
-    about(error.field("template"), About { problems: Some(list.into()), ..About::default() })
+    let also = problems.list.iter().skip(1).map(|problem| {
+        let message = format!("Line {}, column {}: {}", problem.at.line, problem.at.column, problem.message);
+        Error::new(Code::BadTemplate, message).field("template")
+    });
+    let message = format!("The template cannot be used: {first}{more}");
+    let also = also.take(PROBLEMS_MAX - 1).collect();
+    let error = Error { also, ..Error::new(Code::BadTemplate, message).field("template") };
+    about(error, About { problems: Some(list.into()), ..About::default() })
 }
 
 /// Why a deployment did not begin, or a plan was not made.
@@ -105,14 +115,46 @@ fn refused(error: deploy::Error) -> Response {
 }
 
 pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
-    let guild = query.take("guild").map(|text| wanted::id("guild", &text)).transpose()?;
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    query.finish()?;
-    let most = usize::try_from(limit).unwrap_or(usize::MAX);
+    let guild = query.read("guild", |text| wanted::id("guild", text));
+    let limit = query.limit();
     let scope = guild.map(group);
-    let found = house.store.deployments(scope.as_deref(), most).await.map_err(Error::from)?;
+    let list = format!("deployments {}", scope.as_deref().unwrap_or_default());
+    let after = query.read("cursor", |text| cursor::read_text(text, &list));
+    query.finish()?;
+    let (found, is_last) = newest(&house, scope.as_deref(), after.as_deref(), limit).await?;
+    let next_cursor = found.last().filter(|_| !is_last).map(|last| cursor::write_text(&last.id, &list));
     let deployments: Vec<Value> = found.iter().map(|one| deployment(one, None)).collect();
-    Ok(Json(json!({ "deployments": deployments })).into_response())
+    Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
+}
+
+/// Deployments below one of them, newest first, and whether there are no more. The journal is read
+/// from its end; a cursor that lies deeper than it is read is refused.
+async fn newest(
+    house: &House,
+    scope: Option<&str>,
+    after: Option<&str>,
+    limit: usize,
+) -> Result<(Vec<Deployment>, bool), Error> {
+    // One more than fits says whether there are more.
+    let mut most = limit + 1;
+    loop {
+        let mut found = house.store.deployments(scope, most).await?;
+        let is_whole = found.len() < most;
+        let begin = match after {
+            Some(after) => found.iter().position(|one| *one.id == *after).map(|place| place + 1),
+            None => Some(0),
+        };
+        let enough = begin.filter(|begin| is_whole || found.len() > begin + limit);
+        if let Some(begin) = enough {
+            let is_last = found.len() <= begin + limit;
+            found.truncate(begin + limit);
+            return Ok((found.split_off(begin), is_last));
+        }
+        if is_whole || most >= LOOKED_AT_MAX {
+            return Err(cursor::strange());
+        }
+        most *= 4;
+    }
 }
 
 pub(super) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Answer {

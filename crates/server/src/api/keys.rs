@@ -14,14 +14,12 @@ use tidegate_idempotency::{Key, Keys, Name, Recording, Scope, Which};
 use tidegate_store::{Clock, WallClock};
 
 use super::Answer;
-use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::edge::query::{Query, bad};
+use crate::wire::cursor;
 use crate::wire::failure::among;
-use crate::wire::key::{
-    ChangedOut, KeyOut, KeysOut, NameOut, STATES, read_answer, read_cursor, state, write_cursor,
-};
+use crate::wire::key::{ChangedOut, KeyOut, KeysOut, NameOut, STATES, read_answer, state};
 use crate::wire::object::shown;
 
 /// How long the answer that an operator records may take to arrive.
@@ -34,17 +32,17 @@ const SAME_MAX: usize = 1_000;
 const TOLD_MAX: usize = 20;
 
 pub(super) async fn list(State(keys): State<Keys>, mut query: Query) -> Answer {
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-    let key = query.take("key").map(|text| key(&text, "key")).transpose()?;
-    let scope = query.take("scope").map(|text| scope(&text)).transpose()?;
-    let wanted = query.take("state");
-    if wanted.as_deref().is_some_and(|word| !STATES.contains(&word)) {
-        return Err(bad("state", &format!("must be one of {}", STATES.join(", "))).into());
-    }
+    let limit = query.limit();
+    let key = query.read("key", |text| key(text, "key"));
+    let scope = query.read("scope", scope);
+    let wanted = query.read("state", |word| match STATES.contains(&word) {
+        true => Ok(word.to_owned()),
+        false => Err(bad("state", &format!("must be one of {}", STATES.join(", ")))),
+    });
     let texts = [key.as_ref().map(Key::as_str), scope.as_ref().map(Scope::as_str), wanted.as_deref()];
     let list = texts.map(|text| text.map_or_else(String::new, |text| format!("={text}"))).join(" ");
-    let mut after = query.take("cursor").map(|text| read_cursor(&text, &list)).transpose()?;
+    let list = format!("keys {list}");
+    let mut after = query.read("cursor", |text| cursor::read_text(text, &list));
     query.finish()?;
     let (which, now) = (Which { scope, key }, WallClock.now());
     let mut found = Vec::new();
@@ -58,7 +56,7 @@ pub(super) async fn list(State(keys): State<Keys>, mut query: Query) -> Answer {
         }
     }
     let lines = found.iter().map(|listed| KeyOut::line(listed, now)).collect();
-    let next_cursor = after.map(|next| write_cursor(&next, &list));
+    let next_cursor = after.map(|next| cursor::write_text(&next, &list));
     Ok(Json(KeysOut { keys: lines, next_cursor }).into_response())
 }
 
@@ -149,7 +147,7 @@ enum Found {
 /// The one key that a call is about: by all its parts at once, or by looking through the keys for the only one that fits.
 async fn find(keys: &Keys, text: &str, mut query: Query) -> Result<Found> {
     let key = key(text, "key")?;
-    let scope = query.take("scope").map(|text| scope(&text)).transpose()?;
+    let scope = query.read("scope", scope);
     let (method, path) = (query.take("method"), query.take("path"));
     query.finish()?;
     let method = method.map(|method| method.to_ascii_uppercase());

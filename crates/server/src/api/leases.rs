@@ -1,4 +1,5 @@
-//! Named leases for any process: taken if free, kept and given back only by the holder, with a fence that grows.
+//! Named leases for any process: taken if free, kept and given back only by the holder, with a
+//! fence that grows; and how they stand, for operators.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,19 +12,24 @@ use serde::Serialize;
 use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
 use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{Acquired, Lease, Status};
 use tidegate_core::time::millis_up;
+use tidegate_store::NamedPage;
 
 use super::Answer;
 use super::buckets::check_name;
 use crate::app::House;
 use crate::edge::content;
+use crate::edge::query::Query;
+use crate::wire::cursor;
 use crate::wire::field::Field;
-use crate::wire::object::{missing, read};
+use crate::wire::object::{Fields, missing, read, shown};
 use crate::wire::time::At;
 
 const TTL_DEFAULT_MS: u64 = 30_000;
 const PREFIX: &str = "lease_";
+/// What its cursors are for.
+const LIST: &str = "leases";
 
 #[derive(Serialize)]
 struct Out {
@@ -49,8 +55,11 @@ impl Out {
 pub(super) async fn acquire(State(house): State<Arc<House>>, Path(name): Path<String>, body: Body) -> Answer {
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
-    let [ttl] = if body.is_empty() { [None] } else { read(&body, &["ttl_ms"])? };
-    let acquired = house.store.acquire_lease(&name, ttl_of(ttl)?).await.map_err(Error::from)?;
+    let Fields { values: [ttl], mut problems } =
+        if body.is_empty() { Fields::none() } else { read(&body, &["ttl_ms"])? };
+    let ttl = problems.check(ttl_of(ttl));
+    problems.finish()?;
+    let acquired = house.store.acquire_lease(&name, ttl).await.map_err(Error::from)?;
     let out = match acquired {
         Acquired::Held(lease) => Out::held(lease),
         Acquired::Busy { until } => Out::not_held(Some(At(until))),
@@ -61,9 +70,10 @@ pub(super) async fn acquire(State(house): State<Arc<House>>, Path(name): Path<St
 pub(super) async fn renew(State(house): State<Arc<House>>, Path(name): Path<String>, body: Body) -> Answer {
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
-    let [token, ttl] = read(&body, &["token", "ttl_ms"])?;
-    let lease = held_by(token)?;
-    let renewed = house.store.renew_lease(&name, lease, ttl_of(ttl)?).await.map_err(Error::from)?;
+    let Fields { values: [token, ttl], mut problems } = read(&body, &["token", "ttl_ms"])?;
+    let (fence, ttl) = (problems.check(fence_of(token)), problems.check(ttl_of(ttl)));
+    problems.finish()?;
+    let renewed = house.store.renew_lease(&name, held(fence), ttl).await.map_err(Error::from)?;
     Ok(Json(renewed.map_or_else(|| Out::not_held(None), Out::held)).into_response())
 }
 
@@ -74,8 +84,10 @@ pub(super) async fn release(State(house): State<Arc<House>>, Path(name): Path<St
     }
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
-    let [token] = read(&body, &["token"])?;
-    let released = house.store.release_lease(&name, held_by(token)?).await.map_err(Error::from)?;
+    let Fields { values: [token], mut problems } = read(&body, &["token"])?;
+    let fence = problems.check(fence_of(token));
+    problems.finish()?;
+    let released = house.store.release_lease(&name, held(fence)).await.map_err(Error::from)?;
     Ok(Json(Released { released }).into_response())
 }
 
@@ -84,12 +96,57 @@ fn ttl_of(raw: Option<&serde_json::value::RawValue>) -> Result<Duration> {
     Ok(Duration::from_millis(ttl.unwrap_or(TTL_DEFAULT_MS)))
 }
 
-/// The lease that a token proves; the store knows until when.
-fn held_by(raw: Option<&serde_json::value::RawValue>) -> Result<Lease> {
+/// The lease that a fence proves; the store knows until when.
+const fn held(fence: u64) -> Lease {
+    Lease { fence, until: Time::ZERO }
+}
+
+/// The fence of a token.
+fn fence_of(raw: Option<&serde_json::value::RawValue>) -> Result<u64> {
     let token = Field { name: "token", raw }.text()?.ok_or_else(|| missing("token"))?;
     let fence = token.strip_prefix(PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok());
-    let fence = fence.ok_or_else(|| {
+    fence.ok_or_else(|| {
         Error::new(Code::Invalid, "The field \"token\" must be what acquiring answered.").field("token")
+    })
+}
+
+/// How a lease stands, for whoever looks.
+#[derive(Serialize)]
+struct LeaseOut {
+    name: String,
+    held: bool,
+    /// The last one given out.
+    fence: u64,
+    expires_at: Option<At>,
+}
+
+impl LeaseOut {
+    fn new((name, status): (String, Status)) -> Self {
+        let expires_at = status.held_until.map(At);
+        Self { name, held: expires_at.is_some(), fence: status.fence, expires_at }
+    }
+}
+
+pub(super) async fn show(State(house): State<Arc<House>>, Path(name): Path<String>, query: Query) -> Answer {
+    query.finish()?;
+    check_name(&name)?;
+    let status = house.store.look_lease(&name).await.map_err(Error::from)?.ok_or_else(|| {
+        let message = format!("Nobody has ever held the lease {:?}.", shown(&name));
+        Error::new(Code::NoLimit, message).field("name")
     })?;
-    Ok(Lease { fence, until: Time::ZERO })
+    Ok(Json(LeaseOut::new((name, status))).into_response())
+}
+
+pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+    #[derive(Serialize)]
+    struct Leases {
+        leases: Vec<LeaseOut>,
+        next_cursor: Option<String>,
+    }
+    let limit = query.limit();
+    let after = query.read("cursor", |text| cursor::read_text(text, LIST));
+    query.finish()?;
+    let NamedPage { items, next } = house.store.list_leases(after, limit).await.map_err(Error::from)?;
+    let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
+    Ok(Json(Leases { leases: items.into_iter().map(LeaseOut::new).collect(), next_cursor }).into_response())
 }

@@ -9,16 +9,48 @@ use super::Answer;
 use crate::app::Shared;
 use crate::edge::auth::Caller;
 use crate::edge::content;
-use crate::edge::query::Query;
+use crate::edge::query::{PAGE_MAX, Query};
 use crate::wire::answer::{LimitOut, LimitsOut};
+use crate::wire::cursor;
 use crate::wire::limit::{Wish, wish};
 
-pub(super) async fn list(State(app): State<Shared>, query: Query) -> Answer {
+pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
+    let page = read_list(&mut query);
     query.finish()?;
     let mut limits = app.engine.limits().await?;
     limits.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    let (limits, next_cursor) = page.of(limits, |limit| &limit.name);
     let limits = limits.iter().map(LimitOut::new).collect();
-    Ok(Json(LimitsOut { limits }).into_response())
+    Ok(Json(LimitsOut { limits, next_cursor }).into_response())
+}
+
+/// What its cursors are for.
+const LIST: &str = "limits";
+
+/// Which of the limits are wanted: all of them, unless a query says how many.
+pub(crate) struct LimitPage {
+    after: Option<String>,
+    most: Option<usize>,
+}
+
+pub(crate) fn read_list(query: &mut Query) -> LimitPage {
+    let most = query.integer("limit", 1..=PAGE_MAX).and_then(|most| usize::try_from(most).ok());
+    let after = query.read("cursor", |text| cursor::read_text(text, LIST));
+    LimitPage { after, most }
+}
+
+impl LimitPage {
+    /// The wanted ones of all, which are in the order of their names, and the cursor of those
+    /// behind them.
+    pub(crate) fn of<T>(self, all: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
+        let is_behind = |one: &T| self.after.as_deref().is_none_or(|after| name(one) > after);
+        let mut wanted: Vec<T> = all.into_iter().filter(is_behind).collect();
+        let most = self.most.unwrap_or(usize::MAX);
+        let is_last = wanted.len() <= most;
+        wanted.truncate(most);
+        let next = wanted.last().filter(|_| !is_last).map(|last| cursor::write_text(name(last), LIST));
+        (wanted, next)
+    }
 }
 
 pub(super) async fn change(

@@ -1,11 +1,18 @@
-//! The description of the API, as OpenAPI 3.1. It is kept by hand in `openapi.json`; tests hold it against the routes
-//! and against what is really answered.
+//! The description of the API, as OpenAPI 3.1. It is kept by hand in `openapi.json`; tests hold it
+//! against the routes and against what is really answered. What is served is made from it and the
+//! configuration: which upstreams and kinds there are, and whether a token is needed.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
+use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
+use tidegate_shopify::executor::KIND as BULK;
+
+use crate::app::House;
+use crate::carriers;
+use crate::config::Config;
 
 const TEXT: &str = include_str!("../openapi.json");
 
@@ -13,8 +20,66 @@ const TEXT: &str = include_str!("../openapi.json");
 pub(crate) static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
-pub(super) async fn document() -> Response {
-    ([(CONTENT_TYPE, "application/json")], TEXT).into_response()
+pub(super) async fn document(State(house): State<Arc<House>>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], house.description.clone()).into_response()
+}
+
+/// The description of the API of a server with this configuration.
+pub(crate) fn describe(config: &Config) -> String {
+    let mut all = DOCUMENT.clone();
+    if config.tokens.is_empty() {
+        without_security(&mut all);
+    }
+    with_upstreams(&mut all, config);
+    with_kinds(&mut all, &carriers::kinds(config));
+    all.to_string()
+}
+
+/// Nobody is asked for a token.
+fn without_security(all: &mut Value) {
+    let remove =
+        |value: &mut Value, name: &str| drop(value.as_object_mut().map(|fields| fields.remove(name)));
+    remove(all, "security");
+    remove(&mut all["components"], "securitySchemes");
+    for item in all["paths"].as_object_mut().into_iter().flatten().map(|(_, item)| item) {
+        for call in item.as_object_mut().into_iter().flatten().map(|(_, call)| call) {
+            remove(call, "security");
+        }
+    }
+}
+
+/// Where a call may name an upstream, the names that there are.
+fn with_upstreams(all: &mut Value, config: &Config) {
+    let names: Vec<&str> = config.upstreams.iter().map(|upstream| upstream.name.as_str()).collect();
+    if !names.is_empty() {
+        all["components"]["schemas"]["Submission"]["properties"]["upstream"]["enum"] = json!(names);
+        let passed_on = all["paths"]["/proxy/{upstream}/{path}"].as_object_mut().into_iter().flatten();
+        for parameter in passed_on.filter_map(|(_, call)| call["parameters"].as_array_mut()).flatten() {
+            if parameter["name"] == "upstream" {
+                parameter["schema"]["enum"] = json!(names);
+            }
+        }
+    }
+    let bots: Vec<&String> = config.discord.keys().collect();
+    if !bots.is_empty() {
+        all["components"]["schemas"]["Wanted"]["properties"]["upstream"]["enum"] = json!(bots);
+    }
+}
+
+/// The kinds that there are, and what only others take left out.
+fn with_kinds(all: &mut Value, kinds: &[&str]) {
+    let schemas = &mut all["components"]["schemas"];
+    let fields = &mut schemas["Submission"]["properties"];
+    let known = kinds.iter().map(|kind| json!(kind)).chain([Value::Null]);
+    fields["kind"]["enum"] = known.collect();
+    if kinds.contains(&BULK) {
+        return;
+    }
+    if let Some(words) = fields["on_unknown"]["enum"].as_array_mut() {
+        words.retain(|word| word != "reconcile");
+    }
+    fields["request"] = json!({ "$ref": "#/components/schemas/Request" });
+    drop(schemas.as_object_mut().map(|schemas| schemas.remove("BulkRequest")));
 }
 
 #[cfg(test)]
@@ -47,8 +112,13 @@ mod tests {
         calls.extend(methods.map(|method| format!("{method} /proxy/{{upstream}}/{{path}} write")));
     }
 
-    fn call<S>(route: &crate::api::route::Route<S>) -> String {
-        let methods = [("GET", MethodFilter::GET), ("POST", MethodFilter::POST), ("PUT", MethodFilter::PUT)];
+    fn calls<S>(route: &crate::api::route::Route<S>) -> Vec<String> {
+        let methods = [
+            ("GET", MethodFilter::GET),
+            ("POST", MethodFilter::POST),
+            ("PUT", MethodFilter::PUT),
+            ("DELETE", MethodFilter::DELETE),
+        ];
         let method = methods.iter().find(|(_, filter)| *filter == route.method).unwrap().0;
         let scope = match route.access {
             Access::Scoped(scope) => scope.as_str(),
@@ -56,19 +126,20 @@ mod tests {
         };
         let path = route.path.replace("{*", "{");
         // What follows the name stands in the name's place in the table.
-        let path = if method == "POST" {
-            path.replace("/v1/limits/{name}", "/v1/limits/{name}/reserve")
-        } else {
-            path
+        let behind: &[&str] = match (method, path.as_str()) {
+            ("POST", "/v1/limits/{name}") => &["/reserve"],
+            ("POST", "/v1/buckets/{name}") => &["/reserve", "/settle"],
+            _ => &[""],
         };
-        format!("{method} {path} {scope}")
+        behind.iter().map(|word| format!("{method} {path}{word} {scope}")).collect()
     }
 
     fn served() -> BTreeSet<String> {
         let routes = routes().into_iter().filter(|route| !PROXY.contains(&route.path));
-        let calls = routes.chain(open_calls()).map(|route| call(&route));
-        let mut calls: BTreeSet<String> =
-            calls.chain(store_calls().iter().map(call)).chain(key_calls().iter().map(call)).collect();
+        let served = routes.chain(open_calls()).flat_map(|route| calls(&route));
+        let served = served.chain(store_calls().into_iter().flat_map(|route| calls(&route)));
+        let served = served.chain(key_calls().into_iter().flat_map(|route| calls(&route)));
+        let mut calls: BTreeSet<String> = served.collect();
         passed_on(&mut calls);
         calls
     }

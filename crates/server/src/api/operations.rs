@@ -16,18 +16,15 @@ use crate::wire::cursor;
 
 /// Longest time an answer is waited for, in milliseconds.
 pub(crate) const WAIT_MAX_MS: u64 = 60_000;
-/// Most items of a page, here and in every other list.
-pub(crate) const PAGE_MAX: u64 = 200;
-pub(crate) const PAGE_DEFAULT: u64 = 50;
 
 pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mut query: Query) -> Answer {
     let id = id(&text)?;
-    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS)?;
+    let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS);
     query.finish()?;
     let view = match wait {
         None | Some(0) => app.engine.get(id).await?,
         Some(wait) => tokio::select! {
-            view = app.engine.wait(id, Duration::from_millis(wait)) => view?,
+            view = app.engine.wait_for_outcome(id, Duration::from_millis(wait)) => view?,
             () = app.house.stopping.cancelled() => app.engine.get(id).await?,
         },
     };
@@ -41,8 +38,8 @@ pub(super) async fn why(State(app): State<Shared>, Path(text): Path<String>, que
 }
 
 pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
-    let mut filter = filter(&mut query)?;
-    filter.before = query.take("cursor").map(|text| cursor::read(&text, &filter)).transpose()?;
+    let mut filter = filter(&mut query);
+    filter.before = query.read("cursor", |text| cursor::read(text, &filter));
     query.finish()?;
     let page = app.engine.list(filter.clone()).await?;
     let next_cursor = page.next.map(|id| cursor::write(id, &filter));
@@ -51,21 +48,20 @@ pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer 
 }
 
 /// Which operations a list is asked for, but for where it goes on.
-pub(crate) fn filter(query: &mut Query) -> tidegate::Result<Filter> {
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
+pub(crate) fn filter(query: &mut Query) -> Filter {
     let [group, kind, upstream, dedupe_key] =
         ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
-    Ok(Filter {
-        states: query.take("state").map_or_else(|| Ok(Vec::new()), |words| states(&words))?,
-        created_after: query.time("created_after")?,
-        created_before: query.time("created_before")?,
+    Filter {
+        states: query.read("state", states).unwrap_or_default(),
+        created_after: query.time("created_after"),
+        created_before: query.time("created_before"),
         group,
         kind,
         upstream,
         dedupe_key,
         before: None,
-        limit: usize::try_from(limit).unwrap_or(usize::MAX),
-    })
+        limit: query.limit(),
+    }
 }
 
 /// States with commas between them, each once and in their own order.

@@ -14,7 +14,7 @@ use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::wire::answer::OperationOut;
 use crate::wire::field::Field;
-use crate::wire::object::{missing, read};
+use crate::wire::object::{Fields, missing, read};
 
 const RESOLUTIONS: [(&str, Resolution); 3] =
     [("succeeded", Resolution::Succeeded), ("failed", Resolution::Failed), ("repeat", Resolution::Repeat)];
@@ -45,8 +45,12 @@ pub(super) async fn resolve(
 ) -> Answer {
     let id = id(&text)?;
     let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
-    let [raw] = read(&body, &["as"])?;
-    let resolution = Field { name: "as", raw }.word(&RESOLUTIONS)?.ok_or_else(|| missing("as"))?;
+    let Fields { values: [raw], mut problems } = read(&body, &["as"])?;
+    let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
+    let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
+    let resolution = problems.check(resolution);
+    problems.finish()?;
+    let resolution = resolution.ok_or_else(|| missing("as"))?;
     let view = app.engine.resolve(id, resolution).await?;
     answer("resolved", &caller, &view)
 }

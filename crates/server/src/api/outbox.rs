@@ -11,10 +11,13 @@ use tidegate::{Code, Error};
 use tidegate_store::outbox::OutboxId;
 
 use super::Answer;
-use super::operations::{PAGE_DEFAULT, PAGE_MAX};
 use crate::app::House;
 use crate::edge::query::Query;
+use crate::wire::cursor;
 use crate::wire::time::At;
+
+/// What its cursors are for.
+const LIST: &str = "outbox";
 
 #[derive(Serialize)]
 struct Out {
@@ -22,6 +25,8 @@ struct Out {
     oldest_at: Option<At>,
     refused: Vec<RefusedOut>,
     /// Where to go on.
+    next_cursor: Option<String>,
+    /// The same, by the name it had before there were cursors.
     next: Option<u64>,
 }
 
@@ -35,14 +40,16 @@ struct RefusedOut {
 }
 
 pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> Answer {
-    let limit = query.integer("limit", 1..=PAGE_MAX)?.unwrap_or(PAGE_DEFAULT);
-    let below = query.integer("below", 1..=u64::MAX)?.map(OutboxId);
+    let limit = query.limit();
+    let below = query.integer("below", 1..=u64::MAX);
+    let cursor =
+        query.read("cursor", |text| cursor::read_text(text, LIST)?.parse().map_err(|_| cursor::strange()));
     query.finish()?;
+    let below = cursor.or(below).map(OutboxId);
     let outbox = house
         .store
         .outbox()
         .ok_or_else(|| Error::new(Code::NoRoute, "This store has no outbox: only one on PostgreSQL has."))?;
-    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let seen = outbox.look(below, limit).await.map_err(Error::from)?;
     let next = seen.refused.last().filter(|_| seen.refused.len() == limit).map(|last| last.id.0);
     let refused = seen.refused.into_iter().map(|row| RefusedOut {
@@ -52,6 +59,8 @@ pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> A
         code: row.code,
         problem: row.problem,
     });
-    let out = Out { waiting: seen.waiting, oldest_at: seen.oldest.map(At), refused: refused.collect(), next };
+    let next_cursor = next.map(|next| cursor::write_text(&next.to_string(), LIST));
+    let (waiting, oldest_at) = (seen.waiting, seen.oldest.map(At));
+    let out = Out { waiting, oldest_at, refused: refused.collect(), next_cursor, next };
     Ok(Json(out).into_response())
 }

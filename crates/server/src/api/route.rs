@@ -40,6 +40,8 @@ pub(crate) struct Route<S = Shared> {
     pub visitors: Visitors,
     pub call: MethodRouter<S>,
     pub method: MethodFilter,
+    /// Whether its handler reads the query and refuses what it does not know.
+    pub takes_query: bool,
 }
 
 impl<S: Clone + Send + Sync + 'static> Route<S> {
@@ -49,7 +51,13 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         path: &'static str,
         handler: H,
     ) -> Self {
-        Self { path, access, visitors: Visitors::Own, call: on(method, handler), method }
+        let (visitors, call) = (Visitors::Own, on(method, handler));
+        Self { path, access, visitors, call, method, takes_query: true }
+    }
+
+    /// The same, and a query is refused before the handler sees it.
+    pub(crate) fn without_query(self) -> Self {
+        Self { takes_query: false, ..self }
     }
 
     /// The same call, made by another handler.
@@ -57,8 +65,8 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         self,
         handler: H,
     ) -> Route<S2> {
-        let Self { path, access, visitors, method, .. } = self;
-        Route { path, access, visitors, call: on(method, handler), method }
+        let Self { path, access, visitors, method, takes_query, .. } = self;
+        Route { path, access, visitors, call: on(method, handler), method, takes_query }
     }
 }
 
@@ -85,6 +93,14 @@ pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'stati
     handler: H,
 ) -> Route<S> {
     Route::new(MethodFilter::POST, scope.into(), path, handler)
+}
+
+pub(crate) fn delete<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
+    scope: Scope,
+    path: &'static str,
+    handler: H,
+) -> Route<S> {
+    Route::new(MethodFilter::DELETE, scope.into(), path, handler)
 }
 
 /// Every method that can be passed on.

@@ -29,7 +29,7 @@ pub(super) async fn one(
     body: Body,
 ) -> Answer {
     let started = Instant::now();
-    let wait = Wait::read(&mut query, &headers)?;
+    let wait = Wait::read(&mut query, &headers);
     query.finish()?;
     let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
     let submission = submission::one(&body, &request_id).inspect_err(telemetry::refused)?;

@@ -16,6 +16,7 @@ use tidegate_idempotency::HEADER;
 
 use super::auth::{self, Caller, Peer};
 use super::node_secret::NodeSecret;
+use super::query::Query;
 use super::{once, origin, request_id};
 use crate::api::route::{Access, Route, Visitors};
 use crate::api::{no_method, no_route};
@@ -97,6 +98,7 @@ impl FrontDoor {
                 access: route.access,
                 visitors: route.visitors,
                 keyed_max: takes_keys.then(|| once::body_max(route.path)),
+                takes_query: route.takes_query,
             };
             let served = Router::new().route(route.path, route.call);
             router.merge(served.route_layer(from_fn_with_state(check, pass)).with_state(state.clone()))
@@ -111,7 +113,13 @@ impl FrontDoor {
             Callers::Configured(house) => Some(Arc::clone(house)),
             Callers::ThisMachine | Callers::Everybody => None,
         };
-        let check = Check { rules, access: Access::Open, visitors: Visitors::Linked, keyed_max: None };
+        let check = Check {
+            rules,
+            access: Access::Open,
+            visitors: Visitors::Linked,
+            keyed_max: None,
+            takes_query: true,
+        };
         let layer = from_fn_with_state(check, pass);
         let router = router
             .fallback(no_route.layer(layer.clone()))
@@ -134,6 +142,8 @@ struct Check {
     visitors: Visitors,
     /// Largest body of a request with an idempotency key, where one may be sent.
     keyed_max: Option<usize>,
+    /// Whether the handler reads the query.
+    takes_query: bool,
 }
 
 async fn pass(State(check): State<Check>, request: Request, next: Next) -> Response {
@@ -141,6 +151,11 @@ async fn pass(State(check): State<Check>, request: Request, next: Next) -> Respo
     match check.admit(&head).await {
         Ok(caller) => drop(head.extensions.insert(caller)),
         Err(error) => return Failure(error).into_response(),
+    }
+    if !check.takes_query
+        && let Err(error) = Query::parse(head.uri.query().unwrap_or_default()).finish()
+    {
+        return Failure(error).into_response();
     }
     let request = Request::from_parts(head, body);
     match (&check.rules.callers, check.keyed_max) {

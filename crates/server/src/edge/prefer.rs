@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::http::header::HeaderName;
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use tidegate::Result;
 
 use super::query::Query;
 use crate::api::operations::WAIT_MAX_MS;
@@ -25,15 +24,12 @@ pub(crate) struct Wait {
 
 impl Wait {
     /// The wait of a call; the query goes before the header.
-    ///
-    /// # Errors
-    /// When the query says it and it is out of bounds.
-    pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Result<Option<Self>> {
-        let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS)?;
+    pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Option<Self> {
+        let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS);
         let preferred_s = headers.get_all(&PREFER).iter().find_map(seconds).filter(|_| asked.is_none());
         let preferred_s = preferred_s.map(|seconds| seconds.min(WAIT_MAX_MS / 1_000));
         let millis = asked.or(preferred_s.map(|seconds| seconds * 1_000)).filter(|millis| *millis > 0);
-        Ok(millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s }))
+        millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s })
     }
 
     /// Says in an answer that the preference was followed.
@@ -62,7 +58,7 @@ mod tests {
         for line in lines {
             headers.append(PREFER, line.parse().unwrap());
         }
-        Wait::read(&mut Query::parse(query).unwrap(), &headers)
+        Wait::read(&mut Query::parse(query), &headers)
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! The query of a URL, read strictly: unknown names, names twice and values out of bounds are refused by name.
+//! The query of a URL, read strictly: unknown names, names twice and values out of bounds are
+//! refused by name, all of them at once.
 
+use std::convert::Infallible;
 use std::ops::RangeInclusive;
 
 use axum::extract::FromRequestParts;
@@ -8,54 +10,81 @@ use percent_encoding::percent_decode_str;
 use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
 
-use crate::wire::failure::Failure;
 use crate::wire::object::shown;
+use crate::wire::problems::Problems;
 use crate::wire::time;
 
-/// The pairs that nobody has taken yet.
-pub(crate) struct Query(Vec<(String, String)>);
+/// The pairs that nobody has taken yet, and what is wrong with those that were.
+pub(crate) struct Query {
+    pairs: Vec<(String, String)>,
+    problems: Problems,
+}
 
 impl Query {
-    pub(crate) fn parse(text: &str) -> Result<Self> {
-        let mut pairs: Vec<(String, String)> = Vec::new();
+    pub(crate) fn parse(text: &str) -> Self {
+        let (mut pairs, mut problems) = (Vec::<(String, String)>::new(), Problems::default());
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name).ok_or_else(|| bad("query", "is not UTF-8"))?;
-            let value = decode(value).ok_or_else(|| bad(&name, "is not UTF-8"))?;
-            if pairs.iter().any(|(earlier, _)| *earlier == name) {
-                return Err(bad(&name, "is there twice"));
+            match (decode(name), decode(value)) {
+                (None, _) => problems.add(bad("query", "is not UTF-8")),
+                (Some(name), None) => problems.add(bad(&name, "is not UTF-8")),
+                (Some(name), _) if pairs.iter().any(|(earlier, _)| *earlier == name) => {
+                    problems.add(bad(&name, "is there twice"));
+                }
+                (Some(name), Some(value)) => pairs.push((name, value)),
             }
-            pairs.push((name, value));
         }
-        Ok(Self(pairs))
+        Self { pairs, problems }
     }
 
     /// A value; an empty one is none.
     pub(crate) fn take(&mut self, name: &str) -> Option<String> {
-        let place = self.0.iter().position(|(known, _)| known == name)?;
-        Some(self.0.swap_remove(place).1).filter(|value| !value.is_empty())
+        let place = self.pairs.iter().position(|(known, _)| known == name)?;
+        Some(self.pairs.swap_remove(place).1).filter(|value| !value.is_empty())
     }
 
     /// A time of RFC 3339. The plus sign of an offset is a space in a query.
-    pub(crate) fn time(&mut self, name: &str) -> Result<Option<Time>> {
-        let Some(text) = self.take(name) else { return Ok(None) };
-        let (start, end) = text.split_at_checked(11).unwrap_or((&text, ""));
-        let found = time::parse(&format!("{start}{}", end.replace(' ', "+")));
-        found.map(Some).ok_or_else(|| bad(name, "must be a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
+    pub(crate) fn time(&mut self, name: &str) -> Option<Time> {
+        self.read(name, |text| {
+            let (start, end) = text.split_at_checked(11).unwrap_or((text, ""));
+            let found = time::parse(&format!("{start}{}", end.replace(' ', "+")));
+            found.ok_or_else(|| bad(name, "must be a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
+        })
     }
 
-    pub(crate) fn integer(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
-        let Some(text) = self.take(name) else { return Ok(None) };
-        let number = text.parse().ok().filter(|number| bounds.contains(number));
-        let problem = format!("must be a whole number, {} to {}", bounds.start(), bounds.end());
-        number.map(Some).ok_or_else(|| bad(name, &problem))
+    /// A value that something is made of.
+    pub(crate) fn read<T>(&mut self, name: &str, read: impl FnOnce(&str) -> Result<T>) -> Option<T> {
+        let text = self.take(name)?;
+        self.problems.check(read(&text).map(Some))
     }
 
-    /// Refuses what is left.
-    pub(crate) fn finish(self) -> Result<()> {
-        self.0.first().map_or(Ok(()), |(name, _)| Err(bad(name, "is not known here")))
+    /// A whole number within bounds.
+    pub(crate) fn integer(&mut self, name: &str, bounds: RangeInclusive<u64>) -> Option<u64> {
+        self.read(name, |text| {
+            let number = text.parse().ok().filter(|number| bounds.contains(number));
+            let problem = format!("must be a whole number, {} to {}", bounds.start(), bounds.end());
+            number.ok_or_else(|| bad(name, &problem))
+        })
+    }
+
+    /// How many items of a list are wanted.
+    pub(crate) fn limit(&mut self) -> usize {
+        let limit = self.integer("limit", 1..=PAGE_MAX).unwrap_or(PAGE_DEFAULT);
+        usize::try_from(limit).unwrap_or(usize::MAX)
+    }
+
+    /// Refuses what is left, and whatever was wrong before.
+    pub(crate) fn finish(mut self) -> Result<()> {
+        for (name, _) in &self.pairs {
+            self.problems.add(bad(name, "is not known here"));
+        }
+        self.problems.finish()
     }
 }
+
+/// Most items of a page, in every list.
+pub(crate) const PAGE_MAX: u64 = 200;
+pub(crate) const PAGE_DEFAULT: u64 = 50;
 
 pub(crate) fn bad(name: &str, problem: &str) -> Error {
     let name = shown(name);
@@ -68,9 +97,9 @@ fn decode(text: &str) -> Option<String> {
 }
 
 impl<S: Sync> FromRequestParts<S> for Query {
-    type Rejection = Failure;
+    type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> std::result::Result<Self, Failure> {
-        Ok(Self::parse(parts.uri.query().unwrap_or_default())?)
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> std::result::Result<Self, Infallible> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
     }
 }

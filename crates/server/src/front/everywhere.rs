@@ -12,8 +12,9 @@ use tidegate_core::id::Partition;
 
 use super::relay::{self, ANSWER_LEN_MAX, Again};
 use super::{Call, Front};
-use crate::api::operations::{PAGE_DEFAULT, PAGE_MAX};
+use crate::api;
 use crate::edge::query::Query;
+use crate::wire::failure::Failure;
 
 /// What one partition answered.
 pub(super) struct Part {
@@ -48,9 +49,9 @@ pub(super) async fn groups(front: &Front, call: Call) -> Response {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };
-    let limit = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))
-        .and_then(|mut query| query.integer("limit", 1..=PAGE_MAX));
-    let limit = usize::try_from(limit.ok().flatten().unwrap_or(PAGE_DEFAULT)).unwrap_or(usize::MAX);
+    // What is wrong with it was told by the partitions.
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let (limit, (which, _)) = (query.limit(), api::groups::read_list(&mut query));
     // What lies beyond the end of any page is not known of all of them yet.
     let end = parts.iter().filter_map(|part| part.value["next"].as_str()).min().map(str::to_owned);
     let mut merged: BTreeMap<String, Value> = BTreeMap::new();
@@ -66,7 +67,23 @@ pub(super) async fn groups(front: &Front, call: Call) -> Response {
     let groups: Vec<(String, Value)> = merged.into_iter().take(limit).collect();
     let next = groups.last().filter(|_| more).map(|(name, _)| name.clone());
     let groups: Vec<Value> = groups.into_iter().map(|(_, group)| group).collect();
-    Json(json!({ "groups": groups, "next": next })).into_response()
+    let next_cursor = next.as_deref().map(|next| api::groups::next_cursor(next, which));
+    Json(json!({ "groups": groups, "next_cursor": next_cursor, "next": next })).into_response()
+}
+
+/// Stops a group everywhere, once any partition knows an operation of it: the next one may be
+/// accepted elsewhere.
+pub(super) async fn pause(front: &Front, call: Call) -> Response {
+    let response = group(front, call.clone()).await;
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    let body: &[u8] = if call.body.is_empty() { b"{}" } else { &call.body };
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return response };
+    if body.insert("create".to_owned(), true.into()) == Some(true.into()) {
+        return response;
+    }
+    group(front, Call { body: Value::Object(body).to_string().into(), ..call }).await
 }
 
 /// One group: looked at where it is longest; stopped and started wherever it may have operations.
@@ -107,7 +124,12 @@ pub(super) async fn group(front: &Front, call: Call) -> Response {
 }
 
 pub(super) async fn limits(front: &Front, call: Call) -> Response {
-    let parts = match ask(front, &call, to_all(front, &call.target)).await {
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let page = api::limits::read_list(&mut query);
+    if let Err(error) = query.finish() {
+        return Failure(error).into_response();
+    }
+    let parts = match ask(front, &call, to_all(front, "/v1/limits")).await {
         Ok(parts) => parts,
         Err(refused) => return refused,
     };
@@ -119,7 +141,9 @@ pub(super) async fn limits(front: &Front, call: Call) -> Response {
             }
         }
     }
-    Json(json!({ "limits": merged.into_values().collect::<Vec<_>>() })).into_response()
+    let (limits, next_cursor) =
+        page.of(merged.into_values().collect(), |limit: &Value| limit["name"].as_str().unwrap_or_default());
+    Json(json!({ "limits": limits, "next_cursor": next_cursor })).into_response()
 }
 
 fn keep_longest(kept: &mut Value, group: Value) {

@@ -25,8 +25,8 @@ pub(super) async fn list(front: &Front, call: Call) -> Response {
 }
 
 async fn page(front: &Front, call: &Call) -> Result<Response> {
-    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query))?;
-    let filter = api_operations::filter(&mut query)?;
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let filter = api_operations::filter(&mut query);
     let limit = filter.limit;
     let given = query.take("cursor");
     query.finish()?;

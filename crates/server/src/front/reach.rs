@@ -30,6 +30,8 @@ pub(super) enum Reach {
     Groups,
     /// All of them: a group may have operations for several upstreams.
     Group,
+    /// All of them, once one of them knows the group.
+    Pause,
     /// All of them.
     Limits,
     /// By the upstream in the limit's name.
@@ -59,10 +61,8 @@ pub(super) fn of(method: MethodFilter, path: &str) -> Option<Reach> {
         | "/v1/operations/{id}/resolve"
         | "/operations/{id}" => Reach::Operation,
         "/v1/groups" => Reach::Groups,
-        "/v1/groups/{group}"
-        | "/v1/groups/{group}/pause"
-        | "/v1/groups/{group}/resume"
-        | "/groups/{group}" => Reach::Group,
+        "/v1/groups/{group}/pause" => Reach::Pause,
+        "/v1/groups/{group}" | "/v1/groups/{group}/resume" | "/groups/{group}" => Reach::Group,
         "/v1/limits" => Reach::Limits,
         "/v1/limits/{*name}" => Reach::Limit,
         path if api::PROXY.contains(&path) => Reach::Passing,

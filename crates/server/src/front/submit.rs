@@ -18,7 +18,7 @@ use crate::wire::failure::Failure;
 pub(super) async fn pass(front: &Front, call: Call, headers: &axum::http::HeaderMap) -> Response {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
     let wait = Query::parse(query).and_then(|mut query| {
-        let wait = Wait::read(&mut query, headers)?;
+        let wait = Wait::read(&mut query, headers);
         query.finish().map(|()| wait)
     });
     match wait {

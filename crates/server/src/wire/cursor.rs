@@ -1,6 +1,8 @@
-//! Where a page of operations goes on: the last id, with a checksum over it and the filter. One that was made up, or
-//! belongs to another list, is refused.
+//! Where a page of a list goes on: the last id or name, with a checksum over it and the filter. One
+//! that was made up, or belongs to another list, is refused.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use tidegate::{Code, Error, Filter, Result};
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
@@ -23,10 +25,32 @@ pub(crate) fn read(text: &str, filter: &Filter) -> Result<OperationId> {
         .and_then(|(id, given)| Some((format!("op_{id}").parse::<OperationId>().ok()?, given)))
         .filter(|(id, given)| sum(*id, filter) == *given)
         .map(|(id, _)| id);
-    id.ok_or_else(|| {
-        let message = "This cursor was not given for this list; start again without one.";
-        Error::new(Code::BadCursor, message).field("cursor")
-    })
+    id.ok_or_else(strange)
+}
+
+/// A cursor that this server did not make for this list.
+pub(crate) fn strange() -> Error {
+    let message = "This cursor was not given for this list; start again without one.";
+    Error::new(Code::BadCursor, message).field("cursor")
+}
+
+/// A cursor of a list that goes on from a text. `list` says which list, with its filter.
+pub(crate) fn write_text(next: &str, list: &str) -> String {
+    format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum_of_text(next, list))
+}
+
+/// # Errors
+/// `BadCursor` when this server did not make it for this list.
+pub(crate) fn read_text(text: &str, list: &str) -> Result<String> {
+    let (next, given) =
+        text.len().checked_sub(SUM_LEN).and_then(|end| text.split_at_checked(end)).ok_or_else(strange)?;
+    let next = URL_SAFE_NO_PAD.decode(next).ok().and_then(|next| String::from_utf8(next).ok());
+    next.filter(|next| sum_of_text(next, list) == given).ok_or_else(strange)
+}
+
+fn sum_of_text(next: &str, list: &str) -> String {
+    let sum = Fingerprint::of("text cursor").part(next.as_bytes()).part(list.as_bytes());
+    hex(&sum.finish()[..SUM_LEN / 2])
 }
 
 fn sum(id: OperationId, filter: &Filter) -> String {
@@ -51,6 +75,15 @@ fn sum(id: OperationId, filter: &Filter) -> String {
 mod tests {
     use super::*;
     use tidegate_core::{Seq, State, Time};
+
+    #[test]
+    fn only_a_text_cursor_of_the_same_list_is_taken() {
+        let cursor = write_text("acme POST /x é", "scope=acme");
+        assert_eq!(read_text(&cursor, "scope=acme").as_deref(), Ok("acme POST /x é"));
+        for (text, list) in [(cursor.as_str(), ""), ("", ""), ("x", ""), (&cursor[1..], "scope=acme")] {
+            assert_eq!(read_text(text, list).unwrap_err().code, Code::BadCursor, "{text} {list}");
+        }
+    }
 
     #[test]
     fn only_a_cursor_of_the_same_list_is_taken() {

@@ -1,4 +1,5 @@
-//! An error as an answer: the status that fits its code, and `{"error":{"code","message","detail"}}`.
+//! An error as an answer: the status that fits its code, and
+//! `{"error":{"code","title","message","field","detail","problems","link"}}`.
 
 use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
@@ -35,10 +36,32 @@ pub(crate) struct Wrapped {
 #[derive(Serialize)]
 pub(crate) struct ErrorBody {
     code: String,
+    /// What kind of problem it is; the same for all of its code.
+    title: &'static str,
     message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<Detail>,
+    field: Option<String>,
+    detail: Detail,
+    /// Everything that is wrong with the request; the first is the error itself.
+    problems: Vec<ProblemOut>,
+    /// Where its page is, on this server.
+    link: String,
 }
+
+#[derive(Serialize)]
+struct ProblemOut {
+    code: String,
+    field: Option<String>,
+    message: String,
+}
+
+impl ProblemOut {
+    fn new(error: &Error) -> Self {
+        Self { code: error.code.to_string(), field: error.field.clone(), message: error.message.clone() }
+    }
+}
+
+/// Where the page of a code is.
+pub(crate) const PAGES: &str = "/docs/errors";
 
 #[derive(Default, Serialize)]
 struct Detail {
@@ -68,15 +91,16 @@ pub(crate) struct About {
 
 impl From<Error> for Wrapped {
     fn from(error: Error) -> Self {
+        let problems = std::iter::once(&error).chain(&error.also).map(ProblemOut::new).collect();
         let Error { code, message, field, operation, earliest, .. } = error;
-        let some = field.is_some() || operation.is_some() || earliest.is_some();
-        let detail = some.then(|| Detail {
-            field,
+        let detail = Detail {
+            field: field.clone(),
             operation: operation.map(|id| id.to_string()),
             earliest: earliest.map(At),
             about: About::default(),
-        });
-        Self { error: ErrorBody { code: code.to_string(), message, detail } }
+        };
+        let (code, title, link) = (code.to_string(), code.title(), format!("{PAGES}/{code}"));
+        Self { error: ErrorBody { code, title, message, field, detail, problems, link } }
     }
 }
 
@@ -122,7 +146,7 @@ pub(crate) fn among(error: Error, candidates: Value) -> Response {
 pub(crate) fn about(error: Error, about: About) -> Response {
     let code = error.code;
     let mut wrapped = Wrapped::from(error);
-    wrapped.error.detail.get_or_insert_default().about = about;
+    wrapped.error.detail.about = about;
     told(code, wrapped)
 }
 

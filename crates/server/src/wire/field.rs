@@ -35,6 +35,16 @@ impl<'a> Field<'a> {
         self.parse("a text")
     }
 
+    /// That a text has so many bytes.
+    pub(crate) fn within(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
+        if bytes.contains(&text.len()) {
+            return Ok(());
+        }
+        let message =
+            format!("The field {:?} must be {} to {} bytes long.", self.name, bytes.start(), bytes.end());
+        Err(Error::new(Code::Invalid, message).field(self.name))
+    }
+
     /// A text that must be there.
     pub(crate) fn needed(&self) -> Result<String> {
         self.text()?.ok_or_else(|| missing(self.name))
@@ -58,15 +68,14 @@ impl<'a> Field<'a> {
     /// A whole number within bounds.
     pub(crate) fn integer(&self, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
         let Some(number) = self.number()? else { return Ok(None) };
-        let exact = self.raw().and_then(|raw| raw.parse::<u64>().ok());
-        match exact {
+        match self.raw().and_then(whole) {
             Some(number) if bounds.contains(&number) => Ok(Some(number)),
             _ if number.fract() != 0.0 => Err(self.wrong("a whole number")),
             _ => Err(self.outside(bounds.start(), bounds.end())),
         }
     }
 
-    /// A number of any size.
+    /// A number of any size, as it was sent.
     fn number(&self) -> Result<Option<f64>> {
         let Some(raw) = self.raw() else { return Ok(None) };
         let first = raw.as_bytes().first().copied().unwrap_or_default();
@@ -93,5 +102,30 @@ impl<'a> Field<'a> {
     pub(crate) fn object(&self) -> Result<&'a str> {
         let raw = self.raw().ok_or_else(|| missing(self.name))?;
         if raw.starts_with('{') { Ok(raw) } else { Err(self.wrong("an object in braces")) }
+    }
+}
+
+/// A whole number, also when it is written `7.0` or `7e0`, as long as a float holds it exactly.
+pub(crate) fn whole(raw: &str) -> Option<u64> {
+    const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
+    raw.parse().ok().or_else(|| {
+        let number: f64 = raw.parse().ok()?;
+        let is_whole = number.fract() == 0.0 && (0.0..=EXACT_MAX).contains(&number);
+        is_whole.then_some(number as u64)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_number_may_be_written_as_a_float() {
+        for (raw, wanted) in [("7", 7), ("7.0", 7), ("7e1", 70), ("18446744073709551615", u64::MAX)] {
+            assert_eq!(whole(raw), Some(wanted), "{raw}");
+        }
+        for raw in ["7.5", "-1", "-1.0", "1e300", "18446744073709551616.0", "x"] {
+            assert_eq!(whole(raw), None, "{raw}");
+        }
     }
 }

@@ -1,24 +1,20 @@
-//! Idempotency keys as operators get them, never with a body; where a page of them goes on; and the
-//! answer that an operator records.
+//! Idempotency keys as operators get them, never with a body, and the answer that an operator records.
 
 use std::collections::BTreeMap;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Serialize;
 use tidegate::{Code, Error, Result};
 use tidegate_core::Time;
-use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_core::fingerprint::hex;
 use tidegate_core::shared::record::OnLapse;
 use tidegate_idempotency::{Listed, Name, RecordedAnswer, Shown, Standing};
 
 use super::field::Field;
-use super::object;
+use super::object::{self, Fields};
 use super::time::At;
 
-const SUM_LEN: usize = 16;
 /// Every word for where a key stands.
 pub(crate) const STATES: [&str; 3] = ["processing", "unknown", "completed"];
 
@@ -134,7 +130,9 @@ const fn lapse_word(on_lapse: OnLapse) -> &'static str {
 /// # Errors
 /// The first field that is not as it must be.
 pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
-    let [status, headers, body] = object::read(body, &["status", "headers", "body"])?;
+    let Fields { values: [status, headers, body], problems } =
+        object::read(body, &["status", "headers", "body"])?;
+    problems.finish()?;
     let bad = |field: &str, wanted: &str| {
         let message = format!("The field {field:?} must be {wanted}.");
         Error::new(Code::Malformed, message).field(field)
@@ -170,43 +168,9 @@ pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
     Ok(RecordedAnswer { status, headers, body: body.into() })
 }
 
-/// A cursor for this list.
-pub(crate) fn write_cursor(next: &str, list: &str) -> String {
-    format!("{}{}", URL_SAFE_NO_PAD.encode(next), sum(next, list))
-}
-
-/// # Errors
-/// `BadCursor` when this server did not make it for this list.
-pub(crate) fn read_cursor(text: &str, list: &str) -> Result<String> {
-    let next = text.len().checked_sub(SUM_LEN).and_then(|end| text.split_at_checked(end)).and_then(
-        |(next, given)| {
-            let next = String::from_utf8(URL_SAFE_NO_PAD.decode(next).ok()?).ok()?;
-            (sum(&next, list) == given).then_some(next)
-        },
-    );
-    next.ok_or_else(|| {
-        let message = "This cursor was not given for this list; start again without one.";
-        Error::new(Code::BadCursor, message).field("cursor")
-    })
-}
-
-fn sum(next: &str, list: &str) -> String {
-    let sum = Fingerprint::of("keys cursor").part(next.as_bytes()).part(list.as_bytes());
-    hex(&sum.finish()[..SUM_LEN / 2])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_a_cursor_of_the_same_list_is_taken() {
-        let cursor = write_cursor("acme POST /x é", "scope=acme");
-        assert_eq!(read_cursor(&cursor, "scope=acme").as_deref(), Ok("acme POST /x é"));
-        for (text, list) in [(cursor.as_str(), ""), ("", ""), ("x", ""), (&cursor[1..], "scope=acme")] {
-            assert_eq!(read_cursor(text, list).unwrap_err().code, Code::BadCursor, "{text} {list}");
-        }
-    }
 
     /// IDM-22: an answer is recorded with the type that its body has, unless another is said.
     #[test]

@@ -9,7 +9,7 @@ use tidegate_core::fact::Shape;
 use tidegate_core::operation::MICRO;
 
 use super::field::Field;
-use super::object::read;
+use super::object::{Fields, read};
 
 const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"];
 
@@ -39,13 +39,15 @@ impl fmt::Display for Wish {
 }
 
 pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
-    let fields = read(body, &NAMES)?;
-    let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
+    let Fields { values, mut problems } = read(body, &NAMES)?;
+    let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let most = TOKENS_MAX as f64;
-    let capacity = field(0).figure(1.0..=most)?;
-    let refill = field(1).figure(0.000_001..=most)?;
-    let at_once = field(2).integer(1..=u64::from(u32::MAX))?;
-    match (capacity, refill, at_once, field(3).flag()?, field(4).flag()?) {
+    let capacity = problems.check(field(0).figure(1.0..=most));
+    let refill = problems.check(field(1).figure(0.000_001..=most));
+    let at_once = problems.check(field(2).integer(1..=u64::from(u32::MAX)));
+    let [open, reset] = [3, 4].map(|place| problems.check(field(place).flag()));
+    problems.finish()?;
+    match (capacity, refill, at_once, open, reset) {
         (Some(capacity), Some(refill), None, None, None) => {
             let (capacity, refill_per_s) = (micro(capacity), micro(refill));
             let margin = usual_margin(capacity, refill_per_s);

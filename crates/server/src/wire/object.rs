@@ -8,16 +8,34 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 use serde_json::value::RawValue;
 use tidegate::{Code, Error};
 
-/// The fields of an object, in the order of `names`; or what is wrong with it.
-pub(crate) type Fields<'a, const N: usize> = Result<[Option<&'a RawValue>; N], Error>;
+use super::problems::Problems;
 
-/// Reads a body that is one object with no other fields than these.
+/// The fields of an object.
+pub(crate) struct Fields<'a, const N: usize> {
+    /// As they were sent, in the order of their names.
+    pub values: [Option<&'a RawValue>; N],
+    /// What is wrong with their names.
+    pub problems: Problems,
+}
+
+impl<const N: usize> Fields<'_, N> {
+    /// Those of an object without any.
+    pub(crate) fn none() -> Self {
+        Self { values: [None; N], problems: Problems::default() }
+    }
+}
+
+/// The fields, or why it is no object.
+pub(crate) type Object<'a, const N: usize> = Result<Fields<'a, N>, Error>;
+
+/// Reads a body that is one object with no other fields than these. Unknown fields, and those that
+/// are there twice, are among the problems.
 ///
 /// # Errors
-/// When it is no JSON, no object, or holds an unknown field or one twice.
-pub(crate) fn read<'a, const N: usize>(body: &'a [u8], names: &'static [&'static str; N]) -> Fields<'a, N> {
+/// When it is no JSON or no object.
+pub(crate) fn read<'a, const N: usize>(body: &'a [u8], names: &'static [&'static str; N]) -> Object<'a, N> {
     let mut from = serde_json::Deserializer::from_slice(body);
-    let fields = Object(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
+    let fields = Reader(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
     from.end().map_err(|error| malformed(&error))?;
     fields
 }
@@ -31,7 +49,7 @@ pub(crate) fn read_list<'a, const N: usize>(
     list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
-) -> Result<Vec<Fields<'a, N>>, Error> {
+) -> Result<Vec<Object<'a, N>>, Error> {
     let mut from = serde_json::Deserializer::from_slice(body);
     let mut found = None;
     let outer = Outer { list, most, names, found: &mut found };
@@ -70,10 +88,10 @@ fn unknown<const N: usize>(name: &str, names: &[&str; N]) -> Error {
     Error::new(Code::Malformed, format!("There is no field {name:?}; the fields are {known}.")).field(name)
 }
 
-struct Object<const N: usize>(&'static [&'static str; N]);
+struct Reader<const N: usize>(&'static [&'static str; N]);
 
-impl<'a, const N: usize> DeserializeSeed<'a> for Object<N> {
-    type Value = Fields<'a, N>;
+impl<'a, const N: usize> DeserializeSeed<'a> for Reader<N> {
+    type Value = Object<'a, N>;
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_any(self)
@@ -97,8 +115,8 @@ macro_rules! refuse_scalars {
     };
 }
 
-impl<'a, const N: usize> Visitor<'a> for Object<N> {
-    type Value = Fields<'a, N>;
+impl<'a, const N: usize> Visitor<'a> for Reader<N> {
+    type Value = Object<'a, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -112,25 +130,24 @@ impl<'a, const N: usize> Visitor<'a> for Object<N> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = [None; N];
-        let mut problem = None;
+        let mut fields = Fields::none();
         while let Some(Name(name)) = map.next_key()? {
             let place = self.0.iter().position(|known| *known == name);
-            let slot = place.and_then(|place| fields.get_mut(place));
+            let slot = place.and_then(|place| fields.values.get_mut(place));
             match slot {
                 Some(slot) if slot.is_none() => *slot = Some(map.next_value()?),
                 Some(_) => {
                     map.next_value::<IgnoredAny>()?;
                     let message = format!("The field {name:?} is there twice.");
-                    problem.get_or_insert_with(|| Error::new(Code::Malformed, message).field(&*name));
+                    fields.problems.add(Error::new(Code::Malformed, message).field(shown(&name)));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
-                    problem.get_or_insert_with(|| unknown(&name, self.0));
+                    fields.problems.add(unknown(&name, self.0));
                 }
             }
         }
-        Ok(problem.map_or(Ok(fields), Err))
+        Ok(Ok(fields))
     }
 }
 
@@ -163,7 +180,7 @@ struct Outer<'v, 'a, const N: usize> {
     list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
-    found: &'v mut Option<Vec<Fields<'a, N>>>,
+    found: &'v mut Option<Vec<Object<'a, N>>>,
 }
 
 impl<'a, const N: usize> DeserializeSeed<'a> for Outer<'_, 'a, N> {
@@ -212,7 +229,7 @@ struct List<const N: usize> {
 }
 
 impl<'a, const N: usize> DeserializeSeed<'a> for List<N> {
-    type Value = (Vec<Fields<'a, N>>, Option<Error>);
+    type Value = (Vec<Object<'a, N>>, Option<Error>);
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_any(self)
@@ -220,14 +237,14 @@ impl<'a, const N: usize> DeserializeSeed<'a> for List<N> {
 }
 
 impl<const N: usize> List<N> {
-    fn not_a_list<'a>(&self, got: &str) -> (Vec<Fields<'a, N>>, Option<Error>) {
+    fn not_a_list<'a>(&self, got: &str) -> (Vec<Object<'a, N>>, Option<Error>) {
         let message = format!("The field {:?} must be a list, not {got}.", self.list);
         (Vec::new(), Some(Error::new(Code::Malformed, message).field(self.list)))
     }
 }
 
 impl<'a, const N: usize> Visitor<'a> for List<N> {
-    type Value = (Vec<Fields<'a, N>>, Option<Error>);
+    type Value = (Vec<Object<'a, N>>, Option<Error>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
@@ -243,7 +260,7 @@ impl<'a, const N: usize> Visitor<'a> for List<N> {
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while items.len() < self.most {
-            match seq.next_element_seed(Object(self.names))? {
+            match seq.next_element_seed(Reader(self.names))? {
                 Some(item) => items.push(item),
                 None => return Ok((items, None)),
             }

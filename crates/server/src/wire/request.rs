@@ -8,7 +8,8 @@ use tidegate::{Code, Error, Result};
 use tidegate_upstream::request::header::validate;
 
 use super::field::Field;
-use super::object::{missing, read, shown};
+use super::object::{Fields, missing, read, shown};
+use super::problems::Problems;
 
 const ENVELOPE: [&str; 2] = ["upstream", "request"];
 const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
@@ -18,7 +19,10 @@ const METHODS: [(&str, ()); 7] =
 /// The refusal of a payload, with its exact field where the dialect knew only that it is the request.
 pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
     match error.field.as_deref() {
-        Some("request") if error.code == Code::Invalid => look(payload).err().unwrap_or(error),
+        Some("request") if error.code == Code::Invalid => {
+            let inside = read(payload, &ENVELOPE).ok().and_then(|envelope| envelope.values[1]);
+            inside.and_then(|request| look(request.get()).err()).unwrap_or(error)
+        }
         Some("request.headers") => match header(&error.message, payload) {
             Some(name) => error.field(format!("request.headers.{}", shown(&name))),
             None => error,
@@ -29,40 +33,53 @@ pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
 
 /// The one header of which the dialect says this.
 fn header(message: &str, payload: &[u8]) -> Option<String> {
-    let [_, request] = read(payload, &ENVELOPE).ok()?;
-    let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?;
+    let [_, request] = read(payload, &ENVELOPE).ok()?.values;
+    let [_, _, headers, _] = read(request?.get().as_bytes(), &NAMES).ok()?.values;
     let headers: BTreeMap<String, String> = serde_json::from_str(headers?.get()).ok()?;
     let said =
         |header: &(String, String)| validate(std::slice::from_ref(header)).is_err_and(|said| said == message);
     headers.into_iter().find(said).map(|(name, _)| name)
 }
 
-fn look(payload: &[u8]) -> Result<()> {
-    let [_, request] = read(payload, &ENVELOPE)?;
-    let request = request.map_or("{}", RawValue::get);
-    let [method, path, headers, _] = read(request.as_bytes(), &NAMES).map_err(|error| {
-        let place =
-            error.field.as_ref().map_or_else(|| "request".to_owned(), |name| format!("request.{name}"));
-        error.field(place)
-    })?;
-    let method = Field { name: "request.method", raw: method };
-    method.word(&METHODS)?.ok_or_else(|| missing("request.method"))?;
-    Field { name: "request.path", raw: path }.needed()?;
-    headers.map_or(Ok(()), look_at_headers)
+/// What is wrong with a request, all of it, as far as that can be said without knowing where it
+/// goes.
+///
+/// # Errors
+/// The first problem, with the others.
+pub(crate) fn look(request: &str) -> Result<()> {
+    let below = |mut error: Error| {
+        error.field =
+            Some(error.field.map_or_else(|| "request".to_owned(), |name| format!("request.{name}")));
+        error
+    };
+    let Fields { values, problems } = read(request.as_bytes(), &NAMES).map_err(below)?;
+    let mut found = Problems::default();
+    if let Err(mut error) = problems.finish() {
+        let also = std::mem::take(&mut error.also);
+        std::iter::once(error).chain(also).for_each(|error| found.add(below(error)));
+    }
+    let [method, path, headers, _] = values;
+    let method = Field { name: "request.method", raw: method }.word(&METHODS);
+    found.check(method.and_then(|method| method.ok_or_else(|| missing("request.method"))));
+    found.check(Field { name: "request.path", raw: path }.needed());
+    if let Some(headers) = headers {
+        look_at_headers(headers, &mut found);
+    }
+    found.finish()
 }
 
-fn look_at_headers(raw: &RawValue) -> Result<()> {
+fn look_at_headers(raw: &RawValue, found: &mut Problems) {
     let wrong = |place: String, wanted: &str| {
         Error::new(Code::Malformed, format!("The field {place:?} must be {wanted}.")).field(place)
     };
-    let headers: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get())
-        .map_err(|_| wrong("request.headers".into(), "an object of names and texts"))?;
+    let Ok(headers) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
+        return found.add(wrong("request.headers".into(), "an object of names and texts"));
+    };
     for (name, value) in headers {
         if serde_json::from_str::<String>(value.get()).is_err() {
-            return Err(wrong(format!("request.headers.{}", shown(&name)), "a text"));
+            found.add(wrong(format!("request.headers.{}", shown(&name)), "a text"));
         }
     }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,12 +10,15 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 use tidegate::{Code, Error, Result, Submission};
 use tidegate_core::bounds::{
-    ATTEMPTS_MAX, CHARGES_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX, TOKENS_MAX,
+    ATTEMPTS_MAX, CHARGES_MAX, DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX,
+    TOKENS_MAX, TRACE_LEN_MAX,
 };
 use tidegate_core::{OnFailure, OnUnknown, Time};
 
-use super::field::Field;
-use super::object::{Fields, read, read_list, shown};
+use super::field::{Field, whole};
+use super::object::{Fields, Object, read, read_list, shown};
+use super::problems::Problems;
+use super::request;
 use super::time;
 
 const NAMES: [&str; 14] = [
@@ -53,29 +56,48 @@ pub(crate) fn many(body: &[u8], most: usize, request_id: &Arc<str>) -> Result<Ve
     Ok(items.into_iter().map(|fields| submission(fields, request_id)).collect())
 }
 
-fn submission(fields: Fields<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
-    let fields = fields?;
-    let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
+fn submission(object: Object<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
+    let Fields { values, mut problems } = object?;
+    let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
-    let kind = field(0).text()?.map_or_else(|| Arc::from("http"), Arc::from);
-    let upstream = field(1).needed()?;
-    let group: Arc<str> = field(2).needed()?.into();
-    let payload = payload(&upstream, field(3).object()?)?;
-    Ok(Submission {
-        cost: cost(field(5))?,
-        dedupe_key: field(4).text()?.map(Arc::from),
-        max_attempts: field(6).integer(1..=u64::from(ATTEMPTS_MAX))?.and_then(|n| u16::try_from(n).ok()),
-        deadline: deadline(field(7), &horizon)?,
-        delay: field(8).integer(horizon)?.map(Duration::from_millis),
-        priority: field(9).integer(0..=u64::from(PRIORITY_MAX))?.map_or(0, |n| n as u8),
-        on_unknown: field(10).word(&ON_UNKNOWN)?,
-        on_failure: field(11).word(&ON_FAILURE)?,
-        deployment_id: field(12).text()?.map(Arc::from),
-        deadline_at: deadline_at(field(13))?,
-        upstream: Some(upstream.into()),
+    let kind = problems.check(field(0).text()).map_or_else(|| Arc::from("http"), Arc::from);
+    let upstream = problems.check(field(1).needed());
+    let group = problems.check(field(2).needed());
+    if field(2).raw.is_some() {
+        problems.check(field(2).within(&group, 1..=GROUP_LEN_MAX));
+    }
+    let request = problems.check(field(3).object());
+    let payload = problems.check(payload(&upstream, request));
+    let mut short = |place: usize, bytes: RangeInclusive<usize>| {
+        let text = problems.check(field(place).text())?;
+        problems.check(field(place).within(&text, bytes));
+        Some(Arc::from(text))
+    };
+    let dedupe_key = short(4, 1..=DEDUPE_KEY_LEN_MAX);
+    let deployment_id = short(12, 0..=TRACE_LEN_MAX);
+    let attempts = problems.check(field(6).integer(1..=u64::from(ATTEMPTS_MAX)));
+    let priority = problems.check(field(9).integer(0..=u64::from(PRIORITY_MAX)));
+    let submission = Submission {
+        cost: problems.check(cost(field(5))),
+        dedupe_key,
+        max_attempts: attempts.and_then(|n| u16::try_from(n).ok()),
+        deadline: problems.check(deadline(field(7), &horizon)),
+        delay: problems.check(field(8).integer(horizon)).map(Duration::from_millis),
+        priority: priority.map_or(0, |n| n as u8),
+        on_unknown: problems.check(field(10).word(&ON_UNKNOWN)),
+        on_failure: problems.check(field(11).word(&ON_FAILURE)),
+        deployment_id,
+        deadline_at: problems.check(deadline_at(field(13))),
+        upstream: Some(Arc::from(upstream.as_str())),
         request_id: Some(Arc::clone(request_id)),
         ..Submission::new(kind, group, payload)
-    })
+    };
+    if !problems.is_empty() && !request.is_empty() {
+        // Nobody else will look at it.
+        problems.check(request::look(request));
+    }
+    problems.finish()?;
+    Ok(submission)
 }
 
 /// None is said by leaving it out: nothing can start within no time at all.
@@ -114,7 +136,7 @@ fn payload(upstream: &str, request: &str) -> Result<Bytes> {
 }
 
 fn cost(field: Field<'_>) -> Result<BTreeMap<String, u64>> {
-    let Some(raw) = field.raw else { return Ok(BTreeMap::new()) };
+    let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(BTreeMap::new()) };
     let wrong = |message: String, name: String| Error::new(Code::Invalid, message).field(name);
     let costs: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| {
         let message = "The field \"cost\" must be an object of limits and whole numbers.";
@@ -124,14 +146,19 @@ fn cost(field: Field<'_>) -> Result<BTreeMap<String, u64>> {
         let message = format!("The cost names {} limits; the most is {CHARGES_MAX}.", costs.len());
         return Err(wrong(message, "cost".into()));
     }
-    let of = |(name, raw): (String, &RawValue)| match raw.get().parse::<u64>() {
-        Ok(tokens) if tokens <= TOKENS_MAX => Ok((name, tokens)),
-        _ => {
-            let place = format!("cost.{}", shown(&name));
-            Err(wrong(format!("The field {place:?} must be a whole number, 0 to {TOKENS_MAX}."), place))
+    let (mut read, mut problems) = (BTreeMap::new(), Problems::default());
+    for (name, raw) in costs {
+        match whole(raw.get()) {
+            Some(tokens) if tokens <= TOKENS_MAX => drop(read.insert(name, tokens)),
+            _ => {
+                let place = format!("cost.{}", shown(&name));
+                let message = format!("The field {place:?} must be a whole number, 0 to {TOKENS_MAX}.");
+                problems.add(wrong(message, place));
+            }
         }
-    };
-    costs.into_iter().map(of).collect()
+    }
+    problems.finish()?;
+    Ok(read)
 }
 
 #[cfg(test)]
@@ -207,6 +234,33 @@ mod tests {
         }
         assert!(read_one(&with("")).is_ok());
         assert!(read_one(&with(r#","max_attempts":null"#)).is_ok());
+    }
+
+    /// All that is wrong with a submission is told at once, also inside its request.
+    #[test]
+    fn all_mistakes_are_told_at_once() {
+        let error = read_one(
+            r#"{"gruop":"g","request":{"method":"GRAB","verb":1,"headers":{"a":1}},"priority":9,"cost":{"a":-1,"b":"x"},
+                "dedupe_key":""}"#,
+        );
+        let error = error.unwrap_err();
+        let mut told: Vec<_> =
+            std::iter::once(&error).chain(&error.also).filter_map(|one| one.field.as_deref()).collect();
+        told.sort_unstable();
+        let wanted = [
+            "cost.a",
+            "cost.b",
+            "dedupe_key",
+            "group",
+            "gruop",
+            "priority",
+            "request.headers.a",
+            "request.method",
+            "request.path",
+            "request.verb",
+            "upstream",
+        ];
+        assert_eq!(told, wanted);
     }
 
     #[test]

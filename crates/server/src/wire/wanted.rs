@@ -5,7 +5,7 @@ use tidegate_discord::Id;
 use tidegate_discord::deploy::Wanted;
 
 use super::field::Field;
-use super::object;
+use super::object::{self, Fields};
 use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
 
 const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
@@ -22,29 +22,35 @@ pub(crate) struct Asked {
 /// Reads a body.
 ///
 /// # Errors
-/// The first field that is not as it must be. What is wrong inside the template is another matter.
+/// Every field that is not as it must be. What is wrong inside the template is another matter.
 pub(crate) fn read(body: &[u8]) -> Result<Asked> {
-    let fields = object::read(body, &NAMES)?;
-    let mut fields = NAMES.iter().zip(fields).map(|(name, raw)| Field { name, raw });
+    let Fields { values, mut problems } = object::read(body, &NAMES)?;
+    let mut fields = NAMES.iter().zip(values).map(|(name, raw)| Field { name, raw });
     let mut next = || fields.next().unwrap_or(Field { name: "", raw: None });
     let (guild, upstream, template) = (next(), next(), next());
     let (prune, verify, audit_channel, dry_run) = (next(), next(), next(), next());
+    let guild = guild.needed().and_then(|text| id(guild.name, &text)).map(Some);
+    let audit_channel =
+        audit_channel.text().and_then(|text| text.map(|text| id(audit_channel.name, &text)).transpose());
+    let (guild, audit_channel) = (problems.check(guild), problems.check(audit_channel));
     let wanted = Wanted {
-        guild: id(guild.name, &guild.needed()?)?,
-        upstream: upstream.needed()?,
+        guild: guild.unwrap_or(Id(0)),
+        upstream: problems.check(upstream.needed()),
         file: FILE.to_owned(),
-        template: template.needed()?,
-        prune: prune.flag()?.unwrap_or(false),
-        verify: verify.flag()?.unwrap_or(false),
-        audit_channel: audit_channel.text()?.map(|text| id(audit_channel.name, &text)).transpose()?,
+        template: problems.check(template.needed()),
+        prune: problems.check(prune.flag()).unwrap_or(false),
+        verify: problems.check(verify.flag()).unwrap_or(false),
+        audit_channel,
     };
+    let dry_run = problems.check(dry_run.flag()).unwrap_or(false);
+    problems.finish()?;
     let length = serde_json::to_vec(&wanted).map_or(usize::MAX, |kept| kept.len());
     if length > DEPLOYMENT_LEN_MAX {
         let message =
             format!("The deployment takes {length} bytes as JSON; at most {DEPLOYMENT_LEN_MAX} are kept.");
         return Err(Error::new(Code::TooLarge, message).field("template"));
     }
-    Ok(Asked { wanted, dry_run: dry_run.flag()?.unwrap_or(false) })
+    Ok(Asked { wanted, dry_run })
 }
 
 /// An id of Discord's, from a field or a parameter.

@@ -110,7 +110,7 @@ async fn ops_9_groups_are_paused_and_resumed() {
         let world = World::new().await;
         let name = "guild/4 2?#é%";
         let path = "/v1/groups/guild%2F4%202%3F%23%C3%A9%25";
-        let body = json!({ "by": "anna", "reason": "template fix" });
+        let body = json!({ "by": "anna", "reason": "template fix", "create": true });
         let paused = world.post(&format!("{path}/pause"), body).await;
         assert_eq!(
             (paused.status, paused.text("state"), paused.text("group")),
@@ -137,23 +137,63 @@ async fn ops_9_groups_are_paused_and_resumed() {
     .await;
 }
 
+/// A group that no operation has is not paused by a misspelling; one whose operations have all
+/// ended is.
+#[tokio::test]
+async fn a_misspelled_group_is_not_paused() {
+    within(async {
+        let world = World::new().await;
+        let id = world.submit(operation("shop:acme")).await;
+        world.end(&id).await;
+        let wrong = world.post("/v1/groups/shop:amce/pause", "").await;
+        wrong.refused(404, "TG0011", Some("group"));
+        assert!(wrong.json["error"]["message"].as_str().unwrap().contains("create"), "{wrong:?}");
+        assert_eq!(world.get("/v1/groups?state=paused").await.json["groups"], json!([]));
+        assert_eq!(world.post("/v1/groups/shop:acme/pause", "").await.text("state"), "paused");
+        let meant = world.post("/v1/groups/shop:new/pause", json!({ "create": true })).await;
+        assert_eq!(meant.text("state"), "paused");
+    })
+    .await;
+}
+
+/// Whoever waits hears at once that an outcome is unknown: without a person it stays so.
+#[tokio::test]
+async fn waiting_ends_at_an_unknown_outcome() {
+    within(async {
+        let world = World::with("", HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await;
+        let id = world.submit(with("on_unknown", "ask")).await;
+        let started = tokio::time::Instant::now();
+        let found = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;
+        assert_eq!(found.text("state"), "unknown");
+        let again = world.get(&format!("/v1/operations/{id}?wait_ms=50000")).await;
+        assert_eq!(again.text("state"), "unknown");
+        assert!(started.elapsed().as_secs() < 40, "it waited for the end of a time");
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn groups_come_in_pages_by_name() {
     within(async {
         let world = World::new().await;
         for name in ["a", "b", "c", "d", "e"] {
-            world.post(&format!("/v1/groups/{name}/pause"), "").await;
+            world.post(&format!("/v1/groups/{name}/pause"), json!({ "create": true })).await;
         }
-        let mut seen = Vec::new();
-        let mut after = String::new();
-        for _ in 0..9 {
-            let page = world.get(&format!("/v1/groups?state=paused&limit=2&after={after}")).await;
-            let groups = page.json["groups"].as_array().unwrap().clone();
-            seen.extend(groups.iter().map(|group| group["group"].as_str().unwrap().to_owned()));
-            let Some(next) = page.json["next"].as_str() else { break };
-            after = next.to_owned();
+        // By cursors, and as it was before there were cursors.
+        for (parameter, field) in [("cursor", "next_cursor"), ("after", "next")] {
+            let (mut seen, mut next) = (Vec::new(), String::new());
+            for _ in 0..9 {
+                let page = world.get(&format!("/v1/groups?state=paused&limit=2&{parameter}={next}")).await;
+                let groups = page.json["groups"].as_array().unwrap().clone();
+                seen.extend(groups.iter().map(|group| group["group"].as_str().unwrap().to_owned()));
+                let Some(more) = page.json[field].as_str() else { break };
+                next = more.to_owned();
+            }
+            assert_eq!(seen, ["a", "b", "c", "d", "e"], "{parameter}");
         }
-        assert_eq!(seen, ["a", "b", "c", "d", "e"]);
+        let cursor = world.get("/v1/groups?state=paused&limit=2").await.text("next_cursor");
+        let other = world.get(&format!("/v1/groups?state=stopped&cursor={cursor}")).await;
+        other.refused(400, "TG0014", Some("cursor"));
     })
     .await;
 }

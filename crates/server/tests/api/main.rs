@@ -21,6 +21,7 @@ mod orders;
 mod outbox;
 mod page;
 mod pass;
+mod problems;
 mod shared;
 mod stop;
 mod submit;

@@ -120,7 +120,8 @@ async fn what_is_answered_is_what_is_described() {
         api.get(&format!("/v1/operations/{id}/why"), "/v1/operations/{id}/why").await;
         api.get("/v1/operations?state=succeeded", "/v1/operations").await;
         api.get("/v1/operations?state=none", "/v1/operations").await;
-        let (pause, body) = ("/v1/groups/{group}/pause", json!({ "by": "anna", "reason": "price fix" }));
+        let (pause, body) =
+            ("/v1/groups/{group}/pause", json!({ "by": "anna", "reason": "price fix", "create": true }));
         api.post("/v1/groups/p/pause", pause, body).await;
         let waiting = api.post("/v1/operations", "/v1/operations", operation("p")).await;
         api.get("/v1/groups", "/v1/groups").await;
@@ -168,6 +169,31 @@ async fn the_description_can_be_read() {
         }
         assert!(!page.contains("<script") && !page.contains(" style="), "{page}");
         assert!(page.contains("request.method") && page.contains("1 to 1000"), "{page}");
+    })
+    .await;
+}
+
+/// What is served says what this server takes: its upstreams and kinds, and a token only where one
+/// is needed.
+#[tokio::test]
+async fn the_description_is_of_this_server() {
+    within(async {
+        let open = World::new().await.get("/openapi.json").await.json;
+        assert_eq!(open["paths"]["/v1/limits"]["get"]["security"], Value::Null);
+        assert_eq!(open["components"]["securitySchemes"], Value::Null);
+        let submission = &open["components"]["schemas"]["Submission"]["properties"];
+        assert_eq!(submission["upstream"]["enum"], json!(["echo"]));
+        assert_eq!(submission["kind"]["enum"], json!(["http", null]));
+        assert_eq!(submission["on_unknown"]["enum"], json!(["repeat", "ask", null]));
+        assert_eq!(submission["request"]["$ref"], "#/components/schemas/Request");
+        let token = "[[token]]\nname = \"t\"\nvalue_env = \"TEST_TOKEN\"\nscopes = [\"read\"]\n\
+                     [[upstream]]\nname = \"shop\"\ndialect = \"shopify\"\nbase_url = \"http://127.0.0.1:1\"\n\
+                     token_env = \"TEST_TOKEN\"\n";
+        let guarded = World::with(token, HttpSimOptions::default()).await.get("/openapi.json").await.json;
+        assert_eq!(guarded["paths"]["/v1/limits"]["get"]["security"], json!([{ "bearer": ["read"] }]));
+        let submission = &guarded["components"]["schemas"]["Submission"]["properties"];
+        assert_eq!(submission["upstream"]["enum"], json!(["echo", "shop"]));
+        assert_eq!(submission["kind"]["enum"], json!(["http", "shopify.bulk", null]));
     })
     .await;
 }

@@ -10,7 +10,7 @@ use crate::support::{World, operation, with, within};
 async fn ops_9_cancel_and_rerun() {
     within(async {
         let world = World::new().await;
-        world.post("/v1/groups/g/pause", "").await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
         let id = world.submit(operation("g")).await;
         let canceled = world.post(&format!("/v1/operations/{id}/cancel"), "").await;
         assert_eq!(

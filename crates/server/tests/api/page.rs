@@ -22,7 +22,7 @@ async fn ops_24_the_page_says_what_groups_wait_for() {
         let world = World::new().await;
         let evil = "<img src=x onerror=alert(1)>\"'";
         let encoded = "%3Cimg%20src%3Dx%20onerror%3Dalert%281%29%3E%22%27";
-        let body = json!({ "by": "<b>anna</b>", "reason": "</td><script>alert(2)</script>" });
+        let body = json!({ "by": "<b>anna</b>", "reason": "</td><script>alert(2)</script>", "create": true });
         world.post(&format!("/v1/groups/{encoded}/pause"), body).await;
         let id = world.submit(operation(evil)).await;
         let paths = [

@@ -1,8 +1,9 @@
 //! Buckets and leases for any process, over HTTP.
 
+use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{World, within};
+use crate::support::{World, answer, within};
 
 /// LIM-5: take or say when, in one step; the figures travel with the call, or are those of the last one.
 #[tokio::test]
@@ -97,6 +98,77 @@ async fn lim_15_a_lease_has_one_holder() {
         call("renew", "{}").await.refused(400, "TG0001", Some("token"));
         call("renew", r#"{"token":"x"}"#).await.refused(400, "TG0002", Some("token"));
         call("acquire", r#"{"ttl_ms":0}"#).await.refused(400, "TG0002", Some("ttl_ms"));
+    })
+    .await;
+}
+
+/// LIM-5: stand-alone buckets are listed, shown, corrected and deleted under a path of their own;
+/// the first path of reserving leads to the same buckets.
+#[tokio::test]
+async fn lim_5_buckets_are_listed_shown_and_deleted() {
+    within(async {
+        let world = World::new().await;
+        let figures = json!({ "cost": 3, "capacity": 4, "refill_per_s": 0.000_001 });
+        for name in ["mail/out", "a", "b"] {
+            let reserved = world.post(&format!("/v1/buckets/{name}/reserve"), &figures).await;
+            assert_eq!(reserved.json["allowed"], true, "{reserved:?}");
+        }
+        assert_eq!(world.post("/v1/limits/mail/out/reserve", "").await.json["allowed"], true);
+        let settled = world.post("/v1/buckets/mail/out/settle", json!({ "reserved": 3, "actual": 1 })).await;
+        assert_eq!((settled.status, settled.json["tokens_remaining"].as_f64().unwrap().round()), (200, 2.0));
+        let shown = world.get("/v1/buckets/mail/out").await;
+        assert_eq!((shown.text("name"), &shown.json["capacity"]), ("mail/out".into(), &json!(4)));
+        let (mut names, mut path) = (Vec::new(), "/v1/buckets?limit=2".to_owned());
+        for _ in 0..9 {
+            let page = world.get(&path).await;
+            let buckets = page.json["buckets"].as_array().unwrap();
+            names.extend(buckets.iter().map(|bucket| bucket["name"].as_str().unwrap().to_owned()));
+            let Some(cursor) = page.json["next_cursor"].as_str() else { break };
+            path = format!("/v1/buckets?limit=2&cursor={cursor}");
+        }
+        assert_eq!(names, ["a", "b", "mail/out"]);
+        let gone = answer(world.request(Method::DELETE, "/v1/buckets/mail/out")).await;
+        assert_eq!((gone.status, gone.json), (200, json!({ "name": "mail/out", "deleted": true })));
+        answer(world.request(Method::DELETE, "/v1/buckets/mail/out")).await.refused(
+            404,
+            "TG0012",
+            Some("name"),
+        );
+        world.get("/v1/buckets/mail/out").await.refused(404, "TG0012", Some("name"));
+        world.post("/v1/buckets/mail/out/settle", json!({ "reserved": 1, "actual": 1 })).await.refused(
+            404,
+            "TG0012",
+            Some("name"),
+        );
+        world.post("/v1/buckets/mail/out", "{}").await.refused(404, "TG0021", None);
+        world.get("/v1/buckets?cursor=abc").await.refused(400, "TG0014", Some("cursor"));
+    })
+    .await;
+}
+
+/// LIM-15: who looks sees which leases there are, whether somebody has them and until when.
+#[tokio::test]
+async fn lim_15_leases_are_listed_and_shown() {
+    within(async {
+        let world = World::new().await;
+        world.get("/v1/leases/a").await.refused(404, "TG0012", Some("name"));
+        for name in ["a", "b%2Fc", "d"] {
+            world.post(&format!("/v1/leases/{name}/acquire"), r#"{"ttl_ms":60000}"#).await;
+        }
+        let released = world.post("/v1/leases/d/release", r#"{"token":"lease_1"}"#).await;
+        assert_eq!(released.json, json!({ "released": true }));
+        let held = world.get("/v1/leases/b%2Fc").await;
+        assert_eq!(
+            (held.text("name"), &held.json["held"], &held.json["fence"]),
+            ("b/c".into(), &json!(true), &json!(1))
+        );
+        assert!(held.json["expires_at"].is_string(), "{held:?}");
+        let free = world.get("/v1/leases/d").await.json;
+        assert_eq!(free, json!({ "name": "d", "held": false, "fence": 1, "expires_at": null }));
+        let first = world.get("/v1/leases?limit=2").await;
+        let rest = world.get(&format!("/v1/leases?limit=2&cursor={}", first.text("next_cursor"))).await;
+        let pages = [&first.json["leases"], &rest.json["leases"]].map(|page| page.as_array().unwrap().len());
+        assert_eq!((pages, &rest.json["next_cursor"]), ([2, 1], &json!(null)));
     })
     .await;
 }

@@ -18,7 +18,7 @@ async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
         config.store_url = format!("file:{}", dir.path().display());
         let server = Server::start(config.clone()).await.unwrap();
         let mut world = World { server, sim, client: reqwest::Client::new() };
-        world.post("/v1/groups/g/pause", "").await;
+        world.post("/v1/groups/g/pause", r#"{"create":true}"#).await;
         let id = world.submit(operation("g")).await;
         let mut stream = world.request(Method::GET, "/v1/events").send().await.unwrap();
         let waiting =

@@ -88,6 +88,11 @@ impl Answer {
         assert_eq!(self.status, status, "{self:?}");
         assert_eq!(error["code"], code, "{self:?}");
         assert_eq!(error["detail"]["field"].as_str(), field, "{self:?}");
+        assert_eq!(error["field"].as_str(), field, "{self:?}");
+        assert_eq!(error["link"], format!("/docs/errors/{code}"), "{self:?}");
+        assert!(error["title"].as_str().is_some_and(|title| title.len() > 3), "{self:?}");
+        let first = &error["problems"][0];
+        assert_eq!((&first["code"], &first["message"]), (&error["code"], &error["message"]), "{self:?}");
         assert!(error["message"].as_str().is_some_and(|message| message.len() > 10), "{self:?}");
     }
 }

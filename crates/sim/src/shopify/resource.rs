@@ -35,7 +35,7 @@ pub fn tell(method: &Method, resource: &str, sent: &Value, page: Option<Page>, n
             told(StatusCode::OK, named(one, thing(id.unwrap_or(number), None)), false)
         }
         Method::GET => {
-            let ids = page.map_or(number..number + 1, |page| page.ids());
+            let ids = page.map_or(number..number + 1, super::page::Page::ids);
             let things = ids.map(|id| thing(id, None)).collect();
             told(StatusCode::OK, named(many, Value::Array(things)), false)
         }

@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{self, Acquired, Lease};
+use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
 use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, RecordPage, Result, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Result, Shared};
 
 use super::writer::{Desk, Stepped};
 use super::{Embedded, SHARED_IN, record_rows, shared_rows as rows};
@@ -171,6 +171,21 @@ impl Shared for Embedded {
         })
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
+        self.look(move |sql| Ok(lease::look(rows::lease(sql, &name)?, clock.now())))
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        let clock = Arc::clone(&self.files.options.clock);
+        self.look(move |sql| {
+            let NamedPage { items, next } = rows::list_leases(sql, after.as_deref(), most)?;
+            let now = clock.now();
+            let standing = |(name, state)| Some((name, lease::look(state, now)?));
+            Ok(NamedPage { items: items.into_iter().filter_map(standing).collect(), next })
+        })
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         self.step(move |desk| {
             if let Err(refused) = checks::named_once(&wanted) {
@@ -203,6 +218,21 @@ impl Shared for Embedded {
     fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
         let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
         self.look(move |sql| Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now()))))
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        let clock = Arc::clone(&self.files.options.clock);
+        self.look(move |sql| {
+            let NamedPage { items, next } = rows::list_buckets(sql, after.as_deref(), most)?;
+            let now = clock.now();
+            let items = items.into_iter().map(|(name, level)| (name, bucket::observe(level, now)));
+            Ok(NamedPage { items: items.collect(), next })
+        })
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        self.step(move |desk| Ok(Ok(rows::forget_bucket(desk.sql, &name)?)))
     }
 
     fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {

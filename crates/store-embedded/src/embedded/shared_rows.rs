@@ -1,10 +1,12 @@
-//! Leases, buckets and windows as rows: read one, keep one. What follows from what is decided elsewhere.
+//! Leases, buckets and windows as rows: read one, list some, keep one. What follows from what is
+//! decided elsewhere.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::Level;
 use tidegate_core::shared::lease;
 use tidegate_core::shared::window::Window;
+use tidegate_store::NamedPage;
 
 use super::rows::{damaged, micros, time};
 use super::sums::Sum;
@@ -37,12 +39,47 @@ fn checked<T>(row: &Row<'_>, column: usize, sum: Sum, read: T) -> rusqlite::Resu
 /// The lease of a name; one that nobody has held is free.
 pub(super) fn lease(sql: &Connection, name: &str) -> rusqlite::Result<lease::State> {
     sql.prepare_cached("SELECT fence, until, sum FROM leases WHERE name = ?1")?
-        .query_row([name], |row| {
-            let state = lease::State { fence: number(row, 0)?, until: time(row, 1)? };
-            checked(row, 2, sum_of_lease(name, state), state)
-        })
+        .query_row([name], |row| read_lease(row, name))
         .optional()
         .map(Option::unwrap_or_default)
+}
+
+/// Reads a row of `fence, until, sum`.
+fn read_lease(row: &Row<'_>, name: &str) -> rusqlite::Result<lease::State> {
+    let state = lease::State { fence: number(row, 0)?, until: time(row, 1)? };
+    checked(row, 2, sum_of_lease(name, state), state)
+}
+
+/// A page of leases, by name.
+pub(super) fn list_leases(
+    sql: &Connection,
+    after: Option<&str>,
+    most: usize,
+) -> rusqlite::Result<NamedPage<lease::State>> {
+    let text = "SELECT fence, until, sum, name FROM leases WHERE name > ?1 ORDER BY name LIMIT ?2";
+    list(sql, text, after, most, |row| {
+        let name: String = row.get(3)?;
+        Ok((read_lease(row, &name)?, name))
+    })
+}
+
+/// A page of rows, by name. One more than fits says whether there are more.
+fn list<T>(
+    sql: &Connection,
+    text: &str,
+    after: Option<&str>,
+    most: usize,
+    read: impl Fn(&Row<'_>) -> rusqlite::Result<(T, String)>,
+) -> rusqlite::Result<NamedPage<T>> {
+    let limit = i64::try_from(most.saturating_add(1)).unwrap_or(i64::MAX);
+    let mut some = sql.prepare_cached(text)?;
+    let found = some.query_map((after.unwrap_or_default(), limit), read)?;
+    let mut items =
+        found.map(|row| row.map(|(item, name)| (name, item))).collect::<rusqlite::Result<Vec<_>>>()?;
+    let is_last = items.len() <= most;
+    items.truncate(most);
+    let next = items.last().filter(|_| !is_last).map(|(name, _)| name.clone());
+    Ok(NamedPage { items, next })
 }
 
 /// Keeps a lease under its name.
@@ -55,17 +92,39 @@ pub(super) fn keep_lease(sql: &Connection, name: &str, state: lease::State) -> r
 /// What is in a bucket.
 pub(super) fn bucket(sql: &Connection, name: &str) -> rusqlite::Result<Option<Level>> {
     sql.prepare_cached("SELECT tokens, carry, at, capacity, refill_per_s, sum FROM buckets WHERE name = ?1")?
-        .query_row([name], |row| {
-            let level = Level {
-                tokens: number(row, 0)?,
-                carry: number(row, 1)?,
-                at: time(row, 2)?,
-                capacity: number(row, 3)?,
-                refill_per_s: number(row, 4)?,
-            };
-            checked(row, 5, sum_of_bucket(name, level), level)
-        })
+        .query_row([name], |row| read_bucket(row, name))
         .optional()
+}
+
+/// Reads a row of `tokens, carry, at, capacity, refill_per_s, sum`.
+fn read_bucket(row: &Row<'_>, name: &str) -> rusqlite::Result<Level> {
+    let level = Level {
+        tokens: number(row, 0)?,
+        carry: number(row, 1)?,
+        at: time(row, 2)?,
+        capacity: number(row, 3)?,
+        refill_per_s: number(row, 4)?,
+    };
+    checked(row, 5, sum_of_bucket(name, level), level)
+}
+
+/// A page of buckets, by name.
+pub(super) fn list_buckets(
+    sql: &Connection,
+    after: Option<&str>,
+    most: usize,
+) -> rusqlite::Result<NamedPage<Level>> {
+    let text = "SELECT tokens, carry, at, capacity, refill_per_s, sum, name FROM buckets
+         WHERE name > ?1 ORDER BY name LIMIT ?2";
+    list(sql, text, after, most, |row| {
+        let name: String = row.get(6)?;
+        Ok((read_bucket(row, &name)?, name))
+    })
+}
+
+/// Removes a bucket; `false` when it is not there.
+pub(super) fn forget_bucket(sql: &Connection, name: &str) -> rusqlite::Result<bool> {
+    Ok(sql.prepare_cached("DELETE FROM buckets WHERE name = ?1")?.execute([name])? > 0)
 }
 
 /// Keeps what is in a bucket.

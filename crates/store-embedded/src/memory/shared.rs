@@ -7,10 +7,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{self, Acquired, Lease};
+use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
 use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, RecordPage, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
 
 use super::{Memory, at_once};
 use crate::checks::named_once;
@@ -35,6 +35,16 @@ impl Tables {
             self.records.insert(key, record);
         }
     }
+}
+
+/// A page of what is kept by name, in the order of the names.
+fn page<T>(all: impl Iterator<Item = (String, T)>, after: Option<&str>, most: usize) -> NamedPage<T> {
+    let mut items: Vec<_> = all.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after)).collect();
+    items.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let is_last = items.len() <= most;
+    items.truncate(most);
+    let next = items.last().filter(|_| !is_last).map(|(name, _)| name.clone());
+    NamedPage { items, next }
 }
 
 impl Shared for Memory {
@@ -161,6 +171,23 @@ impl Shared for Memory {
         })
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let name = name.to_owned();
+        at_once(move || {
+            let state = self.shared().leases.get(&name).copied();
+            Ok(state.and_then(|state| lease::look(state, self.clock.now())))
+        })
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        at_once(move || {
+            let (tables, now) = (self.shared(), self.clock.now());
+            let all = tables.leases.iter();
+            let all = all.filter_map(|(name, state)| Some((name.clone(), lease::look(*state, now)?)));
+            Ok(page(all, after.as_deref(), most))
+        })
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         at_once(move || {
             named_once(&wanted)?;
@@ -193,6 +220,20 @@ impl Shared for Memory {
             let level = self.shared().buckets.get(&name).copied();
             Ok(level.map(|level| bucket::observe(level, self.clock.now())))
         })
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        at_once(move || {
+            let (tables, now) = (self.shared(), self.clock.now());
+            let all = tables.buckets.iter();
+            let all = all.map(|(name, level)| (name.clone(), bucket::observe(*level, now)));
+            Ok(page(all, after.as_deref(), most))
+        })
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        at_once(move || Ok(self.shared().buckets.remove(&name).is_some()))
     }
 
     fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {

@@ -7,6 +7,7 @@ use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
 use tidegate_store::Result;
 
 use crate::scripts::{self, Call};
+use crate::trouble::undecided;
 use crate::{Redis, checks, reply};
 
 impl Redis {
@@ -45,6 +46,15 @@ impl Redis {
         let call = Call::new(&scripts::BUCKET_OBSERVE, [self.keys.bucket(name)]).with(self.now());
         let answer = self.step(&format!("look into the bucket {name}"), &call).await?;
         Ok(then(answer)?.map(|(level, now)| bucket::observe(level, now)))
+    }
+
+    pub(super) async fn forget_one_bucket(&self, name: &str) -> Result<bool> {
+        let mut forget = redis::cmd("DEL");
+        forget.arg(self.keys.bucket(name));
+        let doing = format!("forget the bucket {name}");
+        let answer = self.link.send(&forget).await;
+        let gone: u64 = reply::parsed(answer.map_err(|failed| undecided(self.link.name(), &doing, failed))?)?;
+        Ok(gone > 0)
     }
 }
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tidegate_core::Time;
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
 use tidegate_store::Result;
 
 use crate::scripts::{self, Call};
+use crate::trouble::unusable;
 use crate::{Redis, reply, span};
 
 impl Redis {
@@ -32,5 +33,16 @@ impl Redis {
         }
         let until = until.parse().map(Time::from_micros).map_err(|_| reply::odd("a time"))?;
         Ok(Some(Lease { until, ..lease }))
+    }
+
+    pub(super) async fn look_at_lease(&self, name: &str) -> Result<Option<Status>> {
+        let now = self.time().await?;
+        let mut look = redis::cmd("HMGET");
+        look.arg(self.keys.lease(name)).arg("fence").arg("until");
+        let answer = self.link.send(&look).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let (fence, until): (Option<u64>, Option<u64>) = reply::parsed(answer)?;
+        let state =
+            fence.zip(until).map(|(fence, until)| lease::State { fence, until: Time::from_micros(until) });
+        Ok(state.and_then(|state| lease::look(state, now)))
     }
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease};
+use tidegate_core::shared::lease::{Acquired, Lease, Status};
 use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
 use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, RecordPage, Shared};
+use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
 
 use super::{Broken, Quirk};
 
@@ -93,6 +93,25 @@ impl Shared for Broken {
         })
     }
 
+    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            let status = self.inner.look_lease(&name).await?;
+            let is_held = |status: Status| Status { held_until: Some(Time::MAX), ..status };
+            Ok(if self.is(Quirk::LeaseLooksHeld) { status.map(is_held) } else { status })
+        })
+    }
+
+    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+        Box::pin(async move {
+            let mut page = self.inner.list_leases(after, most).await?;
+            if self.is(Quirk::LeaseListForgets) {
+                page.items.pop();
+            }
+            Ok(page)
+        })
+    }
+
     fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
         Box::pin(async move {
             if self.is(Quirk::BucketForgetsSecond) && wanted.len() > 1 {
@@ -122,6 +141,26 @@ impl Shared for Broken {
                 Quirk::BucketLosesFloat => Level { tokens: level.tokens as f64 as u64, ..level },
                 _ => level,
             }))
+        })
+    }
+
+    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+        Box::pin(async move {
+            let mut page = self.inner.list_buckets(after, most).await?;
+            if self.is(Quirk::BucketListForgets) {
+                page.items.pop();
+            }
+            Ok(page)
+        })
+    }
+
+    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+        let name = name.to_owned();
+        Box::pin(async move {
+            if self.is(Quirk::BucketForgetsNothing) {
+                return Ok(self.inner.observe_bucket(&name).await?.is_some());
+            }
+            self.inner.forget_bucket(&name).await
         })
     }
 

@@ -107,5 +107,7 @@ impl<'a> HeldOut<'a> {
 #[derive(Serialize)]
 pub(crate) struct GroupsOut<'a> {
     pub groups: Vec<GroupOut<'a>>,
+    pub next_cursor: Option<String>,
+    /// Where to go on, by the name it had before there were cursors.
     pub next: Option<&'a str>,
 }

@@ -62,6 +62,7 @@ impl<'a> LimitOut<'a> {
 #[derive(Serialize)]
 pub(crate) struct LimitsOut<'a> {
     pub limits: Vec<LimitOut<'a>>,
+    pub next_cursor: Option<String>,
 }
 
 pub(crate) const fn source_word(source: Source) -> &'static str {

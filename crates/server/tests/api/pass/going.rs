@@ -85,7 +85,12 @@ async fn lim_28_the_wait_is_bounded() {
 async fn lim_28_what_a_person_calls_off_is_told() {
     within(async {
         let door = Door::new("", []).await;
-        let paused = door.request(Method::POST, "/v1/groups/up/pause").send().await.unwrap();
+        let paused = door
+            .request(Method::POST, "/v1/groups/up/pause")
+            .body(r#"{"create":true}"#)
+            .send()
+            .await
+            .unwrap();
         assert_eq!(paused.status(), 200);
         let ask =
             door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}").send();

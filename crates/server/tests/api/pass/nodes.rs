@@ -161,9 +161,12 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
         let one = start(&store, &upstream, &more).await;
         let client = Client::builder().no_proxy().build().unwrap();
         together(&client, &[&one]).await;
-        let post = |path: String| ask(&client, &one, Method::POST, &path).body("{}").send();
+        let send =
+            |path: String, body: &'static str| ask(&client, &one, Method::POST, &path).body(body).send();
+        let post = |path: String| send(path, "{}");
         for n in 0..UPSTREAMS {
-            assert_eq!(post(format!("/v1/groups/up-{n}/pause")).await.unwrap().status(), 200);
+            let paused = send(format!("/v1/groups/up-{n}/pause"), r#"{"create":true}"#).await;
+            assert_eq!(paused.unwrap().status(), 200);
         }
         let call = |n: usize| {
             let request = ask(&client, &one, Method::POST, &format!("/proxy/up-{n}/x?n={n}"));

@@ -1,0 +1,107 @@
+//! The pages of error codes, as they are in the documentation: what an answer's `link` leads to.
+
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use maud::{Markup, html};
+use tidegate::{Code, Error};
+
+use super::document;
+use crate::wire::failure::Failure;
+use crate::wire::object::shown;
+
+/// Each code with its page.
+macro_rules! pages {
+    ($($code:ident)+) => {
+        [$((stringify!($code), include_str!(concat!("../../../../docs/errors/", stringify!($code), ".md")))),+]
+    };
+}
+
+const PAGES: &[(&str, &str)] = &pages! {
+    TG0001 TG0002 TG0003 TG0004 TG0005 TG0006 TG0007 TG0008 TG0009 TG0010 TG0011 TG0012
+    TG0013 TG0014 TG0015 TG0016 TG0017 TG0018 TG0019 TG0020 TG0021 TG0022 TG0023 TG0024
+    TG0025 TG0026 TG0027 TG0028 TG0029
+};
+
+pub(super) async fn show(Path(code): Path<String>) -> Response {
+    match PAGES.iter().find(|(known, _)| *known == code) {
+        Some((code, text)) => document(code, false, &content(text)).into_response(),
+        None => {
+            let message = format!("There is no error code {:?}.", shown(&code));
+            Failure(Error::new(Code::NoRoute, message).field("code")).into_response()
+        }
+    }
+}
+
+/// A page as HTML: headings, paragraphs, lists and code, which is all that these pages have.
+fn content(text: &str) -> Markup {
+    let blocks = text.split("\n\n").map(str::trim).filter(|block| !block.is_empty());
+    html! { @for block in blocks { (one_block(block)) } }
+}
+
+fn one_block(block: &str) -> Markup {
+    if let Some(title) = block.strip_prefix("# ") {
+        return html! { h1 { (title) } };
+    }
+    if let Some(title) = block.strip_prefix("## ") {
+        return html! { h2 { (title) } };
+    }
+    if let Some(code) = block.strip_prefix("```") {
+        let code = code.split_once('\n').map_or("", |(_, code)| code).trim_end_matches("```");
+        return html! { pre { code { (code) } } };
+    }
+    if block.starts_with("- ") {
+        let items = block.split("\n- ").map(|item| item.trim_start_matches("- "));
+        return html! { ul { @for item in items { li { (inline(item)) } } } };
+    }
+    html! { p { (inline(block)) } }
+}
+
+/// A text with code in it. A link into the documentation is its text: the documentation is not
+/// served.
+fn inline(text: &str) -> Markup {
+    html! {
+        @for (place, part) in text.split('`').enumerate() {
+            @if place % 2 == 1 { code { (part) } } @else { (without_links(part)) }
+        }
+    }
+}
+
+fn without_links(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some((before, link)) = rest.split_once('[') {
+        plain.push_str(before);
+        match link.split_once("](").and_then(|(name, target)| Some((name, target.split_once(')')?.1))) {
+            Some((name, after)) => {
+                plain.push_str(name);
+                rest = after;
+            }
+            None => {
+                plain.push('[');
+                rest = link;
+            }
+        }
+    }
+    plain + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_has_its_page() {
+        let codes: Vec<_> = Code::ALL.iter().map(ToString::to_string).collect();
+        assert_eq!(PAGES.iter().map(|(code, _)| *code).collect::<Vec<_>>(), codes);
+        for (code, text) in PAGES {
+            let page = content(text).into_string();
+            assert!(page.starts_with(&format!("<h1>{code} ")), "{page}");
+            assert!(page.contains("<pre><code>{") && !page.contains("```") && !page.contains("]("), "{page}");
+        }
+    }
+
+    #[test]
+    fn a_link_is_its_text() {
+        assert_eq!(without_links("see [this](../a.md), [x] and [y](z"), "see this, [x] and [y](z");
+    }
+}

@@ -1,0 +1,62 @@
+//! Everything that is wrong with one request, collected so that its sender hears of all of it at
+//! once.
+
+use tidegate::{Error, Result};
+
+/// Problems of one request that are reported; what comes after them is left out.
+pub(crate) const PROBLEMS_MAX: usize = 20;
+
+/// What was found wrong so far, in the order it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Problems(Vec<Error>);
+
+impl Problems {
+    /// One more, with all that it says of the same request.
+    pub(crate) fn add(&mut self, mut error: Error) {
+        let also = std::mem::take(&mut error.also);
+        let room = PROBLEMS_MAX.saturating_sub(self.0.len());
+        self.0.extend(std::iter::once(error).chain(also).take(room));
+    }
+
+    /// What was read; when it could not be, a stand-in that is never used, because `finish` fails.
+    pub(crate) fn check<T: Default>(&mut self, read: Result<T>) -> T {
+        read.unwrap_or_else(|error| {
+            self.add(error);
+            T::default()
+        })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// # Errors
+    /// The first problem, with the others.
+    pub(crate) fn finish(self) -> Result<()> {
+        let mut all = self.0.into_iter();
+        let Some(first) = all.next() else { return Ok(()) };
+        Err(Error { also: all.collect(), ..first })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tidegate::Code;
+
+    #[test]
+    fn all_are_told_with_the_first_and_no_more_than_fit() {
+        let problem = |field: &str| Error::new(Code::Malformed, "…").field(field);
+        let mut problems = Problems::default();
+        assert_eq!(problems.check(Ok(7)), 7);
+        assert!(problems.is_empty());
+        assert_eq!(problems.check::<u64>(Err(problem("a"))), 0);
+        problems.add(Error { also: [problem("c")].into(), ..problem("b") });
+        let told = problems.finish().unwrap_err();
+        let fields: Vec<_> = told.also.iter().map(|also| also.field.as_deref()).collect();
+        assert_eq!((told.field.as_deref(), fields), (Some("a"), vec![Some("b"), Some("c")]));
+        let mut many = Problems::default();
+        (0..100).for_each(|n| many.add(problem(&n.to_string())));
+        assert_eq!(many.finish().unwrap_err().also.len(), PROBLEMS_MAX - 1);
+    }
+}

@@ -1,0 +1,123 @@
+//! What is wrong with a request: one shape, all of it at once, with a page to read; and nothing
+//! unknown is let pass.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{World, answer, within};
+
+/// The fields that a refusal names, in order.
+fn fields(refusal: &Value) -> Vec<String> {
+    let problems = refusal["error"]["problems"].as_array().unwrap();
+    let mut fields: Vec<_> = problems.iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect();
+    fields.sort_unstable();
+    fields
+}
+
+#[tokio::test]
+async fn all_that_is_wrong_with_a_request_is_told_at_once() {
+    within(async {
+        let world = World::new().await;
+        let submission = json!({
+            "upstream": "echo", "gruop": "g", "priority": 9, "max_attempts": 0,
+            "request": { "method": "GRAB", "headers": { "x-n": 7 } },
+        });
+        let refused = world.post("/v1/operations", &submission).await;
+        assert_eq!((refused.status, &refused.json["error"]["title"]), (400, &json!("Malformed request")));
+        let wanted = [
+            "group",
+            "gruop",
+            "max_attempts",
+            "priority",
+            "request.headers.x-n",
+            "request.method",
+            "request.path",
+        ];
+        assert_eq!(fields(&refused.json), wanted);
+        let batch = world.post("/v1/operations/batch", json!({ "operations": [submission] })).await;
+        assert_eq!(fields(&batch.json["operations"][0]), wanted);
+        let table = [
+            (
+                Method::GET,
+                "/v1/operations?limit=0&state=happy&colour=red",
+                "",
+                vec!["colour", "limit", "state"],
+            ),
+            (Method::GET, "/v1/keys?limit=x&cursor=x&state=y", "", vec!["cursor", "limit", "state"]),
+            (Method::POST, "/v1/groups/g/pause", r#"{"by":7,"why":1}"#, vec!["by", "why"]),
+            (
+                Method::POST,
+                "/v1/buckets/b/reserve",
+                r#"{"cost":-1,"capacity":0,"x":1}"#,
+                vec!["capacity", "cost", "x"],
+            ),
+            (Method::POST, "/v1/leases/l/renew", r#"{"ttl_ms":0}"#, vec!["token", "ttl_ms"]),
+            (
+                Method::PUT,
+                "/v1/limits/echo",
+                r#"{"capacity":0,"refill_per_s":"x"}"#,
+                vec!["capacity", "refill_per_s"],
+            ),
+            (
+                Method::POST,
+                "/v1/deployments",
+                r#"{"guild":7,"prune":1}"#,
+                vec!["guild", "prune", "template", "upstream"],
+            ),
+        ];
+        for (method, path, body, wanted) in table {
+            let refused = answer(world.request(method, path).body(body)).await;
+            assert_eq!(
+                (refused.status, fields(&refused.json)),
+                (400, wanted.iter().map(|field| (*field).to_owned()).collect()),
+                "{path}"
+            );
+        }
+    })
+    .await;
+}
+
+/// The link of an error leads to its page, without a token.
+#[tokio::test]
+async fn an_error_leads_to_its_page() {
+    within(async {
+        let world = World::new().await;
+        let refused = world.get("/v1/operations/none").await;
+        let link = refused.json["error"]["link"].as_str().unwrap();
+        let page = world.request(Method::GET, link).send().await.unwrap();
+        assert_eq!(
+            (page.status().as_u16(), page.headers()["content-type"].to_str().unwrap()),
+            (200, "text/html; charset=utf-8")
+        );
+        let page = page.text().await.unwrap();
+        assert!(page.contains("<h1>TG0010 NoOperation</h1>") && page.contains("What to do"), "{page}");
+        world.get("/docs/errors/TG9999").await.refused(404, "TG0021", Some("code"));
+    })
+    .await;
+}
+
+/// Every call that is described refuses a parameter that it does not know, by name.
+#[tokio::test]
+async fn an_unknown_parameter_is_refused_everywhere() {
+    within(async {
+        let world = World::new().await;
+        let all = world.get("/openapi.json").await.json;
+        let mut count = 0;
+        for (path, item) in all["paths"].as_object().unwrap() {
+            if !path.starts_with("/v1/") {
+                continue;
+            }
+            for method in item.as_object().unwrap().keys() {
+                let path =
+                    path.replace("{id}", "op_00000000000000000000000001").replace('{', "").replace('}', "");
+                let method: Method = method.to_uppercase().parse().unwrap();
+                let refused = answer(world.request(method, &format!("{path}?colour=red"))).await;
+                assert_eq!(refused.status, 400, "{path}: {refused:?}");
+                assert_eq!(fields(&refused.json), ["colour"], "{path}");
+                count += 1;
+            }
+        }
+        assert!(count > 30, "{count} calls were made");
+    })
+    .await;
+}

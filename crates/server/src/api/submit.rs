@@ -108,7 +108,7 @@ pub(super) async fn batch(
 fn member(answer: Result<Receipt>) -> Member {
     match answer {
         Ok(receipt) => Member::Accepted(Accepted::new(receipt, None)),
-        Err(error) => Member::Refused(error.into()),
+        Err(error) => Member::Refused(Box::new(error.into())),
     }
 }
 

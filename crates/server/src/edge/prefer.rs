@@ -53,12 +53,14 @@ fn seconds(line: &HeaderValue) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn wait(query: &str, lines: &[&str]) -> Result<Option<Wait>> {
+    fn wait(query: &str, lines: &[&str]) -> tidegate::Result<Option<Wait>> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(PREFER, line.parse().unwrap());
         }
-        Wait::read(&mut Query::parse(query), &headers)
+        let mut query = Query::parse(query);
+        let wait = Wait::read(&mut query, &headers);
+        query.finish().map(|()| wait)
     }
 
     #[test]

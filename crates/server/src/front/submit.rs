@@ -17,11 +17,9 @@ use crate::wire::failure::Failure;
 
 pub(super) async fn pass(front: &Front, call: Call, headers: &axum::http::HeaderMap) -> Response {
     let (path, query) = call.target.split_once('?').unwrap_or((&call.target, ""));
-    let wait = Query::parse(query).and_then(|mut query| {
-        let wait = Wait::read(&mut query, headers);
-        query.finish().map(|()| wait)
-    });
-    match wait {
+    let mut query = Query::parse(query);
+    let wait = Wait::read(&mut query, headers);
+    match query.finish().map(|()| wait) {
         Ok(None) => relay::by_place(front, call).await,
         Ok(Some(wait)) => {
             let accepting = call.to(path.to_owned());

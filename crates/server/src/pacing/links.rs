@@ -38,7 +38,7 @@ pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, nex
 /// How the client calls this server: scheme and host.
 fn origin(request: &Request) -> Option<String> {
     let text = |name: &HeaderName| request.headers().get(name).and_then(|value| value.to_str().ok());
-    let host = text(&HOST).or_else(|| request.uri().authority().map(|authority| authority.as_str()))?;
+    let host = text(&HOST).or_else(|| request.uri().authority().map(axum::http::uri::Authority::as_str))?;
     let scheme = text(&FORWARDED_PROTO).filter(|scheme| scheme.eq_ignore_ascii_case("https"));
     Some(format!("{}://{host}", scheme.map_or("http", |_| "https")))
 }

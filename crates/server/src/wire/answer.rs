@@ -43,7 +43,7 @@ pub(crate) struct Waited<'a> {
 #[serde(untagged)]
 pub(crate) enum Member {
     Accepted(Accepted<'static>),
-    Refused(Wrapped),
+    Refused(Box<Wrapped>),
 }
 
 #[derive(Serialize)]

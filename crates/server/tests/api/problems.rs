@@ -108,8 +108,7 @@ async fn an_unknown_parameter_is_refused_everywhere() {
                 continue;
             }
             for method in item.as_object().unwrap().keys() {
-                let path =
-                    path.replace("{id}", "op_00000000000000000000000001").replace('{', "").replace('}', "");
+                let path = path.replace("{id}", "op_00000000000000000000000001").replace(['{', '}'], "");
                 let method: Method = method.to_uppercase().parse().unwrap();
                 let refused = answer(world.request(method, &format!("{path}?colour=red"))).await;
                 assert_eq!(refused.status, 400, "{path}: {refused:?}");

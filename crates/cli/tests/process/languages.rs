@@ -11,25 +11,18 @@ fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process")
 }
 
-/// Python with a script of ours.
+/// Python with a script of ours, and the packages that it imports.
 pub(crate) fn python(script: &str) -> Command {
-    let has_requests = |python: &&str| {
-        let asked = Command::new(python).args(["-c", "import requests"]).stderr(Stdio::null()).status();
-        asked.is_ok_and(|status| status.success())
-    };
-    let python = ["python3", "/usr/bin/python3"].into_iter().find(has_requests);
-    let mut command = Command::new(python.expect("no python3 here can import requests: ./test installs it"));
+    let mut command = python_tool("python");
     command.arg(scripts().join(script));
     command
 }
 
-/// Python with a script of ours, and the packages that it imports.
-pub(crate) fn python_with_packages(script: &str) -> Command {
-    let python = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python/bin/python");
-    assert!(python.exists(), "there are no packages at {}: ./test installs them", python.display());
-    let mut command = Command::new(python);
-    command.arg(scripts().join(script));
-    command
+/// A program of the Python packages.
+pub(crate) fn python_tool(name: &str) -> Command {
+    let tool = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python/bin").join(name);
+    assert!(tool.exists(), "there is no {}: ./test installs it", tool.display());
+    Command::new(tool)
 }
 
 /// Node with a script of ours, which is put beside the packages that it imports.

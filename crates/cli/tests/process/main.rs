@@ -17,6 +17,7 @@ mod cluster;
 mod damage;
 mod deploy;
 mod deployed;
+mod described;
 mod door;
 mod kill;
 mod languages;

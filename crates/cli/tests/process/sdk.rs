@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use crate::ALONE;
 use crate::caller::Caller;
 use crate::child::{Running, configure};
-use crate::languages::{node, python_with_packages, run};
+use crate::languages::{node, python, run};
 
 /// Calls that are made at once.
 const CALLS: usize = 32;
@@ -111,7 +111,7 @@ async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
 async fn lim_28_shopify_api_of_python_stays_behind_the_proxy() {
     let _alone = ALONE.lock().await;
     let stage = Stage::set().await;
-    let told = stage.run(python_with_packages("sdk/client.py")).await;
+    let told = stage.run(python("sdk/client.py")).await;
     check_lists(&told);
     let here = format!("{}/proxy/acme/", stage.server.address);
     let links: Vec<&str> =

@@ -136,6 +136,15 @@ impl Drip {
         self.level = self.level.min(level);
     }
 
+    /// There is at least this much, as far as it fits.
+    pub fn raise_to(&mut self, level: u64, now: Time) {
+        *self = self.refreshed(now);
+        if level > self.level {
+            self.level = level.min(self.capacity);
+            self.carry = 0;
+        }
+    }
+
     /// Nothing comes back before `until`; then `left` is there.
     pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
         *self = self.refreshed(now);

@@ -142,6 +142,12 @@ impl Paced {
         self.drip.lower_to(left.saturating_add(self.on_its_way()), now);
     }
 
+    /// Believes the upstream when it says that more is left and nothing is on its way.
+    pub fn raise_to(&mut self, left: u64, now: Time) {
+        self.settle(now);
+        self.drip.raise_to(left, now);
+    }
+
     /// Nothing comes back before `until`; then `left` can be given out.
     pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
         self.settle(now);

@@ -432,7 +432,8 @@ mod tests {
         const REQUESTED: u64 = 60 * MICRO;
         const ACTUAL: u64 = 31 * MICRO;
         let start = Time::from_millis(10_000);
-        let (mut ours, mut theirs) = (drip(1_000, 50, start), Drip::full(1_000 * MICRO, 50 * MICRO, 0, start));
+        let (mut ours, mut theirs) =
+            (drip(1_000, 50, start), Drip::full(1_000 * MICRO, 50 * MICRO, 0, start));
         let (mut now, mut left, mut running) = (start, 64, VecDeque::new());
         while left > 0 || !running.is_empty() {
             while left > 0 && ours.ready(REQUESTED, now) == Readiness::Now {

@@ -46,7 +46,7 @@ pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstr
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
         get(Read, "/v1/operations", operations::list),
-        post(Write, "/v1/operations", submit::one).without_query(),
+        post(Write, "/v1/operations", submit::one),
         post(Write, "/v1/operations/batch", submit::batch).without_query(),
         get(Read, "/v1/operations/{id}", operations::show),
         get(Read, "/v1/operations/{id}/why", operations::why),

@@ -94,12 +94,12 @@ pub(super) async fn complete(
     query: Query,
     body: Body,
 ) -> Answer {
-    let body = content::read(body, content::SMALL_MAX, BODY_PATIENCE).await?;
-    let answer = read_answer(&body)?;
     let name = match find(&keys, &text, query).await? {
         Found::One(name) => name,
         Found::Several(names) => return Ok(several(&names)),
     };
+    let body = content::read(body, content::SMALL_MAX, BODY_PATIENCE).await?;
+    let answer = read_answer(&body)?;
     let now = WallClock.now();
     let stands = match keys.complete(&name, answer, now, &who).await.map_err(Error::from)? {
         Recording::Recorded => {

@@ -99,7 +99,7 @@ async fn a_listener_hears_what_it_asked_for() {
         let of_group = listen("group=mine&results=true").await;
         let other = world.submit(operation("other")).await;
         world.end(&other).await;
-        world.post("/v1/groups/mine/pause", "").await;
+        world.post("/v1/groups/mine/pause", r#"{"create":true}"#).await;
         let id = world.submit(operation("mine")).await;
         let of_id = listen(&format!("id={id}&kind=http")).await;
         world.post("/v1/groups/mine/resume", "").await;

@@ -156,7 +156,9 @@ mod tests {
     fn what_has_expired_is_not_given() {
         let recent = Recent::default();
         recent.note("k", Some(&record(1)));
-        let later = Time::ZERO.after(Duration::from_secs(60));
+        let last = Time::ZERO.after(Duration::from_secs(60));
+        assert!(recent.completed("k", last).is_some(), "the last moment is part of its time");
+        let later = last.after(Duration::from_micros(1));
         assert!(recent.completed("k", later).is_none());
         recent.drop_expired(later);
         assert_eq!(counts(&recent), (0, 0));

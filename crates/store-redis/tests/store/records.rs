@@ -88,6 +88,11 @@ async fn score(eye: &mut Eye, key: &str) -> Option<u64> {
     None
 }
 
+/// When a record is due to be swept: the last moment of its time is part of it.
+fn just_after() -> Duration {
+    CLAIM.ttl + Duration::from_micros(1)
+}
+
 /// IDM-6: an entry of the index without a record, as a cut claim leaves it, stands in nobody's way: the next claim
 /// puts it right, and a sweep takes it off when there is none.
 #[tokio::test]
@@ -99,15 +104,15 @@ async fn idm_6_an_entry_without_a_record_does_no_harm() {
     for far in [clock.now().before(CLAIM.ttl), clock.now().after(CLAIM.ttl * 5)] {
         store.claim_record("key", CLAIM).await.unwrap();
         let (index, record) = (eye.keys("tg:*:due").await.remove(0), eye.keys("tg:*:r:key").await.remove(0));
-        assert_eq!(score(&mut eye, "key").await, Some(clock.now().after(CLAIM.ttl).as_micros()));
+        assert_eq!(score(&mut eye, "key").await, Some(clock.now().after(just_after()).as_micros()));
         eye.ask::<u64>(&["DEL", &record]).await;
         eye.ask::<u64>(&["ZADD", &index, &far.as_micros().to_string(), "key"]).await;
         assert_eq!(store.list_records(None, 5).await.unwrap().records, []);
         assert_eq!(store.claim_record("key", CLAIM).await.unwrap(), Claimed::Yours { taken_over: false });
-        assert_eq!(score(&mut eye, "key").await, Some(clock.now().after(CLAIM.ttl).as_micros()));
+        assert_eq!(score(&mut eye, "key").await, Some(clock.now().after(just_after()).as_micros()));
         assert_eq!(store.list_records(None, 5).await.unwrap().records.len(), 1);
         eye.ask::<u64>(&["DEL", &record]).await;
-        clock.advance(CLAIM.ttl);
+        clock.advance(just_after());
         assert_eq!(store.sweep_records(5).await.unwrap(), 0);
         assert_eq!(score(&mut eye, "key").await, None);
     }
@@ -133,10 +138,10 @@ async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
     assert_eq!(store.sweep_records(5).await.unwrap(), 0);
     assert_eq!(store.claim_record("done", CLAIM).await.unwrap(), Claimed::Completed(answer));
     for key in ["done", "in work"] {
-        assert_eq!(score(&mut eye, key).await, Some(clock.now().after(CLAIM.ttl).as_micros()), "{key}");
+        assert_eq!(score(&mut eye, key).await, Some(clock.now().after(just_after()).as_micros()), "{key}");
     }
     assert!(store.complete_record("in work", CLAIM.token, Bytes::new()).await.unwrap());
-    clock.advance(CLAIM.ttl);
+    clock.advance(just_after());
     assert_eq!(store.sweep_records(5).await.unwrap(), 2);
 }
 
@@ -257,7 +262,7 @@ async fn idm_6_what_expired_unfinished_does_not_stand_in_the_way_of_a_sweep() {
     for number in 0..300 {
         store.claim_record(&format!("key-{number}"), CLAIM).await.unwrap();
     }
-    clock.advance(CLAIM.ttl);
+    clock.advance(just_after());
     assert_eq!(store.sweep_records(1).await.unwrap(), 0);
     eye.ask::<String>(&["CONFIG", "RESETSTAT"]).await;
     assert_eq!(store.sweep_records(1).await.unwrap(), 0);

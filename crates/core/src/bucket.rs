@@ -282,9 +282,9 @@ impl Bucket {
     }
 
     /// Learns from the answer to the grant marked `mark`. What left after it may not have been counted yet, so it
-    /// is taken off the upstream's figure; of that and ours the lower one counts. When nothing else is under way,
-    /// no answer can come out of order, and the upstream's figure is what is there: ours may have counted calls
-    /// that the upstream had counted too.
+    /// is taken off the upstream's figure; of that and ours the lower one counts. Only the answer to the newest grant,
+    /// with nothing else under way, is surely not out of order: then the upstream's figure is what is there, because
+    /// ours may have counted calls that the upstream had counted too.
     pub fn observe(&mut self, hint: &Hint, mark: u64, now: Time) {
         let since = self.taken_since(mark);
         let remaining = hint.remaining.map(|left| left.saturating_sub(since));
@@ -297,7 +297,7 @@ impl Bucket {
                 }
                 if let Some(left) = remaining {
                     paced.lower_to(left, now);
-                    if self.in_flight == 0 && self.frozen_until <= now {
+                    if self.in_flight == 0 && mark == self.granted && self.frozen_until <= now {
                         paced.raise_to(left, now);
                     }
                 }

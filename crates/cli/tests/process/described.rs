@@ -41,13 +41,7 @@ async fn a_stranger_finds_what_is_described() {
     let examples = if drawn.is_some() { EXAMPLES_LONG } else { EXAMPLES };
     let mut stranger = python_tool("st");
     stranger.current_dir(dir.path()).arg("--config-file").arg(settings).arg("--no-color");
-    stranger.args([
-        "run",
-        &format!("{}/openapi.json", server.address),
-        "--continue-on-failure",
-        "--workers",
-        "2",
-    ]);
+    stranger.args(["run", &format!("{}/openapi.json", server.address), "--continue-on-failure"]);
     stranger.args(["--phases", "examples,coverage,fuzzing", "--max-examples", examples]);
     stranger.args(["--seed", drawn.as_deref().unwrap_or(SEED), "--suppress-health-check", "all"]);
     stranger.args(["--header", &format!("Authorization: Bearer {TOKEN}")]);

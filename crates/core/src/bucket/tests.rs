@@ -1,0 +1,178 @@
+//! Buckets of every kind: what is granted, what leaves, and what answers teach.
+
+use super::*;
+use crate::operation::MICRO;
+
+fn drip(capacity: u64, rate: u64, now: Time) -> Bucket {
+    let shape = Shape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
+    Bucket::new(shape, now).unwrap()
+}
+
+/// A call that is granted and leaves at once.
+fn sent(bucket: &mut Bucket, cost: u64, now: Time) -> u64 {
+    let mark = bucket.take(cost);
+    bucket.send(mark, now);
+    mark
+}
+
+/// LIM-12 / LIM-20: after a freeze the one that was told runs again at that time, and no burst follows it.
+#[test]
+fn lim_12_a_freeze_ends_on_time_and_without_a_burst() {
+    let now = Time::from_millis(10_000);
+    let mut bucket = drip(40, 2, now);
+    sent(&mut bucket, MICRO, now);
+    let until = now.after(Duration::from_secs(2));
+    bucket.freeze(until, MICRO, now);
+    assert_eq!(bucket.ready(MICRO, now), Readiness::At(until));
+    assert_eq!(bucket.ready(MICRO, until), Readiness::Now);
+    sent(&mut bucket, MICRO, until);
+    assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
+    bucket.freeze(until.after(Duration::from_secs(9)), MICRO, until);
+    bucket.freeze(until.after(Duration::from_secs(3)), MICRO, until);
+    assert_eq!(bucket.frozen_until, until.after(Duration::from_secs(9)));
+    bucket.thaw(until);
+    assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
+}
+
+/// LIM-23: of the upstream's figure and ours the lower one counts, and what left later is taken off.
+#[test]
+fn lim_23_answers_out_of_order_never_raise_a_balance() {
+    let now = Time::from_millis(10_000);
+    let mut bucket = drip(10, 1, now);
+    let first = sent(&mut bucket, MICRO, now);
+    let second = sent(&mut bucket, MICRO, now);
+    let left = |remaining| Hint { remaining: Some(remaining * MICRO), ..Hint::default() };
+    bucket.observe(&left(5), second, now);
+    assert_eq!(bucket.ready(5 * MICRO, now), Readiness::Now);
+    bucket.observe(&left(9), first, now);
+    assert_eq!(bucket.ready(5 * MICRO, now), Readiness::Now);
+    assert!(bucket.ready(6 * MICRO, now) > Readiness::Now);
+    bucket.observe(&left(5), first, now);
+    assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
+}
+
+/// LIM-23, LIM-14: an answer that comes after those to later calls takes off what these really cost, not what was held
+/// for them; what is still under way is taken off in full.
+#[test]
+fn lim_23_lim_14_a_late_answer_knows_what_later_calls_cost() {
+    let now = Time::from_millis(10_000);
+    let mut bucket = drip(1_000, 50, now);
+    let marks: Vec<u64> = (0..20).map(|_| sent(&mut bucket, 47 * MICRO, now)).collect();
+    let later = now.after(Duration::from_millis(300));
+    let answered = |bucket: &mut Bucket, mark, left: u64| {
+        bucket.land(mark, later);
+        bucket.settle(mark, 47 * MICRO, 2 * MICRO, later);
+        bucket.observe(&Hint { remaining: Some(left * MICRO), ..Hint::default() }, mark, later);
+    };
+    for (nth, mark) in marks[1..19].iter().enumerate() {
+        answered(&mut bucket, *mark, 1_000 - 2 * (nth as u64 + 1));
+    }
+    answered(&mut bucket, marks[0], 962);
+    let level = |bucket: &Bucket| match &bucket.budget {
+        Budget::Drip(paced) => paced.available(later) / MICRO,
+        _ => 0,
+    };
+    assert_eq!(level(&bucket), 962 - 18 * 2 - 47, "eighteen cost 2 each, one is under way");
+    answered(&mut bucket, marks[19], 960);
+    assert_eq!(level(&bucket), 960, "none is under way: its own figure stands");
+    sent(&mut bucket, MICRO, later);
+    assert!(bucket.corrections.is_empty(), "they are of no use any more");
+}
+
+/// LIM-14, LIM-23: a burst against an upstream that holds the requested cost of running calls, as Shopify does, takes
+/// hardly longer than its budget: what was counted twice while calls were under way comes back with the answers.
+#[test]
+fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
+    const REQUESTED: u64 = 60 * MICRO;
+    const ACTUAL: u64 = 31 * MICRO;
+    let start = Time::from_millis(10_000);
+    let (mut ours, mut theirs) = (drip(1_000, 50, start), Drip::full(1_000 * MICRO, 50 * MICRO, 0, start));
+    let (mut now, mut left, mut running) = (start, 64, VecDeque::new());
+    while left > 0 || !running.is_empty() {
+        while left > 0 && ours.ready(REQUESTED, now) == Readiness::Now {
+            let mark = sent(&mut ours, REQUESTED, now);
+            assert!(theirs.refreshed(now).level >= REQUESTED, "it would be throttled");
+            theirs.take(REQUESTED, now);
+            // The later ones are answered first, now and then.
+            let takes = Duration::from_millis(if left % 3 == 0 { 900 } else { 300 });
+            running.push_back((now.after(takes), mark));
+            left -= 1;
+        }
+        running.make_contiguous().sort_unstable();
+        let next = running.front().map(|(at, _)| *at);
+        let granted = match ours.ready(REQUESTED, now) {
+            Readiness::At(at) if left > 0 => Some(at),
+            _ => None,
+        };
+        now = next.into_iter().chain(granted).min().unwrap();
+        while let Some((_, mark)) = running.front().copied().filter(|(at, _)| *at <= now) {
+            running.pop_front();
+            theirs.give_back(REQUESTED - ACTUAL, now);
+            let remaining = Some(theirs.refreshed(now).level);
+            ours.land(mark, now);
+            ours.settle(mark, REQUESTED, ACTUAL, now);
+            ours.observe(&Hint { remaining, ..Hint::default() }, mark, now);
+        }
+    }
+    let needed = Duration::from_millis((64 * 31 - 1_000) * 1_000 / 50);
+    let took = now.since(start);
+    assert!(took < needed.mul_f64(1.15), "{took:?} where {needed:?} are needed");
+}
+
+/// LIM-14: what was granted and has not left is held aside, for as long as that takes; of a
+/// window it takes when it leaves, and the window begins then.
+#[test]
+fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
+    let now = Time::from_millis(10_000);
+    let later = now.after(Duration::from_secs(60));
+    let window = Shape::Window { limit: 5 * MICRO, period: Duration::from_secs(2) };
+    for mut bucket in [drip(5, 10, now), Bucket::new(window, now).unwrap()] {
+        let marks = [bucket.take(MICRO), bucket.take(3 * MICRO)];
+        for at in [now, later] {
+            assert_eq!(bucket.ready(MICRO, at), Readiness::Now);
+            assert_eq!(bucket.ready(2 * MICRO, at), Readiness::AfterAnswer, "all five may arrive now");
+        }
+        bucket.unsend(marks[0], MICRO, later);
+        assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now, "it never left");
+        bucket.send(marks[1], later);
+        assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now);
+        let Readiness::At(at) = bucket.ready(3 * MICRO, later) else { panic!("only two are left") };
+        assert!(at > later, "it refills from when the call left");
+    }
+}
+
+/// LIM-25: a gate that an answer closes stays closed until then, and opens for one call first.
+#[test]
+fn lim_25_a_gate_is_closed_by_what_is_said() {
+    let now = Time::from_millis(10_000);
+    let mut gate = Bucket::new(Shape::Gate, now).unwrap();
+    let mark = gate.take(MICRO);
+    let until = now.after(Duration::from_secs(9));
+    let says = |at| Hint { reset_at: Some(at), ..Hint::default() };
+    gate.observe(&says(until), mark, now);
+    gate.observe(&says(now), mark, now);
+    gate.land(mark, now);
+    assert_eq!(gate.ready(MICRO, now), Readiness::At(until));
+    assert_eq!(gate.ready(MICRO, until), Readiness::Now);
+    gate.take(MICRO);
+    assert_eq!(gate.ready(MICRO, until), Readiness::AfterAnswer);
+}
+
+/// LIM-8: a new rate takes effect at once.
+#[test]
+fn lim_8_a_learned_rate_takes_effect_at_once() {
+    let now = Time::from_millis(10_000);
+    let mut bucket = drip(10, 1, now);
+    let mark = sent(&mut bucket, 10 * MICRO, now);
+    let hint = Hint { refill_per_s: Some(100 * MICRO), capacity: Some(200 * MICRO), ..Hint::default() };
+    bucket.observe(&hint, mark, now);
+    let Shape::Drip { capacity, refill_per_s, .. } = bucket.shape() else { panic!() };
+    assert_eq!((capacity, refill_per_s), (200 * MICRO, 100 * MICRO));
+}
+
+#[test]
+fn the_margin_is_a_quarter_at_most() {
+    assert_eq!(usual_margin(20 * MICRO, 100 * MICRO), 2 * MICRO);
+    assert_eq!(usual_margin(40 * MICRO, 2 * MICRO), MICRO / 25);
+    assert_eq!(usual_margin(MICRO, 1_000 * MICRO), MICRO / 4);
+}

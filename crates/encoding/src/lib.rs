@@ -1,10 +1,11 @@
-//! Content codings of HTTP: gzip, deflate, br and zstd. Says which of them a client accepts, and
-//! reads and writes bodies in them. Whoever reads sets a bound, because a few bytes may stand for
-//! gigabytes.
+//! What the bytes of a body stand for. Content codings of HTTP (gzip, deflate, br and zstd): which of
+//! them a client accepts, and bodies read and written in them, within a bound, because a few bytes
+//! may stand for gigabytes. And JSON by its value, however it is written.
 
 pub mod accept;
 pub mod body;
 pub mod coding;
+pub mod json;
 
 pub use accept::AcceptEncoding;
 pub use body::{DecodeError, decode, decoder, encode};

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, Seq, State};
+use tidegate_encoding::json::hash_by_value;
 use tidegate_store::log::Ownership;
 use tidegate_store::{Clock, Store};
 use tidegate_upstream::Upstream;
@@ -26,7 +27,6 @@ use crate::events::{Events, Subscription};
 use crate::options::Options;
 use crate::owner::{Accepted, Command, Drain, Owner, Reply};
 use crate::prepare::{Prepared, prepare};
-use crate::same_json::is_same_json;
 use crate::submission::{Receipt, Submission};
 use crate::view::View;
 
@@ -147,7 +147,8 @@ impl Engine {
         let stored = self.stored(seq).await?.operation;
         Ok(stored.group == request.group
             && stored.kind == request.kind
-            && is_same_json(&stored.payload, &request.payload))
+            && hash_by_value(&request.payload)
+                .is_some_and(|asked| hash_by_value(&stored.payload) == Some(asked)))
     }
 
     /// An operation as it stands; one that the store has forgotten comes from the archive.

@@ -19,7 +19,6 @@ mod payloads;
 mod prepare;
 mod query;
 mod reason;
-mod same_json;
 mod spent;
 mod submission;
 mod view;

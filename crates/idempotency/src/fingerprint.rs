@@ -3,7 +3,6 @@
 //! differs from one try to the next by nature (dates, trace and request ids, the boundary of a
 //! multipart body) is not in it.
 
-mod json;
 mod multipart;
 
 use std::fmt;
@@ -11,6 +10,7 @@ use std::fmt;
 use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use http::request::Parts;
 use sha2::{Digest, Sha256};
+use tidegate_encoding::json::hash_by_value;
 
 use crate::policy::BodyComparison;
 use multipart::PartHasher;
@@ -78,9 +78,7 @@ impl Fingerprint {
         let body: [u8; 32] = match self.body {
             BodyHash::Bytes(hash) => hash.finalize().into(),
             BodyHash::Parts(parts) => parts.finish(),
-            BodyHash::Json(text) => {
-                json::hash_by_value(&text).unwrap_or_else(|| Sha256::digest(&text).into())
-            }
+            BodyHash::Json(text) => hash_by_value(&text).unwrap_or_else(|| Sha256::digest(&text).into()),
         };
         let parts = [self.query, self.content_type, body];
         let whole = parts.iter().fold(self.route, Digest::chain_update).finalize();

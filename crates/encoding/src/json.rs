@@ -1,5 +1,6 @@
 //! JSON hashed by value: the order of members, white space, escapes and the spelling of numbers do
-//! not count. Numbers are compared exactly, however long they are.
+//! not count. Numbers are compared exactly, however long they are. What is read is bounded in depth,
+//! because it comes from anybody.
 
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -7,10 +8,12 @@ use sha2::{Digest, Sha256};
 /// Levels of a value; a deeper one is not read.
 const DEPTH_MAX: usize = 128;
 
-type Hash = [u8; 32];
+/// A SHA-256.
+pub type Hash = [u8; 32];
 
 /// Hashes a JSON text by its value; `None` when it is not JSON, or nested too deeply.
-pub(super) fn hash_by_value(text: &[u8]) -> Option<Hash> {
+#[must_use]
+pub fn hash_by_value(text: &[u8]) -> Option<Hash> {
     // What is walked below is known to be well formed.
     serde_json::from_slice::<&RawValue>(text).ok()?;
     Walk { text, at: 0 }.value(DEPTH_MAX)
@@ -130,6 +133,9 @@ fn plain_number(word: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
     use super::*;
 
     fn same(one: &str, other: &str) -> bool {
@@ -137,9 +143,9 @@ mod tests {
         hash(one) == hash(other)
     }
 
-    /// IDM-2: how a value is written does not count.
+    /// IDM-2, OPS-7: how a value is written does not count.
     #[test]
-    fn one_value_has_one_hash() {
+    fn idm_2_ops_7_one_value_has_one_hash() {
         assert!(same(r#"{"a":1,"b":[true,null]}"#, "{ \"b\" : [ true ,null ],\r\n\t\"a\":1 }"));
         assert!(same(r#""\u0041é\/""#, r#""Aé/""#));
         for number in ["100", "1e2", "1.00E+2", "1000e-1"] {
@@ -148,15 +154,20 @@ mod tests {
         assert!(same("-0.0", "0") && same("{}", " { } ") && same("[]", "[ ]"));
     }
 
-    /// IDM-2: and two values have two, however close they are.
+    /// IDM-2, OPS-7: and two values have two, however close they are.
     #[test]
-    fn two_values_have_two_hashes() {
+    fn idm_2_ops_7_two_values_have_two_hashes() {
         for (one, other) in [
             ("1", "-1"),
             ("1", "\"1\""),
             ("10", "1"),
             ("12345678901234567890123", "12345678901234567890124"),
             ("0.1", "0.10000000000000000001"),
+            ("9007199254740993", "9007199254740992"),
+            ("1e999999999999999999999", "1e999999999999999999998"),
+            (r#"{"a":1}"#, r#"{"a":1,"b":null}"#),
+            (r#"{"a":1}"#, r#"{"A":1}"#),
+            ("null", "false"),
             ("[1,2]", "[2,1]"),
             ("[[],[]]", "[[[]]]"),
             ("{}", "[]"),
@@ -179,5 +190,31 @@ mod tests {
         assert!(hash_by_value(deep(DEPTH_MAX).as_bytes()).is_some());
         assert_eq!(hash_by_value(deep(DEPTH_MAX + 1).as_bytes()), None);
         assert_eq!(hash_by_value(deep(200_000).as_bytes()), None);
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<u64>().prop_map(Value::from),
+            "[a-c\"\\\\é]{0,3}".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-c]{1,2}", inner, 0..4).prop_map(|map| json!(map)),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Two texts have one hash exactly when a parser makes the same of them.
+        #[test]
+        fn it_agrees_with_a_parser(one in value(), other in value()) {
+            let (compact, pretty) = (one.to_string(), serde_json::to_string_pretty(&one).unwrap());
+            prop_assert!(same(&compact, &pretty));
+            prop_assert_eq!(same(&pretty, &other.to_string()), one == other);
+        }
     }
 }

@@ -78,7 +78,9 @@ async fn store_out_of_reach(store: Store) {
     assert_eq!(written(&nodes).await, (BTreeSet::from(["accepted".to_owned()]), EACH));
 
     relay.turn(Line::Gone);
-    sleep(Duration::from_secs(2)).await;
+    // With this the log cannot be written, however early everything else was.
+    let refused = post(&nodes, "late").await;
+    assert!(refused.as_ref().is_none_or(|(_, text)| !text.contains("\"id\"")), "{refused:?}");
     let stopping = Instant::now();
     let said = nodes.stop_within(0, DRAIN + GOODBYE + SLACK).await;
     println!("stopped after {:?}", stopping.elapsed());

@@ -12,7 +12,7 @@ use tidegate::{Engine, Executors, Options};
 use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
-use crate::instant::Instant as InstantUpstream;
+use crate::instant_upstream::InstantUpstream;
 use crate::machine::{Machine, dir_bytes, used_kib};
 use crate::scratch::{self, Scratch};
 
@@ -44,14 +44,14 @@ pub struct Args {
 pub(crate) struct Report {
     bench: &'static str,
     machine: Machine,
-    filled: Filled,
-    reopened: Reopened,
+    filled: FillReport,
+    reopened: ReopenReport,
     disk_bytes_per_operation: u64,
 }
 
 /// What the child says when it has filled the store.
 #[derive(Debug, Serialize, Deserialize)]
-struct Filled {
+struct FillReport {
     operations: u64,
     /// Those, and what was accepted after them before the child asked to be killed.
     accepted_before_kill: u64,
@@ -68,7 +68,7 @@ struct Filled {
 
 /// What was there after the child was killed.
 #[derive(Debug, Serialize)]
-struct Reopened {
+struct ReopenReport {
     /// At least what the child had been told was accepted.
     operations: u64,
     store_open_s: f64,
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         return Err("--operations and --groups must be at least 1".into());
     }
     if let Some(url) = &args.fill {
-        return Err(fill::until_killed(url, &args).await?);
+        return Err(fill::fill_until_killed(url, &args).await?);
     }
     let scratch = Scratch::new(&args.store)?;
     let Some(dir) = scratch.path() else {
@@ -100,10 +100,10 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         return Err(format!("{had} operations were accepted before the kill and {has} are there after it"));
     }
     let disk_bytes_per_operation = dir_bytes(&dir) / reopened.operations;
-    Ok(Report { bench: "backlog", machine: Machine::here(), filled, reopened, disk_bytes_per_operation })
+    Ok(Report { bench: "backlog", machine: Machine::detect(), filled, reopened, disk_bytes_per_operation })
 }
 
-async fn reopen(url: &str) -> Result<Reopened, String> {
+async fn reopen(url: &str) -> Result<ReopenReport, String> {
     let before = resident()?;
     let start = Instant::now();
     let store = scratch::open(url).await?;
@@ -116,7 +116,7 @@ async fn reopen(url: &str) -> Result<Reopened, String> {
     let bytes_per_operation = per_operation(resident()?.saturating_sub(before), operations);
     engine.drain().await;
     let engine_open_s = ((open_s - store_open_s) * 1_000.0).round() / 1_000.0;
-    Ok(Reopened { operations, store_open_s, engine_open_s, open_s, bytes_per_operation })
+    Ok(ReopenReport { operations, store_open_s, engine_open_s, open_s, bytes_per_operation })
 }
 
 /// With every default, as a server would have it.

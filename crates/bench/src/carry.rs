@@ -2,11 +2,11 @@
 //! payloads are in memory, and with one whose payloads are read back from the store. Compared with a bare client that has
 //! as many calls in flight to the same upstream, in the same run.
 
-mod answering;
 mod bare;
 mod executor;
 mod metered;
 mod queue;
+mod upstream;
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::goal::{Goal, to_thousandths};
 use crate::machine::{Machine, cpu_seconds};
 use crate::report::median;
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
 /// Of the speed with a short queue.
 const DEEP_MIN: f64 = 0.85;
@@ -151,14 +151,14 @@ impl Figures {
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
     if args.answer {
-        return Err(answering::until_alone().await?);
+        return Err(upstream::serve_until_parent_exits().await?);
     }
     let counts = [args.workers, args.turns, args.producers, args.outstanding];
     if args.operations == 0 || args.groups == 0 || counts.contains(&0) {
         let all = "--operations, --turns, --workers, --groups, --producers and --outstanding";
         return Err(format!("{all} must be at least 1"));
     }
-    let upstream = Serving::ours(&["--answer"]).await?;
+    let upstream = ServerProcess::start_self(&["--answer"]).await?;
     let (mut turns, mut server) = (Vec::new(), BTreeMap::new());
     for turn in 1..=args.turns {
         eprintln!("turn {turn} of {}: the bare client", args.turns);
@@ -184,8 +184,8 @@ fn report(args: &Args, server: BTreeMap<String, String>, turns: Vec<Turn>) -> Re
     let shallow_to_bare = ratio(|turn| &turn.shallow, |turn| &turn.bare);
     Report {
         bench: "carry",
-        store: tidegate_server::backend::shown(&args.store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&args.store),
+        machine: Machine::detect(),
         server: (!server.is_empty()).then_some(server),
         operations: args.operations,
         workers: args.workers,

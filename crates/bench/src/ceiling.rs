@@ -17,7 +17,7 @@ pub(crate) struct Ceiling {
     pub(crate) lifecycles_per_s: f64,
 }
 
-type Append = (Vec<u8>, oneshot::Sender<()>);
+type AppendRequest = (Vec<u8>, oneshot::Sender<()>);
 
 /// A settlement's bytes: a claim, a result row, what an index would add.
 const SETTLE_LEN: usize = 64;
@@ -34,7 +34,7 @@ pub(crate) async fn measure(
 ) -> std::io::Result<Ceiling> {
     let path = dir.join("ceiling.log");
     let file = File::create(&path)?;
-    let (send, receive) = mpsc::channel::<Append>(4_096);
+    let (send, receive) = mpsc::channel::<AppendRequest>(4_096);
     let writer = std::thread::spawn(move || write(file, receive));
     let (queue, queued) = async_queue();
     let done = Arc::new(AtomicU64::new(0));
@@ -75,14 +75,14 @@ pub(crate) async fn measure(
     Ok(Ceiling { lifecycles_per_s: done.load(Ordering::Relaxed) as f64 / took.as_secs_f64() })
 }
 
-type Queue = (mpsc::Sender<()>, Arc<tokio::sync::Mutex<mpsc::Receiver<()>>>);
+type SharedQueue = (mpsc::Sender<()>, Arc<tokio::sync::Mutex<mpsc::Receiver<()>>>);
 
-fn async_queue() -> Queue {
+fn async_queue() -> SharedQueue {
     let (send, receive) = mpsc::channel(2_000);
     (send, Arc::new(tokio::sync::Mutex::new(receive)))
 }
 
-async fn append(send: &mpsc::Sender<Append>, bytes: Vec<u8>) {
+async fn append(send: &mpsc::Sender<AppendRequest>, bytes: Vec<u8>) {
     let (done, written) = oneshot::channel();
     if send.send((bytes, done)).await.is_ok() {
         // The writer ends only when everybody has gone.
@@ -90,7 +90,7 @@ async fn append(send: &mpsc::Sender<Append>, bytes: Vec<u8>) {
     }
 }
 
-fn write(mut file: File, mut receive: mpsc::Receiver<Append>) -> std::io::Result<()> {
+fn write(mut file: File, mut receive: mpsc::Receiver<AppendRequest>) -> std::io::Result<()> {
     let mut buffer = Vec::new();
     let mut waiting = Vec::new();
     while let Some((bytes, done)) = receive.blocking_recv() {

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::time::Instant;
 
 use crate::call;
 use crate::client::Client;
-use crate::flags::{Load, Shared};
+use crate::flags::{LoadArgs, SharedStoreArgs};
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 use crate::report::{Latency, Recorder};
@@ -27,12 +27,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub shared: Shared,
+    pub shared: SharedStoreArgs,
     /// Nodes.
     #[arg(long, default_value_t = 3)]
     pub nodes: usize,
     #[command(flatten)]
-    pub load: Load,
+    pub load: LoadArgs,
 }
 
 /// What was measured.
@@ -57,7 +57,7 @@ struct Run {
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    let Args { shared: Shared { store }, nodes, load } = args;
+    let Args { shared: SharedStoreArgs { store }, nodes, load } = args;
     if nodes == 0 || load.producers == 0 || load.groups == 0 || load.outstanding == 0 {
         return Err("--nodes, --producers, --groups and --outstanding must be at least 1".into());
     }
@@ -67,8 +67,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let one = f64::midpoint(one_before.carried_per_s, one_after.carried_per_s);
     Ok(Report {
         bench: "cluster",
-        store: tidegate_server::backend::shown(&store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&store),
+        machine: Machine::detect(),
         ratio: (many.carried_per_s / one * 1_000.0).round() / 1_000.0,
         one_before,
         many,
@@ -76,10 +76,10 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     })
 }
 
-async fn measure(store: &str, load: &Load, count: usize) -> Result<Run, String> {
+async fn measure(store: &str, load: &LoadArgs, count: usize) -> Result<Run, String> {
     let sim = HttpSim::start(HttpSimOptions::default()).await.map_err(|error| error.to_string())?;
     let upstreams = format!("{}spread = \"group\"\n", call::upstream(&format!("http://{}", sim.addr())));
-    let nodes = Nodes::start(count, &nodes::fresh(store)?, &upstreams).await?;
+    let nodes = Nodes::start(count, &nodes::fresh_store_url(store)?, &upstreams).await?;
     eprintln!("{count} nodes, {} producers, {} s", load.producers, load.seconds);
     let addrs = nodes.addrs();
     let body = call::body(load.payload);
@@ -90,7 +90,7 @@ async fn measure(store: &str, load: &Load, count: usize) -> Result<Run, String> 
         clients.push(connect(&addrs).await?);
     }
     let submitted = AtomicU64::new(0);
-    let world = Arc::new(World { sim, requests, submitted, start: Instant::now(), load: load.clone() });
+    let world = Arc::new(ClusterLoad { sim, requests, submitted, start: Instant::now(), load: load.clone() });
     let produce = |(number, clients)| tokio::spawn(produce(Arc::clone(&world), clients, number));
     let tasks: Vec<_> = (1..).zip(clients).map(produce).collect();
     let mut acceptance = Recorder::new()?;
@@ -109,13 +109,13 @@ async fn measure(store: &str, load: &Load, count: usize) -> Result<Run, String> 
     Ok(Run { nodes: count, operations, carried_per_s, acceptance: acceptance.latency() })
 }
 
-struct World {
+struct ClusterLoad {
     sim: HttpSim,
     /// Rendered before the time that counts, one for each group.
     requests: Vec<Vec<u8>>,
     submitted: AtomicU64,
     start: Instant,
-    load: Load,
+    load: LoadArgs,
 }
 
 /// A connection to each.
@@ -128,10 +128,10 @@ async fn connect(addrs: &[SocketAddr]) -> Result<Vec<Client>, String> {
 }
 
 /// Hands operations in, each at a random node, until the time is over.
-async fn produce(world: Arc<World>, mut clients: Vec<Client>, number: u64) -> Result<Recorder, String> {
+async fn produce(world: Arc<ClusterLoad>, mut clients: Vec<Client>, number: u64) -> Result<Recorder, String> {
     let (mut recorder, load) = (Recorder::new()?, &world.load);
     // The same in every run.
-    let mut chance = Chance::new(number);
+    let mut chance = SeededRng::new(number);
     while world.start.elapsed() < Duration::from_secs(load.seconds) {
         let drawn = chance.next();
         let node = (drawn % clients.len() as u64) as usize;

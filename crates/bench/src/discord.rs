@@ -2,11 +2,11 @@
 //! other clients at the same time, each in a guild of its own simulator. Held against the shortest time that is possible.
 
 mod calls;
+mod deployer;
 mod figures;
-mod ours;
+mod lower_bound;
 mod peer;
 mod schedule;
-mod shortest;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tidegate_discord::Id;
 use tidegate_discord::template::Template;
-use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::limits::DiscordLimits;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
@@ -22,16 +22,16 @@ use crate::goal::Goal;
 use crate::machine::Machine;
 use crate::scratch::Scratch;
 use calls::Call;
-use ours::Ours;
+use deployer::DeployerReport;
+use lower_bound::LowerBound;
 use peer::{Peer, PeerReport};
-use shortest::Shortest;
 
 /// What is deployed when nothing is said.
 const LARGE: &str = include_str!("../../../examples/guilds/large.yaml");
 /// The guild, which is empty at first.
 const GUILD: Id = Id(900_000_000_000_000_001);
 /// How often it is told how far everybody is.
-const TOLD_EVERY: Duration = Duration::from_secs(15);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(15);
 
 const RATIO_MAX: f64 = 1.10;
 const READS_MAX: f64 = 3.0;
@@ -69,39 +69,39 @@ pub(crate) struct Report {
     calls: usize,
     latency_ms: u64,
     sooner: u64,
-    shortest: Shortest,
-    ours: Ours,
+    shortest: LowerBound,
+    ours: DeployerReport,
     peers: Vec<PeerReport>,
     goals: Vec<Goal>,
 }
 
 /// What everybody has to do, and how it is judged.
 #[derive(Debug)]
-struct Stage {
+struct Scenario {
     file: String,
     template: String,
     calls: Vec<Call>,
-    shortest: Shortest,
+    shortest: LowerBound,
     options: DiscordSimOptions,
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let peers = if args.no_peers { None } else { Some(peer::prepare()?) };
-    let stage = Stage::set(&args)?;
-    let scratch = Scratch::anywhere(&args.store)?;
+    let stage = Scenario::from_args(&args)?;
+    let scratch = Scratch::on_any_store(&args.store)?;
     eprintln!("{} calls, of which the limits ask for {} s", stage.calls.len(), stage.shortest.seconds);
     let (ours, peers) = match &peers {
         None => {
             let sim = stage.simulator().await?;
-            let run = ours::run(&stage, scratch.url(), &sim);
-            (told(&[("tidegate", &sim)], run).await?, Vec::new())
+            let run = deployer::run(&stage, scratch.url(), &sim);
+            (with_progress(&[("tidegate", &sim)], run).await?, Vec::new())
         }
-        Some(peers) => beside(&stage, scratch.url(), peers).await?,
+        Some(peers) => run_all(&stage, scratch.url(), peers).await?,
     };
     Ok(Report {
         bench: "discord",
-        store: tidegate_server::backend::shown(&args.store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&args.store),
+        machine: Machine::detect(),
         template: stage.file,
         calls: stage.calls.len(),
         latency_ms: args.latency_ms,
@@ -114,25 +114,29 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// All of them at the same time.
-async fn beside(stage: &Stage, store: &str, peers: &[Peer; 2]) -> Result<(Ours, Vec<PeerReport>), String> {
+async fn run_all(
+    stage: &Scenario,
+    store: &str,
+    peers: &[Peer; 2],
+) -> Result<(DeployerReport, Vec<PeerReport>), String> {
     let [first, second] = peers;
     let sims = [stage.simulator().await?, stage.simulator().await?, stage.simulator().await?];
     let everybody = [("tidegate", &sims[0]), (first.name, &sims[1]), (second.name, &sims[2])];
     let run = async {
         tokio::try_join!(
-            ours::run(stage, store, &sims[0]),
+            deployer::run(stage, store, &sims[0]),
             first.run(stage, &sims[1]),
             second.run(stage, &sims[2])
         )
     };
-    let (ours, first, second) = told(&everybody, run).await?;
+    let (ours, first, second) = with_progress(&everybody, run).await?;
     Ok((ours, vec![first, second]))
 }
 
 /// Tells how far everybody is while something runs.
-async fn told<T>(everybody: &[(&str, &DiscordSim)], run: impl Future<Output = T>) -> T {
+async fn with_progress<T>(everybody: &[(&str, &DiscordSim)], run: impl Future<Output = T>) -> T {
     let (mut run, begun) = (std::pin::pin!(run), Instant::now());
-    let mut tick = interval(TOLD_EVERY);
+    let mut tick = interval(PROGRESS_INTERVAL);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
     tick.tick().await;
     loop {
@@ -150,8 +154,8 @@ async fn told<T>(everybody: &[(&str, &DiscordSim)], run: impl Future<Output = T>
     }
 }
 
-impl Stage {
-    fn set(args: &Args) -> Result<Self, String> {
+impl Scenario {
+    fn from_args(args: &Args) -> Result<Self, String> {
         let (file, text) = match &args.template {
             None => ("large.yaml".to_owned(), LARGE.to_owned()),
             Some(path) => {
@@ -160,10 +164,10 @@ impl Stage {
             }
         };
         let template = Template::read(&file, &text).map_err(|problems| problems.to_string())?;
-        let calls = calls::of(&template, GUILD)?;
+        let calls = calls::plan_calls(&template, GUILD)?;
         let latency = Duration::from_millis(args.latency_ms);
-        let limits = Limits::default().sooner(args.sooner);
-        let shortest = shortest::of(&calls, &limits, latency);
+        let limits = DiscordLimits::default().sped_up(args.sooner);
+        let shortest = lower_bound::lower_bound(&calls, &limits, latency);
         let options = DiscordSimOptions { limits, latency, ..DiscordSimOptions::default() };
         Ok(Self { file, template: text, calls, shortest, options })
     }
@@ -173,7 +177,7 @@ impl Stage {
     }
 }
 
-fn goals(ours: &Ours) -> Vec<Goal> {
+fn goals(ours: &DeployerReport) -> Vec<Goal> {
     let figures = &ours.figures;
     vec![
         Goal::at_most("time, of the shortest that the limits permit", RATIO_MAX, figures.ratio),

@@ -3,7 +3,7 @@
 
 /// What is handed in, by how many, and for how long, where whole lifecycles are measured.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Load {
+pub struct LoadArgs {
     /// Seconds to measure, each time.
     #[arg(long, default_value_t = 10)]
     pub seconds: u64,
@@ -23,7 +23,7 @@ pub struct Load {
 
 /// What nodes share.
 #[derive(Clone, Debug, clap::Args)]
-pub struct Shared {
+pub struct SharedStoreArgs {
     /// The store: `redis://…` or `postgres://…`. Each run uses a prefix or a schema of its own in it and leaves it there.
     #[arg(long)]
     pub store: String,
@@ -36,13 +36,13 @@ mod tests {
     use crate::Bench;
 
     #[derive(Parser)]
-    struct Line {
+    struct TestCli {
         #[command(subcommand)]
         bench: Bench,
     }
 
     fn said(words: &str) -> Option<Bench> {
-        Line::try_parse_from(words.split(' ')).ok().map(|line| line.bench)
+        TestCli::try_parse_from(words.split(' ')).ok().map(|line| line.bench)
     }
 
     #[test]

@@ -44,7 +44,7 @@ pub(crate) struct Report {
     many: Case,
     /// The large case's time over the small one's.
     ratio: f64,
-    idle: Option<idle::Idle>,
+    idle: Option<idle::IdleReport>,
 }
 
 /// One number of groups.
@@ -69,7 +69,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let ratio = many.ns_per_take_and_settle / few.ns_per_take_and_settle;
     Ok(Report {
         bench: "groups",
-        machine: Machine::here(),
+        machine: Machine::detect(),
         depth: args.depth,
         waiting_groups: args.waiting,
         few,

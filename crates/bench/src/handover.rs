@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::call::{self, call};
 use crate::client::Client;
-use crate::flags::Shared;
+use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
@@ -26,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub shared: Shared,
+    pub shared: SharedStoreArgs,
     /// Nodes.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
@@ -85,27 +85,27 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         args.burst,
         args.per_s
     );
-    let mut nodes = Nodes::start(count, &nodes::fresh(store)?, &upstreams).await?;
-    let partition = hand_in(&nodes.addrs(), &args).await?;
+    let mut nodes = Nodes::start(count, &nodes::fresh_store_url(store)?, &upstreams).await?;
+    let partition = submit_backlog(&nodes.addrs(), &args).await?;
     // The burst at the start belongs to nobody's share of the time.
     while sim.stats().calls < args.burst + args.per_s {
         tokio::time::sleep(LOOK).await;
     }
-    let mut phases = vec![phase("before", &sim, &args).await];
+    let mut phases = vec![watch_phase("before", &sim, &args).await];
     let ending = nodes.owner_of(partition).await?;
-    let mut ended = nodes.ask_to_end(ending)?;
-    phases.push(phase("while its owner ends in order", &sim, &args).await);
+    let mut ended = nodes.terminate(ending)?;
+    phases.push(watch_phase("while its owner ends in order", &sim, &args).await);
     ended.wait().map_err(|error| error.to_string())?;
-    phases.push(phase("after that", &sim, &args).await);
+    phases.push(watch_phase("after that", &sim, &args).await);
     let killed = nodes.owner_of(partition).await?;
     nodes.kill(killed)?;
-    phases.push(phase("while its owner is killed", &sim, &args).await);
-    phases.push(phase("after that", &sim, &args).await);
+    phases.push(watch_phase("while its owner is killed", &sim, &args).await);
+    phases.push(watch_phase("after that", &sim, &args).await);
     let stats = sim.stats();
     Ok(Report {
         bench: "handover",
-        store: tidegate_server::backend::shown(store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(store),
+        machine: Machine::detect(),
         nodes: count,
         per_s: args.per_s,
         burst: args.burst,
@@ -116,7 +116,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// Watches the upstream for a while.
-async fn phase(phase: &'static str, sim: &HttpSim, args: &Args) -> Phase {
+async fn watch_phase(phase: &'static str, sim: &HttpSim, args: &Args) -> Phase {
     let (start, before) = (Instant::now(), sim.stats());
     let end = start + Duration::from_secs(args.seconds);
     let (mut calls, mut since, mut longest) = (before.calls, start, Duration::ZERO);
@@ -143,7 +143,7 @@ async fn phase(phase: &'static str, sim: &HttpSim, args: &Args) -> Phase {
 }
 
 /// Hands in more than fits into all phases, at all nodes; answers the partition that they have their place in.
-async fn hand_in(addrs: &[SocketAddr], args: &Args) -> Result<Partition, String> {
+async fn submit_backlog(addrs: &[SocketAddr], args: &Args) -> Result<Partition, String> {
     let wanted = args.burst + args.per_s * (5 * args.seconds + 30);
     let mut partition = 0;
     for (turn, first) in (0..wanted).step_by(BATCH as usize).enumerate() {

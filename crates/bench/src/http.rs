@@ -50,14 +50,14 @@ pub(crate) struct Report {
     store: String,
     machine: Machine,
     connections: usize,
-    singly: Load,
-    in_batches: Load,
+    singly: LoadReport,
+    in_batches: LoadReport,
     peak_memory_mib: Option<u64>,
 }
 
 /// One way to hand operations in.
 #[derive(Debug, Serialize)]
-struct Load {
+struct LoadReport {
     operations_in_a_request: usize,
     request_bytes: usize,
     operations: u64,
@@ -74,7 +74,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     Ok(Report {
         bench: "http",
         store: args.store,
-        machine: Machine::here(),
+        machine: Machine::detect(),
         connections: args.connections,
         singly,
         in_batches,
@@ -83,7 +83,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// Starts a server on a fresh store and hands operations in, `batch` in a request.
-async fn load(args: &Args, batch: usize) -> Result<Load, String> {
+async fn load(args: &Args, batch: usize) -> Result<LoadReport, String> {
     let scratch = Scratch::new(&args.store)?;
     let server = Server::start(config(&scratch)?).await.map_err(|error| error.to_string())?;
     let requests = Arc::new(Requests::render(server.addr, batch, args.groups, args.payload));
@@ -97,7 +97,7 @@ async fn load(args: &Args, batch: usize) -> Result<Load, String> {
     if kept != operations {
         return Err(format!("{operations} operations were answered for and the server has {kept}"));
     }
-    Ok(Load {
+    Ok(LoadReport {
         operations_in_a_request: batch,
         request_bytes: requests.longest(),
         operations,
@@ -115,9 +115,9 @@ fn config(scratch: &Scratch) -> Result<Config, String> {
     Ok(config)
 }
 
-type Driven = (Recorder, u64, Duration);
+type DriveResult = (Recorder, u64, Duration);
 
-async fn drive(addr: SocketAddr, requests: &Arc<Requests>, args: &Args) -> Result<Driven, String> {
+async fn drive(addr: SocketAddr, requests: &Arc<Requests>, args: &Args) -> Result<DriveResult, String> {
     let time = Duration::from_secs(args.seconds);
     let mut clients = Vec::new();
     for _ in 0..args.connections {

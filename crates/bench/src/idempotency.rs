@@ -3,7 +3,7 @@
 
 mod cases;
 mod goals;
-mod half;
+mod half_load;
 mod items;
 mod load;
 mod memory;
@@ -14,10 +14,10 @@ mod wrk;
 use serde::Serialize;
 
 use crate::machine::Machine;
-use cases::{Case, Measured};
+use cases::{Case, CaseReport};
 use goals::Goal;
-use half::HalfLoad;
-use memory::Memory;
+use half_load::HalfLoadReport;
+use memory::MemoryReport;
 use peers::Peers;
 use wrk::Wrk;
 
@@ -65,15 +65,15 @@ pub(crate) struct Report {
     /// Keys that replays are made of.
     replayed_keys: u64,
     peers: Vec<String>,
-    cases: Vec<Measured>,
-    half_load: Vec<HalfLoad>,
-    memory: Vec<Memory>,
+    cases: Vec<CaseReport>,
+    half_load: Vec<HalfLoadReport>,
+    memory: Vec<MemoryReport>,
     goals: Vec<Goal>,
 }
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
     if let Some(asked) = &args.serve {
-        return Err(serve::until_alone(asked).await?);
+        return Err(serve::serve_until_parent_exits(asked).await?);
     }
     if args.seconds == 0 || args.turns == 0 || args.connections < wrk::THREADS {
         let least = wrk::THREADS;
@@ -81,20 +81,20 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     let wrk = Wrk::new(args.connections)?;
     let peers = if args.no_peers { Peers::none() } else { Peers::build(&args.store)? };
-    let cases = in_turns(&args, &wrk, &peers).await?;
-    let half_load = half::measure(&args, &peers, &cases).await?;
+    let cases = measure_in_turns(&args, &wrk, &peers).await?;
+    let half_load = half_load::measure(&args, &peers, &cases).await?;
     let memory = memory::measure(&args, &wrk).await?;
     Ok(Report {
         bench: "idempotency",
-        store: tidegate_server::backend::shown(&args.store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&args.store),
+        machine: Machine::detect(),
         wrk: wrk.version().to_owned(),
         seconds: args.seconds,
         connections: args.connections,
         turns: args.turns,
         replayed_keys: load::KEYS,
         peers: peers.versions().to_vec(),
-        goals: goals::held_against(&cases, &half_load, &memory),
+        goals: goals::evaluate(&cases, &half_load, &memory),
         cases,
         half_load,
         memory,
@@ -102,7 +102,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// All cases one after the other, and that again: the speed of a machine drifts.
-async fn in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<Measured>, String> {
+async fn measure_in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<CaseReport>, String> {
     let cases = Case::all(peers);
     let mut turns: Vec<Vec<cases::Turn>> = vec![Vec::new(); cases.len()];
     for turn in 1..=args.turns {
@@ -111,7 +111,7 @@ async fn in_turns(args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Vec<Measured>
             turns.push(case.measure(args, wrk, peers).await?);
         }
     }
-    Ok(cases.into_iter().zip(turns).map(|(case, turns)| Measured::of(case, turns)).collect())
+    Ok(cases.into_iter().zip(turns).map(|(case, turns)| CaseReport::of(case, turns)).collect())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ mod groups;
 mod handover;
 mod http;
 mod idempotency;
-mod instant;
+mod instant_upstream;
 mod limits;
 mod machine;
 mod nodes;
@@ -23,7 +23,7 @@ mod peer;
 mod report;
 mod rolling;
 mod scratch;
-mod serving;
+mod server_process;
 mod shopify;
 mod takeover;
 

@@ -3,20 +3,20 @@
 //! each; and on Redis also with one connection that our callers share beside many of the peer's. By itself, decisions that are made
 //! in one process.
 
+mod in_process;
 mod peer;
 mod take;
-mod within;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate_store::Shared;
+use tidegate_store::SharedState;
 
 use crate::machine::Machine;
 use crate::report::Latency;
 use crate::scratch;
-use peer::Peer;
+use peer::ServerBenchmark;
 
 /// How `bench limits` is run.
 #[derive(Clone, Debug, clap::Args)]
@@ -50,7 +50,7 @@ pub(crate) struct Report {
     cases: Vec<Case>,
     /// Decisions with no server in between.
     #[serde(skip_serializing_if = "Option::is_none")]
-    in_process: Option<Vec<within::Case>>,
+    in_process: Option<Vec<in_process::Case>>,
 }
 
 /// One way to be connected.
@@ -80,7 +80,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
         return Ok(Report {
             bench: "limits",
             store: None,
-            machine: Machine::here(),
+            machine: Machine::detect(),
             peer: None,
             cases: Vec::new(),
             in_process,
@@ -89,14 +89,14 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     if args.connections == 0 || args.seconds == 0 {
         return Err("--connections and --seconds must be at least 1".into());
     }
-    let peer = if args.no_peer { None } else { Peer::of(&args.store)? };
+    let peer = if args.no_peer { None } else { ServerBenchmark::of(&args.store)? };
     let is_server = args.store.contains("://");
     // PostgreSQL answers one question at a time on each connection.
     let is_multiplexed = !args.store.starts_with("postgres");
     let time = Duration::from_secs(args.seconds);
-    let shared = Shape { connections: 1, deep: args.connections, time };
-    let each = Shape { connections: args.connections, deep: 1, time };
-    let shapes: &[(Shape, Shape)] = match (is_server, is_multiplexed) {
+    let shared = LoadShape { connections: 1, deep: args.connections, time };
+    let each = LoadShape { connections: args.connections, deep: 1, time };
+    let shapes: &[(LoadShape, LoadShape)] = match (is_server, is_multiplexed) {
         (true, true) => &[(shared, each), (each, each), (shared, shared)],
         (true, false) => &[(each, each)],
         (false, _) => &[(shared, shared)],
@@ -119,41 +119,41 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "limits",
-        store: Some(tidegate_server::backend::shown(&args.store)),
-        machine: Machine::here(),
+        store: Some(tidegate_server::backend::redact_url(&args.store)),
+        machine: Machine::detect(),
         peer: peer.map(|peer| peer.name()),
         cases,
         in_process: None,
     })
 }
 
-async fn in_process() -> Result<Vec<within::Case>, String> {
-    let store: Arc<dyn Shared> = scratch::open("memory:").await?;
-    let measured = tokio::task::spawn_blocking(move || within::measure(&store)).await;
+async fn in_process() -> Result<Vec<in_process::Case>, String> {
+    let store: Arc<dyn SharedState> = scratch::open("memory:").await?;
+    let measured = tokio::task::spawn_blocking(move || in_process::measure(&store)).await;
     measured.map_err(|error| error.to_string())?
 }
 
 /// How it is connected, and for how long it is measured.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
+struct LoadShape {
     connections: usize,
     deep: usize,
     time: Duration,
 }
 
-impl Shape {
+impl LoadShape {
     const fn warm_up(self) -> Self {
         Self { time: Duration::from_millis(500), ..self }
     }
 }
 
 async fn figure(
-    peer: Option<&Peer>,
+    peer: Option<&ServerBenchmark>,
     stores: &take::Stores,
-    (ours, theirs): (Shape, Shape),
+    (ours, theirs): (LoadShape, LoadShape),
     buckets: usize,
 ) -> Result<Figure, String> {
-    let Shape { connections, deep, .. } = ours;
+    let LoadShape { connections, deep, .. } = ours;
     eprintln!("{buckets} of the buckets, {connections} connections, {deep} on their way on each");
     let before = peer.map(|peer| peer.measure(theirs)).transpose()?;
     let (per_s, latency) = take::measure(stores, ours, buckets).await?;

@@ -11,7 +11,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn here() -> Self {
+    pub(crate) fn detect() -> Self {
         let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
         let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").ok();
         Self {

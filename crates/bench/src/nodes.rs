@@ -39,7 +39,7 @@ pub(crate) struct Nodes {
 }
 
 /// A store on the same server that nobody used before: other keys, or another schema.
-pub(crate) fn fresh(store: &str) -> Result<String, String> {
+pub(crate) fn fresh_store_url(store: &str) -> Result<String, String> {
     let name = match store.split(':').next().unwrap_or_default() {
         "postgres" | "postgresql" => "schema",
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => "prefix",
@@ -61,29 +61,29 @@ impl Nodes {
         std::fs::write(&file, text).map_err(|error| format!("{}: {error}", file.display()))?;
         let mut nodes = Self { nodes: Vec::new(), dir };
         for _ in 0..count {
-            let node = nodes.begin(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
+            let node = nodes.start_node(SocketAddr::from(([127, 0, 0, 1], 0))).await?;
             nodes.nodes.push(node);
         }
-        nodes.shared().await?;
+        nodes.wait_until_balanced().await?;
         Ok(nodes)
     }
 
-    async fn begin(&self, listen: SocketAddr) -> Result<Node, String> {
+    async fn start_node(&self, listen: SocketAddr) -> Result<Node, String> {
         let file = self.dir.path().join("tidegate.toml");
-        let started = tokio::task::spawn_blocking(move || start(&file, listen)).await;
+        let started = tokio::task::spawn_blocking(move || spawn_node(&file, listen)).await;
         started.map_err(|error| error.to_string())?
     }
 
     /// Asks one to end in order, waits for that, starts it again where it was, and waits until it has its share.
     pub(crate) async fn restart(&mut self, node: usize) -> Result<(), String> {
-        let mut child = self.ask_to_end(node)?;
+        let mut child = self.terminate(node)?;
         let ended = tokio::task::spawn_blocking(move || child.wait()).await;
         let ended = ended.map_err(|error| error.to_string())?.map_err(|error| error.to_string())?;
         if !ended.success() {
             return Err(format!("a node that was asked to end ended with {ended}"));
         }
-        self.nodes[node] = self.begin(self.nodes[node].addr).await?;
-        self.shared().await
+        self.nodes[node] = self.start_node(self.nodes[node].addr).await?;
+        self.wait_until_balanced().await
     }
 
     /// Where those that are there serve.
@@ -92,10 +92,11 @@ impl Nodes {
     }
 
     /// Waits until every partition has an owner and no node has more than one more than another.
-    async fn shared(&self) -> Result<(), String> {
+    async fn wait_until_balanced(&self) -> Result<(), String> {
         let (since, count) = (Instant::now(), self.nodes.len());
         loop {
-            let shares: Vec<usize> = self.view().await?.into_iter().map(|(_, share)| share.len()).collect();
+            let shares: Vec<usize> =
+                self.partition_owners().await?.into_iter().map(|(_, share)| share.len()).collect();
             let most = shares.iter().max().copied().unwrap_or_default();
             let least = shares.iter().min().copied().unwrap_or_default();
             if shares.len() == count && least > 0 && most - least <= 1 {
@@ -109,7 +110,7 @@ impl Nodes {
     }
 
     /// Who has which partitions, as the first one that is there sees it.
-    async fn view(&self) -> Result<Vec<(SocketAddr, Vec<u64>)>, String> {
+    async fn partition_owners(&self) -> Result<Vec<(SocketAddr, Vec<u64>)>, String> {
         let first = *self.addrs().first().ok_or("no node is left")?;
         let mut client = Client::connect(first).await?;
         let (_, body) = client.send(&request(first, "GET", "/v1/cluster", "")).await?;
@@ -124,7 +125,7 @@ impl Nodes {
 
     /// The number of the node that owns a partition.
     pub(crate) async fn owner_of(&self, partition: Partition) -> Result<usize, String> {
-        let seen = self.view().await?;
+        let seen = self.partition_owners().await?;
         let owner = seen.iter().find(|(_, share)| share.contains(&u64::from(partition)));
         let addr = owner.map(|(addr, _)| *addr);
         let place = self.nodes.iter().position(|node| node.child.is_some() && Some(node.addr) == addr);
@@ -138,7 +139,7 @@ impl Nodes {
     }
 
     /// Asks one to end in order, and does not wait for that.
-    pub(crate) fn ask_to_end(&mut self, node: usize) -> Result<Child, String> {
+    pub(crate) fn terminate(&mut self, node: usize) -> Result<Child, String> {
         let child = self.nodes[node].child.take().ok_or("it is gone already")?;
         let asked = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
         asked.map_err(|error| format!("kill cannot be run: {error}"))?;
@@ -166,7 +167,7 @@ fn tidegate() -> Result<PathBuf, String> {
     }
 }
 
-fn start(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String> {
+fn spawn_node(file: &std::path::Path, listen: SocketAddr) -> Result<Node, String> {
     let program = tidegate()?;
     let mut child = Command::new(&program)
         .args(["serve", "--listen", &listen.to_string(), "--log-level", "error", "--config"])

@@ -13,8 +13,8 @@ use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
 use crate::ceiling;
-use crate::flags::Load;
-use crate::instant::Instant as InstantUpstream;
+use crate::flags::LoadArgs;
+use crate::instant_upstream::InstantUpstream;
 use crate::machine::{Machine, dir_bytes, peak_kib};
 use crate::peer::{self, Peer, PeerReport};
 use crate::report::{Latency, Recorder};
@@ -27,7 +27,7 @@ pub struct Args {
     #[arg(long, default_value = "file:tidegate-bench")]
     pub store: String,
     #[command(flatten)]
-    pub load: Load,
+    pub load: LoadArgs,
     /// Calls under way at once.
     #[arg(long, default_value_t = 64)]
     pub workers: usize,
@@ -65,7 +65,7 @@ pub(crate) struct Report {
 }
 
 /// One in so many operations is followed to its end.
-const FOLLOWED: u64 = 128;
+const SAMPLE_EVERY: u64 = 128;
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let dir = args.store.strip_prefix("file:").map(PathBuf::from);
@@ -78,17 +78,17 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let before = measure_ceiling(&args, dir.as_deref(), time).await?;
     let store = scratch::open(&args.store).await?;
     let described = store.describe();
-    let server = store.server().await.map_err(|error| error.to_string())?;
+    let server = store.server_settings().await.map_err(|error| error.to_string())?;
     let server = (!server.is_empty()).then(|| server.into_iter().collect());
     let upstream = Arc::new(InstantUpstream::default());
     let executors = Executors::from([("bench".into(), Arc::clone(&upstream) as Arc<dyn Upstream>)]);
     let options = Options { workers: args.workers, ..Options::default() };
     let engine = Engine::open(store, options, executors, Vec::new()).await.map_err(|e| e.to_string())?;
     if args.prefill > 0 {
-        drive(&engine, &upstream, &args, Until::Count(args.prefill)).await?;
+        drive(&engine, &upstream, &args, StopCondition::Count(args.prefill)).await?;
     }
     let disk_before = dir.as_deref().map(dir_bytes);
-    let run = drive(&engine, &upstream, &args, Until::Time(time)).await?;
+    let run = drive(&engine, &upstream, &args, StopCondition::Time(time)).await?;
     let after = measure_ceiling(&args, dir.as_deref(), time / 2).await?;
     let disk = dir.as_deref().map(dir_bytes);
     engine.drain().await;
@@ -100,7 +100,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     Ok(Report {
         bench: "operations",
         store: described,
-        machine: Machine::here(),
+        machine: Machine::detect(),
         server,
         lifecycles: run.lifecycles,
         lifecycles_per_s: per_s.round(),
@@ -123,7 +123,7 @@ async fn measure_ceiling(args: &Args, dir: Option<&Path>, time: Duration) -> Res
 }
 
 #[derive(Clone, Copy)]
-enum Until {
+enum StopCondition {
     Time(Duration),
     Count(u64),
 }
@@ -139,7 +139,7 @@ async fn drive(
     engine: &Engine,
     upstream: &Arc<InstantUpstream>,
     args: &Args,
-    until: Until,
+    until: StopCondition,
 ) -> Result<Run, String> {
     let (start, carried_before) = (Instant::now(), upstream.carried());
     let submitted = Arc::new(AtomicU64::new(0));
@@ -163,7 +163,7 @@ async fn drive(
         end_to_end.merge(&two);
     }
     let lifecycles = submitted.load(Ordering::Relaxed);
-    upstream.reached(carried_before + lifecycles).await;
+    upstream.wait_for_calls(carried_before + lifecycles).await;
     loop {
         let counts = engine.counts().await.map_err(|error| error.to_string())?;
         if counts.running + counts.queued + counts.waiting == 0 {
@@ -180,7 +180,7 @@ struct Producer {
     submitted: Arc<AtomicU64>,
     args: Args,
     carried_before: u64,
-    until: Until,
+    until: StopCondition,
     start: Instant,
 }
 
@@ -192,7 +192,7 @@ impl Producer {
         let (mut acceptance, mut end_to_end) = (Recorder::new()?, Recorder::new()?);
         let mut followed = tokio::task::JoinSet::new();
         let mut step = number;
-        while self.goes_on() {
+        while self.should_continue() {
             let submitted = self.submitted.fetch_add(1, Ordering::Relaxed) + 1;
             // A stride that is prime to the number of groups visits all of them.
             step = step.wrapping_add(7_919);
@@ -201,7 +201,7 @@ impl Producer {
             let submission = Submission::new(Arc::clone(&kind), group, payload.clone());
             let receipt = self.engine.submit(submission).await.map_err(|error| error.to_string())?;
             acceptance.record(started.elapsed());
-            if submitted.is_multiple_of(FOLLOWED) {
+            if submitted.is_multiple_of(SAMPLE_EVERY) {
                 let engine = self.engine.clone();
                 followed.spawn(async move {
                     let ended = engine.wait(receipt.id, Duration::from_secs(60)).await;
@@ -209,7 +209,7 @@ impl Producer {
                 });
             }
             let floor = (self.carried_before + submitted).saturating_sub(self.args.load.outstanding);
-            self.upstream.reached(floor).await;
+            self.upstream.wait_for_calls(floor).await;
         }
         while let Some(ended) = followed.join_next().await {
             end_to_end.record(ended.map_err(|error| error.to_string())??);
@@ -217,10 +217,10 @@ impl Producer {
         Ok((acceptance, end_to_end))
     }
 
-    fn goes_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         match self.until {
-            Until::Time(time) => self.start.elapsed() < time,
-            Until::Count(count) => self.submitted.load(Ordering::Relaxed) < count,
+            StopCondition::Time(time) => self.start.elapsed() < time,
+            StopCondition::Count(count) => self.submitted.load(Ordering::Relaxed) < count,
         }
     }
 }

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::operations::Args;
 pub(crate) use cargo::build as build_with_cargo;
-pub(crate) use lock::of_cargo as version_in;
-pub(crate) use npm::{Installed, install_from as install_with_npm};
+pub(crate) use lock::cargo_version as version_in;
+pub(crate) use npm::{InstalledPackage, install_from as install_with_npm};
 use program::Program;
-use site::Site;
+use site::StoreSite;
 pub(crate) use site::url_for_peers;
 
 /// Who can be run beside us.
@@ -47,7 +47,7 @@ pub(crate) struct PeerReport {
 
 /// What its program prints.
 #[derive(Debug, Deserialize)]
-struct Printed {
+struct PeerOutput {
     jobs: u64,
     jobs_per_s: f64,
     p50_ms: f64,
@@ -56,7 +56,7 @@ struct Printed {
 
 /// A peer that is ready to run.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct PreparedPeer {
     name: &'static str,
     version: Option<String>,
     program: Program,
@@ -64,15 +64,15 @@ pub(crate) struct Ready {
 
 /// Builds or installs what is asked for, which takes a while the first time. One that does not fit the store is
 /// refused before.
-pub(crate) fn prepare(peers: &[Peer], store: &str) -> Result<Vec<Ready>, String> {
-    let site = Site::of(store);
+pub(crate) fn prepare(peers: &[Peer], store: &str) -> Result<Vec<PreparedPeer>, String> {
+    let site = StoreSite::of(store);
     peers.iter().try_for_each(|peer| peer.check(site))?;
     peers.iter().map(|peer| peer.prepare(store)).collect()
 }
 
 /// Whether a store is a Redis that is no cluster.
 pub(crate) fn is_one_redis(store: &str) -> bool {
-    Site::of(store) == Site::Redis
+    StoreSite::of(store) == StoreSite::Redis
 }
 
 impl Peer {
@@ -85,16 +85,16 @@ impl Peer {
         }
     }
 
-    const fn sites(self) -> &'static [Site] {
+    const fn sites(self) -> &'static [StoreSite] {
         match self {
-            Self::Effectum => &[Site::Disk],
-            Self::Bullmq => &[Site::Redis, Site::Postgres],
-            Self::Groupmq => &[Site::Redis],
-            Self::PgBoss => &[Site::Postgres],
+            Self::Effectum => &[StoreSite::Disk],
+            Self::Bullmq => &[StoreSite::Redis, StoreSite::Postgres],
+            Self::Groupmq => &[StoreSite::Redis],
+            Self::PgBoss => &[StoreSite::Postgres],
         }
     }
 
-    fn check(self, site: Site) -> Result<(), String> {
+    fn check(self, site: StoreSite) -> Result<(), String> {
         if self.sites().contains(&site) {
             return Ok(());
         }
@@ -103,26 +103,26 @@ impl Peer {
         Err(format!("the peer {name} does not run on {site}: give it {wanted} with --store, or leave it out"))
     }
 
-    fn prepare(self, store: &str) -> Result<Ready, String> {
+    fn prepare(self, store: &str) -> Result<PreparedPeer, String> {
         let name = self.name();
         let (version, program) = match self {
             Self::Effectum => {
                 let (program, lock) = cargo::build(name)?;
-                (lock::of_cargo(&lock, name), Program::Binary(program))
+                (lock::cargo_version(&lock, name), Program::Binary(program))
             }
             Self::Bullmq | Self::Groupmq | Self::PgBoss => npm::install(name, store)?,
         };
-        Ok(Ready { name, version, program })
+        Ok(PreparedPeer { name, version, program })
     }
 }
 
-impl Ready {
+impl PreparedPeer {
     /// Runs it under the load of `args`.
     pub(crate) fn run(&self, args: &Args, ours_per_s: f64) -> Result<PeerReport, String> {
         let name = self.name;
         eprintln!("running {name} for {} s", args.load.seconds);
         let printed = self.program.run(name, args)?;
-        let printed: Printed = serde_json::from_slice(&printed)
+        let printed: PeerOutput = serde_json::from_slice(&printed)
             .map_err(|error| format!("the peer {name} printed something else than its figures: {error}"))?;
         if printed.jobs == 0 {
             return Err(format!("the peer {name} did no job in {} s", args.load.seconds));

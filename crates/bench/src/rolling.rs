@@ -7,14 +7,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::call;
 use crate::client::Client;
-use crate::flags::Shared;
+use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 use crate::report::{Latency, Recorder};
@@ -27,7 +27,7 @@ const GROUPS: u64 = 1_000;
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub shared: Shared,
+    pub shared: SharedStoreArgs,
     /// Nodes.
     #[arg(long, default_value_t = 3)]
     pub nodes: usize,
@@ -61,13 +61,13 @@ pub(crate) struct Report {
 type Rotation = Arc<RwLock<Vec<(SocketAddr, usize, bool)>>>;
 
 pub(crate) async fn run(args: Args) -> Result<Report, String> {
-    let (Shared { store }, count) = (args.shared, args.nodes);
+    let (SharedStoreArgs { store }, count) = (args.shared, args.nodes);
     if count < 2 || args.producers == 0 || args.rounds == 0 {
         return Err("--nodes must be at least 2; --producers and --rounds at least 1".into());
     }
     let sim = HttpSim::start(HttpSimOptions::default()).await.map_err(|error| error.to_string())?;
     let upstreams = format!("{}spread = \"group\"\n", call::upstream(&format!("http://{}", sim.addr())));
-    let mut nodes = Nodes::start(count, &nodes::fresh(&store)?, &upstreams).await?;
+    let mut nodes = Nodes::start(count, &nodes::fresh_store_url(&store)?, &upstreams).await?;
     let rotation = nodes.addrs().into_iter().map(|addr| (addr, 0, true)).collect();
     let rotation: Rotation = Arc::new(RwLock::new(rotation));
     let (end, ended) = watch::channel(false);
@@ -77,9 +77,9 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     for round in 1..=args.rounds {
         for node in 0..count {
             tokio::time::sleep(BETWEEN).await;
-            turn(&rotation, node, false);
+            set_in_rotation(&rotation, node, false);
             nodes.restart(node).await?;
-            turn(&rotation, node, true);
+            set_in_rotation(&rotation, node, true);
             eprintln!("round {round}: node {node} is back");
         }
     }
@@ -93,8 +93,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "rolling",
-        store: tidegate_server::backend::shown(&store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&store),
+        machine: Machine::detect(),
         nodes: count,
         restarts: count * args.rounds,
         requests,
@@ -105,7 +105,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// Takes a node out of rotation, or back into it.
-fn turn(rotation: &Rotation, node: usize, is_in: bool) {
+fn set_in_rotation(rotation: &Rotation, node: usize, is_in: bool) {
     let mut rotation = rotation.write().unwrap_or_else(PoisonError::into_inner);
     let (_, starts, was_in) = &mut rotation[node];
     *starts += usize::from(is_in);
@@ -121,7 +121,7 @@ async fn produce(
 ) -> Result<(Recorder, u64, u64), String> {
     let (mut latency, mut sent, mut failed) = (Recorder::new()?, 0, 0);
     let mut clients: Vec<Option<(usize, Client)>> = Vec::new();
-    let mut chance = Chance::new(number);
+    let mut chance = SeededRng::new(number);
     while !*ended.borrow() {
         let drawn = chance.next();
         let all = rotation.read().unwrap_or_else(PoisonError::into_inner).clone();

@@ -35,9 +35,9 @@ impl Scratch {
     }
 
     /// As `new`, or other keys or another schema on a server.
-    pub(crate) fn anywhere(store: &str) -> Result<Self, String> {
+    pub(crate) fn on_any_store(store: &str) -> Result<Self, String> {
         if store.contains("://") {
-            Ok(Self { url: nodes::fresh(store)?, dir: None })
+            Ok(Self { url: nodes::fresh_store_url(store)?, dir: None })
         } else {
             Self::new(store)
         }

@@ -2,12 +2,12 @@
 //! wait, and whether every shop gets its turn. Through nodes on one Redis, then through a client for Node. What is counted
 //! is counted by the simulator.
 
-mod deck;
 mod delays;
-mod feed;
+mod feeder;
 mod goals;
-mod ours;
+mod node_run;
 mod peer;
+mod queries;
 mod shops;
 mod window;
 
@@ -15,14 +15,14 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde::Serialize;
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 
 use crate::goal::{Goal, to_thousandths};
 use crate::machine::Machine;
-use deck::Deck;
-use ours::Run;
+use node_run::Run;
 use peer::PeerReport;
-use shops::{Shop, Work};
+use queries::QuerySet;
+use shops::{BusyShopWork, Shop};
 
 /// How `bench shopify` is run.
 #[derive(Clone, Debug, clap::Args)]
@@ -79,7 +79,7 @@ pub(crate) struct Report {
 #[derive(Debug)]
 struct Load {
     shops: Vec<Shop>,
-    deck: Deck,
+    deck: QuerySet,
     processes: usize,
     backlog: Duration,
     warm_up: Duration,
@@ -95,16 +95,16 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let installed = if args.no_peer { None } else { Some(peer::install()?) };
     let (store, _redis) = store(args.store.clone()).await?;
     let load = Load {
-        shops: shops::dealt(args.shops),
-        deck: Deck::drawn(),
+        shops: shops::make_shops(args.shops),
+        deck: QuerySet::draw(),
         processes: args.nodes,
         backlog: Duration::from_secs(args.backlog),
         warm_up: Duration::from_secs(args.warm_up),
         time: Duration::from_secs(args.seconds),
         latency: Duration::from_millis(args.latency_ms),
     };
-    let without = ours::run(&load, &store, Work::NoneForTheBusy).await?;
-    let with = ours::run(&load, &store, Work::MoreForTheBusy).await?;
+    let without = node_run::run(&load, &store, BusyShopWork::NoneForTheBusy).await?;
+    let with = node_run::run(&load, &store, BusyShopWork::MoreForTheBusy).await?;
     let peer = match installed {
         Some(installed) => Some(peer::run(installed, &load).await?),
         None => None,
@@ -112,15 +112,15 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     let busy_shop_adds = with.mean_delay_ms() / without.mean_delay_ms();
     Ok(Report {
         bench: "shopify",
-        store: tidegate_server::backend::shown(&store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(&store),
+        machine: Machine::detect(),
         nodes: args.nodes,
         shops: args.shops,
         seconds: args.seconds,
         warm_up_s: args.warm_up,
         backlog_s: args.backlog,
         latency_ms: args.latency_ms,
-        goals: goals::held_against(&with, busy_shop_adds),
+        goals: goals::evaluate(&with, busy_shop_adds),
         without_the_busy_shop: without,
         with_the_busy_shop: with,
         busy_shop_adds: to_thousandths(busy_shop_adds),
@@ -129,7 +129,7 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
 }
 
 /// The store that is named, or one of its own that ends with the run.
-async fn store(named: Option<String>) -> Result<(String, Option<Redis>), String> {
+async fn store(named: Option<String>) -> Result<(String, Option<RedisServer>), String> {
     if let Some(store) = named {
         return Ok((store, None));
     }
@@ -138,7 +138,7 @@ async fn store(named: Option<String>) -> Result<(String, Option<Redis>), String>
     if !found.is_ok_and(|status| status.success()) {
         return Err("redis-server cannot be run: install it, or name a Redis with --store redis://…".into());
     }
-    let server = tokio::task::spawn_blocking(Redis::start).await.map_err(|error| error.to_string())?;
+    let server = tokio::task::spawn_blocking(RedisServer::start).await.map_err(|error| error.to_string())?;
     Ok((server.url(), Some(server)))
 }
 

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::call::{self, delayed};
 use crate::client::{Client, request};
-use crate::flags::Shared;
+use crate::flags::SharedStoreArgs;
 use crate::machine::Machine;
 use crate::nodes::{self, Nodes};
 
@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
-    pub shared: Shared,
+    pub shared: SharedStoreArgs,
     /// Nodes.
     #[arg(long, default_value_t = 4)]
     pub nodes: usize,
@@ -60,7 +60,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     if count < 2 || args.operations == 0 {
         return Err("--nodes must be at least 2, --operations at least 1".into());
     }
-    let mut nodes = Nodes::start(count, &nodes::fresh(store)?, &call::upstream(call::NOWHERE)).await?;
+    let mut nodes =
+        Nodes::start(count, &nodes::fresh_store_url(store)?, &call::upstream(call::NOWHERE)).await?;
     let addrs = nodes.addrs();
     let first = submit_one(addrs[0]).await?.ok_or("the first operation was not accepted")?;
     eprintln!("{count} nodes; filling {} operations", args.operations);
@@ -90,8 +91,8 @@ pub(crate) async fn run(args: Args) -> Result<Report, String> {
     }
     Ok(Report {
         bench: "takeover",
-        store: tidegate_server::backend::shown(store),
-        machine: Machine::here(),
+        store: tidegate_server::backend::redact_url(store),
+        machine: Machine::detect(),
         nodes: count,
         operations: args.operations,
         filled_per_s,

@@ -117,7 +117,7 @@ pub(crate) enum Command {
     /// Look at the nodes that share a store.
     Cluster(cluster::ClusterArgs),
     /// Say what is wrong with a configuration, with line and column, as serve would in this environment; or as proxy
-    /// would, when there is a [proxy] in it.
+    /// would, when there is a `[proxy]` in it.
     CheckConfig {
         /// The file, as in tidegate.toml.
         file: PathBuf,
@@ -149,14 +149,14 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "URL")]
     pub upstream: Option<String>,
     /// Where to take requests; port 0 lets the system choose. Usually 127.0.0.1:7402.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::parse_address)]
     pub listen: Option<SocketAddr>,
     /// Where keys and answers are kept: file:DIR, memory: which forgets them, or redis://… or postgres://… which many
     /// proxies share. Usually file:tidegate-proxy-data.
     #[arg(long, value_name = "URL")]
     pub store: Option<String>,
     /// How long an answer is kept, as in 90s, 10m, 1h or 7d. Usually 1h.
-    #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::duration)]
+    #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::parse_duration)]
     pub ttl: Option<Duration>,
     /// The header that tells callers apart, such as X-Tenant: each value of it has keys of its own. A request with a key
     /// and without this header is refused. Only a hash of it is kept. A repeat with a refreshed Authorization would be
@@ -170,7 +170,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// Where to serve /healthz, /readyz and /metrics, and on a loopback address alone /v1/keys. Usually 127.0.0.1:7401.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::address)]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = tidegate_server::config::parse_address)]
     pub admin: Option<SocketAddr>,
 }
 

@@ -13,8 +13,8 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::error::CliError;
 use crate::output::text;
-use crate::trouble::Trouble;
 
 /// Longest answer that is read, in bytes.
 const ANSWER_LEN_MAX: usize = 64 * 1024 * 1024;
@@ -54,31 +54,36 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(args: &RemoteArgs) -> Result<Self, Trouble> {
-        let base = base(&args.server)?;
+    pub(crate) fn new(args: &RemoteArgs) -> Result<Self, CliError> {
+        let base = parse_base_url(&args.server)?;
         let token = std::env::var(&args.token_env).ok().filter(|token| !token.is_empty());
         let authorization = token
             .map(|token| {
                 let mut value = HeaderValue::from_str(&format!("Bearer {token}")).map_err(|_| {
-                    Trouble::usage(format!("HTTP does not allow the token in {}.", args.token_env))
+                    CliError::usage(format!("HTTP does not allow the token in {}.", args.token_env))
                 })?;
                 value.set_sensitive(true);
-                Ok::<_, Trouble>(value)
+                Ok::<_, CliError>(value)
             })
             .transpose()?;
         let http = Http::builder(TokioExecutor::new()).build(HttpConnector::new());
         Ok(Self { http, base, authorization })
     }
 
-    pub(crate) async fn get(&self, path: &str, mark: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn get(&self, path: &str, mark: &str) -> Result<Value, CliError> {
         self.call(Method::GET, path, None, Duration::ZERO, mark).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+        mark: &str,
+    ) -> Result<Value, CliError> {
         self.call(Method::POST, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, Trouble> {
+    pub(crate) async fn put(&self, path: &str, body: &impl Serialize, mark: &str) -> Result<Value, CliError> {
         self.call(Method::PUT, path, Some(json(body)?), Duration::ZERO, mark).await
     }
 
@@ -91,7 +96,7 @@ impl Client {
         body: Option<Bytes>,
         wait: Duration,
         mark: &str,
-    ) -> Result<Value, Trouble> {
+    ) -> Result<Value, CliError> {
         let mut request = Request::builder().method(method).uri(format!("{}{path}", self.base));
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization);
@@ -99,70 +104,70 @@ impl Client {
         let request = request
             .header(CONTENT_TYPE, "application/json")
             .body(Full::new(body.unwrap_or_default()))
-            .map_err(|error| Trouble::usage(format!("{}{path} is no address: {error}.", self.base)))?;
+            .map_err(|error| CliError::usage(format!("{}{path} is no address: {error}.", self.base)))?;
         let patience = PATIENCE + wait;
         tokio::time::timeout(patience, self.send(request, mark)).await.unwrap_or_else(|_| {
             let message = format!("{} did not answer within {} s.", self.base, patience.as_secs());
-            Err(Trouble::new(message))
+            Err(CliError::new(message))
         })
     }
 
-    async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<Value, Trouble> {
-        let answer = self.http.request(request).await.map_err(|error| self.unreachable(&error))?;
+    async fn send(&self, request: Request<Full<Bytes>>, mark: &str) -> Result<Value, CliError> {
+        let answer = self.http.request(request).await.map_err(|error| self.unreachable_error(&error))?;
         let status = answer.status();
         let body = Limited::new(answer.into_body(), ANSWER_LEN_MAX)
             .collect()
             .await
-            .map_err(|error| Trouble::new(format!("The answer of {} was cut off: {error}.", self.base)))?
+            .map_err(|error| CliError::new(format!("The answer of {} was cut off: {error}.", self.base)))?
             .to_bytes();
         let value = serde_json::from_slice::<Value>(&body).unwrap_or_default();
         match status.is_success() {
             true if value.get(mark).is_some() => Ok(value),
-            false if value["error"]["code"].is_string() => Err(refused(&value, status.as_u16())),
-            _ => Err(self.stranger(status, &value)),
+            false if value["error"]["code"].is_string() => Err(server_error(&value, status.as_u16())),
+            _ => Err(self.not_tidegate(status, &value)),
         }
     }
 
     /// Somebody answers, and it is not Tidegate.
-    fn stranger(&self, status: StatusCode, value: &Value) -> Trouble {
+    fn not_tidegate(&self, status: StatusCode, value: &Value) -> CliError {
         let what = if value.is_null() { "something that is no JSON" } else { "other JSON than Tidegate's" };
-        Trouble::new(format!("{} is no Tidegate server: it answered {status} with {what}.", self.base))
+        CliError::new(format!("{} is no Tidegate server: it answered {status} with {what}.", self.base))
             .hint("set --server / TIDEGATE_SERVER to the address that `tidegate serve` said")
     }
 
-    fn unreachable(&self, error: &hyper_util::client::legacy::Error) -> Trouble {
+    fn unreachable_error(&self, error: &hyper_util::client::legacy::Error) -> CliError {
         let mut cause: &dyn std::error::Error = error;
         while let Some(deeper) = cause.source() {
             cause = deeper;
         }
-        Trouble::new(format!("no server answers at {} ({cause})", self.base))
+        CliError::new(format!("no server answers at {} ({cause})", self.base))
             .hint("start it with `tidegate serve`, or set --server / TIDEGATE_SERVER")
     }
 }
 
 /// The address as it is called: plain HTTP only.
-fn base(server: &str) -> Result<String, Trouble> {
+fn parse_base_url(server: &str) -> Result<String, CliError> {
     let base = server.trim_end_matches('/');
     match base.split_once("://") {
         Some(("http", host)) if !host.is_empty() => Ok(base.to_owned()),
         Some(("https", _)) => {
             let message = format!("{base} cannot be called: this command speaks http:// only, without TLS.");
-            Err(Trouble::usage(message).hint(
+            Err(CliError::usage(message).hint(
                 "call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400",
             ))
         }
         _ => {
             let message = format!("{base:?} is no address of a server: it must be http:// and a host.");
-            Err(Trouble::usage(message).hint("as in http://127.0.0.1:7400"))
+            Err(CliError::usage(message).hint("as in http://127.0.0.1:7400"))
         }
     }
 }
 
-fn refused(value: &Value, status: u16) -> Trouble {
+fn server_error(value: &Value, status: u16) -> CliError {
     let error = &value["error"];
     let message = error["message"].as_str().unwrap_or("The server gave no reason.");
     let detail = &error["detail"];
-    let mut trouble = Trouble::new(message).code(text(error, "code")).detail(detail.clone());
+    let mut trouble = CliError::new(message).code(text(error, "code")).detail(detail.clone());
     // Most sentences name the field already.
     if let Some(field) = detail["field"].as_str().filter(|field| *field != "id" && !message.contains(field)) {
         trouble = trouble.hint(format!("it is about the field {field}"));
@@ -189,20 +194,21 @@ fn refused(value: &Value, status: u16) -> Trouble {
     }
 }
 
-fn json(body: &impl Serialize) -> Result<Bytes, Trouble> {
+fn json(body: &impl Serialize) -> Result<Bytes, CliError> {
     let bytes = serde_json::to_vec(body).map(Bytes::from);
-    bytes.map_err(|error| Trouble::new(format!("The request cannot be written as JSON: {error}.")))
+    bytes.map_err(|error| CliError::new(format!("The request cannot be written as JSON: {error}.")))
 }
 
 /// A name as a part of a path.
-pub(crate) fn segment(name: &str) -> String {
+pub(crate) fn encode_segment(name: &str) -> String {
     utf8_percent_encode(name, NON_ALPHANUMERIC).to_string()
 }
 
 /// A query of those that are there, with its question mark.
 pub(crate) fn query(pairs: &[(&str, Option<String>)]) -> String {
-    let pairs =
-        pairs.iter().filter_map(|(name, value)| Some(format!("{name}={}", segment(value.as_deref()?))));
+    let pairs = pairs
+        .iter()
+        .filter_map(|(name, value)| Some(format!("{name}={}", encode_segment(value.as_deref()?))));
     let joined = pairs.collect::<Vec<_>>().join("&");
     if joined.is_empty() { joined } else { format!("?{joined}") }
 }

@@ -10,19 +10,19 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
 
 use crate::args::DemoArgs;
+use crate::error::CliError;
 use crate::load;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::trouble::Trouble;
 
 const CAPACITY: u32 = 20;
 const REFILL_PER_S: u32 = 100;
 const AT_ONCE: u32 = 4;
 
-pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
     let dir =
-        tempfile::tempdir().map_err(|error| Trouble::new(format!("No temporary directory: {error}.")))?;
+        tempfile::tempdir().map_err(|error| CliError::new(format!("No temporary directory: {error}.")))?;
     let echo = simulator(HttpSimOptions {
         capacity: CAPACITY.into(),
         refill_per_s: Some(REFILL_PER_S.into()),
@@ -42,7 +42,7 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> 
     .await?;
     let store = format!("file:{}", dir.path().display());
     let server = Server::start(config(args.listen, store, echo.addr(), slow.addr())?).await?;
-    greet(&server, output);
+    print_banner(&server, output);
     let load = tokio::spawn(load::run(server.addr));
     let end = async {
         match args.seconds {
@@ -57,9 +57,9 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> 
     }
     load.abort();
     let counts = server.counts().await?;
-    signals.unless_again(server.shutdown()).await?;
+    signals.run_until_signal(server.shutdown()).await?;
     let stats = echo.stats();
-    output.say(&format!(
+    output.print_status(&format!(
         "done: {} succeeded, {} failed, {} left. echo saw {} calls, {} beyond its limit, {} repeated because an answer was cut.",
         counts.succeeded,
         counts.failed,
@@ -71,17 +71,17 @@ pub(crate) async fn run(args: DemoArgs, output: &Output) -> Result<(), Trouble> 
     Ok(())
 }
 
-async fn simulator(options: HttpSimOptions) -> Result<HttpSim, Trouble> {
+async fn simulator(options: HttpSimOptions) -> Result<HttpSim, CliError> {
     HttpSim::start(options)
         .await
-        .map_err(|error| Trouble::new(format!("The simulator cannot be started: {error}.")))
+        .map_err(|error| CliError::new(format!("The simulator cannot be started: {error}.")))
 }
 
-fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr) -> Result<Config, Trouble> {
+fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr) -> Result<Config, CliError> {
     let over = Overrides { listen: Some(listen), store_url: Some(store), workers: None };
     // What the environment says is for the user's own server.
     let config = Config::defaults(&|_| None, &over);
-    let mut config = config.map_err(|problems| Trouble::usage(problems.to_string()))?;
+    let mut config = config.map_err(|problems| CliError::usage(problems.to_string()))?;
     let limit = |name: &str, kind| vec![LimitConfig { name: name.to_owned(), kind }];
     let drip = LimitKind::Drip { capacity: CAPACITY.into(), refill_per_s: REFILL_PER_S.into() };
     let mut first = UpstreamConfig::new("echo", format!("http://{echo}"));
@@ -92,7 +92,7 @@ fn config(listen: SocketAddr, store: String, echo: SocketAddr, slow: SocketAddr)
     Ok(config)
 }
 
-fn greet(server: &Server, output: &Output) {
+fn print_banner(server: &Server, output: &Output) {
     let page = format!("http://{}/", server.addr);
     let lines = [
         format!("tidegate demo: open {page}"),
@@ -113,6 +113,6 @@ fn greet(server: &Server, output: &Output) {
         "End it with ctrl-c.".to_owned(),
     ];
     for line in lines {
-        output.say(&line);
+        output.print_status(&line);
     }
 }

@@ -1,20 +1,20 @@
 //! `deploy`: makes a Discord guild what its template says, from this process and its own store, or by a server.
 
-mod ending;
 mod local;
 mod progress;
 mod remote;
 mod status;
+mod summary;
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tidegate_discord::Id;
-use tidegate_discord::deploy::Wanted;
+use tidegate_discord::deploy::DeployRequest;
 
 use crate::client::{Client, RemoteArgs};
+use crate::error::CliError;
 use crate::output::Output;
-use crate::trouble::Trouble;
 
 const EXAMPLES: &str = "\
 The bot's token is in DISCORD_TOKEN. It needs Manage Roles and Manage Channels, and its own role above those it makes.
@@ -48,7 +48,7 @@ enum DeployCommand {
 
 /// Which template, which guild, and from where.
 #[derive(Args, Debug)]
-struct Common {
+struct TemplateArgs {
     /// The template, a YAML file.
     #[arg(long, value_name = "FILE")]
     template: PathBuf,
@@ -84,7 +84,7 @@ struct StoreArgs {
 
 impl StoreArgs {
     /// The server that is to do it, if there is one.
-    fn client(&self) -> Result<Option<Client>, Trouble> {
+    fn client(&self) -> Result<Option<Client>, CliError> {
         let args = |server: &String| RemoteArgs { server: server.clone(), token_env: self.token_env.clone() };
         self.server.as_ref().map(|server| Client::new(&args(server))).transpose()
     }
@@ -93,13 +93,13 @@ impl StoreArgs {
 #[derive(Args, Debug)]
 struct PlanArgs {
     #[command(flatten)]
-    common: Common,
+    common: TemplateArgs,
 }
 
 #[derive(Args, Debug)]
 struct ApplyArgs {
     #[command(flatten)]
-    common: Common,
+    common: TemplateArgs,
     /// Read every channel that holds a message of the template, so that one that was deleted or edited by hand is noticed.
     /// Without it the journal is believed about messages, unless a plan has seen otherwise.
     #[arg(long)]
@@ -121,15 +121,18 @@ struct StatusArgs {
     store: StoreArgs,
 }
 
-pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), CliError> {
     match args.command {
         DeployCommand::Plan(plan) => match plan.common.store.client()? {
-            Some(client) => remote::plan(&client, &wanted(&plan.common)?, output).await,
+            Some(client) => remote::plan(&client, &read_wanted(&plan.common)?, output).await,
             None => local::plan(&plan.common, output).await,
         },
         DeployCommand::Apply(apply) => {
-            let wanted =
-                Wanted { verify: apply.verify, audit_channel: apply.audit_channel, ..wanted(&apply.common)? };
+            let wanted = DeployRequest {
+                verify: apply.verify,
+                audit_channel: apply.audit_channel,
+                ..read_wanted(&apply.common)?
+            };
             match apply.common.store.client()? {
                 Some(client) => remote::apply(&client, &wanted, output).await,
                 None => local::apply(&apply.common, &wanted, output).await,
@@ -143,11 +146,11 @@ pub(crate) async fn run(args: DeployArgs, output: &Output) -> Result<(), Trouble
 }
 
 /// What is wanted, with the template as it is in its file.
-fn wanted(common: &Common) -> Result<Wanted, Trouble> {
+fn read_wanted(common: &TemplateArgs) -> Result<DeployRequest, CliError> {
     let file = common.template.display().to_string();
     let template = std::fs::read_to_string(&common.template)
-        .map_err(|error| Trouble::usage(format!("The template {file} cannot be read: {error}.")))?;
-    Ok(Wanted {
+        .map_err(|error| CliError::usage(format!("The template {file} cannot be read: {error}.")))?;
+    Ok(DeployRequest {
         guild: common.guild,
         upstream: common.upstream.clone(),
         file,

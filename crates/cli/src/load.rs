@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 
-use crate::client::{Client, RemoteArgs, segment};
+use crate::client::{Client, RemoteArgs, encode_segment};
+use crate::error::CliError;
 use crate::output::text;
-use crate::trouble::Trouble;
 
 const TICK: Duration = Duration::from_millis(250);
 /// Operations of each tick, over one wave of ten seconds: more than the limit lets through, then less.
@@ -23,7 +23,7 @@ const TICKS_PER_MINUTE: u64 = 240;
 pub(crate) async fn run(server: SocketAddr) {
     let remote = RemoteArgs { server: format!("http://{server}"), token_env: String::new() };
     let Ok(client) = Client::new(&remote) else { return };
-    let mut chance = Chance::new(1);
+    let mut chance = SeededRng::new(1);
     let mut ticks = tokio::time::interval(TICK);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     for tick in 0_u64.. {
@@ -35,14 +35,14 @@ pub(crate) async fn run(server: SocketAddr) {
         {
             tracing::warn!(error = trouble.message, "the demo's load was not accepted");
         }
-        let acted = act(&client, tick).await;
+        let acted = act_as_operator(&client, tick).await;
         if let Err(trouble) = acted {
             tracing::debug!(error = trouble.message, "the demo's person could not act");
         }
     }
 }
 
-fn operation(chance: &mut Chance, tick: u64, index: u64) -> Value {
+fn operation(chance: &mut SeededRng, tick: u64, index: u64) -> Value {
     let slow = chance.happens(0.04);
     let group = if slow {
         format!("report:{}", chance.next() % 8)
@@ -62,7 +62,7 @@ fn operation(chance: &mut Chance, tick: u64, index: u64) -> Value {
 }
 
 /// What a person does: pauses a group for the first minute, and looks after held ones.
-async fn act(client: &Client, tick: u64) -> Result<(), Trouble> {
+async fn act_as_operator(client: &Client, tick: u64) -> Result<(), CliError> {
     if tick == 0 {
         let body = json!({ "by": "anna", "reason": "price fix", "create": true });
         client.post("/v1/groups/shop%3A01/pause", &body, "group").await?;
@@ -73,7 +73,7 @@ async fn act(client: &Client, tick: u64) -> Result<(), Trouble> {
     if tick % (TICKS_PER_MINUTE / 2) == TICKS_PER_MINUTE / 2 - 1 {
         let held = client.get("/v1/groups?state=held&limit=200", "groups").await?;
         for group in held["groups"].as_array().into_iter().flatten() {
-            let id = segment(&text(&group["head"], "id"));
+            let id = encode_segment(&text(&group["head"], "id"));
             client.post(&format!("/v1/operations/{id}/resolve"), &json!({ "as": "succeeded" }), "id").await?;
         }
     }

@@ -8,7 +8,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::args::{LogArgs, LogFormat};
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 /// The part of the log that says who changed something by hand.
 const AUDIT: &str = "audit";
@@ -17,7 +17,7 @@ const AUDIT: &str = "audit";
 const VERIFIER: &str = "rustls_platform_verifier";
 
 /// Starts it at the level that was asked for, else at `usual`.
-pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), Trouble> {
+pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), CliError> {
     let log = tracing_subscriber::registry().with(filter(args.log_level.as_deref().unwrap_or(usual))?);
     let terminal = std::io::stderr().is_terminal();
     let format = args.log_format.unwrap_or(if terminal { LogFormat::Text } else { LogFormat::Json });
@@ -29,13 +29,13 @@ pub(crate) fn start(args: &LogArgs, usual: &str) -> Result<(), Trouble> {
             log.with(lines).try_init()
         }
     };
-    started.map_err(|error| Trouble::new(format!("The log cannot be started: {error}.")))
+    started.map_err(|error| CliError::new(format!("The log cannot be started: {error}.")))
 }
 
 /// What is logged: a level, or a list of levels for some parts of the program.
-fn filter(level: &str) -> Result<Targets, Trouble> {
+fn filter(level: &str) -> Result<Targets, CliError> {
     let wrong = |part: &str| {
-        Trouble::usage(format!(
+        CliError::usage(format!(
             "The log level {part:?} cannot be read: it is error, warn, info, debug, trace or off, or a list as in info,tidegate=debug."
         ))
     };

@@ -6,6 +6,7 @@ mod check;
 mod client;
 mod demo;
 mod deploy;
+mod error;
 mod load;
 mod logs;
 mod output;
@@ -14,15 +15,14 @@ mod remote;
 mod serve;
 mod signals;
 mod sim;
-mod trouble;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Args, Command};
+use error::CliError;
 use output::Output;
-use trouble::Trouble;
 
 /// Many small pieces of many threads come and go here; this allocator gives back what the system's keeps in holes.
 #[global_allocator]
@@ -34,14 +34,14 @@ fn main() -> ExitCode {
     let ended = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Trouble::new(format!("The runtime cannot be started: {error}.")))
+        .map_err(|error| CliError::new(format!("The runtime cannot be started: {error}.")))
         .and_then(|runtime| {
             let ended = runtime.block_on(run(args, &output));
             // A thread that waits for a name or a disk must not hold the exit up.
             runtime.shutdown_background();
             ended
         });
-    match ended.and_then(|()| output.delivered()) {
+    match ended.and_then(|()| output.check_delivered()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(trouble) => {
             trouble.print(&output);
@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args, output: &Output) -> Result<(), Trouble> {
+async fn run(args: Args, output: &Output) -> Result<(), CliError> {
     match args.command {
         Command::Serve(serve) => {
             logs::start(&args.log, "info")?;

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::args::Color;
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 /// How this run prints.
 #[derive(Debug)]
@@ -34,19 +34,19 @@ impl Output {
     }
 
     /// Talk, on stderr. Nobody may be listening.
-    pub(crate) fn say(&self, line: &str) {
+    pub(crate) fn print_status(&self, line: &str) {
         let _ = writeln!(std::io::stderr(), "{line}");
     }
 
     /// Talk that is of no use to a script: what it says is in the JSON already.
-    pub(crate) fn remark(&self, line: &str) {
+    pub(crate) fn print_remark(&self, line: &str) {
         if !self.json {
-            self.say(line);
+            self.print_status(line);
         }
     }
 
     /// Data, on stdout. Whoever closed the pipe has seen enough; any other failure is told at the end.
-    pub(crate) fn data(&self, line: &str) {
+    pub(crate) fn print_data(&self, line: &str) {
         let mut out = std::io::stdout().lock();
         let written = writeln!(out, "{line}").and_then(|()| out.flush());
         if let Err(error) = written
@@ -58,14 +58,14 @@ impl Output {
     }
 
     /// Whether all data was written.
-    pub(crate) fn delivered(&self) -> Result<(), Trouble> {
-        let told = |error| Err(Trouble::new(format!("The output could not be written: {error}.")));
+    pub(crate) fn check_delivered(&self) -> Result<(), CliError> {
+        let told = |error| Err(CliError::new(format!("The output could not be written: {error}.")));
         self.lost.get().map_or(Ok(()), told)
     }
 
     /// What the server said, for scripts.
-    pub(crate) fn value(&self, value: &Value) {
-        self.data(&value.to_string());
+    pub(crate) fn print_json(&self, value: &Value) {
+        self.print_data(&value.to_string());
     }
 
     pub(crate) fn red(&self, text: &str) -> String {
@@ -77,7 +77,7 @@ impl Output {
     }
 
     /// Data in a colour.
-    pub(crate) fn painted(&self, code: &str, text: &str) -> String {
+    pub(crate) fn paint_data(&self, code: &str, text: &str) -> String {
         paint(self.colored_out, code, text)
     }
 
@@ -97,11 +97,11 @@ impl Output {
     }
 
     /// Rows under headings.
-    pub(crate) fn table(&self, headings: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn print_table(&self, headings: &[&str], rows: &[Vec<String>]) {
         if !self.terminal {
             for row in rows {
                 let row: Vec<_> = row.iter().map(|cell| cell.replace(['\t', '\n'], " ")).collect();
-                self.data(&row.join("\t"));
+                self.print_data(&row.join("\t"));
             }
             return;
         }
@@ -111,9 +111,9 @@ impl Output {
         };
         let widths: Vec<_> = (0..headings.len()).map(width).collect();
         let headings: Vec<_> = headings.iter().map(|heading| (*heading).to_owned()).collect();
-        self.data(&paint(self.colored_out, "1", &self.line(&headings, &widths)));
+        self.print_data(&paint(self.colored_out, "1", &self.line(&headings, &widths)));
         for row in rows {
-            self.data(&self.line(row, &widths));
+            self.print_data(&self.line(row, &widths));
         }
     }
 
@@ -129,14 +129,14 @@ impl Output {
     }
 
     /// Names and values, one on each line.
-    pub(crate) fn facts(&self, facts: &[(&str, String)]) {
+    pub(crate) fn print_facts(&self, facts: &[(&str, String)]) {
         let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
         for (name, value) in facts.iter().filter(|(_, value)| !value.is_empty()) {
             if self.terminal {
                 let value = self.state(value).unwrap_or_else(|| value.clone());
-                self.data(&format!("{name:<width$}  {value}"));
+                self.print_data(&format!("{name:<width$}  {value}"));
             } else {
-                self.data(&format!("{name}\t{}", value.replace(['\t', '\n'], " ")));
+                self.print_data(&format!("{name}\t{}", value.replace(['\t', '\n'], " ")));
             }
         }
     }

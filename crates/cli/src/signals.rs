@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::trouble::Trouble;
+use crate::error::CliError;
 
 /// Both signals, listened for from now on.
 pub(crate) struct Signals {
@@ -11,9 +11,9 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    pub(crate) fn new() -> Result<Self, Trouble> {
+    pub(crate) fn new() -> Result<Self, CliError> {
         let listen = |kind| {
-            signal(kind).map_err(|error| Trouble::new(format!("Signals cannot be listened for: {error}.")))
+            signal(kind).map_err(|error| CliError::new(format!("Signals cannot be listened for: {error}.")))
         };
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
@@ -27,10 +27,10 @@ impl Signals {
     }
 
     /// Finishes `work`, unless another signal comes first.
-    pub(crate) async fn unless_again(&mut self, work: impl Future<Output = ()>) -> Result<(), Trouble> {
+    pub(crate) async fn run_until_signal(&mut self, work: impl Future<Output = ()>) -> Result<(), CliError> {
         tokio::select! {
             () = work => Ok(()),
-            () = self.next() => Err(Trouble::new("Stopped at once; what was under way is settled at the next start.")),
+            () = self.next() => Err(CliError::new("Stopped at once; what was under way is settled at the next start.")),
         }
     }
 }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use tidegate_sim::{HttpSim, HttpSimOptions, ShopifySim, ShopifySimOptions, Stats};
 
 use crate::args::{HttpSimArgs, ShopifySimArgs, SimCommand};
+use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::trouble::Trouble;
 
-pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), CliError> {
     match command {
         SimCommand::Http(args) => http(&args, output).await,
         SimCommand::Shopify(args) => shopify(&args, output).await,
@@ -20,50 +20,53 @@ pub(crate) async fn run(command: SimCommand, output: &Output) -> Result<(), Trou
     }
 }
 
-async fn http(args: &HttpSimArgs, output: &Output) -> Result<(), Trouble> {
+async fn http(args: &HttpSimArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
-    let sim = HttpSim::start(http_options(args)).await.map_err(|error| not_started(args.listen, &error))?;
-    output.data(&format!("http://{}", sim.addr()));
+    let sim = HttpSim::start(http_options(args)).await.map_err(|error| start_error(args.listen, &error))?;
+    output.print_data(&format!("http://{}", sim.addr()));
     let limit = args.refill_per_s.map_or_else(
         || "no limit".to_owned(),
         |refill| format!("{} calls at once, {refill} more each second", args.capacity),
     );
-    output.say(&format!("simulates an API with {limit}; counts are at http://{}/_sim/stats", sim.addr()));
+    output.print_status(&format!(
+        "simulates an API with {limit}; counts are at http://{}/_sim/stats",
+        sim.addr()
+    ));
     signals.next().await;
-    sum_up(&sim.stats(), output);
-    signals.unless_again(sim.shutdown()).await
+    print_stats(&sim.stats(), output);
+    signals.run_until_signal(sim.shutdown()).await
 }
 
-async fn shopify(args: &ShopifySimArgs, output: &Output) -> Result<(), Trouble> {
+async fn shopify(args: &ShopifySimArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
     let sim =
-        ShopifySim::start(shopify_options(args)).await.map_err(|error| not_started(args.listen, &error))?;
-    output.data(&format!("http://{}", sim.addr()));
-    let figures = args.plan.figures();
-    output.say(&format!(
+        ShopifySim::start(shopify_options(args)).await.map_err(|error| start_error(args.listen, &error))?;
+    output.print_data(&format!("http://{}", sim.addr()));
+    let figures = args.plan.limits();
+    output.print_status(&format!(
         "simulates Shopify with {} points for each shop, {} more each second; counts are at http://{}/_sim/stats",
         figures.maximum,
         figures.restore_per_s,
         sim.addr()
     ));
     signals.next().await;
-    sum_up(&sim.stats().all, output);
-    signals.unless_again(sim.shutdown()).await
+    print_stats(&sim.stats().all, output);
+    signals.run_until_signal(sim.shutdown()).await
 }
 
-fn sum_up(stats: &Stats, output: &Output) {
-    output.say(&format!(
+fn print_stats(stats: &Stats, output: &Output) {
+    output.print_status(&format!(
         "{} calls, {} writes, {} throttled, {} duplicates",
         stats.calls, stats.writes, stats.throttled, stats.duplicates
     ));
 }
 
-fn not_started(listen: SocketAddr, error: &std::io::Error) -> Trouble {
+fn start_error(listen: SocketAddr, error: &std::io::Error) -> CliError {
     // An option that makes no sense has its own sentence, and nothing to do with the address.
     if error.kind() == std::io::ErrorKind::InvalidInput {
-        return Trouble::usage(error.to_string());
+        return CliError::usage(error.to_string());
     }
-    Trouble::new(format!("The simulator cannot be started on {listen}: {error}."))
+    CliError::new(format!("The simulator cannot be started on {listen}: {error}."))
 }
 
 fn http_options(args: &HttpSimArgs) -> HttpSimOptions {

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use tidegate_core::id::Partition;
 
 /// An answer that comes later.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Who answers where a node should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum HandshakeOutcome {
     /// This very process.
-    Here,
+    ThisProcess,
     /// Another process, which knows this node's secret.
     Node {
         /// Its name.
@@ -28,20 +28,23 @@ pub enum Answered {
 }
 
 /// Takes partitions on.
-pub trait Host: Send + Sync {
+pub trait PartitionHost: Send + Sync {
     /// Who answers at an address, asked over a line of its own and for a short time only.
-    fn call_at(&self, address: String) -> Later<'_, Answered>;
+    fn handshake(&self, address: String) -> BoxFuture<'_, HandshakeOutcome>;
 
     /// Does what has to be done before this node takes part, or says why that cannot be done; then it is asked again.
-    fn prepare(&self) -> Later<'_, Result<(), String>>;
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>>;
 
     /// Becomes the owner of a partition and serves it, or says why not; then it is asked again.
-    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>>;
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+    ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>>;
 }
 
 /// Why a partition was not taken on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Declined {
+pub struct AcquireError {
     /// A sentence.
     pub why: String,
     /// Whether what is there cannot be read here: then it is left to the others for a while.
@@ -49,10 +52,10 @@ pub struct Declined {
 }
 
 /// A partition that this node serves.
-pub trait Tenant: Send + Sync {
+pub trait PartitionHandle: Send + Sync {
     /// Finishes what is under way, gives the partition up and resolves when that is done.
-    fn hand_over(&self) -> Later<'_, ()>;
+    fn hand_over(&self) -> BoxFuture<'_, ()>;
 
     /// Resolves when it is served no more, for whatever reason, with a sentence about it.
-    fn ended(&self) -> Later<'_, String>;
+    fn ended(&self) -> BoxFuture<'_, String>;
 }

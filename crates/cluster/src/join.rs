@@ -7,9 +7,9 @@ use tidegate_core::id::Partition;
 use tidegate_store::{Result, Store};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use crate::host::Host;
+use crate::host::PartitionHost;
 use crate::member::Member;
-use crate::view::{Route, View};
+use crate::view::{ClusterView, PartitionRoute};
 
 /// How a node takes part.
 #[derive(Clone, Debug)]
@@ -19,7 +19,7 @@ pub struct Settings {
     /// Where the others reach it.
     pub address: String,
     /// A hash of all that decides where an operation has its place. Nodes with different ones never share a store's work.
-    pub placing: String,
+    pub placement_hash: String,
     /// Partitions to share out. The store keeps the number that was asked for first.
     pub partitions: Partition,
     /// How long it counts as there without a sign of life.
@@ -35,7 +35,7 @@ impl Settings {
         Self {
             node: node.into(),
             address: address.into(),
-            placing: String::new(),
+            placement_hash: String::new(),
             partitions: 16,
             ttl: Duration::from_secs(5),
             every: Duration::from_secs(1),
@@ -43,7 +43,7 @@ impl Settings {
     }
 }
 
-pub(crate) enum Order {
+pub(crate) enum MemberCommand {
     /// Look now.
     Look,
     /// Hand everything over and go.
@@ -53,8 +53,8 @@ pub(crate) enum Order {
 /// This node's part in the cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cluster {
-    view: watch::Receiver<View>,
-    orders: mpsc::Sender<Order>,
+    view: watch::Receiver<ClusterView>,
+    commands: mpsc::Sender<MemberCommand>,
 }
 
 /// Orders that may wait; one to look is as good as many.
@@ -66,18 +66,22 @@ impl Cluster {
     ///
     /// # Errors
     /// When the store cannot be reached or read.
-    pub async fn join(store: Arc<dyn Store>, settings: Settings, host: Arc<dyn Host>) -> Result<Self> {
-        let partitions = store.partitions(settings.partitions).await?;
-        let first = View { me: settings.node.clone(), partitions, ..View::default() };
+    pub async fn join(
+        store: Arc<dyn Store>,
+        settings: Settings,
+        host: Arc<dyn PartitionHost>,
+    ) -> Result<Self> {
+        let partitions = store.ensure_partitions(settings.partitions).await?;
+        let first = ClusterView { this_node: settings.node.clone(), partitions, ..ClusterView::default() };
         let (tell, view) = watch::channel(first);
         let (orders, inbox) = mpsc::channel(ORDERS_MAX);
-        tokio::spawn(Member::new(store, settings, host, tell).work(inbox));
-        Ok(Self { view, orders })
+        tokio::spawn(Member::new(store, settings, host, tell).run(inbox));
+        Ok(Self { view, commands: orders })
     }
 
     /// What is known now.
     #[must_use]
-    pub fn view(&self) -> View {
+    pub fn view(&self) -> ClusterView {
         self.view.borrow().clone()
     }
 
@@ -95,15 +99,20 @@ impl Cluster {
 
     /// Where a partition is served, as far as is known.
     #[must_use]
-    pub fn route(&self, partition: Partition) -> Route {
+    pub fn route(&self, partition: Partition) -> PartitionRoute {
         self.view.borrow().route(partition)
     }
 
     /// Where a partition is served once that has changed from `stale`, or what is known after `most`. Has the node look.
-    pub async fn route_after(&self, partition: Partition, stale: &Route, most: Duration) -> Route {
+    pub async fn route_after(
+        &self,
+        partition: Partition,
+        stale: &PartitionRoute,
+        most: Duration,
+    ) -> PartitionRoute {
         let mut view = self.view.clone();
         // A node that is looking already needs no second word.
-        let _ = self.orders.try_send(Order::Look);
+        let _ = self.commands.try_send(MemberCommand::Look);
         let changed = view.wait_for(|view| view.route(partition) != *stale);
         // Changed, or the time is over: what is known counts either way.
         let _ = tokio::time::timeout(most, changed).await;
@@ -119,9 +128,9 @@ impl Cluster {
     }
 
     /// Waits until this node takes part or says why it does not, for so long at the most; what is known then.
-    pub async fn settled(&self, most: Duration) -> View {
+    pub async fn wait_until_decided(&self, most: Duration) -> ClusterView {
         let mut view = self.view.clone();
-        let settled = view.wait_for(|view| view.joined || view.trouble.is_some());
+        let settled = view.wait_for(|view| view.joined || view.problem.is_some());
         // Settled, or the time is over: what is known counts either way.
         let _ = tokio::time::timeout(most, settled).await;
         self.view()
@@ -130,7 +139,7 @@ impl Cluster {
     /// Hands everything over and goes.
     pub async fn leave(&self) {
         let (done, gone) = oneshot::channel();
-        if self.orders.send(Order::Leave(done)).await.is_ok() {
+        if self.commands.send(MemberCommand::Leave(done)).await.is_ok() {
             // Told, or the member has ended: gone either way.
             let _ = gone.await;
         }

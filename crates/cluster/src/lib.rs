@@ -3,16 +3,16 @@
 //! nothing here is trusted with it. What a partition holds is the host's business: this crate never knows what an
 //! operation is.
 
+mod admission;
 mod host;
 mod join;
 mod member;
-mod notice;
-mod place;
+mod node_record;
+mod placement;
 mod share;
-mod standing;
 mod view;
 
-pub use host::{Answered, Declined, Host, Later, Tenant};
+pub use host::{AcquireError, BoxFuture, HandshakeOutcome, PartitionHandle, PartitionHost};
 pub use join::{Cluster, Settings};
-pub use place::place;
-pub use view::{PartitionView, Route, View};
+pub use placement::partition_of;
+pub use view::{ClusterView, PartitionRoute, PartitionView};

@@ -1,9 +1,9 @@
 //! The one task of a node in the cluster: it gives signs of life, looks at who is there and who owns what, and takes
 //! partitions on or hands them over until its share is what it should be. Hints from others only make it look earlier.
 
-mod greeting;
+mod handshake;
+mod partitions;
 mod presence;
-mod tenants;
 mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ use tidegate_store::Store;
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use crate::host::Host;
-use crate::join::{Order, Settings};
-use crate::notice;
-use crate::standing::Findings;
-use crate::view::View;
-use greeting::Greeting;
-use tenants::{Event, Held};
+use crate::admission::Findings;
+use crate::host::PartitionHost;
+use crate::join::{MemberCommand, Settings};
+use crate::node_record;
+use crate::view::ClusterView;
+use handshake::HandshakeRounds;
+use partitions::{Event, ServedPartition};
 
 /// What nodes tell each other about.
 const TOPIC: &str = "cluster";
@@ -33,14 +33,14 @@ const WARN_EVERY: Duration = Duration::from_secs(30);
 pub(crate) struct Member {
     store: Arc<dyn Store>,
     settings: Settings,
-    host: Arc<dyn Host>,
-    held: BTreeMap<Partition, Held>,
-    coming: BTreeSet<Partition>,
+    host: Arc<dyn PartitionHost>,
+    held: BTreeMap<Partition, ServedPartition>,
+    acquiring: BTreeSet<Partition>,
     /// What cannot be read here, and when it is tried again.
     unreadable: BTreeMap<Partition, Instant>,
     leaving: bool,
     /// The notice that is up; empty when none is.
-    put_up: String,
+    published_record: String,
     /// Whether it has a share like the others, or may get one.
     joined: bool,
     /// Whether its sign is up while it looks who else is about to join.
@@ -48,12 +48,12 @@ pub(crate) struct Member {
     /// What is wrong, as it was told last.
     trouble: Option<String>,
     findings: Findings,
-    greeting: Greeting,
+    handshakes: HandshakeRounds,
     /// Whether a newer version has changed the store.
     outdated: bool,
     /// While the store is out of reach: when that was logged last.
-    unseen: Option<Instant>,
-    view: watch::Sender<View>,
+    outage_logged_at: Option<Instant>,
+    view: watch::Sender<ClusterView>,
     tell: mpsc::UnboundedSender<Event>,
     events: mpsc::UnboundedReceiver<Event>,
 }
@@ -62,8 +62,8 @@ impl Member {
     pub(crate) fn new(
         store: Arc<dyn Store>,
         settings: Settings,
-        host: Arc<dyn Host>,
-        view: watch::Sender<View>,
+        host: Arc<dyn PartitionHost>,
+        view: watch::Sender<ClusterView>,
     ) -> Self {
         let (tell, events) = mpsc::unbounded_channel();
         Self {
@@ -71,24 +71,24 @@ impl Member {
             settings,
             host,
             held: BTreeMap::new(),
-            coming: BTreeSet::new(),
+            acquiring: BTreeSet::new(),
             unreadable: BTreeMap::new(),
             leaving: false,
-            put_up: String::new(),
+            published_record: String::new(),
             joined: false,
             is_candidate: false,
             trouble: None,
             findings: Findings::default(),
-            greeting: Greeting::default(),
+            handshakes: HandshakeRounds::default(),
             outdated: false,
-            unseen: None,
+            outage_logged_at: None,
             view,
             tell,
             events,
         }
     }
 
-    pub(crate) async fn work(mut self, mut orders: mpsc::Receiver<Order>) {
+    pub(crate) async fn run(mut self, mut orders: mpsc::Receiver<MemberCommand>) {
         let mut hints = self.listen().await;
         let mut look_at = Instant::now();
         let (mut gone, mut is_wanted) = (None, true);
@@ -97,19 +97,19 @@ impl Member {
                 () = tokio::time::sleep_until(look_at) => {
                     self.look().await;
                     look_at = Instant::now() + self.settings.every;
-                    if self.leaving && self.held.is_empty() && self.coming.is_empty() {
+                    if self.leaving && self.held.is_empty() && self.acquiring.is_empty() {
                         break;
                     }
                 }
                 Some(event) = self.events.recv() => {
-                    self.note(event).await;
+                    self.handle_event(event).await;
                     look_at = look_at.min(Instant::now() + LOOK_GAP);
                 }
                 Some(_) = hints.recv() => look_at = look_at.min(Instant::now() + LOOK_GAP),
                 order = orders.recv(), if is_wanted => {
                     // Without anybody who could ask for it, it leaves by itself.
                     is_wanted = order.is_some();
-                    if let Some(Order::Leave(done)) = order {
+                    if let Some(MemberCommand::Leave(done)) = order {
                         gone = Some(done);
                     }
                     self.leaving |= gone.is_some() || !is_wanted;
@@ -118,7 +118,7 @@ impl Member {
             }
         }
         // A node that cannot say good-bye is forgotten after its time.
-        let _ = self.take_down().await;
+        let _ = self.withdraw_record().await;
         self.hint().await;
         if let Some(gone) = gone {
             let _ = gone.send(());
@@ -149,16 +149,24 @@ impl Member {
             }
             return;
         }
-        match self.ask().await {
+        match self.refresh_membership().await {
             Ok((signs, owners)) => {
-                self.unseen = None;
-                self.greet(&signs);
-                self.act(&notice::desks(&signs), &owners);
+                self.outage_logged_at = None;
+                self.start_handshakes(&signs);
+                self.apply_share(&node_record::candidates(&signs), &owners);
                 let (me, here) = (self.settings.node.clone(), self.held.keys().copied().collect());
                 let partitions = self.view.borrow().partitions;
                 let nodes = signs.into_iter().map(|sign| sign.node).collect();
                 let (joined, trouble) = (self.joined, self.trouble.clone());
-                let next = View { me, partitions, joined, trouble, nodes, owners, here };
+                let next = ClusterView {
+                    this_node: me,
+                    partitions,
+                    joined,
+                    problem: trouble,
+                    nodes,
+                    owners,
+                    local_partitions: here,
+                };
                 self.view.send_if_modified(|view| {
                     let changed = *view != next;
                     *view = next;
@@ -167,9 +175,9 @@ impl Member {
             }
             // What is served here goes on: each append is checked by the store.
             Err(error) => {
-                if self.unseen.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
+                if self.outage_logged_at.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
                     tracing::warn!(%error, "the other nodes cannot be seen");
-                    self.unseen = Some(Instant::now());
+                    self.outage_logged_at = Some(Instant::now());
                 }
                 if self.leaving {
                     self.hand_over_all();

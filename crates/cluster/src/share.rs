@@ -7,15 +7,15 @@ use tidegate_core::id::Partition;
 
 /// A node that may own something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Desk {
+pub(crate) struct Candidate {
     pub node: String,
     /// What it cannot read and is not given.
-    pub without: BTreeSet<Partition>,
+    pub unreadable: BTreeSet<Partition>,
 }
 
 /// A node and its share so far.
 struct Share<'a> {
-    desk: &'a Desk,
+    candidate: &'a Candidate,
     owns: BTreeSet<Partition>,
 }
 
@@ -23,37 +23,40 @@ struct Share<'a> {
 /// each once; `owners` are those that own something now, whether they are there or not. What is shared out like this
 /// stays: from here no step makes it more even.
 pub(crate) fn share<'a>(
-    desks: &'a [Desk],
+    desks: &'a [Candidate],
     owners: &BTreeMap<Partition, &str>,
     partitions: Partition,
 ) -> BTreeMap<Partition, &'a str> {
-    let mut shares: Vec<Share<'a>> = desks.iter().map(|desk| Share { desk, owns: BTreeSet::new() }).collect();
-    shares.sort_by_key(|share| &share.desk.node);
+    let mut shares: Vec<Share<'a>> =
+        desks.iter().map(|desk| Share { candidate: desk, owns: BTreeSet::new() }).collect();
+    shares.sort_by_key(|share| &share.candidate.node);
     for partition in 0..partitions {
         let owner = owners.get(&partition);
-        let its = |share: &&mut Share<'a>| owner == Some(&share.desk.node.as_str()) && share.can(partition);
+        let its = |share: &&mut Share<'a>| {
+            owner == Some(&share.candidate.node.as_str()) && share.can_own(partition)
+        };
         if let Some(share) = shares.iter_mut().find(its) {
             share.owns.insert(partition);
         }
     }
     let kept: BTreeSet<Partition> = shares.iter().flat_map(|share| &share.owns).copied().collect();
     for partition in (0..partitions).filter(|partition| !kept.contains(partition)) {
-        let can = shares.iter_mut().filter(|share| share.can(partition));
+        let can = shares.iter_mut().filter(|share| share.can_own(partition));
         if let Some(share) = can.min_by_key(|share| share.owns.len()) {
             share.owns.insert(partition);
         }
     }
-    while let Some((partition, from, to)) = a_step(&shares) {
+    while let Some((partition, from, to)) = next_move(&shares) {
         shares[from].owns.remove(&partition);
         shares[to].owns.insert(partition);
     }
     let owned =
-        |share: Share<'a>| share.owns.into_iter().map(|partition| (partition, share.desk.node.as_str()));
+        |share: Share<'a>| share.owns.into_iter().map(|partition| (partition, share.candidate.node.as_str()));
     shares.into_iter().flat_map(owned).collect()
 }
 
 /// A step that makes it more even: from the one who owns most, as far as somebody with less can read it.
-fn a_step(shares: &[Share<'_>]) -> Option<(Partition, usize, usize)> {
+fn next_move(shares: &[Share<'_>]) -> Option<(Partition, usize, usize)> {
     let mut from: Vec<usize> = (0..shares.len()).collect();
     from.sort_by_key(|place| std::cmp::Reverse((shares[*place].owns.len(), *place)));
     from.into_iter().find_map(|from| {
@@ -61,15 +64,15 @@ fn a_step(shares: &[Share<'_>]) -> Option<(Partition, usize, usize)> {
         let mut less: Vec<usize> = (0..shares.len()).filter(|to| shares[*to].owns.len() + 1 < has).collect();
         less.sort_by_key(|to| shares[*to].owns.len());
         less.into_iter().find_map(|to| {
-            let last = shares[from].owns.iter().rev().find(|partition| shares[to].can(**partition));
+            let last = shares[from].owns.iter().rev().find(|partition| shares[to].can_own(**partition));
             last.map(|partition| (*partition, from, to))
         })
     })
 }
 
 impl Share<'_> {
-    fn can(&self, partition: Partition) -> bool {
-        !self.desk.without.contains(&partition)
+    fn can_own(&self, partition: Partition) -> bool {
+        !self.candidate.unreadable.contains(&partition)
     }
 }
 
@@ -81,10 +84,10 @@ mod tests {
 
     const NAMES: [&str; 6] = ["ann", "ben", "cleo", "dan", "eve", "finn"];
 
-    fn desks(there: &[&'static str], without: &BTreeSet<(&str, Partition)>) -> Vec<Desk> {
+    fn desks(there: &[&'static str], without: &BTreeSet<(&str, Partition)>) -> Vec<Candidate> {
         let of =
             |node: &str| without.iter().filter(|(name, _)| *name == node).map(|(_, place)| *place).collect();
-        there.iter().map(|node| Desk { node: (*node).to_owned(), without: of(node) }).collect()
+        there.iter().map(|node| Candidate { node: (*node).to_owned(), unreadable: of(node) }).collect()
     }
 
     fn counts<'a>(shares: &BTreeMap<Partition, &'a str>) -> BTreeMap<&'a str, usize> {

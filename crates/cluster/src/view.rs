@@ -4,26 +4,26 @@ use std::collections::BTreeMap;
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::log::Tenancy;
+use tidegate_store::log::PartitionOwner;
 use tidegate_store::nodes::Node;
 
 /// Nodes and owners at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct View {
+pub struct ClusterView {
     /// This node's name.
-    pub me: String,
+    pub this_node: String,
     /// How many partitions there are.
     pub partitions: Partition,
     /// Whether this node takes part.
     pub joined: bool,
     /// What is wrong with its part, in a sentence; while it has not joined, why it does not.
-    pub trouble: Option<String>,
+    pub problem: Option<String>,
     /// Who is there, by name.
     pub nodes: Vec<Node>,
     /// Who owns what.
-    pub owners: BTreeMap<Partition, Tenancy>,
+    pub owners: BTreeMap<Partition, PartitionOwner>,
     /// What this node serves.
-    pub here: Vec<Partition>,
+    pub local_partitions: Vec<Partition>,
 }
 
 /// A partition, for people.
@@ -41,26 +41,26 @@ pub struct PartitionView {
 
 /// Where a partition is served.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum PartitionRoute {
     /// By this node.
-    Here,
+    ThisNode,
     /// By this one.
-    At(Node),
+    OtherNode(Node),
     /// By nobody, for now: its owner has gone and the next one has not come.
-    Nobody,
+    Unowned,
 }
 
-impl View {
+impl ClusterView {
     /// Where a partition is served.
     #[must_use]
-    pub fn route(&self, partition: Partition) -> Route {
-        if self.here.contains(&partition) {
-            return Route::Here;
+    pub fn route(&self, partition: Partition) -> PartitionRoute {
+        if self.local_partitions.contains(&partition) {
+            return PartitionRoute::ThisNode;
         }
         // One of its own that it does not serve was another process's of the same name.
-        let owner = self.owners.get(&partition).filter(|owner| owner.node != self.me);
+        let owner = self.owners.get(&partition).filter(|owner| owner.node != self.this_node);
         let node = owner.and_then(|owner| self.nodes.iter().find(|node| node.name == owner.node));
-        node.map_or(Route::Nobody, |node| Route::At(node.clone()))
+        node.map_or(PartitionRoute::Unowned, |node| PartitionRoute::OtherNode(node.clone()))
     }
 
     /// Every partition.

@@ -9,9 +9,9 @@ use tidegate_store::Clock;
 
 /// A clock that stands still until it is told to move.
 #[derive(Debug)]
-pub struct HandClock(AtomicU64);
+pub struct ManualClock(AtomicU64);
 
-impl HandClock {
+impl ManualClock {
     /// A clock that shows `time`.
     #[must_use]
     pub fn at(time: Time) -> Arc<Self> {
@@ -37,7 +37,7 @@ impl HandClock {
     }
 }
 
-impl Clock for HandClock {
+impl Clock for ManualClock {
     fn now(&self) -> Time {
         Time::from_micros(self.0.load(Ordering::SeqCst))
     }

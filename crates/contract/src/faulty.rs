@@ -3,21 +3,21 @@
 
 mod journal;
 mod log;
+mod nodes_and_upkeep;
 mod plan;
-mod rest;
 mod shared;
 
-pub use plan::{Injury, Odds, Plan, Verb};
+pub use plan::{FaultPlan, FaultRates, InjectedFault, StoreMethod};
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tidegate_store::{Answer, Error, Kind, Result, Store};
+use tidegate_store::{Error, Result, Store, StoreErrorKind, StoreFuture};
 
 /// What was injected so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Injected {
+pub struct FaultCounts {
     /// Calls in all.
     pub calls: u64,
     /// Failed before anything was done.
@@ -29,22 +29,22 @@ pub struct Injected {
 }
 
 /// A store that fails as its plan says.
-pub struct Faulty {
+pub struct FaultyStore {
     inner: Arc<dyn Store>,
-    plan: Mutex<Plan>,
+    plan: Mutex<FaultPlan>,
     is_shared: bool,
     is_down: AtomicBool,
     calls: AtomicU64,
     failed: AtomicU64,
     delayed: AtomicU64,
     lost: AtomicU64,
-    by_verb: Mutex<HashMap<Verb, u64>>,
+    by_verb: Mutex<HashMap<StoreMethod, u64>>,
 }
 
-impl Faulty {
+impl FaultyStore {
     /// Wraps `store`.
     #[must_use]
-    pub fn new(store: Arc<dyn Store>, plan: Plan) -> Self {
+    pub fn new(store: Arc<dyn Store>, plan: FaultPlan) -> Self {
         Self {
             is_shared: store.is_shared(),
             inner: store,
@@ -65,7 +65,7 @@ impl Faulty {
     }
 
     /// Goes by another plan from now on.
-    pub fn follow(&self, plan: Plan) {
+    pub fn set_plan(&self, plan: FaultPlan) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
@@ -76,8 +76,8 @@ impl Faulty {
 
     /// What was injected so far.
     #[must_use]
-    pub fn injected(&self) -> Injected {
-        Injected {
+    pub fn fault_counts(&self) -> FaultCounts {
+        FaultCounts {
             calls: self.calls.load(Ordering::SeqCst),
             failed: self.failed.load(Ordering::SeqCst),
             delayed: self.delayed.load(Ordering::SeqCst),
@@ -87,39 +87,39 @@ impl Faulty {
 
     /// How often a verb was called.
     #[must_use]
-    pub fn calls_of(&self, verb: Verb) -> u64 {
+    pub fn calls_of(&self, verb: StoreMethod) -> u64 {
         self.by_verb.lock().unwrap_or_else(PoisonError::into_inner).get(&verb).copied().unwrap_or_default()
     }
 
-    fn injury(&self, verb: Verb) -> Injury {
+    fn next_fault(&self, verb: StoreMethod) -> InjectedFault {
         self.calls.fetch_add(1, Ordering::SeqCst);
         *self.by_verb.lock().unwrap_or_else(PoisonError::into_inner).entry(verb).or_default() += 1;
         if self.is_down.load(Ordering::SeqCst) {
-            return Injury::Fail;
+            return InjectedFault::Fail;
         }
-        self.plan.lock().unwrap_or_else(PoisonError::into_inner).next(verb)
+        self.plan.lock().unwrap_or_else(PoisonError::into_inner).next_fault(verb)
     }
 
     /// Does a verb with the injury that is due. `call` is made only when the verb is to be done at all, because a
     /// backend may start before its answer is awaited.
-    fn pass<'a, T: Send + 'a>(
+    fn call_with_fault<'a, T: Send + 'a>(
         &'a self,
-        verb: Verb,
-        call: impl FnOnce() -> Answer<'a, T> + Send + 'a,
-    ) -> Answer<'a, T> {
+        verb: StoreMethod,
+        call: impl FnOnce() -> StoreFuture<'a, T> + Send + 'a,
+    ) -> StoreFuture<'a, T> {
         Box::pin(async move {
-            match self.injury(verb) {
-                Injury::None => call().await,
-                Injury::Fail => {
+            match self.next_fault(verb) {
+                InjectedFault::None => call().await,
+                InjectedFault::Fail => {
                     self.failed.fetch_add(1, Ordering::SeqCst);
                     Err(unavailable(verb))
                 }
-                Injury::Delay(by) => {
+                InjectedFault::Delay(by) => {
                     self.delayed.fetch_add(1, Ordering::SeqCst);
                     tokio::time::sleep(by).await;
                     call().await
                 }
-                Injury::LoseReply => {
+                InjectedFault::LoseReply => {
                     let answer = call().await;
                     self.lost.fetch_add(1, Ordering::SeqCst);
                     lost(verb, answer)
@@ -129,15 +129,15 @@ impl Faulty {
     }
 }
 
-fn unavailable(verb: Verb) -> Error {
-    Error::new(Kind::Unavailable, format!("the store is out of reach ({verb:?} was made to fail)"))
+fn unavailable(verb: StoreMethod) -> Error {
+    Error::new(StoreErrorKind::Unavailable, format!("the store is out of reach ({verb:?} was made to fail)"))
 }
 
 /// The answer was on its way and is gone. A refusal stays one: it is the same the next time.
-fn lost<T>(verb: Verb, answer: Result<T>) -> Result<T> {
+fn lost<T>(verb: StoreMethod, answer: Result<T>) -> Result<T> {
     answer?;
     if verb.only_reads() {
         return Err(unavailable(verb));
     }
-    Err(Error::new(Kind::Unsure, format!("the answer was lost ({verb:?} was done all the same)")))
+    Err(Error::new(StoreErrorKind::Unsure, format!("the answer was lost ({verb:?} was done all the same)")))
 }

@@ -2,43 +2,43 @@
 
 use std::sync::Arc;
 
-use tidegate_store::{Answer, Result, Store};
+use tidegate_store::{Result, Store, StoreFuture};
 
-use crate::clock::HandClock;
+use crate::clock::ManualClock;
 
 /// A backend on trial: one place where data is kept, opened as often as a suite needs. Each suite gets its own.
 ///
 /// A suite drops a store before it opens the next one, unless it asks for `beside`.
 pub trait Backend: Send + Sync {
     /// Opens the data as a fresh process would after the old one is gone. The store is migrated and ready.
-    fn open(&self) -> Answer<'_, Arc<dyn Store>>;
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>>;
 
     /// What would be found if everything stopped at this moment, while the store is still open and perhaps in the
     /// middle of a verb. It is only read from, at once. Where a server keeps the data, a second connection is such an
     /// image: what it can see is what is there.
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>>;
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>>;
 
     /// The clock that every store opened here goes by.
-    fn clock(&self) -> Arc<HandClock>;
+    fn clock(&self) -> Arc<ManualClock>;
 
     /// Another store on the same data, used at the same time as `first`. Where only one process may have the data
     /// open, that is `first` itself.
-    fn beside(&self, first: &Arc<dyn Store>) -> Answer<'_, Arc<dyn Store>> {
+    fn open_second(&self, first: &Arc<dyn Store>) -> StoreFuture<'_, Arc<dyn Store>> {
         let same = Arc::clone(first);
         Box::pin(async move { Ok(same) })
     }
 }
 
 /// Insists on an answer: a suite ends where it does not get one.
-pub trait Must<T> {
+pub trait ExpectValue<T> {
     /// The answer; otherwise the suite fails and says what it was about to do.
-    fn must(self, doing: &str) -> T;
+    fn expect_value(self, doing: &str) -> T;
 }
 
-impl<T> Must<T> for Result<T> {
+impl<T> ExpectValue<T> for Result<T> {
     #[track_caller]
     #[expect(clippy::panic, reason = "a suite fails by panicking, as every test does")]
-    fn must(self, doing: &str) -> T {
+    fn expect_value(self, doing: &str) -> T {
         match self {
             Ok(answer) => answer,
             Err(error) => panic!("could not {doing}: {:?}: {error}", error.kind()),
@@ -46,10 +46,10 @@ impl<T> Must<T> for Result<T> {
     }
 }
 
-impl<T> Must<T> for Option<T> {
+impl<T> ExpectValue<T> for Option<T> {
     #[track_caller]
     #[expect(clippy::panic, reason = "a suite fails by panicking, as every test does")]
-    fn must(self, doing: &str) -> T {
+    fn expect_value(self, doing: &str) -> T {
         match self {
             Some(answer) => answer,
             None => panic!("could not {doing}: there is none"),
@@ -57,10 +57,10 @@ impl<T> Must<T> for Option<T> {
     }
 }
 
-impl<T> Must<T> for std::result::Result<T, tokio::task::JoinError> {
+impl<T> ExpectValue<T> for std::result::Result<T, tokio::task::JoinError> {
     #[track_caller]
     #[expect(clippy::panic, reason = "a suite fails by panicking, as every test does")]
-    fn must(self, doing: &str) -> T {
+    fn expect_value(self, doing: &str) -> T {
         match self {
             Ok(answer) => answer,
             Err(error) => match error.try_into_panic() {

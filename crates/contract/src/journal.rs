@@ -1,31 +1,34 @@
 //! The suites of `Journal`: whatever is written in whatever order, a store answers as the pure rule does; lines are all or
 //! nothing and durable when answered; of two writers the newer fence wins; and many or odd lines are lines.
 
-mod book;
+mod conformance;
 mod race;
-mod words;
+mod unusual_text;
 
-pub use book::{the_journal_answers_as_its_book, what_was_journaled_is_durable};
+pub use conformance::{the_journal_answers_as_its_book, what_was_journaled_is_durable};
 pub use race::{
     an_old_fence_changes_no_line_of_the_journal, journal_lines_are_all_or_nothing,
     many_write_the_journal_at_once, the_newer_fence_wins_the_journal,
 };
-pub use words::{
+pub use unusual_text::{
     odd_words_in_the_journal_are_kept_or_refused, ten_thousand_journal_lines_are_written_at_once,
 };
 
 use std::sync::Arc;
 
 use tidegate_core::Time;
-use tidegate_core::journal::{Book, Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, MemoryJournal, ObjectMapping,
+    StepState,
+};
 use tidegate_store::Store;
 
-use crate::harness::Must;
+use crate::harness::ExpectValue;
 
 /// Where most suites deploy to.
 const SCOPE: &str = "guild:41771983423143937";
 
-fn deployment(id: &str, scope: &str, fence: u64, stage: Stage) -> Deployment {
+fn deployment(id: &str, scope: &str, fence: u64, stage: DeploymentStage) -> Deployment {
     Deployment {
         id: id.into(),
         scope: scope.into(),
@@ -39,8 +42,8 @@ fn deployment(id: &str, scope: &str, fence: u64, stage: Stage) -> Deployment {
     }
 }
 
-fn step(key: &str, nth: u32, state: StepState) -> Step {
-    Step {
+fn step(key: &str, nth: u32, state: StepState) -> DeploymentStep {
+    DeploymentStep {
         kind: "role".into(),
         key: key.into(),
         nth,
@@ -54,41 +57,43 @@ fn step(key: &str, nth: u32, state: StepState) -> Step {
     }
 }
 
-fn mapped(key: &str, id: &str) -> Mapped {
-    let object = Object { id: id.into(), place: None, fingerprint: "f0".into() };
-    Mapped { kind: "role".into(), key: key.into(), object: Some(object) }
+fn mapped(key: &str, id: &str) -> ObjectMapping {
+    let object = ForeignObject { id: id.into(), place: None, fingerprint: "f0".into() };
+    ObjectMapping { kind: "role".into(), key: key.into(), object: Some(object) }
 }
 
 /// So many lines whose note and object say who wrote them.
-fn marked(count: u32, mark: &str) -> Lines {
+fn marked(count: u32, mark: &str) -> JournalLines {
     let keys: Vec<String> = (0..count).map(|n| format!("key-{n:05}")).collect();
-    let line =
-        |(key, nth): (&String, u32)| Step { note: Some(mark.into()), ..step(key, nth, StepState::Planned) };
-    Lines {
+    let line = |(key, nth): (&String, u32)| DeploymentStep {
+        note: Some(mark.into()),
+        ..step(key, nth, StepState::Planned)
+    };
+    JournalLines {
         steps: keys.iter().zip(0..).map(line).collect(),
         mapped: keys.iter().map(|key| mapped(key, mark)).collect(),
     }
 }
 
 /// Everything that the book and the store say of these deployments and scopes.
-async fn check(store: &dyn Store, book: &Book, ids: &[&str], scopes: &[&str], when: &str) {
+async fn check(store: &dyn Store, book: &MemoryJournal, ids: &[&str], scopes: &[&str], when: &str) {
     for id in ids {
-        let found = store.deployment(id).await.must("look at a deployment");
+        let found = store.deployment(id).await.expect_value("look at a deployment");
         assert_eq!(found, book.deployment(id), "the deployment {id:?} {when}");
-        let found = store.deployment_steps(id).await.must("look at steps");
+        let found = store.deployment_steps(id).await.expect_value("look at steps");
         assert!(found == book.steps(id), "the steps of {id:?} {when}: {found:?}, not {:?}", book.steps(id));
     }
     for scope in scopes {
-        let found = store.mapped(scope).await.must("look at objects");
+        let found = store.mapped_objects(scope).await.expect_value("look at objects");
         assert!(
-            found == book.mapped(scope),
+            found == book.mapped_objects(scope),
             "the objects of {scope:?} {when}: {found:?}, not {:?}",
-            book.mapped(scope)
+            book.mapped_objects(scope)
         );
     }
     for scope in scopes.iter().copied().map(Some).chain([None]) {
         for most in [0, 1, 3, usize::MAX] {
-            let found = store.deployments(scope, most).await.must("list deployments");
+            let found = store.deployments(scope, most).await.expect_value("list deployments");
             let wanted = book.deployments(scope, most);
             assert!(found == wanted, "{most} deployments of {scope:?} {when}: {found:?}, not {wanted:?}");
         }

@@ -3,10 +3,10 @@
 mod append;
 mod costs;
 mod fence;
-mod kept;
 mod list;
 mod mirror;
 mod snapshot;
+mod stored;
 mod sweep;
 
 pub use append::{
@@ -22,10 +22,12 @@ pub use fence::{
     an_old_epoch_changes_nothing, epochs_grow_over_restarts, one_owner_at_a_time,
     owners_are_listed_while_they_own, partitions_are_apart, renewing_keeps_the_partition,
 };
-pub use kept::{bodies_come_back_byte_for_byte, reopened_operations_have_no_result, the_last_result_stands};
 pub use list::{a_list_filters, a_list_survives_odd_cursors, pages_cover_everything_once};
 pub use snapshot::{
     a_snapshot_is_all_or_nothing, a_snapshot_replaces_what_came_before, numbers_go_on_after_a_snapshot,
+};
+pub use stored::{
+    bodies_come_back_byte_for_byte, reopened_operations_have_no_result, the_last_result_stands,
 };
 pub use sweep::{a_sweep_is_bounded, a_sweep_takes_only_what_ended_before};
 
@@ -36,7 +38,7 @@ use tidegate_core::id::Partition;
 use tidegate_store::Store;
 use tidegate_store::log::{Batch, Lsn, Ownership};
 
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
 
 /// The partition most suites use.
 const PARTITION: Partition = 3;
@@ -44,21 +46,21 @@ const PARTITION: Partition = 3;
 const TTL: Duration = Duration::from_secs(10);
 
 /// A store, and the right to append to one partition of it.
-struct Office {
+struct OwnedPartition {
     store: Arc<dyn Store>,
     owner: Ownership,
 }
 
-impl Office {
+impl OwnedPartition {
     /// Opens the store and owns the partition, after any earlier owner's time.
-    async fn enter(backend: &dyn Backend, partition: Partition) -> Self {
+    async fn open(backend: &dyn Backend, partition: Partition) -> Self {
         backend.clock().advance(TTL * 2);
-        let store = backend.open().await.must("open the store");
-        let owner = store.own(partition, "suite", TTL).await.must("own the partition");
+        let store = backend.open().await.expect_value("open the store");
+        let owner = store.acquire_partition(partition, "suite", TTL).await.expect_value("own the partition");
         Self { store, owner }
     }
 
     async fn append(&self, batch: Batch) -> Lsn {
-        self.store.append(self.owner, batch).await.must("append a batch")
+        self.store.append(self.owner, batch).await.expect_value("append a batch")
     }
 }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use tidegate_store::nodes::Node;
-use tidegate_store::{Clock, Kind, Nodes};
+use tidegate_store::{Clock, Nodes, StoreErrorKind};
 use tokio::sync::mpsc::Receiver;
 use tokio::time::timeout;
 
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
 
 const TTL: Duration = Duration::from_secs(15);
 const MOMENT: Duration = Duration::from_millis(1);
@@ -17,45 +17,53 @@ const PATIENCE: Duration = Duration::from_millis(250);
 const BOUND: Duration = Duration::from_secs(30);
 
 async fn names<N: Nodes + ?Sized>(nodes: &N) -> Vec<String> {
-    nodes.list_nodes().await.must("list nodes").into_iter().map(|node| node.name).collect()
+    nodes.list_nodes().await.expect_value("list nodes").into_iter().map(|node| node.name).collect()
 }
 
 /// A node is listed from its register on until its time is up; a heartbeat or another register gives it more.
 pub async fn nodes_are_there_until_their_time_is_up(backend: &dyn Backend) {
     let clock = backend.clock();
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     assert!(names(&*store).await.is_empty(), "nobody is there at the start");
-    let b = store.register("b", "10.0.0.2:7400", TTL).await.must("register");
+    let b = store.register("b", "10.0.0.2:7400", TTL).await.expect_value("register");
     assert_eq!(b, Node { name: "b".into(), address: "10.0.0.2:7400".into(), until: clock.now().after(TTL) });
     clock.advance(TTL / 3);
-    let a = store.register("a", "", TTL).await.must("register");
-    assert_eq!(store.list_nodes().await.must("list nodes"), [a, b.clone()], "by name, with addresses");
+    let a = store.register("a", "", TTL).await.expect_value("register");
+    assert_eq!(
+        store.list_nodes().await.expect_value("list nodes"),
+        [a, b.clone()],
+        "by name, with addresses"
+    );
     clock.set(b.until.before(MOMENT));
     assert_eq!(names(&*store).await, ["a", "b"]);
     clock.set(b.until.after(MOMENT));
     assert_eq!(names(&*store).await, ["a"], "b's time is up");
-    let kept = store.heartbeat("a", TTL).await.must("send a heartbeat");
+    let kept = store.heartbeat("a", TTL).await.expect_value("send a heartbeat");
     assert_eq!((kept.name.as_str(), kept.until), ("a", clock.now().after(TTL)));
     clock.advance(TTL - MOMENT);
     assert_eq!(names(&*store).await, ["a"], "a heartbeat gives another ttl");
-    let moved = store.register("a", "10.0.0.9:1", TTL * 2).await.must("register again");
-    assert_eq!(store.list_nodes().await.must("list nodes"), [moved], "a second register replaces the first");
+    let moved = store.register("a", "10.0.0.9:1", TTL * 2).await.expect_value("register again");
+    assert_eq!(
+        store.list_nodes().await.expect_value("list nodes"),
+        [moved],
+        "a second register replaces the first"
+    );
     clock.advance(TTL * 3);
     assert!(names(&*store).await.is_empty());
 }
 
 /// A heartbeat of somebody who never registered is refused, so that the node registers again.
 pub async fn an_unknown_node_must_register(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     let answer = store.heartbeat("nobody", TTL).await;
-    assert_eq!(answer.err().map(|error| error.kind()), Some(Kind::Invalid));
+    assert_eq!(answer.err().map(|error| error.kind()), Some(StoreErrorKind::Invalid));
     assert!(names(&*store).await.is_empty(), "a refused heartbeat registers nobody");
 }
 
 /// Sends until it is heard: a hint may be lost, not all of them for ever.
 async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mut Receiver<String>) -> bool {
     for _ in 0..20 {
-        nodes.notify(topic, hint).await.must("notify");
+        nodes.notify(topic, hint).await.expect_value("notify");
         while let Ok(Some(heard)) = timeout(PATIENCE, ear.recv()).await {
             if heard == hint {
                 return true;
@@ -67,30 +75,30 @@ async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mu
 
 /// A hint reaches whoever listens to its topic, in this store and beside it, and nobody else.
 pub async fn a_hint_reaches_its_listeners(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
-    let beside = backend.beside(&store).await.must("open another store beside the first");
-    let mut here = store.listen("topic").await.must("listen");
-    let mut there = beside.listen("topic").await.must("listen");
-    let mut elsewhere = store.listen("topic:2").await.must("listen");
+    let store = backend.open().await.expect_value("open the store");
+    let beside = backend.open_second(&store).await.expect_value("open another store beside the first");
+    let mut here = store.listen("topic").await.expect_value("listen");
+    let mut there = beside.listen("topic").await.expect_value("listen");
+    let mut elsewhere = store.listen("topic:2").await.expect_value("listen");
     assert!(reaches(&*store, "topic", "schön 1", &mut here).await, "not heard in the same store");
     assert!(reaches(&*store, "topic", "2", &mut there).await, "not heard beside it");
     assert!(reaches(&*beside, "topic", "3", &mut here).await, "not heard the other way round");
     assert!(elsewhere.try_recv().is_err(), "heard under another topic");
     assert!(reaches(&*store, "topic:2", "4", &mut elsewhere).await);
-    store.notify("nobody listens", "5").await.must("notify nobody");
+    store.notify("nobody listens", "5").await.expect_value("notify nobody");
     drop((here, there));
-    store.notify("topic", "6").await.must("notify those who have gone");
+    store.notify("topic", "6").await.expect_value("notify those who have gone");
 }
 
 /// A listener that does not listen loses hints: nobody waits for it, and it goes on with later ones.
 pub async fn a_slow_listener_blocks_nobody(backend: &dyn Backend) {
     const HINTS: usize = 5_000;
-    let store = backend.open().await.must("open the store");
-    let mut slow = store.listen("topic").await.must("listen");
-    let mut quick = store.listen("other").await.must("listen");
+    let store = backend.open().await.expect_value("open the store");
+    let mut slow = store.listen("topic").await.expect_value("listen");
+    let mut quick = store.listen("other").await.expect_value("listen");
     let flood = async {
         for index in 0..HINTS {
-            store.notify("topic", &index.to_string()).await.must("notify");
+            store.notify("topic", &index.to_string()).await.expect_value("notify");
         }
     };
     assert!(timeout(BOUND, flood).await.is_ok(), "{HINTS} hints were held up by a listener that sleeps");

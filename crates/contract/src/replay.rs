@@ -2,7 +2,7 @@
 //! replays the log is the same model. Also asks the model for its invariants after every command.
 
 mod command;
-mod commander;
+mod command_generator;
 mod content;
 
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use tidegate_core::{Fact, Model};
 use tidegate_store::log::{Batch, Lsn, Ownership};
 use tidegate_store::{Clock, Log, Store, codec};
 
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
 use command::Command;
-use commander::Commander;
+use command_generator::CommandGenerator;
 
 const PARTITION: Partition = 5;
 const TTL: Duration = Duration::from_secs(3_600);
@@ -39,10 +39,10 @@ pub async fn a_replayed_model_is_the_same_model(backend: &dyn Backend) {
 
 /// OPS-8: the same with another seed and as much effort as the caller wants.
 pub async fn replay(backend: &dyn Backend, seed: u64, effort: Effort) {
-    let mut dice = Dice::seeded_or(seed);
+    let mut dice = TestRng::seeded_or(seed);
     let mut trial = Trial::begin(backend).await;
     for sequence in 0..effort.sequences {
-        let mut commander = Commander::new(dice.fork(), backend.clock().now());
+        let mut commander = CommandGenerator::new(dice.fork(), backend.clock().now());
         let wants_image = sequence % effort.image_every.max(1) == 0;
         trial.sequence(&mut commander, wants_image, &format!("sequence {sequence}")).await;
         backend.clock().advance(Duration::from_secs(1));
@@ -59,13 +59,13 @@ struct Trial<'a> {
 
 impl<'a> Trial<'a> {
     async fn begin(backend: &'a dyn Backend) -> Self {
-        let store = backend.open().await.must("open the store");
-        let owner = store.own(PARTITION, "suite", TTL).await.must("own the partition");
+        let store = backend.open().await.expect_value("open the store");
+        let owner = store.acquire_partition(PARTITION, "suite", TTL).await.expect_value("own the partition");
         Self { backend, store, owner, last: Lsn(0) }
     }
 
     /// Commands in batches up to a cut, then the comparison.
-    async fn sequence(&mut self, commander: &mut Commander, wants_image: bool, what: &str) {
+    async fn sequence(&mut self, commander: &mut CommandGenerator, wants_image: bool, what: &str) {
         let mut model = Model::new();
         self.start_anew(&model).await;
         let mut facts = Vec::new();
@@ -83,7 +83,7 @@ impl<'a> Trial<'a> {
             }
         }
         let mut fresh = if wants_image {
-            let image = self.backend.crash().await.must("take a crash image");
+            let image = self.backend.crash_image().await.expect_value("take a crash image");
             self.replayed(&*image).await
         } else {
             self.replayed(&*self.store).await
@@ -107,18 +107,18 @@ impl<'a> Trial<'a> {
 
     async fn append(&mut self, facts: Vec<Fact>) {
         let batch = Batch { facts, ..Batch::default() };
-        self.last = self.store.append(self.owner, batch).await.must("append a batch");
+        self.last = self.store.append(self.owner, batch).await.expect_value("append a batch");
     }
 
     async fn snapshot(&self, model: &Model) {
         let parts = codec::encode_iter(model.snapshot(), 300);
-        self.store.snapshot(self.owner, self.last, parts).await.must("make a snapshot");
+        self.store.snapshot(self.owner, self.last, parts).await.expect_value("make a snapshot");
     }
 
     async fn replayed<L: Log + ?Sized>(&self, log: &L) -> Model {
         let mut fresh = Model::new();
         let mut absorb = |facts: Vec<Fact>| facts.iter().for_each(|fact| fresh.absorb(fact));
-        let last = log.load(PARTITION, &mut absorb).await.must("replay the partition");
+        let last = log.load(PARTITION, &mut absorb).await.expect_value("replay the partition");
         assert_eq!(last, self.last, "number of the last append");
         fresh
     }
@@ -126,12 +126,12 @@ impl<'a> Trial<'a> {
 
 /// Gives the model one command and asks for its invariants.
 #[track_caller]
-fn step(commander: &mut Commander, model: &mut Model, facts: &mut Vec<Fact>, what: &str) -> Command {
+fn step(commander: &mut CommandGenerator, model: &mut Model, facts: &mut Vec<Fact>, what: &str) -> Command {
     let command = commander.next(model);
     let answer = command.apply(model, facts);
     let problem = model.check().err().or_else(|| {
         let now = command.now.max(model.clock());
-        answer.left_room(&command).then(|| model.check_nothing_waits_in_vain(now).err()).flatten()
+        answer.is_partial_take(&command).then(|| model.check_no_stuck_groups(now).err()).flatten()
     });
     assert_eq!(problem, None, "{what}: after {command:?}");
     commander.learn(answer);

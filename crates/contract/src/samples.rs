@@ -1,27 +1,27 @@
 //! Well-formed things to store, made by chance. They make no sense to a model: a log must not care.
 
-mod author;
+mod batch_writer;
 mod fact;
 
 use std::sync::Arc;
 
 use tidegate_core::{EndState, Fault, FaultClass, Time};
 
-pub use author::Author;
+pub use batch_writer::BatchWriter;
 pub use fact::fact;
 
-use crate::dice::Dice;
+use crate::rng::TestRng;
 
 /// Names that go wrong easily: short, long, spaced, quoted, not Latin.
 const NAMES: [&str; 6] = ["a", "shop:acme", "guild 7", "it's \"quoted\"", "Größe-尺寸", "%_{}"];
 
 /// A name of a group, kind or limit.
-pub fn name(dice: &mut Dice) -> Arc<str> {
+pub fn name(dice: &mut TestRng) -> Arc<str> {
     Arc::from(*dice.pick(&NAMES))
 }
 
 /// A number of any size: small ones, large ones, and both ends.
-pub fn number(dice: &mut Dice) -> u64 {
+pub fn number(dice: &mut TestRng) -> u64 {
     match dice.below(8) {
         0 => 0,
         1 => u64::MAX,
@@ -34,17 +34,17 @@ pub fn number(dice: &mut Dice) -> u64 {
 }
 
 /// A moment, rarely the first or the last one.
-pub fn time(dice: &mut Dice) -> Time {
+pub fn time(dice: &mut TestRng) -> Time {
     Time::from_micros(number(dice))
 }
 
 /// How something ended.
-pub fn end_state(dice: &mut Dice) -> EndState {
+pub fn end_state(dice: &mut TestRng) -> EndState {
     *dice.pick(&[EndState::Succeeded, EndState::Failed, EndState::Canceled])
 }
 
 /// A fault, or none.
-pub fn fault(dice: &mut Dice) -> Option<Fault> {
+pub fn fault(dice: &mut TestRng) -> Option<Fault> {
     if dice.percent(40) {
         return None;
     }
@@ -54,12 +54,12 @@ pub fn fault(dice: &mut Dice) -> Option<Fault> {
 }
 
 /// Something or nothing, in equal parts.
-pub fn maybe<T>(dice: &mut Dice, make: impl FnOnce(&mut Dice) -> T) -> Option<T> {
+pub fn maybe<T>(dice: &mut TestRng, make: impl FnOnce(&mut TestRng) -> T) -> Option<T> {
     if dice.percent(50) { Some(make(dice)) } else { None }
 }
 
 /// Up to `most` of something.
-pub fn some<T>(dice: &mut Dice, most: u64, mut make: impl FnMut(&mut Dice) -> T) -> Vec<T> {
+pub fn some<T>(dice: &mut TestRng, most: u64, mut make: impl FnMut(&mut TestRng) -> T) -> Vec<T> {
     let count = dice.below(most + 1);
     (0..count).map(|_| make(dice)).collect()
 }

@@ -24,8 +24,8 @@ use std::time::Duration;
 
 use tidegate_store::{Clock, Store};
 
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
 
 /// Steps of a random sequence.
 const STEPS: usize = 700;
@@ -37,13 +37,13 @@ const KEYS: [&str; 4] = ["key", "key:2", "key:2:x", "schlüssel '%_{*}"];
 struct Trial<'a> {
     backend: &'a dyn Backend,
     store: Arc<dyn Store>,
-    dice: Dice,
+    dice: TestRng,
 }
 
 impl<'a> Trial<'a> {
     async fn begin(backend: &'a dyn Backend, seed: u64) -> Self {
-        let store = backend.open().await.must("open the store");
-        Self { backend, store, dice: Dice::seeded_or(seed) }
+        let store = backend.open().await.expect_value("open the store");
+        Self { backend, store, dice: TestRng::seeded_or(seed) }
     }
 
     /// Goes on after some time, which is none for a third of the steps, and after a restart once in 70.
@@ -62,7 +62,7 @@ impl<'a> Trial<'a> {
         }
         if dice.below(70) == 0 {
             drop(store);
-            store = backend.open().await.must("open the store again");
+            store = backend.open().await.expect_value("open the store again");
         }
         Self { backend, store, dice }
     }

@@ -6,68 +6,71 @@ use tidegate_store::codec;
 use tidegate_store::log::{Lsn, Retention};
 use tidegate_store::upkeep::SECRET_LEN;
 
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
-use crate::samples::Author;
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
+use crate::samples::BatchWriter;
 
 /// Migrating what is up to date changes nothing; figures follow appends, snapshots and sweeps.
 pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(81));
-    let store = backend.open().await.must("open the store");
-    let owner = store.own(0, "suite", std::time::Duration::from_secs(60)).await.must("own the partition");
-    store.health().await.must("be well");
+    let mut author = BatchWriter::new(TestRng::seeded_or(81));
+    let store = backend.open().await.expect_value("open the store");
+    let owner = store
+        .acquire_partition(0, "suite", std::time::Duration::from_secs(60))
+        .await
+        .expect_value("own the partition");
+    store.health().await.expect_value("be well");
     assert!(!store.describe().is_empty(), "a store has a word for itself");
     for _ in 0..4 {
         let batch = author.sized_batch(6, backend.clock().now());
-        store.append(owner, batch).await.must("append");
+        store.append(owner, batch).await.expect_value("append");
     }
-    store.migrate().await.must("migrate what is up to date");
-    store.layout().await.must("know the layout");
-    let stats = store.stats().await.must("ask for figures");
+    store.migrate().await.expect_value("migrate what is up to date");
+    store.check_layout().await.expect_value("know the layout");
+    let stats = store.stats().await.expect_value("ask for figures");
     assert_eq!((stats.operations, stats.appends), (24, 4), "operations and appends kept");
-    store.snapshot(owner, Lsn(3), vec![codec::encode(&author.facts())]).await.must("make a snapshot");
+    store.snapshot(owner, Lsn(3), vec![codec::encode(&author.facts())]).await.expect_value("make a snapshot");
     let all = Retention { ended_before: Time::MAX, most: 1_000 };
-    assert_eq!(store.sweep(owner, all).await.must("sweep"), 8);
-    let stats = store.stats().await.must("ask for figures");
+    assert_eq!(store.sweep(owner, all).await.expect_value("sweep"), 8);
+    let stats = store.stats().await.expect_value("ask for figures");
     assert_eq!((stats.operations, stats.appends), (16, 1), "operations and appends kept");
     drop(store);
-    let store = backend.open().await.must("open the store again");
-    let stats = store.stats().await.must("ask for figures");
+    let store = backend.open().await.expect_value("open the store again");
+    let stats = store.stats().await.expect_value("ask for figures");
     assert_eq!((stats.operations, stats.appends), (16, 1), "the same after a restart");
 }
 
 /// The first who asks decides how many partitions there are; whoever asks later is told, also after a restart.
 pub async fn the_number_of_partitions_never_changes(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
-    let none = store.partitions(0).await.err().map(|error| error.kind());
-    assert_eq!(none, Some(tidegate_store::Kind::Invalid), "a store without a partition");
-    assert_eq!(store.partitions(12).await.must("fix the number"), 12);
-    assert_eq!(store.partitions(3).await.must("ask with another number"), 12);
+    let store = backend.open().await.expect_value("open the store");
+    let none = store.ensure_partitions(0).await.err().map(|error| error.kind());
+    assert_eq!(none, Some(tidegate_store::StoreErrorKind::Invalid), "a store without a partition");
+    assert_eq!(store.ensure_partitions(12).await.expect_value("fix the number"), 12);
+    assert_eq!(store.ensure_partitions(3).await.expect_value("ask with another number"), 12);
     drop(store);
-    let store = backend.open().await.must("open the store again");
-    assert_eq!(store.partitions(500).await.must("ask after a restart"), 12);
+    let store = backend.open().await.expect_value("open the store again");
+    assert_eq!(store.ensure_partitions(500).await.expect_value("ask after a restart"), 12);
 }
 
 /// Of all who offer a secret at once one decides; whoever asks later is given that one, also after a restart.
 pub async fn one_secret_is_kept(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
-    let beside = backend.beside(&store).await.must("open another store beside the first");
+    let store = backend.open().await.expect_value("open the store");
+    let beside = backend.open_second(&store).await.expect_value("open another store beside the first");
     let mut offers = tokio::task::JoinSet::new();
     for mark in 1..=8_u8 {
         let store = std::sync::Arc::clone(if mark % 2 == 0 { &store } else { &beside });
         // Its first bit is set, and its halves differ: it is no number that could be taken for another.
-        offers.spawn(async move { store.secret(offered(mark)).await });
+        offers.spawn(async move { store.ensure_secret(offered(mark)).await });
     }
     let mut kept = Vec::new();
     while let Some(given) = offers.join_next().await {
-        kept.push(given.must("offer a secret").must("offer a secret"));
+        kept.push(given.expect_value("offer a secret").expect_value("offer a secret"));
     }
     let first = kept[0];
     assert!((1..=8).any(|mark| offered(mark) == first), "nobody offered {first:?}");
     assert!(kept.iter().all(|one| *one == first), "two secrets were given out");
     drop((store, beside));
-    let store = backend.open().await.must("open the store again");
-    assert_eq!(store.secret([0; SECRET_LEN]).await.must("ask after a restart"), first);
+    let store = backend.open().await.expect_value("open the store again");
+    assert_eq!(store.ensure_secret([0; SECRET_LEN]).await.expect_value("ask after a restart"), first);
 }
 
 fn offered(mark: u8) -> [u8; SECRET_LEN] {

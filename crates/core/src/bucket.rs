@@ -3,7 +3,7 @@
 
 pub mod drip;
 pub mod gate;
-mod given;
+mod grant_time;
 pub mod paced;
 pub mod window;
 
@@ -12,10 +12,10 @@ use std::time::Duration;
 
 use drip::Drip;
 use gate::Gate;
-use paced::Paced;
+use paced::PacedDrip;
 use window::Window;
 
-use crate::fact::Shape;
+use crate::fact::LimitShape;
 use crate::time::Time;
 use crate::verdict::Hint;
 
@@ -36,7 +36,7 @@ pub enum Readiness {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// Refills evenly.
-    Drip(Paced),
+    Drip(PacedDrip),
     /// Comes back all at once.
     Window(Window),
     /// Only closed when told.
@@ -58,7 +58,7 @@ pub struct Bucket {
     pub in_flight: u32,
     /// Grants whose calls have not left yet, in the order of granting. They are held aside: nothing
     /// says when they will reach the upstream, so they are taken off the budget when they leave.
-    pub unsent: VecDeque<Grant>,
+    pub unsent: VecDeque<UnsentGrant>,
     /// What answered calls turned out to cost, while others are under way: an answer to an earlier grant does not know it. A
     /// snapshot does not keep it: without it less is believed to be left, never more.
     pub corrections: VecDeque<Correction>,
@@ -80,7 +80,7 @@ const CORRECTIONS_MAX: usize = 1_024;
 
 /// A grant whose call has not left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Grant {
+pub struct UnsentGrant {
     /// Which.
     pub mark: u64,
     /// What it takes, in micro-tokens.
@@ -92,7 +92,7 @@ const MARGIN: Duration = Duration::from_millis(20);
 
 /// The usual margin of a drip: what refills in 20 ms, at most a quarter of what it holds.
 #[must_use]
-pub fn usual_margin(capacity: u64, refill_per_s: u64) -> u64 {
+pub fn default_margin(capacity: u64, refill_per_s: u64) -> u64 {
     let refilled = u128::from(refill_per_s) * MARGIN.as_micros() / 1_000_000;
     u64::try_from(refilled).unwrap_or(u64::MAX).min(capacity / 4)
 }
@@ -100,14 +100,14 @@ pub fn usual_margin(capacity: u64, refill_per_s: u64) -> u64 {
 impl Bucket {
     /// A full one of this shape; `None` for a cap, which is no bucket.
     #[must_use]
-    pub fn new(shape: Shape, now: Time) -> Option<Self> {
+    pub fn new(shape: LimitShape, now: Time) -> Option<Self> {
         let budget = match shape {
-            Shape::Drip { capacity, refill_per_s, margin } => {
-                Budget::Drip(Paced::new(Drip::full(capacity, refill_per_s, margin, now)))
+            LimitShape::Drip { capacity, refill_per_s, margin } => {
+                Budget::Drip(PacedDrip::new(Drip::full(capacity, refill_per_s, margin, now)))
             }
-            Shape::Window { limit, period } => Budget::Window(Window::new(limit, period)),
-            Shape::Gate => Budget::Gate(Gate::default()),
-            Shape::Cap { .. } => return None,
+            LimitShape::Window { limit, period } => Budget::Window(Window::new(limit, period)),
+            LimitShape::Gate => Budget::Gate(Gate::default()),
+            LimitShape::Cap { .. } => return None,
         };
         Some(Self {
             budget,
@@ -122,23 +122,23 @@ impl Bucket {
 
     /// The shape it has now.
     #[must_use]
-    pub const fn shape(&self) -> Shape {
+    pub const fn shape(&self) -> LimitShape {
         match &self.budget {
-            Budget::Drip(Paced { drip: d, .. }) => {
-                Shape::Drip { capacity: d.capacity, refill_per_s: d.refill_per_s, margin: d.margin }
+            Budget::Drip(PacedDrip { drip: d, .. }) => {
+                LimitShape::Drip { capacity: d.capacity, refill_per_s: d.refill_per_s, margin: d.margin }
             }
-            Budget::Window(w) => Shape::Window { limit: w.limit, period: w.period },
-            Budget::Gate(_) => Shape::Gate,
+            Budget::Window(w) => LimitShape::Window { limit: w.limit, period: w.period },
+            Budget::Gate(_) => LimitShape::Gate,
         }
     }
 
     /// Takes on another shape from `now` on. What was spent of the old one stays spent where that can be said.
-    pub fn reshape(&mut self, shape: Shape, now: Time) {
+    pub fn reshape(&mut self, shape: LimitShape, now: Time) {
         match (&mut self.budget, shape) {
-            (Budget::Drip(paced), Shape::Drip { capacity, refill_per_s, margin }) => {
+            (Budget::Drip(paced), LimitShape::Drip { capacity, refill_per_s, margin }) => {
                 paced.reshape(capacity, refill_per_s, margin, now);
             }
-            (Budget::Window(window), Shape::Window { limit, period }) => {
+            (Budget::Window(window), LimitShape::Window { limit, period }) => {
                 window.observe(None, Some(limit), None, now);
                 window.period = period;
             }
@@ -187,7 +187,7 @@ impl Bucket {
         }
         self.granted = self.granted.wrapping_add(cost);
         if !matches!(self.budget, Budget::Gate(_)) {
-            self.unsent.push_back(Grant { mark: self.granted, cost });
+            self.unsent.push_back(UnsentGrant { mark: self.granted, cost });
         }
         self.in_flight += 1;
         self.granted
@@ -200,7 +200,7 @@ impl Bucket {
     }
 
     /// The call of the grant `mark` leaves now: what it costs is on its way to the upstream.
-    pub fn send(&mut self, mark: u64, now: Time) {
+    pub fn mark_sent(&mut self, mark: u64, now: Time) {
         let Some(grant) = self.release(mark) else { return };
         match &mut self.budget {
             Budget::Drip(paced) => paced.take(grant.cost, mark, now),
@@ -209,29 +209,29 @@ impl Bucket {
         }
     }
 
-    fn release(&mut self, mark: u64) -> Option<Grant> {
+    fn release(&mut self, mark: u64) -> Option<UnsentGrant> {
         let place = self.unsent.iter().position(|grant| grant.mark == mark)?;
         self.unsent.remove(place)
     }
 
     /// The call of the grant `mark` is no longer under way: it was answered, or nobody waits for it any more.
-    pub fn land(&mut self, mark: u64, now: Time) {
-        self.send(mark, now);
+    pub fn mark_finished(&mut self, mark: u64, now: Time) {
+        self.mark_sent(mark, now);
         self.in_flight = self.in_flight.saturating_sub(1);
         if let Budget::Drip(paced) = &mut self.budget {
-            paced.land(mark, now);
+            paced.mark_finished(mark, now);
         }
     }
 
     /// The call of the grant `mark` was not sent: what was taken for it is put back.
-    pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
+    pub fn return_unsent(&mut self, mark: u64, cost: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.correct(Correction { mark, reserved: cost, actual: 0 });
         if self.release(mark).is_some() {
             return;
         }
         match &mut self.budget {
-            Budget::Drip(paced) => paced.unsend(mark, cost, now),
+            Budget::Drip(paced) => paced.return_unsent(mark, cost, now),
             Budget::Window(window) => window.give_back(cost, now),
             Budget::Gate(_) => {}
         }
@@ -293,7 +293,7 @@ impl Bucket {
                 let capacity = hint.capacity.unwrap_or(paced.drip.capacity);
                 let refill_per_s = hint.refill_per_s.unwrap_or(paced.drip.refill_per_s);
                 if (capacity, refill_per_s) != (paced.drip.capacity, paced.drip.refill_per_s) {
-                    paced.reshape(capacity, refill_per_s, usual_margin(capacity, refill_per_s), now);
+                    paced.reshape(capacity, refill_per_s, default_margin(capacity, refill_per_s), now);
                 }
                 if let Some(left) = remaining {
                     paced.lower_to(left, now);

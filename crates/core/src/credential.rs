@@ -2,7 +2,7 @@
 //! never written into a store in clear.
 
 /// Words that a name, cut at its dashes, has only for a credential.
-const WORDS: [&str; 31] = [
+const CREDENTIAL_WORDS: [&str; 31] = [
     "accesskey",
     "apikey",
     "appkey",
@@ -37,10 +37,10 @@ const WORDS: [&str; 31] = [
 ];
 
 /// What makes a word one of those wherever it stands inside of it: `clientsecret`, `cookies`.
-const INSIDE: [&str; 4] = ["cookie", "credential", "password", "secret"];
+const CREDENTIAL_SUBSTRINGS: [&str; 4] = ["cookie", "credential", "password", "secret"];
 
 /// What makes a word one of those at its end: `csrftoken`. Many of them (`x-ratelimit-remaining-tokens`) are a number.
-const AT_THE_END: &str = "token";
+const CREDENTIAL_SUFFIX: &str = "token";
 
 /// Words before `key` with which it opens nothing: it says which of several things is meant.
 const HARMLESS_KEYS: [&str; 10] = [
@@ -57,7 +57,7 @@ const HARMLESS_KEYS: [&str; 10] = [
 ];
 
 /// Names of such words that hold no credential all the same.
-const HARMLESS: [&str; 1] = ["access-control-allow-credentials"];
+const HARMLESS_HEADERS: [&str; 1] = ["access-control-allow-credentials"];
 
 /// What a value starts with that is a credential whatever the name.
 const SCHEMES: [&str; 2] = ["basic ", "bearer "];
@@ -66,7 +66,7 @@ const SCHEMES: [&str; 2] = ["basic ", "bearer "];
 #[must_use]
 pub fn is_credential_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
-    if HARMLESS.contains(&lower.as_str()) {
+    if HARMLESS_HEADERS.contains(&lower.as_str()) {
         return false;
     }
     let mut before = "";
@@ -78,7 +78,9 @@ pub fn is_credential_name(name: &str) -> bool {
 }
 
 fn is_credential_word(word: &str) -> bool {
-    WORDS.contains(&word) || INSIDE.iter().any(|part| word.contains(part)) || word.ends_with(AT_THE_END)
+    CREDENTIAL_WORDS.contains(&word)
+        || CREDENTIAL_SUBSTRINGS.iter().any(|part| word.contains(part))
+        || word.ends_with(CREDENTIAL_SUFFIX)
 }
 
 /// Whether a value is a credential whatever its header is called: it says so itself, or it is a JSON Web Token.

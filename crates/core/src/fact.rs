@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::fault::Fault;
 use crate::id::{Fence, Seq, Turn};
-use crate::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use crate::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
@@ -16,7 +16,7 @@ use crate::verdict::Hint;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// An operation joined the end of its group.
-    Accepted(Box<Accepted>),
+    Accepted(Box<AcceptedOperation>),
     /// An operation was handed to a worker; its charges were taken.
     Claimed {
         /// Which.
@@ -48,7 +48,7 @@ pub enum Fact {
         at: Time,
     },
     /// A claim ended.
-    Settled(Box<Settled>),
+    Settled(Box<SettledClaim>),
     /// An operation that was not running ended.
     Ended {
         /// Which.
@@ -61,7 +61,7 @@ pub enum Fact {
         hold: bool,
     },
     /// Somebody wants a running operation to stop.
-    CancelAsked {
+    CancelRequested {
         /// Which.
         seq: Seq,
     },
@@ -95,9 +95,9 @@ pub enum Fact {
         /// Which.
         limit: Arc<str>,
         /// What it is now.
-        shape: Shape,
+        shape: LimitShape,
         /// Who said so.
-        source: Source,
+        source: LimitSource,
         /// When.
         at: Time,
     },
@@ -128,13 +128,13 @@ pub enum Fact {
         /// The operation it belongs to.
         seq: Seq,
         /// The key.
-        dedupe: Dedupe,
+        dedupe: DedupeEntry,
     },
 }
 
 /// An operation that was accepted, or reopened.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Accepted {
+pub struct AcceptedOperation {
     /// Its place in the partition.
     pub seq: Seq,
     /// When.
@@ -158,14 +158,14 @@ pub struct Accepted {
     /// What follows a failure.
     pub on_failure: OnFailure,
     /// The caller's key.
-    pub dedupe: Option<Dedupe>,
+    pub dedupe: Option<DedupeEntry>,
     /// Whether it had ended before and runs again.
-    pub again: bool,
+    pub is_rerun: bool,
 }
 
 /// How a claim ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct SettledClaim {
     /// Which operation.
     pub seq: Seq,
     /// The claim's fence.
@@ -173,7 +173,7 @@ pub struct Settled {
     /// When.
     pub at: Time,
     /// What follows.
-    pub after: After,
+    pub effect: SettleEffect,
     /// Why it was not a success.
     pub fault: Option<Fault>,
     /// What the answer said about limits.
@@ -182,7 +182,7 @@ pub struct Settled {
 
 /// What follows a settled claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum After {
+pub enum SettleEffect {
     /// It leaves its group.
     Ended {
         /// How.
@@ -195,7 +195,7 @@ pub enum After {
         /// Not before.
         at: Time,
         /// Whether the worker must look first whether it happened already.
-        look_first: bool,
+        reconcile_first: bool,
     },
     /// These limits are closed; no attempt was spent.
     Throttled {
@@ -207,12 +207,12 @@ pub enum After {
     /// Its outcome is unknown and a person must say.
     Held,
     /// It was not sent; what it was charged is given back.
-    GivenBack,
+    Returned,
 }
 
 /// What a limit is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum LimitShape {
     /// A budget that refills evenly. Micro-tokens.
     Drip {
         /// The most it holds.
@@ -240,7 +240,7 @@ pub enum Shape {
 
 /// Where a limit's figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum LimitSource {
     /// The configuration.
     Config,
     /// A person, at run time.
@@ -270,11 +270,11 @@ pub struct LimitImage {
     /// Its name.
     pub limit: Arc<str>,
     /// What it is.
-    pub shape: Shape,
+    pub shape: LimitShape,
     /// What the configuration last said it is.
-    pub configured: Option<Shape>,
+    pub configured: Option<LimitShape>,
     /// Where the figures come from.
-    pub source: Source,
+    pub source: LimitSource,
     /// What is left (drip, window) or allowed at once (gate; 0 is everything).
     pub level: u64,
     /// When `level` was true.
@@ -307,14 +307,14 @@ pub struct GroupImage {
     /// Who stopped it, when and why.
     pub paused: Option<(Arc<str>, Time, Arc<str>)>,
     /// Whether it waits for a person after a failure or an unknown outcome.
-    pub held: Option<Held>,
+    pub held: Option<GroupHold>,
     /// Its head's claim: fence, end, and what had been granted of each charge then.
     pub running: Option<(Fence, Time, Vec<u64>)>,
 }
 
 /// Why a group waits for a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct GroupHold {
     /// The operation that caused it.
     pub seq: Seq,
     /// Since when.
@@ -329,13 +329,13 @@ pub struct Held {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationImage {
     /// As it was accepted, without its key.
-    pub accepted: Accepted,
+    pub accepted: AcceptedOperation,
     /// Attempts spent.
     pub attempt: u16,
     /// Whether the next worker must look first.
-    pub look_first: bool,
+    pub reconcile_first: bool,
     /// Whether somebody wants it to stop.
-    pub cancel_asked: bool,
+    pub cancel_requested: bool,
     /// What went wrong last.
     pub fault: Option<Fault>,
 }

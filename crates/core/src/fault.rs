@@ -110,7 +110,7 @@ impl Fault {
     /// not be forgotten because the call was throttled, canceled or came too late afterwards. Of
     /// several throttles in a row only the last is kept.
     #[must_use]
-    pub fn covering(self, earlier: Option<&Self>) -> Self {
+    pub fn with_earlier(self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return self };
         let throttles = [self.class, earlier.class] == [FaultClass::RateLimited; 2];
         let left = match earlier.message.split_once(BEFORE) {
@@ -170,12 +170,12 @@ mod tests {
     fn an_earlier_fault_is_kept_once() {
         let lost = Fault::new(FaultClass::Transient, "the answer was lost");
         let throttled = |n: u8| Fault::new(FaultClass::RateLimited, format!("429, {n}"));
-        assert_eq!(throttled(1).covering(None), throttled(1));
-        assert_eq!(throttled(2).covering(Some(&throttled(1))), throttled(2));
-        let covered = throttled(2).covering(Some(&throttled(1).covering(Some(&lost))));
+        assert_eq!(throttled(1).with_earlier(None), throttled(1));
+        assert_eq!(throttled(2).with_earlier(Some(&throttled(1))), throttled(2));
+        let covered = throttled(2).with_earlier(Some(&throttled(1).with_earlier(Some(&lost))));
         assert_eq!(covered.message, "429, 2; before that: the answer was lost");
         assert_eq!(covered.class, FaultClass::RateLimited);
-        let ended = Fault::new(FaultClass::Transient, "called off").covering(Some(&throttled(1)));
+        let ended = Fault::new(FaultClass::Transient, "called off").with_earlier(Some(&throttled(1)));
         assert_eq!(ended.message, "called off; before that: 429, 1");
     }
 

@@ -84,27 +84,27 @@ impl fmt::Debug for OperationId {
 
 /// The text is not an operation's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NotAnId;
+pub struct ParseOperationIdError;
 
-impl fmt::Display for NotAnId {
+impl fmt::Display for ParseOperationIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an operation id is op_ and 26 lower-case digits and letters")
     }
 }
 
-impl std::error::Error for NotAnId {}
+impl std::error::Error for ParseOperationIdError {}
 
 impl FromStr for OperationId {
-    type Err = NotAnId;
+    type Err = ParseOperationIdError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnId> {
-        let digits = text.strip_prefix(PREFIX).ok_or(NotAnId)?.as_bytes();
+    fn from_str(text: &str) -> Result<Self, ParseOperationIdError> {
+        let digits = text.strip_prefix(PREFIX).ok_or(ParseOperationIdError)?.as_bytes();
         if digits.len() != LEN || digits[0] > b'7' {
-            return Err(NotAnId);
+            return Err(ParseOperationIdError);
         }
         let mut bits = 0_u128;
         for digit in digits {
-            let value = DIGITS.iter().position(|d| d == digit).ok_or(NotAnId)?;
+            let value = DIGITS.iter().position(|d| d == digit).ok_or(ParseOperationIdError)?;
             bits = (bits << 5) | value as u128;
         }
         Ok(Self { millis: (bits >> 80) as u64, partition: (bits >> 64) as Partition, seq: Seq(bits as u64) })

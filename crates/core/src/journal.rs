@@ -1,5 +1,5 @@
 //! The journal of deployments: what was planned for a foreign system, what became of each step, and which object there
-//! has which key. It knows neither the system nor the plan: kinds, keys and ids are words. [`Book`] is the whole rule;
+//! has which key. It knows neither the system nor the plan: kinds, keys and ids are words. [`MemoryJournal`] is the whole rule;
 //! every store answers as it does.
 
 mod book;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::time::Time;
 
-pub use book::Book;
+pub use book::MemoryJournal;
 
 /// One deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub struct Deployment {
     /// How often a plan was made.
     pub round: u32,
     /// Where it stands.
-    pub stage: Stage,
+    pub stage: DeploymentStage,
     /// What is wanted, as the deployer reads it back to go on after a crash.
     pub request: Arc<[u8]>,
     /// Why it failed, or what there is to say.
@@ -35,7 +35,7 @@ pub struct Deployment {
 
 /// Where a deployment stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
+pub enum DeploymentStage {
     /// It runs, or was interrupted and can be gone on with.
     Running,
     /// All is as it was wanted.
@@ -44,10 +44,10 @@ pub enum Stage {
     Failed,
 }
 
-impl Stage {
+impl DeploymentStage {
     /// In one word, as it is stored.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Done => "done",
@@ -57,14 +57,14 @@ impl Stage {
 
     /// Back from its word.
     #[must_use]
-    pub fn of(word: &str) -> Option<Self> {
-        [Self::Running, Self::Done, Self::Failed].into_iter().find(|stage| stage.word() == word)
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Running, Self::Done, Self::Failed].into_iter().find(|stage| stage.as_str() == word)
     }
 }
 
 /// What became of one step. A deployment has one line for each kind and key; a later plan writes it again.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct DeploymentStep {
     /// The kind of object, as in `role`.
     pub kind: Arc<str>,
     /// Its key in the template.
@@ -101,7 +101,7 @@ pub enum StepState {
 impl StepState {
     /// In one word, as it is stored.
     #[must_use]
-    pub const fn word(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             Self::Planned => "planned",
             Self::Applied => "applied",
@@ -111,25 +111,25 @@ impl StepState {
 
     /// Back from its word.
     #[must_use]
-    pub fn of(word: &str) -> Option<Self> {
-        [Self::Planned, Self::Applied, Self::Failed].into_iter().find(|state| state.word() == word)
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Planned, Self::Applied, Self::Failed].into_iter().find(|state| state.as_str() == word)
     }
 }
 
 /// Which object has which key in a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapped {
+pub struct ObjectMapping {
     /// The kind of object.
     pub kind: Arc<str>,
     /// Its key.
     pub key: Arc<str>,
     /// The object; none when the mapping is to be forgotten.
-    pub object: Option<Object>,
+    pub object: Option<ForeignObject>,
 }
 
 /// An object of the foreign system.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
+pub struct ForeignObject {
     /// Its id there.
     pub id: Arc<str>,
     /// Where it is inside the scope, if that matters: a message's channel.
@@ -140,9 +140,9 @@ pub struct Object {
 
 /// Lines for the journal, written all or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Lines {
+pub struct JournalLines {
     /// Steps; of a kind and key that is there already, the line is replaced.
-    pub steps: Vec<Step>,
+    pub steps: Vec<DeploymentStep>,
     /// Objects of the deployment's scope, likewise.
-    pub mapped: Vec<Mapped>,
+    pub mapped: Vec<ObjectMapping>,
 }

@@ -6,16 +6,16 @@
 mod absorb;
 mod accept;
 mod arena;
-mod by_seq;
 mod check;
 mod control;
 mod entry;
 mod estimate;
-mod file;
 mod group;
 mod limit;
 mod limits;
 mod listing;
+mod placement;
+mod seq_index;
 mod settle;
 mod snapshot;
 mod take;
@@ -28,22 +28,22 @@ mod why;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-pub use accept::{Accept, Refusal};
-pub use control::{Cancel, NotNow, Resolution};
+pub use accept::{AcceptOutcome, DraftRefusal};
+pub use control::{CancelOutcome, ControlRefusal, Resolution};
 pub use limits::LimitRefusal;
-pub use listing::{ActivePage, Selection};
-pub use settle::{ClaimStatus, Ended, Settle};
-pub use take::{Claim, Take};
-pub use view::{Active, Counts, GroupView, LimitView};
-pub use why::{Cause, Why};
+pub use listing::{ActivePage, ActiveQuery};
+pub use settle::{ClaimStatus, EndedOperation, SettleOutcome};
+pub use take::{Claim, TakeOutcome};
+pub use view::{ActiveOperation, Counts, GroupView, LimitView};
+pub use why::{Cause, WaitStatus};
 
 use slab::Slab;
 
 use arena::Arena;
-use by_seq::BySeq;
 use entry::Entry;
 use group::{Group, GroupIx};
 use limit::{Limit, LimitIx};
+use seq_index::SeqIndex;
 
 use crate::fact::Counters;
 use crate::id::{Fence, Seq, Turn};
@@ -62,7 +62,7 @@ struct Key {
 pub struct Model {
     counters: Counters,
     entries: Arena<Entry>,
-    by_seq: BySeq,
+    by_seq: SeqIndex,
     groups: Arena<Group>,
     by_group: BTreeMap<Arc<str>, GroupIx>,
     limits: Slab<Limit>,
@@ -114,12 +114,12 @@ impl Model {
             counters: Counters {
                 next_seq: Seq(1),
                 next_fence: Fence(1),
-                next_turn: file::FIRST_TURN,
+                next_turn: placement::FIRST_TURN,
                 clock: Time::ZERO,
                 ended: [0; 3],
             },
             entries: Arena::new(),
-            by_seq: BySeq::default(),
+            by_seq: SeqIndex::default(),
             groups: Arena::new(),
             by_group: BTreeMap::new(),
             limits: Slab::new(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::bounds;
-use crate::fact::Shape;
+use crate::fact::LimitShape;
 use crate::time::Time;
 
 /// One million of these are one token.
@@ -71,7 +71,7 @@ pub struct FailureRule {
 }
 
 impl FailureRule {
-    fn fits(&self, group: &str, kind: &str) -> bool {
+    fn applies_to(&self, group: &str, kind: &str) -> bool {
         let in_group = |pattern: &Arc<str>| match pattern.strip_suffix('*') {
             Some(start) => group.starts_with(start),
             None => **pattern == *group,
@@ -83,12 +83,15 @@ impl FailureRule {
 /// What follows a failure of an operation that does not say: what the first rule that fits it says.
 #[must_use]
 pub fn on_failure(rules: &[FailureRule], group: &str, kind: &str) -> OnFailure {
-    rules.iter().find(|rule| rule.fits(group, kind)).map_or_else(OnFailure::default, |rule| rule.on_failure)
+    rules
+        .iter()
+        .find(|rule| rule.applies_to(group, kind))
+        .map_or_else(OnFailure::default, |rule| rule.on_failure)
 }
 
 /// How an operation is found again under the caller's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dedupe {
+pub struct DedupeEntry {
     /// Hash of the key.
     pub key: u128,
     /// Hash of everything that must be the same for it to be the same request.
@@ -108,7 +111,7 @@ pub struct Draft {
     pub charges: Vec<Charge>,
     /// Limits that are made like this if there are none of these names: those of an upstream that nobody can list in
     /// advance, such as one for each route and channel.
-    pub opens: Vec<(Arc<str>, Shape)>,
+    pub opens: Vec<(Arc<str>, LimitShape)>,
     /// Not to be started after this time.
     pub deadline: Option<Time>,
     /// Not to be started before this time.
@@ -122,7 +125,7 @@ pub struct Draft {
     /// What follows a failure.
     pub on_failure: OnFailure,
     /// The caller's key, if any.
-    pub dedupe: Option<Dedupe>,
+    pub dedupe: Option<DedupeEntry>,
 }
 
 impl Draft {
@@ -148,9 +151,9 @@ impl Draft {
     ///
     /// # Errors
     /// Names the field.
-    pub fn validate(&self, now: Time) -> Result<(), Invalid> {
+    pub fn validate(&self, now: Time) -> Result<(), InvalidField> {
         let far = now.after(bounds::HORIZON_MAX);
-        let wrong = |field, problem| Err(Invalid { field, problem });
+        let wrong = |field, problem| Err(InvalidField { field, problem });
         if self.group.is_empty() || self.group.len() > bounds::GROUP_LEN_MAX {
             return wrong("group", "must be 1 to 255 bytes long");
         }
@@ -190,7 +193,7 @@ impl Draft {
 
 /// A field of a draft that cannot be taken as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Invalid {
+pub struct InvalidField {
     /// Which one, as callers spell it.
     pub field: &'static str,
     /// What is wrong with it: "`field` `problem`" is a sentence.

@@ -36,7 +36,7 @@ pub const fn classify(end: AttemptEnd, is_repeatable: bool) -> OutcomeClass {
         AttemptEnd::NotSent => return OutcomeClass::NotStarted,
         AttemptEnd::NoAnswer => true,
         AttemptEnd::Answered { status, is_complete } => {
-            is_gateway_doubt(status) || !is_complete && status < 400
+            is_ambiguous_gateway_status(status) || !is_complete && status < 400
         }
     };
     match (is_unknown, is_repeatable) {
@@ -48,7 +48,7 @@ pub const fn classify(end: AttemptEnd, is_repeatable: bool) -> OutcomeClass {
 
 /// Whether a gateway says with this status that it passed the request on and got no proper answer:
 /// 502 and 504, and what a large CDN says instead (520 no proper answer, 522 and 524 none in time).
-const fn is_gateway_doubt(status: u16) -> bool {
+const fn is_ambiguous_gateway_status(status: u16) -> bool {
     matches!(status, 502 | 504 | 520 | 522 | 524)
 }
 

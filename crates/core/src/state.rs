@@ -63,12 +63,12 @@ impl State {
     /// Whether an operation may go from this state to `next` in one step.
     #[must_use]
     pub fn may_become(self, next: Self) -> bool {
-        LEGAL.iter().any(|(from, to)| *from == self && to.contains(&next))
+        TRANSITIONS.iter().any(|(from, to)| *from == self && to.contains(&next))
     }
 }
 
 /// Every legal step. `Queued` and `Waiting` turn into each other as heads come and go.
-pub const LEGAL: [(State, &[State]); 7] = [
+pub const TRANSITIONS: [(State, &[State]); 7] = [
     (State::Queued, &[State::Waiting, State::Running, State::Failed, State::Canceled]),
     (State::Waiting, &[State::Queued, State::Running, State::Failed, State::Canceled]),
     (

@@ -7,7 +7,7 @@ const DECODED_MAX: usize = 4;
 /// Whether a path, without its query, climbs above where it starts. What some server takes for a dot, a slash or a
 /// separator counts as one: percent-encoding, also of itself, backslashes, and parameters behind `;`.
 #[must_use]
-pub fn climbs_out(path: &str) -> bool {
+pub fn escapes_base(path: &str) -> bool {
     if !path.contains("..") && !path.contains('%') {
         return false;
     }
@@ -60,7 +60,7 @@ mod tests {
             "/a;v=1/..;x/b",
             "/.. ",
         ] {
-            assert!(!climbs_out(path), "{path}");
+            assert!(!escapes_base(path), "{path}");
         }
     }
 
@@ -84,7 +84,7 @@ mod tests {
             "/..;/x",
             "/a/..;v=1/%2e%2e%3bv/x",
         ] {
-            assert!(climbs_out(path), "{path}");
+            assert!(escapes_base(path), "{path}");
         }
     }
 }

@@ -34,7 +34,7 @@ pub enum Verdict {
     /// The request left and no answer came: it may have happened.
     Unknown(Fault),
     /// It was not sent, and somebody else should try (a worker that drains).
-    GivenBack,
+    Returned,
     /// A person's cancel reached it.
     Canceled {
         /// Whether the request may have left.

@@ -2,48 +2,48 @@
 //! operation of the guild's group, and writes the journal before and after. It decides nothing that the plan or the
 //! queue decides, and remembers nothing that is not in the store.
 
+mod active;
 mod audit;
 pub mod error;
 pub mod executor;
-mod known;
+mod guild_reader;
+mod journal_writer;
+mod known_limits;
 mod mapping;
 mod payload;
 pub mod progress;
 mod queue;
-mod reading;
-mod record;
 mod report;
+mod request;
 mod run;
 mod step;
-mod under_way;
-mod wanted;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::Engine;
-use tidegate_core::journal::Stage;
-use tidegate_limits::{Acquired, Guard, Lease};
+use tidegate_core::journal::DeploymentStage;
+use tidegate_limits::{LeaseAcquisition, LeaseGuard, NamedLease};
 use tidegate_store::Store;
 
 pub use error::{Error, Result};
-pub use executor::Steps;
-pub use progress::{Listener, Quiet, Told};
-pub use report::Report;
-pub use wanted::{Wanted, group};
+pub use executor::StepExecutor;
+pub use progress::{NoopListener, ProgressEvent, ProgressListener};
+pub use report::DeployReport;
+pub use request::{DeployRequest, group};
 
 use crate::Id;
 use crate::guild::Guild;
-use crate::plan::{Limits, Options, Plan};
+use crate::plan::{KnownLimits, Options, Plan};
 use crate::template::Template;
-use queue::Queue;
-use run::Run;
+use queue::GuildQueue;
+use run::DeploymentRun;
 
 /// How long the guild stays held after its holder has died.
 const LEASE: Duration = Duration::from_secs(5);
 /// How long after a lost answer its effect may still show. Only then is a deployment called done.
-const LATE: Duration = Duration::from_secs(5);
+const RECHECK_DELAY: Duration = Duration::from_secs(5);
 /// How long a deployment waits for the guild when nothing else is said: longer than a dead holder's lease.
 pub const PATIENCE: Duration = Duration::from_secs(15);
 
@@ -54,25 +54,25 @@ pub struct Deployer {
     store: Arc<dyn Store>,
     patience: Duration,
     lease: Duration,
-    late: Duration,
+    recheck_delay: Duration,
 }
 
 /// What would be done.
 #[derive(Debug)]
-pub struct Planned {
+pub struct PlanPreview {
     /// The plan.
     pub plan: Plan,
     /// The guild that it was made from.
     pub guild: Guild,
     /// What is known of the limits by now.
-    pub limits: Limits,
+    pub limits: KnownLimits,
 }
 
 impl Deployer {
     /// Over an engine whose executors carry [`executor::KINDS`], with the journal in its store.
     #[must_use]
     pub fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, patience: PATIENCE, lease: LEASE, late: LATE }
+        Self { engine, store, patience: PATIENCE, lease: LEASE, recheck_delay: RECHECK_DELAY }
     }
 
     /// Waits so long for a guild in which another deployment is under way.
@@ -89,8 +89,8 @@ impl Deployer {
 
     /// What may have been made is looked for once more after so long; 5 s when nothing is said.
     #[must_use]
-    pub fn with_late(self, late: Duration) -> Self {
-        Self { late, ..self }
+    pub fn with_recheck_delay(self, late: Duration) -> Self {
+        Self { recheck_delay: late, ..self }
     }
 
     /// Says what would be done, and changes nothing in the guild. Every channel that holds a message is read. A message
@@ -100,27 +100,31 @@ impl Deployer {
     /// When the guild cannot be listed.
     pub async fn plan(
         &self,
-        wanted: &Wanted,
+        wanted: &DeployRequest,
         template: &Template,
-        listener: &dyn Listener,
-    ) -> Result<Planned> {
+        listener: &dyn ProgressListener,
+    ) -> Result<PlanPreview> {
         let queue = self.queue(wanted, None, listener);
-        listener.tell(&Told::Reading);
-        let journal = mapping::known(&*self.store, &wanted.group()).await?;
-        let guild = reading::guild(&queue, template, &journal, true).await?;
+        listener.on_event(&ProgressEvent::Reading);
+        let journal = mapping::load(&*self.store, &wanted.group()).await?;
+        let guild = guild_reader::read_guild(&queue, template, &journal, true).await?;
         let plan = Plan::make(template, &guild, &journal, Options { prune: wanted.prune });
-        mapping::correct(&*self.store, &wanted.group(), &plan).await?;
-        let limits = known::limits(&self.engine, &wanted.upstream, wanted.guild).await?;
-        Ok(Planned { plan, guild, limits })
+        mapping::correct_messages(&*self.store, &wanted.group(), &plan).await?;
+        let limits = known_limits::load(&self.engine, &wanted.upstream, wanted.guild).await?;
+        Ok(PlanPreview { plan, guild, limits })
     }
 
     /// Makes the guild what the template says, or goes on where an interrupted deployment of the same was.
     ///
     /// # Errors
     /// Why it did not come to its end. What was done is in the journal, and the next run goes on from there.
-    pub async fn apply(&self, wanted: &Wanted, listener: &dyn Listener) -> Result<Report> {
+    pub async fn apply(
+        &self,
+        wanted: &DeployRequest,
+        listener: &dyn ProgressListener,
+    ) -> Result<DeployReport> {
         let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
-        let guard = self.hold(wanted).await?;
+        let guard = self.lock_guild(wanted).await?;
         self.run(wanted, &template, guard, listener).await
     }
 
@@ -129,17 +133,21 @@ impl Deployer {
     ///
     /// # Errors
     /// As [`apply`](Self::apply).
-    pub async fn go_on(&self, deployment: &str, listener: &dyn Listener) -> Result<Option<Report>> {
+    pub async fn resume(
+        &self,
+        deployment: &str,
+        listener: &dyn ProgressListener,
+    ) -> Result<Option<DeployReport>> {
         let Some(kept) = self.store.deployment(deployment).await? else { return Ok(None) };
-        if kept.stage != Stage::Running {
+        if kept.stage != DeploymentStage::Running {
             return Ok(None);
         }
-        let wanted = Wanted::decode(&kept.request)?;
+        let wanted = DeployRequest::decode(&kept.request)?;
         let template = wanted.read().map_err(|problems| Error::Invalid(problems.to_string()))?;
-        let guard = self.hold(&wanted).await?;
+        let guard = self.lock_guild(&wanted).await?;
         // Only now nobody else changes it.
         let last = self.store.deployments(Some(&wanted.group()), 1).await?.into_iter().next();
-        if last.is_none_or(|last| *last.id != *deployment || last.stage != Stage::Running) {
+        if last.is_none_or(|last| *last.id != *deployment || last.stage != DeploymentStage::Running) {
             let _ = guard.release().await;
             return Ok(None);
         }
@@ -148,23 +156,23 @@ impl Deployer {
 
     async fn run(
         &self,
-        wanted: &Wanted,
+        wanted: &DeployRequest,
         template: &Template,
-        guard: Guard,
-        listener: &dyn Listener,
-    ) -> Result<Report> {
-        let done = Run::begin(self, wanted, template, &guard, listener).await?.finish().await;
+        guard: LeaseGuard,
+        listener: &dyn ProgressListener,
+    ) -> Result<DeployReport> {
+        let done = DeploymentRun::begin(self, wanted, template, &guard, listener).await?.finish().await;
         // What is not given back runs out.
         let _ = guard.release().await;
         done
     }
 
-    async fn hold(&self, wanted: &Wanted) -> Result<Guard> {
+    async fn lock_guild(&self, wanted: &DeployRequest) -> Result<LeaseGuard> {
         let scope = wanted.group();
-        let lease = Lease::new(Arc::clone(&self.store) as _, format!("deploy:{scope}"), self.lease)?;
+        let lease = NamedLease::new(Arc::clone(&self.store) as _, format!("deploy:{scope}"), self.lease)?;
         match lease.acquire_within(self.patience).await? {
-            Acquired::Held(guard) => Ok(guard),
-            Acquired::Busy { .. } => {
+            LeaseAcquisition::Held(guard) => Ok(guard),
+            LeaseAcquisition::Busy { .. } => {
                 let last = self.store.deployments(Some(&scope), 1).await?.into_iter().next();
                 let deployment = last.map(|last| last.id.to_string());
                 Err(Error::Busy { guild: wanted.guild, deployment })
@@ -174,12 +182,12 @@ impl Deployer {
 
     fn queue<'a>(
         &'a self,
-        wanted: &'a Wanted,
+        wanted: &'a DeployRequest,
         deployment: Option<&'a str>,
-        listener: &'a dyn Listener,
-    ) -> Queue<'a> {
+        listener: &'a dyn ProgressListener,
+    ) -> GuildQueue<'a> {
         let (engine, upstream, guild): (_, _, Id) = (&self.engine, wanted.upstream.as_str(), wanted.guild);
-        Queue { engine, upstream, guild, deployment, listener }
+        GuildQueue { engine, upstream, guild, deployment, listener }
     }
 }
 

@@ -1,30 +1,30 @@
 //! The Discord dialect of one upstream: one bot with one token. It says which limits a call takes from (its route's, the
 //! global one, hidden ones, the brake on refused calls, the places for groups that run at once), and reads what answers say. It keeps no count: that is the model's.
 
+mod api_error;
 mod buckets;
-mod hidden;
-mod reading;
-mod refused;
+mod hidden_limit;
+mod path_words;
+mod rate_limit_headers;
+mod response_reader;
 mod route;
-mod said;
-mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::bounds::LIMIT_LEN_MAX;
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, OnUnknown};
-use tidegate_upstream::http::plain::refuse_strangers;
-use tidegate_upstream::http::{Dialect, MadeLimit, Reader};
-use tidegate_upstream::{HttpRequest, Method, Refusal};
+use tidegate_upstream::http::plain::refuse_unknown_limits;
+use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
+use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
 
-use buckets::Buckets;
-use hidden::Hidden;
-use reading::Reading;
+use buckets::BucketHashes;
+use hidden_limit::HiddenLimit;
+use response_reader::ResponseReader;
 use route::{Route, is_version, split_version};
 
 /// Where Discord is.
@@ -39,9 +39,9 @@ pub const AT_ONCE_DEFAULT: u32 = 3;
 /// that take up to a minute to arrive.
 pub const INVALID_MAX: u64 = 9_500;
 /// The time that they are counted over.
-const INVALID_OVER: Duration = Duration::from_secs(600);
+const INVALID_WINDOW: Duration = Duration::from_secs(600);
 /// A limit whose figures the first answer tells.
-const UNTOLD: Shape = Shape::Window { limit: 0, period: Duration::ZERO };
+const UNKNOWN_WINDOW: LimitShape = LimitShape::Window { limit: 0, period: Duration::ZERO };
 /// What Discord wants to be called by, where a request does not say.
 const USER_AGENT: &str = concat!("DiscordBot (tidegate, ", env!("CARGO_PKG_VERSION"), ")");
 
@@ -74,7 +74,7 @@ pub struct DiscordDialect {
     settings: DiscordSettings,
     /// The version at the end of the base URL, which is not sent twice.
     version: Option<String>,
-    buckets: Buckets,
+    buckets: BucketHashes,
 }
 
 impl DiscordDialect {
@@ -89,25 +89,25 @@ impl DiscordDialect {
             at_once: format!("{upstream}/at_once").into(),
             settings,
             version: version.map(str::to_owned),
-            buckets: Buckets::default(),
+            buckets: BucketHashes::default(),
         }
     }
 
     /// The limit of a route in its guild, channel or webhook.
-    fn route(&self, route: &Route) -> Arc<str> {
-        self.named(&route.key(), &route.major)
+    fn route_limit(&self, route: &Route) -> Arc<str> {
+        self.limit_name(&route.key(), &route.major)
     }
 
     /// The limit that routes of one hash share.
-    fn bucket(&self, hash: &str, major: &str) -> Arc<str> {
-        self.named(&format!("bucket {hash}"), major)
+    fn bucket_limit(&self, hash: &str, major: &str) -> Arc<str> {
+        self.limit_name(&format!("bucket {hash}"), major)
     }
 
-    fn hidden(&self, hidden: Hidden, route: &Route) -> Arc<str> {
-        self.named(hidden.word(), &route.major)
+    fn hidden_limit(&self, hidden: HiddenLimit, route: &Route) -> Arc<str> {
+        self.limit_name(hidden.name(), &route.major)
     }
 
-    fn named(&self, what: &str, major: &str) -> Arc<str> {
+    fn limit_name(&self, what: &str, major: &str) -> Arc<str> {
         let name = format!("{}/{what} {major}", self.gate);
         let name = name.trim_end();
         if name.len() <= LIMIT_LEN_MAX {
@@ -119,7 +119,7 @@ impl DiscordDialect {
     }
 
     /// Refuses a version that is not the base URL's: the path goes behind it.
-    fn refuse_other_version(&self, request: &HttpRequest) -> Result<(), Refusal> {
+    fn refuse_other_version(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
         let (Some(ours), Some((theirs, _))) = (&self.version, split_version(&request.path)) else {
             return Ok(());
         };
@@ -127,55 +127,59 @@ impl DiscordDialect {
             return Ok(());
         }
         let message = format!("It asks for {theirs}, and the base_url of {} is of {ours}.", self.gate);
-        Err(Refusal::new("request.path", message))
+        Err(FieldRefusal::new("request.path", message))
     }
 
     /// The brake: so much at first and the rest evenly, so that no ten minutes ever have more, wherever they begin.
-    fn brake(&self) -> Shape {
+    fn invalid_request_limit(&self) -> LimitShape {
         let share = self.settings.invalid_max.clamp(2, INVALID_MAX) * MICRO;
-        let (capacity, refill_per_s) = (share / 2, share / 2 / INVALID_OVER.as_secs());
-        Shape::Drip { capacity, refill_per_s, margin: 0 }
+        let (capacity, refill_per_s) = (share / 2, share / 2 / INVALID_WINDOW.as_secs());
+        LimitShape::Drip { capacity, refill_per_s, margin: 0 }
     }
 
     /// The limit on all calls: Discord counts by its own seconds, so a few at first and nine tenths evenly.
-    fn pace(&self) -> Shape {
+    fn global_limit(&self) -> LimitShape {
         let whole = u64::from(self.settings.global_per_s.max(1)) * MICRO;
-        Shape::Drip { capacity: (whole * 8 / 100).max(MICRO), refill_per_s: whole * 9 / 10, margin: 0 }
+        LimitShape::Drip { capacity: (whole * 8 / 100).max(MICRO), refill_per_s: whole * 9 / 10, margin: 0 }
     }
 }
 
 impl Dialect for DiscordDialect {
-    fn limits(&self) -> Vec<MadeLimit> {
+    fn limits(&self) -> Vec<LimitDefinition> {
         vec![
-            (Arc::clone(&self.gate), Shape::Gate),
-            (Arc::clone(&self.global), self.pace()),
-            (Arc::clone(&self.invalid), self.brake()),
-            (Arc::clone(&self.at_once), Shape::Cap { at_once: self.settings.at_once.max(1) }),
+            (Arc::clone(&self.gate), LimitShape::Gate),
+            (Arc::clone(&self.global), self.global_limit()),
+            (Arc::clone(&self.invalid), self.invalid_request_limit()),
+            (Arc::clone(&self.at_once), LimitShape::Cap { at_once: self.settings.at_once.max(1) }),
         ]
     }
 
-    fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
-        refuse_strangers(&self.gate, &[], cost)?;
+    fn charges(
+        &self,
+        request: &HttpRequest,
+        cost: &BTreeMap<String, u64>,
+    ) -> Result<Vec<Charge>, FieldRefusal> {
+        refuse_unknown_limits(&self.gate, &[], cost)?;
         self.refuse_other_version(request)?;
         let route = Route::of(request.method, &request.path);
-        let mut limits = vec![Arc::clone(&self.gate), Arc::clone(&self.invalid), self.route(&route)];
+        let mut limits = vec![Arc::clone(&self.gate), Arc::clone(&self.invalid), self.route_limit(&route)];
         // An interaction has to be answered within seconds: it waits for nobody else's turn.
         if !route.is_interaction {
             limits.extend([&self.global, &self.at_once].map(Arc::clone));
         }
-        limits.extend(self.buckets.get(&route.key()).map(|hash| self.bucket(&hash, &route.major)));
-        limits.extend(Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route)));
+        limits.extend(self.buckets.get(&route.key()).map(|hash| self.bucket_limit(&hash, &route.major)));
+        limits.extend(HiddenLimit::of(&route, request).map(|hidden| self.hidden_limit(hidden, &route)));
         Ok(limits.into_iter().map(|limit| Charge::tokens(limit, 1)).collect())
     }
 
-    fn opens(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<MadeLimit> {
+    fn limits_to_open(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<LimitDefinition> {
         let made = [&self.gate, &self.global, &self.invalid, &self.at_once];
         let route = Route::of(request.method, &request.path);
-        let hidden = Hidden::of(&route, request);
-        let hidden = hidden.map(|hidden| (self.hidden(hidden, &route), hidden.shape()));
+        let hidden = HiddenLimit::of(&route, request);
+        let hidden = hidden.map(|hidden| (self.hidden_limit(hidden, &route), hidden.shape()));
         let open = |charge: &Charge| match &hidden {
             Some((name, shape)) if *name == charge.limit => (Arc::clone(name), *shape),
-            _ => (Arc::clone(&charge.limit), UNTOLD),
+            _ => (Arc::clone(&charge.limit), UNKNOWN_WINDOW),
         };
         charges.iter().filter(|charge| !made.contains(&&charge.limit)).map(open).collect()
     }
@@ -186,10 +190,14 @@ impl Dialect for DiscordDialect {
         if request.method == Method::Post { OnUnknown::Ask } else { OnUnknown::Repeat }
     }
 
-    fn ready<'a>(&'a self, request: &mut HttpRequest, _: &str) -> Option<Box<dyn Reader + 'a>> {
+    fn prepare_request<'a>(
+        &'a self,
+        request: &mut HttpRequest,
+        _: &str,
+    ) -> Option<Box<dyn ResponseInterpreter + 'a>> {
         let route = Route::of(request.method, &request.path);
-        let hidden = Hidden::of(&route, request).map(|hidden| self.hidden(hidden, &route));
-        let limit = self.route(&route);
+        let hidden = HiddenLimit::of(&route, request).map(|hidden| self.hidden_limit(hidden, &route));
+        let limit = self.route_limit(&route);
         if self.version.is_some()
             && let Some((_, rest)) = split_version(&request.path)
         {
@@ -198,7 +206,7 @@ impl Dialect for DiscordDialect {
         if request.header("user-agent").is_none() {
             request.headers.push(("user-agent".to_owned(), USER_AGENT.to_owned()));
         }
-        Some(Box::new(Reading { dialect: self, route, limit, hidden }))
+        Some(Box::new(ResponseReader { dialect: self, route, limit, hidden }))
     }
 }
 

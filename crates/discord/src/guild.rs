@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::Id;
 use crate::permission::Permissions;
 
-pub use decode::Undecodable;
+pub use decode::GuildDecodeError;
 
 /// Discord's number for a category.
 pub const CATEGORY: u8 = 4;

@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Id, Key, Kind};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// The mapping (kind, key) → object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Journal {
-    entries: BTreeMap<(Kind, Key), Entry>,
+pub struct GuildJournal {
+    entries: BTreeMap<(ObjectKind, ObjectKey), GuildJournalEntry>,
 }
 
 /// One object that was made, changed or adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct GuildJournalEntry {
     /// Its id.
     pub id: Id,
     /// For a message: where it stands.
@@ -22,25 +22,25 @@ pub struct Entry {
     pub fingerprint: String,
 }
 
-impl Journal {
+impl GuildJournal {
     /// What is known of a key.
     #[must_use]
-    pub fn get(&self, kind: Kind, key: &Key) -> Option<&Entry> {
+    pub fn get(&self, kind: ObjectKind, key: &ObjectKey) -> Option<&GuildJournalEntry> {
         self.entries.get(&(kind, key.clone()))
     }
 
     /// Writes a line; an older one of the same key is replaced.
-    pub fn record(&mut self, kind: Kind, key: Key, entry: Entry) {
+    pub fn record(&mut self, kind: ObjectKind, key: ObjectKey, entry: GuildJournalEntry) {
         self.entries.insert((kind, key), entry);
     }
 
     /// Takes a line out: the object is gone.
-    pub fn forget(&mut self, kind: Kind, key: &Key) {
+    pub fn forget(&mut self, kind: ObjectKind, key: &ObjectKey) {
         self.entries.remove(&(kind, key.clone()));
     }
 
     /// All of a kind, by key.
-    pub fn of(&self, kind: Kind) -> impl Iterator<Item = (&Key, &Entry)> {
+    pub fn entries_of(&self, kind: ObjectKind) -> impl Iterator<Item = (&ObjectKey, &GuildJournalEntry)> {
         self.entries
             .iter()
             .filter(move |((known, _), _)| *known == kind)
@@ -48,13 +48,13 @@ impl Journal {
     }
 
     /// The keys that an object is known by: one, or an old one too.
-    pub fn keys_of(&self, kind: Kind, id: Id) -> impl Iterator<Item = &Key> {
-        self.of(kind).filter(move |(_, entry)| entry.id == id).map(|(key, _)| key)
+    pub fn keys_of(&self, kind: ObjectKind, id: Id) -> impl Iterator<Item = &ObjectKey> {
+        self.entries_of(kind).filter(move |(_, entry)| entry.id == id).map(|(key, _)| key)
     }
 
     /// A key that an object is known by.
     #[must_use]
-    pub fn key_of(&self, kind: Kind, id: Id) -> Option<&Key> {
+    pub fn key_of(&self, kind: ObjectKind, id: Id) -> Option<&ObjectKey> {
         self.keys_of(kind, id).next()
     }
 }

@@ -1,5 +1,5 @@
 //! The key that a template gives to each object. It stays when the display name changes, and it is in the managed
-//! name; what it is a key of is its [`Kind`].
+//! name; what it is a key of is its [`ObjectKind`].
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use crate::bounds::KEY_MAX;
 
 /// A key: 1 to 32 of `A-Z a-z 0-9 _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(String);
+pub struct ObjectKey(String);
 
-impl Key {
+impl ObjectKey {
     /// `None` for what is no key.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
@@ -44,13 +44,13 @@ impl Key {
     }
 }
 
-impl fmt::Display for Key {
+impl fmt::Display for ObjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl Serialize for Key {
+impl Serialize for ObjectKey {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.0)
     }
@@ -59,7 +59,7 @@ impl Serialize for Key {
 /// What a key belongs to. Each kind has its own keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum ObjectKind {
     /// A role.
     Role,
     /// A category: a channel that holds others.
@@ -70,7 +70,7 @@ pub enum Kind {
     Message,
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ObjectKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Role => "role",
@@ -89,10 +89,10 @@ mod tests {
     #[test]
     fn ops_13_keys_are_plain_and_short() {
         for bad in ["", "a b", "ключ", "a.b", "a/b", "?1", &"k".repeat(33)] {
-            assert_eq!(Key::new(bad), None, "{bad}");
+            assert_eq!(ObjectKey::new(bad), None, "{bad}");
         }
-        assert_eq!(Key::new(&"k".repeat(32)).unwrap().as_str().len(), 32);
-        assert_eq!(Key::new("Staff-Room_2").unwrap().short(), "staff_room_2");
-        assert!(Key::unreadable(1).is_unreadable());
+        assert_eq!(ObjectKey::new(&"k".repeat(32)).unwrap().as_str().len(), 32);
+        assert_eq!(ObjectKey::new("Staff-Room_2").unwrap().short(), "staff_room_2");
+        assert!(ObjectKey::unreadable(1).is_unreadable());
     }
 }

@@ -16,4 +16,4 @@ pub mod template;
 
 pub use dialect::{DiscordDialect, DiscordSettings};
 pub use id::Id;
-pub use key::{Key, Kind};
+pub use key::{ObjectKey, ObjectKind};

@@ -3,7 +3,7 @@
 
 pub mod slug;
 
-use crate::Key;
+use crate::ObjectKey;
 use crate::bounds::PREFIX_MAX;
 
 /// Brackets around the prefix and around the key. Display names must not have them.
@@ -18,41 +18,41 @@ pub fn is_prefix(text: &str) -> bool {
 
 /// A display name as Discord keeps it: no space at the ends, one space at a time.
 #[must_use]
-pub fn display(text: &str) -> String {
+pub fn normalize_display_name(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The name of a role or category: `〚SSO〛 Moderators 〔mods〕`.
 #[must_use]
-pub fn marked(prefix: &str, name: &str, key: &Key) -> String {
-    display(&format!("〚{prefix}〛 {name} 〔{key}〕"))
+pub fn managed_name(prefix: &str, name: &str, key: &ObjectKey) -> String {
+    normalize_display_name(&format!("〚{prefix}〛 {name} 〔{key}〕"))
 }
 
 /// What a role's or category's name says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Marked<'a> {
+pub struct ManagedName<'a> {
     /// Whose it is.
     pub prefix: &'a str,
     /// What people see.
     pub name: &'a str,
     /// Which it is.
-    pub key: Key,
+    pub key: ObjectKey,
 }
 
 /// Reads the name of a role or category back; `None` for one that is not managed. Spaces that people added or took
 /// away do not matter.
 #[must_use]
-pub fn read_marked(name: &str) -> Option<Marked<'_>> {
+pub fn parse_managed_name(name: &str) -> Option<ManagedName<'_>> {
     let (prefix, rest) = name.trim().strip_prefix('〚')?.split_once('〛')?;
     let (name, key) = rest.strip_suffix('〕')?.rsplit_once('〔')?;
-    let (prefix, key) = (prefix.trim(), Key::new(key.trim())?);
-    is_prefix(prefix).then_some(Marked { prefix, name: name.trim(), key })
+    let (prefix, key) = (prefix.trim(), ObjectKey::new(key.trim())?);
+    is_prefix(prefix).then_some(ManagedName { prefix, name: name.trim(), key })
 }
 
 /// The name of a channel: `priemnaya-intake`.
 #[must_use]
-pub fn channel(name: &str, key: &Key) -> String {
-    let slug = slug::of(name);
+pub fn managed_channel_name(name: &str, key: &ObjectKey) -> String {
+    let slug = slug::slugify(name);
     let slug = if slug.is_empty() { "channel".to_owned() } else { slug };
     format!("{slug}-{}", key.short())
 }
@@ -67,18 +67,18 @@ pub fn short_key_of(name: &str) -> Option<&str> {
 
 /// The last line of a managed message, small and grey.
 #[must_use]
-pub fn marker(prefix: &str, key: &Key) -> String {
+pub fn message_marker(prefix: &str, key: &ObjectKey) -> String {
     format!("-# 〔{prefix}:{key}〕")
 }
 
 /// Prefix and key of a managed message.
 #[must_use]
-pub fn read_marker(content: &str) -> Option<(&str, Key)> {
+pub fn parse_message_marker(content: &str) -> Option<(&str, ObjectKey)> {
     let line = content.trim_end().rsplit('\n').next()?.trim();
     let inner = line.strip_prefix("-#").unwrap_or(line).trim().strip_prefix('〔')?.strip_suffix('〕')?;
     let (prefix, key) = inner.split_once(':')?;
     is_prefix(prefix).then_some(())?;
-    Some((prefix, Key::new(key)?))
+    Some((prefix, ObjectKey::new(key)?))
 }
 
 #[cfg(test)]

@@ -73,19 +73,19 @@ impl Permissions {
 
     /// Both sets.
     #[must_use]
-    pub fn with(self, other: Self) -> Self {
+    pub fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
     /// What is in both.
     #[must_use]
-    pub fn shared(self, other: Self) -> Self {
+    pub fn intersection(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
     /// What is here and not there.
     #[must_use]
-    pub fn without(self, other: Self) -> Self {
+    pub fn difference(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }
 
@@ -111,7 +111,7 @@ impl Permissions {
 
 /// The known name that a wrong one was probably meant to be.
 #[must_use]
-pub fn meant(name: &str) -> Option<&'static str> {
+pub fn suggest_name(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_uppercase().replace(['-', ' '], "_");
     let near = NAMES.iter().map(|(known, _)| (strsim::jaro_winkler(&name, known), *known));
     near.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.8).map(|(_, known)| known)
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn a_wrong_name_finds_the_right_one() {
-        assert_eq!(meant("VIEW_CHANNELS"), Some("VIEW_CHANNEL"));
-        assert_eq!(meant("send-messages"), Some("SEND_MESSAGES"));
-        assert_eq!(meant("MANAGE_MESAGES"), Some("MANAGE_MESSAGES"));
-        assert_eq!(meant("xyzzy"), None);
+        assert_eq!(suggest_name("VIEW_CHANNELS"), Some("VIEW_CHANNEL"));
+        assert_eq!(suggest_name("send-messages"), Some("SEND_MESSAGES"));
+        assert_eq!(suggest_name("MANAGE_MESAGES"), Some("MANAGE_MESSAGES"));
+        assert_eq!(suggest_name("xyzzy"), None);
     }
 
     #[test]

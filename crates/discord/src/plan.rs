@@ -2,9 +2,9 @@
 //! is planning: nothing is carried over from an earlier plan, and the guild is believed before the journal.
 
 mod call;
+mod capacity;
 mod channels;
 mod conflict;
-mod counts;
 mod estimate;
 mod field;
 mod fingerprint;
@@ -20,20 +20,20 @@ mod text;
 mod wire;
 
 use crate::guild::Guild;
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 use crate::template::Template;
-use crate::{Id, Kind};
+use crate::{Id, ObjectKind};
 
-pub use call::{Body, Call, Method, Request, Route};
+pub use call::{CallBody, CallRequest, GuildRoute, PlannedCall, WriteMethod};
 pub use conflict::Conflict;
-pub use estimate::{Estimate, Limits, Rate};
-pub use field::Change;
+pub use estimate::{Estimate, KnownLimits, Rate};
+pub use field::FieldChange;
 pub use leftover::Leftover;
 pub use matching::Matches;
-pub use messages::to_read;
-pub use step::{Action, Drift, Step, Target};
-pub use text::{Line, Mark};
-pub use wire::{Handle, Missing, Wire};
+pub use messages::channels_to_read;
+pub use step::{Action, Drift, PlanStep, StepTarget};
+pub use text::{LineMark, PlanLine};
+pub use wire::{MissingObject, ObjectRef, UnresolvedJson};
 
 /// What the documentation and every plan say.
 pub const WARNING: &str =
@@ -52,7 +52,7 @@ pub struct Plan {
     /// Which guild.
     pub guild: Id,
     /// Everything in the template, in the order of dependency: also what is left as it is.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PlanStep>,
     /// What people have to settle first. With one of these nothing may be applied.
     pub conflicts: Vec<Conflict>,
     /// Managed objects that are not in the template. With `prune` there is a step for each.
@@ -66,7 +66,7 @@ pub struct Plan {
 impl Plan {
     /// Makes the plan.
     #[must_use]
-    pub fn make(template: &Template, guild: &Guild, journal: &Journal, options: Options) -> Self {
+    pub fn make(template: &Template, guild: &Guild, journal: &GuildJournal, options: Options) -> Self {
         let (matches, mut conflicts) = Matches::find(template, guild, journal);
         let mut steps = roles::steps(template, guild, journal, &matches);
         steps.extend(channels::categories(template, guild, journal, &matches));
@@ -78,22 +78,22 @@ impl Plan {
         if options.prune {
             steps.extend(leftover::steps(&leftovers));
         }
-        conflicts.extend(counts::check(template, guild, &matches, &steps));
+        conflicts.extend(capacity::check_capacity(template, guild, &matches, &steps));
         // What people have to look at first gets no step: it would be made twice.
-        steps.retain(|step| !conflicts.iter().any(|conflict| conflict.stops(&step.target)));
+        steps.retain(|step| !conflicts.iter().any(|conflict| conflict.blocks(&step.target)));
         let (roles, channels) = (guild.roles.len(), guild.channels.len());
         Self { guild: guild.id, steps, conflicts, leftovers, roles, channels }
     }
 
     /// Steps that make a call.
-    pub fn writes(&self) -> impl Iterator<Item = &Step> {
+    pub fn writes(&self) -> impl Iterator<Item = &PlanStep> {
         self.steps.iter().filter(|step| step.call.is_some())
     }
 
     /// The steps that make a call in the order in which they are carried: routes take turns, and what a step needs comes
     /// before it. Orders are not among them.
     #[must_use]
-    pub fn carried(&self) -> Vec<&Step> {
+    pub fn scheduled_steps(&self) -> Vec<&PlanStep> {
         schedule::order(&self.steps).into_iter().filter_map(|at| self.steps.get(at)).collect()
     }
 
@@ -105,8 +105,8 @@ impl Plan {
 
     /// Steps of a kind that do something.
     #[must_use]
-    pub fn count(&self, kind: Kind, action: Action) -> usize {
-        let of = |step: &&Step| step.target.kind() == Some(kind) && step.action == action;
+    pub fn count(&self, kind: ObjectKind, action: Action) -> usize {
+        let of = |step: &&PlanStep| step.target.kind() == Some(kind) && step.action == action;
         self.steps.iter().filter(of).count()
     }
 }

@@ -8,12 +8,12 @@ mod path;
 mod problem;
 mod reader;
 
-use crate::Key;
+use crate::ObjectKey;
 use crate::permission::Permissions;
 
 pub use parse::FIELDS;
-pub use path::Path;
-pub use problem::{Place, Problem, Problems};
+pub use path::TemplatePath;
+pub use problem::{SourcePosition, TemplateProblem, TemplateProblems};
 
 /// The prefix of managed names when a template names none.
 pub const DEFAULT_PREFIX: &str = "SSO";
@@ -24,20 +24,20 @@ pub struct Template {
     /// Whose objects these are; in the names of roles and categories.
     pub prefix: String,
     /// The highest first.
-    pub roles: Vec<Role>,
+    pub roles: Vec<RoleSpec>,
     /// From top to bottom.
-    pub categories: Vec<Category>,
+    pub categories: Vec<CategorySpec>,
     /// From top to bottom, inside their category.
-    pub channels: Vec<Channel>,
+    pub channels: Vec<ChannelSpec>,
     /// In the order in which they are posted.
-    pub messages: Vec<Message>,
+    pub messages: Vec<MessageSpec>,
 }
 
 /// A role.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Role {
+pub struct RoleSpec {
     /// Its key.
-    pub key: Key,
+    pub key: ObjectKey,
     /// What people see.
     pub name: String,
     /// What its members may do everywhere.
@@ -52,26 +52,26 @@ pub struct Role {
 
 /// A category.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Category {
+pub struct CategorySpec {
     /// Its key.
-    pub key: Key,
+    pub key: ObjectKey,
     /// What people see.
     pub name: String,
     /// Who may do what in it.
-    pub overwrites: Vec<Overwrite>,
+    pub overwrites: Vec<OverwriteSpec>,
 }
 
 /// A channel that is no category.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Channel {
+pub struct ChannelSpec {
     /// Its key.
-    pub key: Key,
+    pub key: ObjectKey,
     /// What its slug is made of.
     pub name: String,
     /// What kind of channel.
-    pub shape: Shape,
+    pub channel_type: ChannelType,
     /// The category it is in.
-    pub category: Option<Key>,
+    pub category: Option<ObjectKey>,
     /// Empty for none.
     pub topic: String,
     /// For adults.
@@ -79,23 +79,23 @@ pub struct Channel {
     /// Seconds between two messages of one person.
     pub slow_mode: u32,
     /// Who may do what in it.
-    pub access: Access,
+    pub access: OverwriteSource,
 }
 
 /// Where a channel's overwrites come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Access {
+pub enum OverwriteSource {
     /// Nothing is said: those of its category, or none.
-    OfCategory,
+    Inherited,
     /// These.
-    Own(Vec<Overwrite>),
+    Own(Vec<OverwriteSpec>),
     /// Those of another channel.
-    SameAs(Key),
+    SameAs(ObjectKey),
 }
 
 /// What kind of channel, as a template calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Shape {
+pub enum ChannelType {
     /// `text`
     Text,
     /// `voice`
@@ -108,7 +108,7 @@ pub enum Shape {
     Forum,
 }
 
-impl Shape {
+impl ChannelType {
     /// All of them, with their word and Discord's number.
     pub const ALL: [(Self, &'static str, u8); 5] = [
         (Self::Text, "text", 0),
@@ -120,7 +120,7 @@ impl Shape {
 
     /// The word in a template.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         Self::ALL.iter().find(|(shape, ..)| *shape == self).map_or("", |(_, word, _)| word)
     }
 
@@ -144,16 +144,16 @@ impl Shape {
 
     /// Whether people hear each other in it. These are listed below the others.
     #[must_use]
-    pub fn is_heard(self) -> bool {
+    pub fn is_voice(self) -> bool {
         matches!(self, Self::Voice | Self::Stage)
     }
 }
 
 /// What one role, or everybody, may do in a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Overwrite {
+pub struct OverwriteSpec {
     /// Whom it is about.
-    pub whom: Whom,
+    pub target: OverwriteTarget,
     /// Granted.
     pub allow: Permissions,
     /// Taken.
@@ -162,20 +162,20 @@ pub struct Overwrite {
 
 /// Whom an overwrite is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Whom {
+pub enum OverwriteTarget {
     /// `@everyone`
     Everyone,
     /// A role of the template.
-    Role(Key),
+    Role(ObjectKey),
 }
 
 /// A message of the bot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageSpec {
     /// Its key, which is in its marker.
-    pub key: Key,
+    pub key: ObjectKey,
     /// Where it stands.
-    pub channel: Key,
+    pub channel: ObjectKey,
     /// What it says, without the marker.
     pub content: String,
 }
@@ -185,38 +185,38 @@ impl Template {
     ///
     /// # Errors
     /// Everything that is wrong with it, in the order of the file.
-    pub fn read(file: &str, text: &str) -> Result<Self, Problems> {
-        let root = node::read(text).map_err(|problem| Problems::new(file, vec![problem]))?;
+    pub fn read(file: &str, text: &str) -> Result<Self, TemplateProblems> {
+        let root = node::read(text).map_err(|problem| TemplateProblems::new(file, vec![problem]))?;
         let (template, mut problems) = parse::template(&root);
-        for (path, message) in template.iter().flat_map(check::all) {
-            problems.push(Problem { at: root.place_of(&path), path, message });
+        for (path, message) in template.iter().flat_map(check::check_template) {
+            problems.push(TemplateProblem { at: root.position_of(&path), path, message });
         }
         match template {
             Some(template) if problems.is_empty() => Ok(template),
-            _ => Err(Problems::new(file, problems)),
+            _ => Err(TemplateProblems::new(file, problems)),
         }
     }
 
     /// What is wrong with a template that was made in code: where, and a sentence.
     #[must_use]
-    pub fn check(&self) -> Vec<(Path, String)> {
-        check::all(self)
+    pub fn check(&self) -> Vec<(TemplatePath, String)> {
+        check::check_template(self)
     }
 
     /// The overwrites of a channel, wherever they come from.
     #[must_use]
-    pub fn overwrites_of<'a>(&'a self, channel: &'a Channel) -> &'a [Overwrite] {
+    pub fn overwrites_of<'a>(&'a self, channel: &'a ChannelSpec) -> &'a [OverwriteSpec] {
         let mut channel = channel;
         // As many steps as there are channels lead to the end, or in a circle.
         for _ in 0..=self.channels.len() {
             match &channel.access {
-                Access::Own(overwrites) => return overwrites,
-                Access::OfCategory => {
+                OverwriteSource::Own(overwrites) => return overwrites,
+                OverwriteSource::Inherited => {
                     let category =
                         self.categories.iter().find(|known| Some(&known.key) == channel.category.as_ref());
                     return category.map_or(&[], |category| &category.overwrites);
                 }
-                Access::SameAs(key) => match self.channels.iter().find(|known| known.key == *key) {
+                OverwriteSource::SameAs(key) => match self.channels.iter().find(|known| known.key == *key) {
                     Some(other) => channel = other,
                     None => return &[],
                 },

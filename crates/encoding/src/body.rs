@@ -67,12 +67,15 @@ pub async fn decoder(
 ) -> io::Result<Reader> {
     let mut reader: Box<dyn AsyncBufRead + Send + Sync + Unpin> = Box::new(body);
     for coding in codings.outermost_first() {
-        reader = Box::new(BufReader::new(undo(coding, reader).await?));
+        reader = Box::new(BufReader::new(decode_layer(coding, reader).await?));
     }
     Ok(Box::new(reader))
 }
 
-async fn undo(coding: Coding, mut body: Box<dyn AsyncBufRead + Send + Sync + Unpin>) -> io::Result<Reader> {
+async fn decode_layer(
+    coding: Coding,
+    mut body: Box<dyn AsyncBufRead + Send + Sync + Unpin>,
+) -> io::Result<Reader> {
     Ok(match coding {
         Coding::Gzip => {
             let mut gzip = GzipDecoder::new(body);

@@ -16,15 +16,15 @@ pub type Hash = [u8; 32];
 pub fn hash_by_value(text: &[u8]) -> Option<Hash> {
     // What is walked below is known to be well formed.
     serde_json::from_slice::<&RawValue>(text).ok()?;
-    Walk { text, at: 0 }.value(DEPTH_MAX)
+    JsonWalker { text, at: 0 }.value(DEPTH_MAX)
 }
 
-struct Walk<'a> {
+struct JsonWalker<'a> {
     text: &'a [u8],
     at: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> JsonWalker<'a> {
     /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at)?.is_ascii_whitespace() {

@@ -8,26 +8,26 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::log::{Ownership, Stored};
-use tidegate_store::trail::Noted;
-use tidegate_store::{Error as StoreError, Kind, Store, Trail};
+use tidegate_store::archive_queue::ArchiveBatch;
+use tidegate_store::log::{Ownership, StoredEntry};
+use tidegate_store::{ArchiveQueue, Error as StoreError, Store, StoreErrorKind};
 use tokio::sync::{Notify, watch};
 
 use crate::error::Error;
-pub use outage::Archiving;
+pub use outage::SharedArchive;
 
 /// Operations that are taken from the trail in one round, about.
-const ROUND: usize = 256;
+const BATCH_SIZE: usize = 256;
 /// Costs that are taken in one round, about.
-const ROUND_OF_COSTS: usize = 1_000;
+const COST_BATCH_SIZE: usize = 1_000;
 /// Operations that are read at once to begin with; how many follow goes by how large they were.
-const FIRST: usize = 16;
+const FIRST_READ: usize = 16;
 /// Bytes of payloads and answers that are held at once, about.
 const HELD_LEN: usize = 4 * 1024 * 1024;
 /// After something ended this much more is waited for, so that many are kept in one step.
 const GATHER: Duration = Duration::from_millis(100);
 /// How often the trail is looked at when nobody said that something ended.
-const LOOK_EVERY: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_secs(30);
 /// Between two tries, at first and at the most.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
@@ -43,9 +43,9 @@ pub struct Backlog {
 /// The archiver of one partition.
 pub(crate) struct Archiver {
     pub store: Arc<dyn Store>,
-    pub archiving: Archiving,
+    pub archiving: SharedArchive,
     pub partition: Partition,
-    pub tenure: watch::Receiver<Ownership>,
+    pub ownership: watch::Receiver<Ownership>,
     pub stopped: watch::Receiver<Option<Error>>,
     /// Told when something ended.
     pub ended: Arc<Notify>,
@@ -53,7 +53,7 @@ pub(crate) struct Archiver {
 }
 
 /// What a round did.
-struct Copied {
+struct CopiedCounts {
     operations: usize,
     costs: usize,
 }
@@ -68,18 +68,18 @@ struct Progress {
 impl Archiver {
     /// Works until the engine stops.
     pub(crate) async fn work(self) {
-        self.copy_on().await;
-        self.archiving.outage.leave(self.partition);
+        self.copy_until_stopped().await;
+        self.archiving.outage.remove_partition(self.partition);
     }
 
-    async fn copy_on(&self) {
+    async fn copy_until_stopped(&self) {
         let mut stopped = self.stopped.clone();
-        let mut progress = Progress { is_laid_out: false, at_once: FIRST, failures: 0 };
+        let mut progress = Progress { is_laid_out: false, at_once: FIRST_READ, failures: 0 };
         while stopped.borrow().is_none() {
             let rest = match self.round(&mut progress).await {
-                Ok(Copied { operations, costs }) => {
+                Ok(CopiedCounts { operations, costs }) => {
                     progress.failures = 0;
-                    if self.archiving.outage.ends(self.partition) {
+                    if self.archiving.outage.record_success(self.partition) {
                         tracing::info!("what ended is archived again");
                     }
                     if operations + costs > 0 {
@@ -88,31 +88,33 @@ impl Archiver {
                     }
                     None
                 }
-                Err(error) => Some(self.failed(&error, &mut progress)),
+                Err(error) => Some(self.record_failure(&error, &mut progress)),
             };
             tokio::select! {
                 _ = stopped.wait_for(Option::is_some) => return,
-                () = self.rest(rest) => {}
+                () = self.wait_for_work(rest) => {}
             }
         }
     }
 
     /// Waits out a failure, or until there may be something to do.
-    async fn rest(&self, failed: Option<Duration>) {
+    async fn wait_for_work(&self, failed: Option<Duration>) {
         match failed {
             Some(pause) => tokio::time::sleep(pause).await,
             None => {
                 // Whether somebody told or the time is over, it looks.
-                let _ = tokio::time::timeout(LOOK_EVERY, self.ended.notified()).await;
+                let _ = tokio::time::timeout(POLL_INTERVAL, self.ended.notified()).await;
                 tokio::time::sleep(GATHER).await;
             }
         }
     }
 
     /// Copies some of what is noted; answers how many notes are done with.
-    async fn round(&self, progress: &mut Progress) -> Result<Copied, StoreError> {
-        let Some(trail) = self.store.trail() else { return Ok(Copied { operations: 0, costs: 0 }) };
-        let noted = trail.ended(self.partition, ROUND).await?;
+    async fn round(&self, progress: &mut Progress) -> Result<CopiedCounts, StoreError> {
+        let Some(trail) = self.store.archive_queue() else {
+            return Ok(CopiedCounts { operations: 0, costs: 0 });
+        };
+        let noted = trail.next_ended(self.partition, BATCH_SIZE).await?;
         self.backlog.send_replace(noted.as_ref().map_or_else(Backlog::default, |noted| Backlog {
             waiting: noted.waiting,
             oldest: Some(noted.oldest),
@@ -125,23 +127,23 @@ impl Archiver {
             Some(noted) => self.copy(trail, noted, progress).await?,
             None => 0,
         };
-        Ok(Copied { operations, costs: self.copy_costs(trail).await? })
+        Ok(CopiedCounts { operations, costs: self.copy_costs(trail).await? })
     }
 
     /// The same for what calls cost.
-    async fn copy_costs(&self, trail: &dyn Trail) -> Result<usize, StoreError> {
-        let Some(spent) = trail.spent(self.partition, ROUND_OF_COSTS).await? else { return Ok(0) };
+    async fn copy_costs(&self, trail: &dyn ArchiveQueue) -> Result<usize, StoreError> {
+        let Some(spent) = trail.next_costs(self.partition, COST_BATCH_SIZE).await? else { return Ok(0) };
         let count = spent.costs.len();
-        self.archiving.archive.keep_costs(spent.costs).await?;
-        let owner = *self.tenure.borrow();
-        trail.booked(owner, spent.upto).await?;
+        self.archiving.archive.save_costs(spent.costs).await?;
+        let owner = *self.ownership.borrow();
+        trail.ack_costs(owner, spent.upto).await?;
         Ok(count)
     }
 
     async fn copy(
         &self,
-        trail: &dyn Trail,
-        noted: Noted,
+        trail: &dyn ArchiveQueue,
+        noted: ArchiveBatch,
         progress: &mut Progress,
     ) -> Result<usize, StoreError> {
         let mut left = &noted.seqs[..];
@@ -149,21 +151,21 @@ impl Archiver {
             let (now, later) = left.split_at(progress.at_once.min(left.len()));
             let found = self.store.read(self.partition, now.to_vec()).await?;
             // What runs again is noted again when it ends.
-            let ended: Vec<Stored> =
+            let ended: Vec<StoredEntry> =
                 found.into_iter().flatten().filter(|stored| stored.result.is_some()).collect();
             progress.at_once = next_size(now.len(), ended.iter().map(len).sum());
-            self.archiving.archive.keep(self.partition, ended).await?;
+            self.archiving.archive.save(self.partition, ended).await?;
             left = later;
         }
-        let owner = *self.tenure.borrow();
-        trail.trodden(owner, noted.upto).await?;
+        let owner = *self.ownership.borrow();
+        trail.ack_archived(owner, noted.upto).await?;
         Ok(noted.seqs.len())
     }
 
     /// Says what is wrong, once for all partitions of this process; answers how long to wait.
-    fn failed(&self, error: &StoreError, progress: &mut Progress) -> Duration {
+    fn record_failure(&self, error: &StoreError, progress: &mut Progress) -> Duration {
         // Of a newer owner the engine hears by itself.
-        if error.kind() != Kind::Fenced && self.archiving.outage.begins(self.partition) {
+        if error.kind() != StoreErrorKind::Fenced && self.archiving.outage.record_failure(self.partition) {
             let (partition, archive) = (self.partition, self.archiving.archive.describe());
             tracing::warn!(partition, archive, %error, "what ended is not archived now; it is kept until it is");
         }
@@ -174,13 +176,13 @@ impl Archiver {
     }
 }
 
-fn len(stored: &Stored) -> usize {
+fn len(stored: &StoredEntry) -> usize {
     stored.operation.payload.len() + stored.result.as_ref().map_or(0, |result| result.body.len())
 }
 
 /// How many to read next, when so many had so many bytes.
 fn next_size(read: usize, bytes: usize) -> usize {
-    if bytes > HELD_LEN { (read * HELD_LEN / bytes).max(1) } else { (read * 2).clamp(FIRST, ROUND) }
+    if bytes > HELD_LEN { (read * HELD_LEN / bytes).max(1) } else { (read * 2).clamp(FIRST_READ, BATCH_SIZE) }
 }
 
 #[cfg(test)]
@@ -190,8 +192,8 @@ mod tests {
     #[test]
     fn large_answers_are_copied_a_few_at_a_time() {
         assert_eq!(next_size(16, 1_000), 32);
-        assert_eq!(next_size(3, 1_000), FIRST);
-        assert_eq!(next_size(200, HELD_LEN), ROUND);
+        assert_eq!(next_size(3, 1_000), FIRST_READ);
+        assert_eq!(next_size(200, HELD_LEN), BATCH_SIZE);
         assert_eq!(next_size(16, 16 * HELD_LEN), 1);
         assert_eq!(next_size(1, 5 * HELD_LEN), 1);
         assert_eq!(next_size(256, 2 * HELD_LEN), 128);

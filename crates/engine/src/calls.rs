@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::carry::Report;
-use crate::owner::AheadRead;
+use crate::owner::ReadAheadOutcome;
 
 /// Something happened to a call.
 pub(crate) enum CallEvent {
@@ -23,12 +23,12 @@ pub(crate) enum CallEvent {
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
     /// Payloads were read ahead of need.
-    ReadAhead(AheadRead),
+    ReadAhead(ReadAheadOutcome),
 }
 
 /// A call in flight.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct InFlightCall {
     /// The fence that it left with, which its report carries.
     pub sent_with: Fence,
     /// The claim that its report settles: a later one when its operation was claimed again since.
@@ -41,7 +41,7 @@ pub(crate) struct Sent {
 }
 
 /// What this process knows of a claim.
-pub(crate) enum Known {
+pub(crate) enum CallStatus {
     /// Its call is in flight here.
     Sent { sent_at: Time },
     /// Its call is about to leave here.
@@ -49,11 +49,11 @@ pub(crate) enum Known {
     /// Its call never left.
     NeverSent,
     /// Nothing.
-    No,
+    Untracked,
 }
 
 pub(crate) struct Calls {
-    sent: FxHashMap<Seq, Sent>,
+    sent: FxHashMap<Seq, InFlightCall>,
     /// Claims whose calls have not left yet.
     unsent: FxHashMap<Fence, Seq>,
     /// Claims of appends that may or may not stand, whose calls have not left.
@@ -86,7 +86,7 @@ impl Calls {
     /// This process owns the partition in a new epoch. A fence whose append does not stand is given
     /// out again. So unless no other owner can have come in between, a claim with the fence of one
     /// that never left here may be another owner's, with its call under way.
-    pub(crate) fn owned(&mut self, epoch: Epoch) {
+    pub(crate) fn begin_epoch(&mut self, epoch: Epoch) {
         let last = self.epoch.replace(epoch);
         if last.is_none_or(|last| last.0.checked_add(1) != Some(epoch.0)) {
             self.never_sent.clear();
@@ -99,12 +99,12 @@ impl Calls {
     }
 
     /// Claims are being written: their calls leave when they are durable.
-    pub(crate) fn about_to_leave(&mut self, claims: &[Claim]) {
+    pub(crate) fn track_unsent(&mut self, claims: &[Claim]) {
         self.unsent.extend(claims.iter().map(|claim| (claim.fence, claim.seq)));
     }
 
     /// The append of these claims failed: whether it stands or not, their calls have not left.
-    pub(crate) fn stays(&mut self, claims: &[Claim]) {
+    pub(crate) fn mark_never_sent(&mut self, claims: &[Claim]) {
         for Claim { seq, fence, .. } in claims {
             self.unsent.remove(fence);
             self.never_sent.insert((*seq, *fence));
@@ -112,7 +112,7 @@ impl Calls {
     }
 
     /// Takes a claim off those that are about to leave; `false` when it was none of them.
-    pub(crate) fn leaves(&mut self, fence: Fence) -> bool {
+    pub(crate) fn take_unsent(&mut self, fence: Fence) -> bool {
         self.unsent.remove(&fence).is_some()
     }
 
@@ -129,9 +129,9 @@ impl Calls {
     }
 
     /// A call leaves.
-    pub(crate) fn send(&mut self, claim: &Claim, sent_at: Time) -> CancellationToken {
+    pub(crate) fn mark_sent(&mut self, claim: &Claim, sent_at: Time) -> CancellationToken {
         let stop = CancellationToken::new();
-        let sent = Sent {
+        let sent = InFlightCall {
             sent_with: claim.fence,
             fence: claim.fence,
             accepted_at: claim.accepted_at,
@@ -144,7 +144,7 @@ impl Calls {
 
     /// A report arrived: its call is in flight no more, and it settles the claim that stands for
     /// it. Only the call that it is of ends: another one of the same operation goes on.
-    pub(crate) fn landed(&mut self, mut report: Report) -> Report {
+    pub(crate) fn finish_call(&mut self, mut report: Report) -> Report {
         if self.sent.get(&report.seq).is_some_and(|sent| sent.sent_with == report.fence)
             && let Some(sent) = self.sent.remove(&report.seq)
         {
@@ -168,17 +168,17 @@ impl Calls {
     }
 
     /// What is known here of a claim that the log has.
-    pub(crate) fn knows(&self, seq: Seq, fence: Fence, accepted_at: Time) -> Known {
+    pub(crate) fn call_status(&self, seq: Seq, fence: Fence, accepted_at: Time) -> CallStatus {
         match self.sent.get(&seq) {
             Some(sent) if sent.fence == fence && sent.accepted_at == accepted_at => {
-                return Known::Sent { sent_at: sent.sent_at };
+                return CallStatus::Sent { sent_at: sent.sent_at };
             }
             _ => {}
         }
         if self.unsent.get(&fence) == Some(&seq) {
-            return Known::Unsent;
+            return CallStatus::Unsent;
         }
-        if self.never_sent.contains(&(seq, fence)) { Known::NeverSent } else { Known::No }
+        if self.never_sent.contains(&(seq, fence)) { CallStatus::NeverSent } else { CallStatus::Untracked }
     }
 
     /// What never left has been settled.
@@ -187,7 +187,7 @@ impl Calls {
     }
 
     /// In flight, and answered but not settled.
-    pub(crate) fn left(&self) -> (usize, usize) {
+    pub(crate) fn remaining_counts(&self) -> (usize, usize) {
         (self.sent.len(), self.unsettled.len())
     }
 }
@@ -195,15 +195,15 @@ impl Calls {
 /// The calls of a partition, kept between the engines that a process opens on it one after the
 /// other. Give each of them the same one, and a later engine settles the calls of an earlier one.
 #[derive(Clone, Default)]
-pub struct InFlight(Arc<Mutex<Option<Calls>>>);
+pub struct InFlightCalls(Arc<Mutex<Option<Calls>>>);
 
-impl fmt::Debug for InFlight {
+impl fmt::Debug for InFlightCalls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InFlight").finish_non_exhaustive()
+        f.debug_struct("InFlightCalls").finish_non_exhaustive()
     }
 }
 
-impl InFlight {
+impl InFlightCalls {
     /// The calls that an engine begins with.
     pub(crate) fn take(&self) -> Calls {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -232,7 +232,7 @@ mod tests {
             group: "g".into(),
             attempt: 1,
             deadline: None,
-            look_first: false,
+            reconcile_first: false,
         }
     }
 
@@ -241,12 +241,12 @@ mod tests {
     #[test]
     fn ops_23_a_late_report_leaves_the_next_call_alone() {
         let mut calls = Calls::new();
-        calls.send(&claim(1, 10), Time::from_millis(100));
-        calls.send(&claim(2, 20), Time::from_millis(200));
-        let late = calls.landed(Report::bare(Seq(7), Fence(1), Verdict::Done));
+        calls.mark_sent(&claim(1, 10), Time::from_millis(100));
+        calls.mark_sent(&claim(2, 20), Time::from_millis(200));
+        let late = calls.finish_call(Report::without_call(Seq(7), Fence(1), Verdict::Done));
         assert_eq!((late.fence, late.sent_at), (Fence(1), None));
         assert_eq!(calls.claims().collect::<Vec<_>>(), [(Seq(7), Fence(2))]);
-        let own = calls.landed(Report::bare(Seq(7), Fence(2), Verdict::Done));
+        let own = calls.finish_call(Report::without_call(Seq(7), Fence(2), Verdict::Done));
         assert_eq!(own.sent_at, Some(Time::from_millis(200)));
         assert_eq!(calls.count(), 0);
     }

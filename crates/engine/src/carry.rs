@@ -14,7 +14,7 @@ use tidegate_upstream::{Call, Outcome};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::SteadyClock;
+use crate::clock::EngineClock;
 use crate::engine::Executors;
 use crate::envelope::Envelope;
 use crate::prepare::fingerprint;
@@ -38,7 +38,11 @@ pub(crate) struct Report {
 
 impl Report {
     /// Of a claim that was not carried, or of whose call nothing more is known.
-    pub(crate) fn bare(seq: tidegate_core::Seq, fence: tidegate_core::Fence, verdict: Verdict) -> Self {
+    pub(crate) fn without_call(
+        seq: tidegate_core::Seq,
+        fence: tidegate_core::Fence,
+        verdict: Verdict,
+    ) -> Self {
         let (hints, body, spent) = (Vec::new(), bytes::Bytes::new(), Vec::new());
         Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent }
     }
@@ -46,7 +50,7 @@ impl Report {
     /// Of an executor that panicked: what it did is not known.
     pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
         let fault = Fault::new(FaultClass::Transient, "the executor broke down while it was under way");
-        Self::bare(seq, fence, Verdict::Unknown(fault))
+        Self::without_call(seq, fence, Verdict::Unknown(fault))
     }
 }
 
@@ -55,7 +59,7 @@ impl Report {
 pub(crate) struct Carrier {
     pub executors: Arc<Executors>,
     pub partition: Partition,
-    pub clock: SteadyClock,
+    pub clock: EngineClock,
     /// The end of a drain: what is under way is given up.
     pub give_up: CancellationToken,
 }
@@ -95,13 +99,13 @@ impl Carrier {
             return Outcome::unanswered(Verdict::Canceled { may_have_happened: false });
         }
         if self.give_up.is_cancelled() {
-            return Outcome::unanswered(Verdict::GivenBack);
+            return Outcome::unanswered(Verdict::Returned);
         }
         let id = self.id_of(operation).to_string();
         let call = Call {
             payload: &operation.payload,
             attempt: claim.attempt,
-            look_first: claim.look_first,
+            reconcile_first: claim.reconcile_first,
             now: self.clock.now(),
             deadline: claim.deadline,
             operation: &id,
@@ -157,7 +161,7 @@ pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>
         Verdict::Retry { fault, .. } => ("retry", Some(fault)),
         Verdict::Rejected(fault) => ("rejected", Some(fault)),
         Verdict::Unknown(fault) => ("unknown", Some(fault)),
-        Verdict::GivenBack => ("given_back", None),
+        Verdict::Returned => ("given_back", None),
         Verdict::Canceled { .. } => ("canceled", None),
     }
 }

@@ -1,7 +1,7 @@
 //! The handle that callers hold. Cheap to clone; every verb goes to the owner or reads the store.
 
+mod commands;
 mod open;
-mod orders;
 mod outbox;
 mod withdraw;
 
@@ -20,15 +20,15 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::archiver::{Archiving, Backlog};
-use crate::clock::SteadyClock;
-use crate::error::{Code, Error, Result};
+use crate::archiver::{Backlog, SharedArchive};
+use crate::clock::EngineClock;
+use crate::error::{Error, ErrorCode, Result};
 use crate::events::{Events, Subscription};
 use crate::options::Options;
-use crate::owner::{Accepted, Command, Drain, Owner, Reply};
-use crate::prepare::{Prepared, prepare};
+use crate::owner::{AcceptDecision, Command, Drain, Owner, Reply};
+use crate::prepare::{PreparedSubmission, prepare};
 use crate::submission::{Receipt, Submission};
-use crate::view::View;
+use crate::view::OperationView;
 
 /// Who carries which kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
@@ -37,21 +37,21 @@ pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 #[derive(Clone)]
 pub struct Engine {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) clock: SteadyClock,
+    pub(crate) clock: EngineClock,
     executors: Arc<Executors>,
     pub(crate) options: Arc<Options>,
     commands: mpsc::Sender<Command>,
     events: Arc<Events>,
     stopped: watch::Receiver<Option<Error>>,
-    tenure: watch::Receiver<Ownership>,
+    ownership: watch::Receiver<Ownership>,
     give_up: CancellationToken,
-    pub(crate) archived: Option<Archived>,
+    pub(crate) archived: Option<ArchiveLink>,
 }
 
 /// Where what ended is copied to.
 #[derive(Clone)]
-pub(crate) struct Archived {
-    pub archiving: Archiving,
+pub(crate) struct ArchiveLink {
+    pub archiving: SharedArchive,
     /// What is still to be copied.
     pub backlog: watch::Receiver<Backlog>,
 }
@@ -71,7 +71,7 @@ impl Engine {
         let prepared = prepare(submission, &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&prepared);
         let mut decided = self.decide(vec![prepared]).await;
-        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping()))?, &request).await
+        self.receipt(decided.pop().unwrap_or_else(|| Err(stopping_error()))?, &request).await
     }
 
     /// Hands in several; each is answered for itself, in order. The good ones are accepted in one step.
@@ -97,47 +97,49 @@ impl Engine {
                 None => match decided.next() {
                     Some((Ok(accepted), request)) => self.receipt(accepted, &request).await,
                     Some((Err(error), _)) => Err(error),
-                    None => Err(stopping()),
+                    None => Err(stopping_error()),
                 },
             });
         }
         receipts
     }
 
-    async fn decide(&self, prepared: Vec<Prepared>) -> Vec<Result<Accepted>> {
+    async fn decide(&self, prepared: Vec<PreparedSubmission>) -> Vec<Result<AcceptDecision>> {
         let count = prepared.len();
         if count == 0 {
             return Vec::new();
         }
         let (reply, answer) = oneshot::channel();
         if self.commands.send(Command::Accept(prepared, reply)).await.is_err() {
-            return (0..count).map(|_| Err(self.why_stopped())).collect();
+            return (0..count).map(|_| Err(self.stop_reason())).collect();
         }
-        answer.await.unwrap_or_else(|_| (0..count).map(|_| Err(self.why_stopped())).collect())
+        answer.await.unwrap_or_else(|_| (0..count).map(|_| Err(self.stop_reason())).collect())
     }
 
-    async fn receipt(&self, accepted: Accepted, request: &Request) -> Result<Receipt> {
+    async fn receipt(&self, accepted: AcceptDecision, request: &Request) -> Result<Receipt> {
         let accepted = match accepted {
-            Accepted::Conflict(seq) if self.has_same_value(seq, request).await? => Accepted::Earlier(seq),
+            AcceptDecision::Conflict(seq) if self.has_same_value(seq, request).await? => {
+                AcceptDecision::Earlier(seq)
+            }
             accepted => accepted,
         };
         match accepted {
-            Accepted::New(receipt) => Ok(receipt),
-            Accepted::Earlier(seq) => {
+            AcceptDecision::New(receipt) => Ok(receipt),
+            AcceptDecision::Earlier(seq) => {
                 let view = self.view(seq).await.map_err(|error| match error.code {
                     // What was accepted is kept for longer than its key is remembered.
-                    Code::NoOperation => Error::new(
-                        Code::StoreUnavailable,
+                    ErrorCode::NoOperation => Error::new(
+                        ErrorCode::StoreUnavailable,
                         "the store does not have what it had accepted; try again",
                     ),
                     _ => error,
                 })?;
                 Ok(Receipt { id: view.id, state: view.state, deduplicated: true })
             }
-            Accepted::Conflict(seq) => {
+            AcceptDecision::Conflict(seq) => {
                 let view = self.view(seq).await?;
                 let message = format!("its dedupe_key was used before with another request, by {}", view.id);
-                Err(Error::new(Code::KeyConflict, message).field("dedupe_key").operation(view.id))
+                Err(Error::new(ErrorCode::KeyConflict, message).field("dedupe_key").operation(view.id))
             }
         }
     }
@@ -155,14 +157,15 @@ impl Engine {
     ///
     /// # Errors
     /// When there is none of that id.
-    pub async fn get(&self, id: OperationId) -> Result<View> {
-        let missing = || Error::new(Code::NoOperation, format!("there is no operation {id}")).operation(id);
+    pub async fn get(&self, id: OperationId) -> Result<OperationView> {
+        let missing =
+            || Error::new(ErrorCode::NoOperation, format!("there is no operation {id}")).operation(id);
         if id.partition() != self.options.partition {
             return Err(missing());
         }
         match self.view(id.seq()).await {
             Ok(view) if view.id == id => Ok(view),
-            Err(error) if error.code != Code::NoOperation => Err(error),
+            Err(error) if error.code != ErrorCode::NoOperation => Err(error),
             _ => self.archived_view(id).await?.ok_or_else(missing),
         }
     }
@@ -171,7 +174,7 @@ impl Engine {
     ///
     /// # Errors
     /// When there is none of that id.
-    pub async fn wait(&self, id: OperationId, most: Duration) -> Result<View> {
+    pub async fn wait(&self, id: OperationId, most: Duration) -> Result<OperationView> {
         self.wait_until(id, most, State::is_ended).await
     }
 
@@ -179,16 +182,21 @@ impl Engine {
     ///
     /// # Errors
     /// When there is none of that id.
-    pub async fn wait_for_outcome(&self, id: OperationId, most: Duration) -> Result<View> {
+    pub async fn wait_for_outcome(&self, id: OperationId, most: Duration) -> Result<OperationView> {
         self.wait_until(id, most, |state| state.is_ended() || state == State::Unknown).await
     }
 
-    async fn wait_until(&self, id: OperationId, most: Duration, is_over: fn(State) -> bool) -> Result<View> {
+    async fn wait_until(
+        &self,
+        id: OperationId,
+        most: Duration,
+        is_over: fn(State) -> bool,
+    ) -> Result<OperationView> {
         let (seq, end) = (id.seq(), Instant::now() + most);
         let mut view = self.get(id).await?;
         while !is_over(view.state) && Instant::now() < end {
             let (told, woken) = oneshot::channel();
-            self.ask(move |owner| {
+            self.update_owner(move |owner| {
                 if owner.model.active(seq).is_some_and(|active| !is_over(active.state)) {
                     let waiters = owner.waiters.entry(seq).or_default();
                     waiters.retain(|waiter| !waiter.is_closed());
@@ -200,7 +208,7 @@ impl Engine {
             let told = tokio::time::timeout_at(end, woken).await;
             view = match self.get(id).await {
                 // It has ended, and so has the engine since: what is durable is there without it.
-                Err(error) if error.code == Code::Stopping && matches!(told, Ok(Ok(()))) => {
+                Err(error) if error.code == ErrorCode::Stopping && matches!(told, Ok(Ok(()))) => {
                     self.merge(self.stored(seq).await?, None)
                 }
                 found => found?,
@@ -236,15 +244,15 @@ impl Engine {
     /// Says what does not.
     pub async fn health(&self) -> Result<()> {
         self.store.health().await?;
-        self.ask(|_| ()).await
+        self.update_owner(|_| ()).await
     }
 
     /// Resolves when the engine has stopped; the reason is in it.
     pub async fn stopped(&self) -> Error {
         let mut stopped = self.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_else(stopping),
-            Err(_) => stopping(),
+            Ok(reason) => reason.clone().unwrap_or_else(stopping_error),
+            Err(_) => stopping_error(),
         }
     }
 
@@ -272,48 +280,48 @@ impl Engine {
     }
 
     /// Asks the owner something; answered once everything that was decided before is durable.
-    pub(crate) async fn ask<T: Send + 'static>(
+    pub(crate) async fn update_owner<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Owner) -> T + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let ask = Command::Ask(Box::new(move |owner: &mut Owner| {
+        let ask = Command::Update(Box::new(move |owner: &mut Owner| {
             let value = question(owner);
             owner.building.replies.push(Reply::Other(Box::new(move |stands| {
                 // The caller may be gone.
                 let _ = reply.send(stands.map(|()| value).map_err(Error::clone));
             })));
         }));
-        self.commands.send(ask).await.map_err(|_| self.why_stopped())?;
-        answer.await.unwrap_or_else(|_| Err(self.why_stopped()))
+        self.commands.send(ask).await.map_err(|_| self.stop_reason())?;
+        answer.await.unwrap_or_else(|_| Err(self.stop_reason()))
     }
 
     /// Looks at something; answered once everything that was decided before is durable.
-    pub(crate) async fn look<T: Send + 'static>(
+    pub(crate) async fn query_owner<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Owner) -> T + Send + 'static,
     ) -> Result<T> {
         let (reply, answer) = oneshot::channel();
-        let look = Command::Look(Box::new(move |owner: &Owner| {
+        let look = Command::Query(Box::new(move |owner: &Owner| {
             let value = question(owner);
             Box::new(move |stands| {
                 // The caller may be gone.
                 let _ = reply.send(stands.map(|()| value).map_err(Error::clone));
             })
         }));
-        self.commands.send(look).await.map_err(|_| self.why_stopped())?;
-        answer.await.unwrap_or_else(|_| Err(self.why_stopped()))
+        self.commands.send(look).await.map_err(|_| self.stop_reason())?;
+        answer.await.unwrap_or_else(|_| Err(self.stop_reason()))
     }
 
-    fn why_stopped(&self) -> Error {
+    fn stop_reason(&self) -> Error {
         self.stopped.borrow().clone().unwrap_or_else(|| {
-            Error::new(Code::StoreUnavailable, "the store cannot be written now; try again in a moment")
+            Error::new(ErrorCode::StoreUnavailable, "the store cannot be written now; try again in a moment")
         })
     }
 
-    pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::Stored> {
+    pub(crate) async fn stored(&self, seq: Seq) -> Result<tidegate_store::log::StoredEntry> {
         let mut found = self.store.read(self.options.partition, vec![seq]).await?;
-        found.pop().flatten().ok_or_else(|| Error::new(Code::NoOperation, "there is no such operation"))
+        found.pop().flatten().ok_or_else(|| Error::new(ErrorCode::NoOperation, "there is no such operation"))
     }
 }
 
@@ -325,12 +333,12 @@ struct Request {
 }
 
 impl Request {
-    fn of(prepared: &Prepared) -> Self {
+    fn of(prepared: &PreparedSubmission) -> Self {
         let (group, kind) = (Arc::clone(&prepared.draft.group), Arc::clone(&prepared.draft.kind));
         Self { group, kind, payload: prepared.payload.clone() }
     }
 }
 
-fn stopping() -> Error {
-    Error::new(Code::Stopping, "the engine is stopping")
+fn stopping_error() -> Error {
+    Error::new(ErrorCode::Stopping, "the engine is stopping")
 }

@@ -18,9 +18,9 @@ pub(crate) struct Envelope {
     #[serde(skip_serializing_if = "is_zero")]
     pub priority: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_unknown: Option<Word>,
+    pub on_unknown: Option<RuleName>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub on_failure: Option<Word>,
+    pub on_failure: Option<RuleName>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_id: Option<Arc<str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub(crate) struct Envelope {
 /// The rules, as words that stay readable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Word {
+pub(crate) enum RuleName {
     Repeat,
     Reconcile,
     Ask,
@@ -63,23 +63,23 @@ impl Envelope {
 
     pub(crate) fn on_unknown(&self) -> Option<OnUnknown> {
         match self.on_unknown? {
-            Word::Repeat => Some(OnUnknown::Repeat),
-            Word::Reconcile => Some(OnUnknown::Reconcile),
-            Word::Ask => Some(OnUnknown::Ask),
-            Word::Skip | Word::Hold => None,
+            RuleName::Repeat => Some(OnUnknown::Repeat),
+            RuleName::Reconcile => Some(OnUnknown::Reconcile),
+            RuleName::Ask => Some(OnUnknown::Ask),
+            RuleName::Skip | RuleName::Hold => None,
         }
     }
 
     pub(crate) fn on_failure(&self) -> Option<OnFailure> {
         match self.on_failure? {
-            Word::Skip => Some(OnFailure::Skip),
-            Word::Hold => Some(OnFailure::Hold),
-            Word::Repeat | Word::Reconcile | Word::Ask => None,
+            RuleName::Skip => Some(OnFailure::Skip),
+            RuleName::Hold => Some(OnFailure::Hold),
+            RuleName::Repeat | RuleName::Reconcile | RuleName::Ask => None,
         }
     }
 }
 
-impl From<OnUnknown> for Word {
+impl From<OnUnknown> for RuleName {
     fn from(rule: OnUnknown) -> Self {
         match rule {
             OnUnknown::Repeat => Self::Repeat,
@@ -89,7 +89,7 @@ impl From<OnUnknown> for Word {
     }
 }
 
-impl From<OnFailure> for Word {
+impl From<OnFailure> for RuleName {
     fn from(rule: OnFailure) -> Self {
         match rule {
             OnFailure::Skip => Self::Skip,

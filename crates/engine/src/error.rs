@@ -7,7 +7,7 @@ use tidegate_core::{OperationId, Time};
 
 /// A stable code. Numbers are never used again for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Code {
+pub enum ErrorCode {
     /// The request is not what the API takes: malformed JSON, a missing or unknown field.
     Malformed,
     /// A field is out of its bounds.
@@ -68,7 +68,7 @@ pub enum Code {
     NoDeployment,
 }
 
-impl Code {
+impl ErrorCode {
     /// All of them, by number.
     pub const ALL: [Self; 29] = [
         Self::Malformed,
@@ -145,7 +145,7 @@ impl Code {
     }
 }
 
-impl fmt::Display for Code {
+impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TG{:04}", self.number())
     }
@@ -155,7 +155,7 @@ impl fmt::Display for Code {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// For machines.
-    pub code: Code,
+    pub code: ErrorCode,
     /// For people. Never a secret, never a body.
     pub message: String,
     /// The field that is wrong, as the caller spelled it.
@@ -178,7 +178,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A failure.
     #[must_use]
-    pub fn new(code: Code, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
             code,
             message: message.into(),
@@ -216,15 +216,16 @@ impl std::error::Error for Error {}
 
 impl From<tidegate_store::Error> for Error {
     fn from(error: tidegate_store::Error) -> Self {
-        use tidegate_store::Kind;
+        use tidegate_store::StoreErrorKind;
         let code = match error.kind() {
-            Kind::Unavailable | Kind::Unsure => Code::StoreUnavailable,
+            StoreErrorKind::Unavailable | StoreErrorKind::Unsure => ErrorCode::StoreUnavailable,
             // Another node owns the partition: nothing is done here any more.
-            Kind::Fenced => Code::Stopping,
-            Kind::Held | Kind::Unreadable => Code::StoreRefused,
-            Kind::Invalid => Code::Internal,
+            StoreErrorKind::Fenced => ErrorCode::Stopping,
+            StoreErrorKind::Held | StoreErrorKind::Unreadable => ErrorCode::StoreRefused,
+            StoreErrorKind::Invalid => ErrorCode::Internal,
         };
-        let (unreadable, unsure) = (error.kind() == Kind::Unreadable, error.kind() == Kind::Unsure);
+        let (unreadable, unsure) =
+            (error.kind() == StoreErrorKind::Unreadable, error.kind() == StoreErrorKind::Unsure);
         Self { unreadable, unsure, ..Self::new(code, error.to_string()) }
     }
 }
@@ -235,9 +236,9 @@ mod tests {
 
     #[test]
     fn codes_are_their_places() {
-        for (place, code) in Code::ALL.into_iter().enumerate() {
+        for (place, code) in ErrorCode::ALL.into_iter().enumerate() {
             assert_eq!(usize::from(code.number()), place + 1, "{code:?}");
         }
-        assert_eq!(Code::NoLimit.to_string(), "TG0012");
+        assert_eq!(ErrorCode::NoLimit.to_string(), "TG0012");
     }
 }

@@ -88,7 +88,7 @@ impl Events {
     }
 
     /// Whether anybody listens, or did a moment ago.
-    pub(crate) fn is_heard(&self, now: Time) -> bool {
+    pub(crate) fn has_listeners(&self, now: Time) -> bool {
         let Ok(mut ring) = self.ring.lock() else { return false };
         if self.live.receiver_count() > 0 {
             ring.heard_until = now.after(REMEMBERED);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use tidegate_core::{EndState, OperationId, Seq, State, Time};
 use tidegate_store::Clock;
-use tidegate_store::log::Query;
+use tidegate_store::log::StoredQuery;
 
 use crate::engine::Engine;
-use crate::error::{Code, Result};
+use crate::error::{ErrorCode, Result};
 use crate::prepare::key_hash;
 use crate::query::without_result;
-use crate::view::{Filter, Page, View};
+use crate::view::{Filter, OperationPage, OperationView};
 
 /// Operations that are read at once when only some of them may pass.
 const CHUNK: usize = 200;
@@ -24,17 +24,17 @@ impl Engine {
     ///
     /// # Errors
     /// When the store cannot be read.
-    pub async fn list(&self, mut filter: Filter) -> Result<Page> {
+    pub async fn list(&self, mut filter: Filter) -> Result<OperationPage> {
         if let Some(key) = filter.dedupe_key.clone() {
             return self.list_keyed(&key, &filter).await;
         }
         if let (Some(time), None) = (filter.created_before, filter.before) {
-            let first = self.first_from(time).await?;
+            let first = self.first_seq_since(time).await?;
             filter.before = Some(OperationId::new(Time::ZERO, self.options.partition, first));
         }
         let chunks = if filter.upstream.is_some() { CHUNKS_MAX } else { 1 };
         let chunk = if filter.upstream.is_some() { CHUNK.max(filter.limit) } else { filter.limit };
-        let mut page = Page { operations: Vec::new(), next: filter.before };
+        let mut page = OperationPage { operations: Vec::new(), next: filter.before };
         for _ in 0..chunks {
             let found = self.chunk(Filter { before: page.next, limit: chunk, ..filter.clone() }).await?;
             page.next = found.next;
@@ -47,7 +47,7 @@ impl Engine {
                     page.next = None;
                     return Ok(page);
                 }
-                if passes(&view, &filter) {
+                if matches_filter(&view, &filter) {
                     page.operations.push(view);
                 }
             }
@@ -58,7 +58,7 @@ impl Engine {
         Ok(page)
     }
 
-    async fn chunk(&self, filter: Filter) -> Result<Page> {
+    async fn chunk(&self, filter: Filter) -> Result<OperationPage> {
         let mut pages = Vec::with_capacity(filter.states.len());
         for state in &filter.states {
             let filter = filter.clone();
@@ -70,29 +70,29 @@ impl Engine {
         if pages.is_empty() { self.list_stored(filter, None).await } else { Ok(merge(pages, filter.limit)) }
     }
 
-    async fn list_keyed(&self, key: &Arc<str>, filter: &Filter) -> Result<Page> {
+    async fn list_keyed(&self, key: &Arc<str>, filter: &Filter) -> Result<OperationPage> {
         let hash = key_hash(key);
-        let seq = self.look(move |owner| owner.model.keyed(hash, owner.clock.now())).await?;
+        let seq = self.query_owner(move |owner| owner.model.find_by_key(hash, owner.clock.now())).await?;
         let Some(seq) = seq.filter(|seq| filter.before.is_none_or(|before| *seq < before.seq())) else {
-            return Ok(Page::default());
+            return Ok(OperationPage::default());
         };
         match self.view(seq).await {
-            Ok(view) if passes(&view, filter) => {
-                Ok(Page { operations: vec![without_result(view)], next: None })
+            Ok(view) if matches_filter(&view, filter) => {
+                Ok(OperationPage { operations: vec![without_result(view)], next: None })
             }
-            Err(error) if error.code != Code::NoOperation => Err(error),
-            _ => Ok(Page::default()),
+            Err(error) if error.code != ErrorCode::NoOperation => Err(error),
+            _ => Ok(OperationPage::default()),
         }
     }
 
     /// The first place whose operations were accepted at a time or later: places are given out in the order of time, so
     /// it is found in a few looks.
-    async fn first_from(&self, time: Time) -> Result<Seq> {
-        let last = self.look(|owner| owner.model.last_seq()).await?;
+    async fn first_seq_since(&self, time: Time) -> Result<Seq> {
+        let last = self.query_owner(|owner| owner.model.last_seq()).await?;
         let (mut low, mut high) = (1, last.0 + 1);
         while low < high {
             let middle = low + (high - low) / 2;
-            let query = Query { before: Some(Seq(middle + 1)), limit: 1, ..Query::default() };
+            let query = StoredQuery { before: Some(Seq(middle + 1)), limit: 1, ..StoredQuery::default() };
             let found = self.store.list(self.options.partition, query).await?.items.pop();
             match found.map(|stored| stored.operation) {
                 Some(operation) if operation.at >= time => high = operation.seq.0,
@@ -113,7 +113,7 @@ const fn ended(state: State) -> Option<EndState> {
 }
 
 /// Whether an operation passes a filter, but for the time before which it was accepted, where its list ended.
-fn passes(view: &View, filter: &Filter) -> bool {
+fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
     let is = |wanted: &Option<Arc<str>>, own: &str| wanted.as_ref().is_none_or(|wanted| **wanted == *own);
     is(&filter.group, &view.group)
         && is(&filter.kind, &view.kind)
@@ -124,10 +124,10 @@ fn passes(view: &View, filter: &Filter) -> bool {
 }
 
 /// One page of several lists, newest first: as far down as all of them have looked.
-fn merge(pages: Vec<Page>, limit: usize) -> Page {
+fn merge(pages: Vec<OperationPage>, limit: usize) -> OperationPage {
     let looked_down_to = pages.iter().filter_map(|page| page.next).map(OperationId::seq).max();
     let mut next = pages.iter().filter_map(|page| page.next).max_by_key(|id| id.seq());
-    let mut operations: Vec<View> = pages.into_iter().flat_map(|page| page.operations).collect();
+    let mut operations: Vec<OperationView> = pages.into_iter().flat_map(|page| page.operations).collect();
     operations.retain(|view| looked_down_to.is_none_or(|lowest| view.id.seq() >= lowest));
     operations.sort_by_key(|view| std::cmp::Reverse(view.id.seq()));
     // One that came into another state between two looks is there twice.
@@ -136,5 +136,5 @@ fn merge(pages: Vec<Page>, limit: usize) -> Page {
         operations.truncate(limit);
         next = operations.last().map(|view| view.id);
     }
-    Page { operations, next }
+    OperationPage { operations, next }
 }

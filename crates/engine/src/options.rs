@@ -6,7 +6,7 @@ use tidegate_core::bounds;
 use tidegate_core::id::Partition;
 use tidegate_core::operation::FailureRule;
 
-use crate::calls::InFlight;
+use crate::calls::InFlightCalls;
 
 /// Settings of an engine. Every one has a default.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Options {
     /// How long an operation that ended is kept.
     pub retention: Duration,
     /// Calls of earlier engines of this process on the same partition, which this one settles.
-    pub in_flight: InFlight,
+    pub in_flight: InFlightCalls,
     /// How long a drain waits for calls under way.
     pub drain: Duration,
     /// Commands applied in one batch at the most.
@@ -52,7 +52,7 @@ impl Default for Options {
             dedupe_window: bounds::DEDUPE_WINDOW_DEFAULT,
             on_failure: Vec::new(),
             retention: Duration::from_secs(7 * 24 * 3_600),
-            in_flight: InFlight::default(),
+            in_flight: InFlightCalls::default(),
             drain: Duration::from_secs(25),
             batch_max: 512,
             backlog_max: 16_384,

@@ -4,18 +4,18 @@
 
 mod apply;
 mod batch;
-mod books;
 mod finish;
+mod lease_renewal;
+mod limit_reporter;
 mod read_ahead;
 mod recover;
 mod run;
 mod send;
-mod tenure;
 
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::model::Claim;
 use tidegate_core::{Model, Seq};
 use tidegate_store::Store;
@@ -23,47 +23,47 @@ use tidegate_store::log::{Lsn, Ownership, StoredOperation};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-pub(crate) use apply::{refused, tokens};
-pub(crate) use batch::Building;
+pub(crate) use apply::{format_tokens, refusal_error};
+pub(crate) use batch::OpenBatch;
 pub(crate) use batch::Reply;
-pub(crate) use books::Books;
-pub(crate) use read_ahead::{AheadRead, ReadAhead};
-pub(crate) use recover::{Replayed, replay};
+pub(crate) use limit_reporter::LimitReporter;
+pub(crate) use read_ahead::{ReadAhead, ReadAheadOutcome};
+pub(crate) use recover::{ReplayedPartition, replay};
 
 use crate::calls::Calls;
 use crate::carry::Carrier;
-use crate::chance::Chance;
-use crate::clock::SteadyClock;
+use crate::clock::EngineClock;
 use crate::error::{Error, Result};
 use crate::events::Events;
 use crate::options::Options;
 use crate::payloads::Payloads;
-use crate::prepare::Prepared;
+use crate::prepare::PreparedSubmission;
+use crate::rng::JitterRng;
 use crate::submission::Receipt;
 
 /// What one acceptance gets: a receipt, or that an earlier operation answers it.
 #[derive(Clone, Debug)]
-pub(crate) enum Accepted {
+pub(crate) enum AcceptDecision {
     New(Receipt),
     Earlier(Seq),
     Conflict(Seq),
 }
 
 /// Answers to one command's submissions, in order.
-pub(crate) type AcceptReply = oneshot::Sender<Vec<Result<Accepted>>>;
+pub(crate) type AcceptReply = oneshot::Sender<Vec<Result<AcceptDecision>>>;
 
 /// A question to the owner, and how it is answered.
-pub(crate) type Look = Box<dyn FnOnce(&Owner) -> batch::Tell + Send>;
+pub(crate) type OwnerQuery = Box<dyn FnOnce(&Owner) -> batch::BatchCallback + Send>;
 
 /// What the owner is asked to do.
 pub(crate) enum Command {
     /// Accept these, each for itself.
-    Accept(Vec<Prepared>, AcceptReply),
+    Accept(Vec<PreparedSubmission>, AcceptReply),
     /// A question: what to answer once everything before it is durable. Answered at once while the log is out of
     /// reach, because that is when people look.
-    Look(Look),
+    Query(OwnerQuery),
     /// An order. One that cannot be taken is dropped, which the caller notices.
-    Ask(Box<dyn FnOnce(&mut Owner) + Send>),
+    Update(Box<dyn FnOnce(&mut Owner) + Send>),
     /// Take no more; answered when nothing runs.
     Drain(Drain),
 }
@@ -79,8 +79,8 @@ pub(crate) struct Drain {
 /// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a recovery.
 pub(crate) struct Owner {
     pub(crate) model: Model,
-    pub(crate) building: Building,
-    pub(crate) clock: SteadyClock,
+    pub(crate) building: OpenBatch,
+    pub(crate) clock: EngineClock,
     pub(crate) events: Arc<Events>,
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
     /// Tells the archiver that something ended.
@@ -91,20 +91,20 @@ pub(crate) struct Owner {
     pub(crate) held_back: Vec<(Claim, StoredOperation)>,
     pub(crate) store: Arc<dyn Store>,
     /// The right to append, as it stands; a recovery begins a new one.
-    pub(crate) tenure: watch::Sender<Ownership>,
+    pub(crate) ownership: watch::Sender<Ownership>,
     /// Until then no other node can own the partition.
     pub(crate) owned_until: Instant,
     /// Whether the last renewal failed.
     pub(crate) lease_unrenewed: bool,
-    pub(crate) limits: Vec<(Arc<str>, Shape)>,
+    pub(crate) limits: Vec<(Arc<str>, LimitShape)>,
     /// Who is told how limits stand.
-    pub(crate) books: Option<Books>,
+    pub(crate) limit_reporter: Option<LimitReporter>,
     pub(crate) carrier: Carrier,
     pub(crate) payloads: Payloads,
     /// How reading payloads ahead of need stands.
     pub(crate) ahead: ReadAhead,
     pub(crate) options: Options,
-    pub(crate) chance: Chance,
+    pub(crate) chance: JitterRng,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) draining: Option<Drain>,
     /// Whether every handle is gone.

@@ -51,13 +51,13 @@ impl Payloads {
     }
 
     /// The one that a claim is of.
-    pub(crate) fn of(&mut self, claim: &Claim) -> Option<StoredOperation> {
+    pub(crate) fn get_for_claim(&mut self, claim: &Claim) -> Option<StoredOperation> {
         let recent = self.recent.operations.get(&claim.seq).cloned();
-        recent.or_else(|| self.ahead.remove(claim.seq)).filter(|operation| is_of(claim, operation))
+        recent.or_else(|| self.ahead.remove(claim.seq)).filter(|operation| matches_claim(claim, operation))
     }
 
     /// The one at this place.
-    pub(crate) fn at(&self, seq: Seq) -> Option<&StoredOperation> {
+    pub(crate) fn get(&self, seq: Seq) -> Option<&StoredOperation> {
         self.recent.operations.get(&seq).or_else(|| self.ahead.operations.get(&seq))
     }
 
@@ -130,7 +130,7 @@ impl Cache {
 }
 
 /// Whether a stored operation is the one that was claimed: the last check before it is sent.
-pub(crate) fn is_of(claim: &Claim, operation: &StoredOperation) -> bool {
+pub(crate) fn matches_claim(claim: &Claim, operation: &StoredOperation) -> bool {
     operation.seq == claim.seq
         && operation.at == claim.accepted_at
         && operation.group == claim.group

@@ -3,19 +3,19 @@
 
 use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
-use tidegate_core::operation::{Dedupe, on_failure};
+use tidegate_core::operation::{DedupeEntry, on_failure};
 use tidegate_core::{Draft, OnUnknown, Time, bounds};
 use tidegate_store::outbox::OutboxId;
 
 use crate::engine::Executors;
 use crate::envelope::Envelope;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::options::Options;
 use crate::submission::Submission;
 
 /// A submission that is ready to be decided on.
 #[derive(Debug)]
-pub(crate) struct Prepared {
+pub(crate) struct PreparedSubmission {
     pub draft: Draft,
     pub key: Option<std::sync::Arc<str>>,
     pub envelope: Bytes,
@@ -31,30 +31,30 @@ pub(crate) fn prepare(
     executors: &Executors,
     options: &Options,
     now: Time,
-) -> Result<Prepared> {
+) -> Result<PreparedSubmission> {
     let Submission { kind, group, payload, dedupe_key, .. } = &submission;
     check_sizes(&submission)?;
     let deadline = deadline(&submission, now)?;
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
-        Error::new(Code::UnknownKind, format!("nobody carries kind {kind:?}; there is: {known}"))
+        Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {kind:?}; there is: {known}"))
             .field("kind")
     })?;
     let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
         let code = match refusal.field.as_str() {
-            "upstream" => Code::UnknownUpstream,
-            field if field.starts_with("cost") => Code::UnknownLimit,
-            _ => Code::Invalid,
+            "upstream" => ErrorCode::UnknownUpstream,
+            field if field.starts_with("cost") => ErrorCode::UnknownLimit,
+            _ => ErrorCode::Invalid,
         };
         Error::new(code, refusal.message).field(refusal.field)
     })?;
     let on_unknown = submission.on_unknown.unwrap_or(checked.on_unknown);
     if on_unknown == OnUnknown::Reconcile && !checked.can_reconcile {
         let message = format!("kind {kind:?} cannot look whether a call took effect; use repeat or ask");
-        return Err(Error::new(Code::Invalid, message).field("on_unknown"));
+        return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
     }
-    let dedupe = dedupe_key.as_ref().map(|key| Dedupe {
+    let dedupe = dedupe_key.as_ref().map(|key| DedupeEntry {
         key: key_hash(key),
         fingerprint: fingerprint(group, kind, payload),
         expires: now.after(options.dedupe_window),
@@ -84,7 +84,7 @@ pub(crate) fn prepare(
     };
     let deadline_field = if submission.deadline_at.is_some() { "deadline_at" } else { "deadline_ms" };
     let (key, payload) = (submission.dedupe_key, submission.payload);
-    Ok(Prepared { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
+    Ok(PreparedSubmission { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
 }
 
 /// When it has to start at the latest: a span from now, or a time of its own.
@@ -92,13 +92,13 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
     let wrong = |code, message: &str| Err(Error::new(code, message).field("deadline_at"));
     match (submission.deadline, submission.deadline_at) {
         (Some(_), Some(_)) => {
-            wrong(Code::Invalid, "either deadline_at or deadline_ms can be given, not both")
+            wrong(ErrorCode::Invalid, "either deadline_at or deadline_ms can be given, not both")
         }
         (_, Some(at)) if at <= now => {
-            wrong(Code::TooLate, "deadline_at is over: it cannot start before that")
+            wrong(ErrorCode::TooLate, "deadline_at is over: it cannot start before that")
         }
         (_, Some(at)) if at > now.after(bounds::HORIZON_MAX) => {
-            wrong(Code::Invalid, "deadline_at must not be more than a year away")
+            wrong(ErrorCode::Invalid, "deadline_at must not be more than a year away")
         }
         (within, at) => Ok(within.map(|within| now.after(within)).or(at)),
     }
@@ -115,11 +115,11 @@ pub(crate) fn fingerprint(group: &str, kind: &str, payload: &[u8]) -> u128 {
 }
 
 fn check_sizes(submission: &Submission) -> Result<()> {
-    let invalid = |field: &str, message: String| Err(Error::new(Code::Invalid, message).field(field));
+    let invalid = |field: &str, message: String| Err(Error::new(ErrorCode::Invalid, message).field(field));
     if submission.payload.len() > bounds::PAYLOAD_LEN_MAX {
         let (len, most) = (submission.payload.len(), bounds::PAYLOAD_LEN_MAX);
         let message = format!("the request is {len} bytes long; at most {most} are taken");
-        return Err(Error::new(Code::TooLarge, message).field("request"));
+        return Err(Error::new(ErrorCode::TooLarge, message).field("request"));
     }
     if let Some(key) = &submission.dedupe_key
         && (key.is_empty() || key.len() > bounds::DEDUPE_KEY_LEN_MAX)

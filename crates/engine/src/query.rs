@@ -4,18 +4,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::model::{Active, Counts, GroupView, LimitView, Selection};
+use tidegate_core::model::{ActiveOperation, ActiveQuery, Counts, GroupView, LimitView};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, State, Time, bounds};
-use tidegate_store::log::{Query, Stored};
-use tidegate_store::{Clock, Kind};
+use tidegate_store::log::{StoredEntry, StoredQuery};
+use tidegate_store::{Clock, StoreErrorKind};
 
 use crate::engine::Engine;
 use crate::envelope::Envelope;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::owner::Owner;
 use crate::prepare::fingerprint;
-use crate::reason::reason;
-use crate::view::{Filter, GroupFilter, GroupPage, Page, Reason, View};
+use crate::reason::wait_reason;
+use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 
 /// Most operations of a group that are shown with it.
 const LINE_MAX: usize = 50;
@@ -25,8 +25,8 @@ const SCAN_MAX: usize = 20_000;
 pub(crate) const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
-    pub(crate) async fn view(&self, seq: Seq) -> Result<View> {
-        let active = self.look(move |owner| owner.model.active(seq)).await?;
+    pub(crate) async fn view(&self, seq: Seq) -> Result<OperationView> {
+        let active = self.query_owner(move |owner| owner.model.active(seq)).await?;
         match self.stored(seq).await {
             Ok(stored) => Ok(self.merge(stored, active)),
             Err(error) if error.unreadable => self.damaged_view(seq, active, error).await,
@@ -36,8 +36,13 @@ impl Engine {
 
     /// An operation whose payload or result is damaged: shown without them, with a fault that says so, unless its result
     /// is what counts.
-    async fn damaged_view(&self, seq: Seq, active: Option<Active>, damage: Error) -> Result<View> {
-        let query = Query { before: Some(Seq(seq.0 + 1)), limit: 1, ..Query::default() };
+    async fn damaged_view(
+        &self,
+        seq: Seq,
+        active: Option<ActiveOperation>,
+        damage: Error,
+    ) -> Result<OperationView> {
+        let query = StoredQuery { before: Some(Seq(seq.0 + 1)), limit: 1, ..StoredQuery::default() };
         let mut page = self.store.list(self.options.partition, query).await?;
         let Some(outline) = page.items.pop().filter(|stored| stored.operation.seq == seq) else {
             return Err(damage);
@@ -53,11 +58,11 @@ impl Engine {
     }
 
     /// An operation that the store no longer has.
-    pub(crate) async fn archived_view(&self, id: OperationId) -> Result<Option<View>> {
+    pub(crate) async fn archived_view(&self, id: OperationId) -> Result<Option<OperationView>> {
         let Some(archived) = &self.archived else { return Ok(None) };
         let away = |why: String| {
             let message = format!("the store does not have {id}, and the archive cannot be asked now: {why}");
-            Error::new(Code::StoreUnavailable, message).operation(id)
+            Error::new(ErrorCode::StoreUnavailable, message).operation(id)
         };
         match tokio::time::timeout(ARCHIVE_MAX, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
@@ -66,28 +71,28 @@ impl Engine {
         }
     }
 
-    pub(crate) async fn list_active(&self, filter: Filter, state: State) -> Result<Page> {
+    pub(crate) async fn list_active(&self, filter: Filter, state: State) -> Result<OperationPage> {
         let page = self
-            .look(move |owner| {
-                owner.model.list(&Selection {
+            .query_owner(move |owner| {
+                owner.model.list(&ActiveQuery {
                     state,
                     group: filter.group.as_deref(),
                     kind: filter.kind.as_deref(),
                     before: filter.before.map(OperationId::seq),
                     limit: filter.limit,
-                    looked_at_max: SCAN_MAX,
+                    scan_max: SCAN_MAX,
                 })
             })
             .await?;
         let seqs = page.operations.iter().map(|active| active.seq).collect();
         let next = self.cursor(page.next);
-        let views: Vec<View> = match self.store.read(self.options.partition, seqs).await {
+        let views: Vec<OperationView> = match self.store.read(self.options.partition, seqs).await {
             Ok(stored) => {
                 let found = page.operations.into_iter().zip(stored);
                 found.filter_map(|(active, stored)| Some(self.merge(stored?, Some(active)))).collect()
             }
             // One of them is damaged: each is read for itself.
-            Err(error) if error.kind() == Kind::Unreadable => {
+            Err(error) if error.kind() == StoreErrorKind::Unreadable => {
                 let mut views = Vec::new();
                 for active in page.operations {
                     views.push(self.view(active.seq).await?);
@@ -96,7 +101,7 @@ impl Engine {
             }
             Err(error) => return Err(error.into()),
         };
-        Ok(Page { operations: views.into_iter().map(without_result).collect(), next })
+        Ok(OperationPage { operations: views.into_iter().map(without_result).collect(), next })
     }
 
     /// A cursor needs no more than the place; its time is only for people.
@@ -104,8 +109,8 @@ impl Engine {
         next.map(|seq| OperationId::new(Time::ZERO, self.options.partition, seq))
     }
 
-    pub(crate) async fn list_stored(&self, filter: Filter, ended: Option<EndState>) -> Result<Page> {
-        let query = Query {
+    pub(crate) async fn list_stored(&self, filter: Filter, ended: Option<EndState>) -> Result<OperationPage> {
+        let query = StoredQuery {
             group: filter.group,
             kind: filter.kind,
             ended,
@@ -115,11 +120,14 @@ impl Engine {
         let page = self.store.list(self.options.partition, query).await?;
         let seqs: Vec<Seq> = page.items.iter().map(|stored| stored.operation.seq).collect();
         let actives = self
-            .look(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
+            .query_owner(move |owner| seqs.into_iter().map(|seq| owner.model.active(seq)).collect::<Vec<_>>())
             .await?;
         let operations =
             page.items.into_iter().zip(actives).map(|(stored, active)| self.merge(stored, active));
-        Ok(Page { operations: operations.map(without_result).collect(), next: self.cursor(page.next) })
+        Ok(OperationPage {
+            operations: operations.map(without_result).collect(),
+            next: self.cursor(page.next),
+        })
     }
 
     /// Why an operation does not run.
@@ -129,7 +137,7 @@ impl Engine {
     pub async fn why(&self, id: OperationId) -> Result<Reason> {
         let view = self.get(id).await?;
         let (seq, is_ended) = (id.seq(), view.state.is_ended());
-        let found = self.look(move |owner| reason_of(owner, seq)).await?.filter(|_| !is_ended);
+        let found = self.query_owner(move |owner| reason_of(owner, seq)).await?.filter(|_| !is_ended);
         Ok(found.unwrap_or_else(|| Reason {
             waiting_for: "nothing",
             name: None,
@@ -151,15 +159,17 @@ impl Engine {
         after: Option<Arc<str>>,
         limit: usize,
     ) -> Result<GroupPage> {
-        self.look(move |owner| {
+        self.query_owner(move |owner| {
             let (model, after) = (&owner.model, after.as_deref());
             let mut groups: Vec<GroupView> = match which {
                 GroupFilter::All => model.groups(after).take(limit + 1).collect(),
-                GroupFilter::Stopped => model.stopped(after).take(limit + 1).collect(),
-                GroupFilter::Held => model.held(after).take(limit + 1).collect(),
-                GroupFilter::Paused => {
-                    model.stopped(after).filter(|group| group.paused.is_some()).take(limit + 1).collect()
-                }
+                GroupFilter::Stopped => model.stopped_groups(after).take(limit + 1).collect(),
+                GroupFilter::Held => model.held_groups(after).take(limit + 1).collect(),
+                GroupFilter::Paused => model
+                    .stopped_groups(after)
+                    .filter(|group| group.paused.is_some())
+                    .take(limit + 1)
+                    .collect(),
             };
             let more = groups.len() > limit;
             groups.truncate(limit);
@@ -177,17 +187,21 @@ impl Engine {
     ///
     /// # Errors
     /// When nothing is known of it.
-    pub async fn group(&self, name: &str) -> Result<(GroupView, Option<Reason>, Vec<View>)> {
+    pub async fn group(&self, name: &str) -> Result<(GroupView, Option<Reason>, Vec<OperationView>)> {
         let group: Arc<str> = name.into();
-        let found = self.look(move |owner| {
+        let found = self.query_owner(move |owner| {
             let view = owner.model.group(&group)?;
             let why = view.head.as_ref().and_then(|head| reason_of(owner, head.seq));
-            let line: Vec<View> =
-                owner.model.line(&group).take(LINE_MAX).map(|active| from_active(owner, active)).collect();
+            let line: Vec<OperationView> = owner
+                .model
+                .group_queue(&group)
+                .take(LINE_MAX)
+                .map(|active| from_active(owner, active))
+                .collect();
             Some((view, why, line))
         });
         found.await?.ok_or_else(|| {
-            Error::new(Code::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
+            Error::new(ErrorCode::NoGroup, format!("group {name:?} has nothing queued and is not stopped"))
         })
     }
 
@@ -196,7 +210,7 @@ impl Engine {
     /// # Errors
     /// When the engine is stopping.
     pub async fn limits(&self) -> Result<Vec<LimitView>> {
-        self.look(|owner| owner.model.limits(owner.clock.now()).collect()).await
+        self.query_owner(|owner| owner.model.limits(owner.clock.now()).collect()).await
     }
 
     /// How many operations there are in each state.
@@ -204,17 +218,17 @@ impl Engine {
     /// # Errors
     /// When the engine is stopping.
     pub async fn counts(&self) -> Result<Counts> {
-        self.look(|owner| owner.model.counts()).await
+        self.query_owner(|owner| owner.model.counts()).await
     }
 
     /// What the store keeps, overruled by the model for what has not ended.
-    pub(crate) fn merge(&self, stored: Stored, active: Option<Active>) -> View {
-        let Stored { operation, result } = stored;
+    pub(crate) fn merge(&self, stored: StoredEntry, active: Option<ActiveOperation>) -> OperationView {
+        let StoredEntry { operation, result } = stored;
         let envelope = Envelope::decode(&operation.envelope);
         let known = !operation.payload.is_empty();
         let hash = || fingerprint(&operation.group, &operation.kind, &operation.payload);
         let fingerprint = known.then(hash);
-        let mut view = View {
+        let mut view = OperationView {
             id: OperationId::new(operation.at, self.options.partition, operation.seq),
             state: State::Queued,
             kind: operation.kind,
@@ -254,11 +268,11 @@ fn reason_of(owner: &Owner, seq: Seq) -> Option<Reason> {
         let head_view = owner.model.active(head)?;
         Some(owner.id_of(head, head_view.at))
     });
-    Some(reason(why, behind, now))
+    Some(wait_reason(why, behind, now))
 }
 
-fn from_active(owner: &Owner, active: Active) -> View {
-    View {
+fn from_active(owner: &Owner, active: ActiveOperation) -> OperationView {
+    OperationView {
         id: owner.id_of(active.seq, active.at),
         state: active.state,
         kind: active.kind,
@@ -278,6 +292,6 @@ fn from_active(owner: &Owner, active: Active) -> View {
     }
 }
 
-pub(crate) fn without_result(view: View) -> View {
-    View { result: None, ..view }
+pub(crate) fn without_result(view: OperationView) -> OperationView {
+    OperationView { result: None, ..view }
 }

@@ -1,19 +1,19 @@
 //! Why something waits, as one sentence: what for, who or what holds it, until when. One cause, never "A or B".
 
-use tidegate_core::fact::{Held, Shape, Source};
-use tidegate_core::model::{Cause, Why};
+use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
+use tidegate_core::model::{Cause, WaitStatus};
 use tidegate_core::{Fault, OperationId, Time};
 
-use crate::owner::tokens;
+use crate::owner::format_tokens;
 use crate::view::Reason;
 
 /// The reason for `why`; `behind` is the id of the operation it is behind, `of` names the operation of a hold.
-pub(crate) fn reason(why: Why, behind: Option<OperationId>, now: Time) -> Reason {
+pub(crate) fn wait_reason(why: WaitStatus, behind: Option<OperationId>, now: Time) -> Reason {
     let (waiting_for, name, sentence) = describe(&why, now);
     let (waiting_for, until, because) = match (&why.behind, behind) {
         (Some((_, before)), Some(id)) => {
             let starts = why.starts_at.map_or_else(String::new, |at| {
-                let wait = span(at.since(now).as_millis());
+                let wait = format_span(at.since(now).as_millis());
                 format!(" At the known limits it starts in about {wait}, an estimate.")
             });
             let turn = format!(
@@ -27,25 +27,28 @@ pub(crate) fn reason(why: Why, behind: Option<OperationId>, now: Time) -> Reason
     Reason { waiting_for, name, until, starts_at, behind, because, cause }
 }
 
-fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>, String) {
-    let until = until(why.until, now);
+fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc<str>>, String) {
+    let until = describe_until(why.until, now);
     match &why.cause {
         Cause::Running { .. } => ("running", None, "It is under way.".into()),
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::Time => {
             let sentence = match &why.fault {
-                Some(fault) => format!("Waiting for its next attempt after {} — {until}.", short(fault)),
+                Some(fault) => {
+                    format!("Waiting for its next attempt after {} — {until}.", short_message(fault))
+                }
                 None => format!("Waiting for the time it was delayed to — {until}."),
             };
             ("time", None, sentence)
         }
         Cause::Bucket { name, frozen: true, .. } => {
-            let what = why.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short(fault)));
+            let what =
+                why.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short_message(fault)));
             ("bucket", Some(name.clone()), format!("Waiting because {name} is closed{what} — {until}."))
         }
         Cause::Bucket { name, shape, source, level, cost, ahead, .. } => {
-            let left = left(*shape, *level, *cost);
-            let before = first(*ahead);
+            let left = describe_level(*shape, *level, *cost);
+            let before = describe_ahead(*ahead);
             let from = source_word(*source);
             (
                 "bucket",
@@ -54,7 +57,7 @@ fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>,
             )
         }
         Cause::Cap { name, at_once, held, ahead } => {
-            let before = first(*ahead);
+            let before = describe_ahead(*ahead);
             let sentence = format!(
                 "Waiting for a place at {name} — {held} of {at_once} are taken{before} — until one is given back."
             );
@@ -62,16 +65,16 @@ fn describe(why: &Why, now: Time) -> (&'static str, Option<std::sync::Arc<str>>,
         }
         Cause::Paused { by, since, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": \"{reason}\"") };
-            let ago = ago(*since, now);
+            let ago = describe_ago(*since, now);
             ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — resume the group to go on."))
         }
         Cause::Held(held) => ("person", None, held_sentence(held, now)),
     }
 }
 
-fn held_sentence(held: &Held, now: Time) -> String {
-    let ago = ago(held.since, now);
-    let what = held.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short(fault)));
+fn held_sentence(held: &GroupHold, now: Time) -> String {
+    let ago = describe_ago(held.since, now);
+    let what = held.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short_message(fault)));
     if held.unknown {
         format!(
             "Held {ago}: the outcome is unknown{what} — say what happened with resolve: succeeded, failed or repeat."
@@ -81,21 +84,27 @@ fn held_sentence(held: &Held, now: Time) -> String {
     }
 }
 
-fn left(shape: Shape, level: u64, cost: u64) -> String {
+fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
     match shape {
-        Shape::Drip { capacity, refill_per_s, margin } => {
-            let kept = if margin > 0 { format!(", {} are kept back", tokens(margin)) } else { String::new() };
-            let [level, capacity, cost, refill] = [level, capacity, cost, refill_per_s].map(tokens);
+        LimitShape::Drip { capacity, refill_per_s, margin } => {
+            let kept =
+                if margin > 0 { format!(", {} are kept back", format_tokens(margin)) } else { String::new() };
+            let [level, capacity, cost, refill] = [level, capacity, cost, refill_per_s].map(format_tokens);
             format!("{level} of {capacity} left{kept}, {cost} needed, {refill} come back each second")
         }
-        Shape::Window { limit, .. } => {
-            format!("{} of {} left, {} needed", tokens(level), tokens(limit), tokens(cost))
+        LimitShape::Window { limit, .. } => {
+            format!(
+                "{} of {} left, {} needed",
+                format_tokens(level),
+                format_tokens(limit),
+                format_tokens(cost)
+            )
         }
-        Shape::Gate | Shape::Cap { .. } => "a call that is under way must be answered first".into(),
+        LimitShape::Gate | LimitShape::Cap { .. } => "a call that is under way must be answered first".into(),
     }
 }
 
-fn first(ahead: usize) -> String {
+fn describe_ahead(ahead: usize) -> String {
     match ahead {
         0 => String::new(),
         1 => ", one group goes first".into(),
@@ -103,33 +112,33 @@ fn first(ahead: usize) -> String {
     }
 }
 
-const fn source_word(source: Source) -> &'static str {
+const fn source_word(source: LimitSource) -> &'static str {
     match source {
-        Source::Config => "the figure is from the configuration",
-        Source::Operator => "the figure was set by a person",
-        Source::Learned => "the figure was learned from answers",
+        LimitSource::Config => "the figure is from the configuration",
+        LimitSource::Operator => "the figure was set by a person",
+        LimitSource::Learned => "the figure was learned from answers",
     }
 }
 
-fn short(fault: &Fault) -> &str {
+fn short_message(fault: &Fault) -> &str {
     // It stands inside a sentence of ours.
     fault.message.trim_end_matches('.')
 }
 
-fn until(at: Option<Time>, now: Time) -> String {
+fn describe_until(at: Option<Time>, now: Time) -> String {
     match at {
         Some(at) if at <= now => "any moment".into(),
-        Some(at) => format!("in {}", span(at.since(now).as_millis())),
+        Some(at) => format!("in {}", format_span(at.since(now).as_millis())),
         None => "until it is answered".into(),
     }
 }
 
-fn ago(since: Time, now: Time) -> String {
-    format!("{} ago", span(now.since(since).as_millis()))
+fn describe_ago(since: Time, now: Time) -> String {
+    format!("{} ago", format_span(now.since(since).as_millis()))
 }
 
 /// A span of time in the two largest units that matter.
-fn span(millis: u128) -> String {
+fn format_span(millis: u128) -> String {
     let seconds = millis / 1_000;
     match seconds {
         0 => format!("{millis} ms"),
@@ -149,7 +158,7 @@ mod tests {
         for (millis, text) in
             [(0, "0 ms"), (999, "999 ms"), (8_240, "8.2 s"), (61_000, "1 min 1 s"), (7_500_000, "2 h 5 min")]
         {
-            assert_eq!(span(millis), text);
+            assert_eq!(format_span(millis), text);
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use tidegate_core::bounds::{CHARGES_MAX, LIMIT_LEN_MAX, SHAPE_LEN_MAX};
 use tidegate_core::{Fence, OperationId, Time};
 use tidegate_store::costs::Cost;
-use tidegate_upstream::Spending;
+use tidegate_upstream::CallCost;
 
 /// What one call cost.
-pub(crate) fn costs(spending: Vec<Spending>, operation: OperationId, claim: Fence, at: Time) -> Vec<Cost> {
-    let cost = |(nth, spent): (u8, Spending)| Cost {
+pub(crate) fn costs(spending: Vec<CallCost>, operation: OperationId, claim: Fence, at: Time) -> Vec<Cost> {
+    let cost = |(nth, spent): (u8, CallCost)| Cost {
         at,
         operation,
         claim,
@@ -36,7 +36,7 @@ mod tests {
     #[test]
     fn lim_10_what_is_kept_of_a_call_is_bounded() {
         let shape: Arc<str> = format!("x{}", "é".repeat(200)).into();
-        let one = Spending { limit: "acme/points".into(), shape, requested: 1, actual: None };
+        let one = CallCost { limit: "acme/points".into(), shape, requested: 1, actual: None };
         let id = OperationId::new(Time::ZERO, 0, Seq(1));
         let kept = costs(vec![one; CHARGES_MAX + 3], id, Fence(2), Time::ZERO);
         assert_eq!(kept.len(), CHARGES_MAX);

@@ -8,7 +8,7 @@ use tidegate_core::{Fault, OperationId, State, Time};
 
 /// An operation, ended or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct OperationView {
     /// Its id.
     pub id: OperationId,
     /// Where it stands.
@@ -82,9 +82,9 @@ pub enum GroupFilter {
 
 /// A page of operations.
 #[derive(Clone, Debug, Default)]
-pub struct Page {
+pub struct OperationPage {
     /// Newest first.
-    pub operations: Vec<View>,
+    pub operations: Vec<OperationView>,
     /// Where to go on; `None` when there is no more. A page that looked at a bounded number of operations can be empty
     /// and have more behind it.
     pub next: Option<OperationId>,

@@ -18,7 +18,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Somebody's body, as it comes.
-pub(crate) fn passing<B>(body: B) -> Body
+pub(crate) fn box_body<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -28,13 +28,13 @@ where
 
 /// A body of which every piece is there.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pieces {
+pub(crate) struct CollectedBody {
     pieces: VecDeque<Bytes>,
     len: u64,
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-impl Pieces {
+impl CollectedBody {
     pub(crate) fn push(&mut self, piece: Bytes) {
         if !piece.is_empty() {
             self.len += piece.len() as u64;
@@ -47,7 +47,7 @@ impl Pieces {
     }
 
     /// All pieces as one.
-    pub(crate) fn joined(&self) -> Bytes {
+    pub(crate) fn to_bytes(&self) -> Bytes {
         match self.pieces.len() {
             0 => Bytes::new(),
             1 => self.pieces[0].clone(),
@@ -67,7 +67,7 @@ impl Pieces {
     }
 }
 
-impl From<Bytes> for Pieces {
+impl From<Bytes> for CollectedBody {
     fn from(whole: Bytes) -> Self {
         let mut pieces = Self::default();
         pieces.push(whole);
@@ -75,7 +75,7 @@ impl From<Bytes> for Pieces {
     }
 }
 
-impl http_body::Body for Pieces {
+impl http_body::Body for CollectedBody {
     type Data = Bytes;
     type Error = std::convert::Infallible;
 
@@ -106,28 +106,28 @@ impl http_body::Body for Pieces {
 }
 
 /// What is handed on to a client: one frame after the other, and at last, perhaps, the rest as it comes.
-pub(crate) enum Handed {
+pub(crate) enum ResponseFrame {
     Frame(Frame<Bytes>),
     Broken(BoxError),
     Rest(Body),
 }
 
 /// The end that is given to. What lies between is bounded by what may be kept: who gives more gives the rest itself.
-pub(crate) type Handing = mpsc::UnboundedSender<Handed>;
+pub(crate) type ResponseFrameSender = mpsc::UnboundedSender<ResponseFrame>;
 
 /// The end that a client reads from.
-struct Stream {
-    queue: mpsc::UnboundedReceiver<Handed>,
+struct ChannelBody {
+    queue: mpsc::UnboundedReceiver<ResponseFrame>,
     rest: Option<Body>,
 }
 
 /// A body whose frames are handed on one by one.
-pub(crate) fn handed_on() -> (Handing, Body) {
+pub(crate) fn channel_body() -> (ResponseFrameSender, Body) {
     let (hand, queue) = mpsc::unbounded_channel();
-    (hand, Stream { queue, rest: None }.boxed_unsync())
+    (hand, ChannelBody { queue, rest: None }.boxed_unsync())
 }
 
-impl http_body::Body for Stream {
+impl http_body::Body for ChannelBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -141,9 +141,9 @@ impl http_body::Body for Stream {
             }
             match std::task::ready!(self.queue.poll_recv(context)) {
                 None => return Poll::Ready(None),
-                Some(Handed::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
-                Some(Handed::Broken(cause)) => return Poll::Ready(Some(Err(cause))),
-                Some(Handed::Rest(rest)) => self.rest = Some(rest),
+                Some(ResponseFrame::Frame(frame)) => return Poll::Ready(Some(Ok(frame))),
+                Some(ResponseFrame::Broken(cause)) => return Poll::Ready(Some(Err(cause))),
+                Some(ResponseFrame::Rest(rest)) => self.rest = Some(rest),
             }
         }
     }

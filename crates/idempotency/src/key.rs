@@ -18,7 +18,7 @@ const REPEATED_MAX: usize = 1_024;
 
 /// A key of the right form.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Key(String);
+pub struct IdempotencyKey(String);
 
 /// Which characters a key may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,11 +40,11 @@ pub(crate) struct KeyForm {
 
 /// What the headers of a request say about its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum KeyHeader {
     /// There is none.
-    Nothing,
+    Absent,
     /// There is one.
-    Key(Key),
+    Key(IdempotencyKey),
     /// There is something that is none.
     Malformed {
         /// As it was sent, several lines joined by a comma.
@@ -54,7 +54,7 @@ pub(crate) enum Asked {
     },
 }
 
-impl Key {
+impl IdempotencyKey {
     /// A key of letters, digits, `-` and `_`, if the text is one.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
@@ -84,16 +84,16 @@ impl Key {
 
     /// What logs may hold of it: enough to find it again, too little to use it.
     #[must_use]
-    pub fn shadow(&self) -> String {
+    pub fn redacted(&self) -> String {
         let hash = Sha256::digest(self.0.as_bytes());
         hash.iter().take(6).map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
 /// A log that prints a key prints its shadow.
-impl fmt::Debug for Key {
+impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "Key(#{})", self.shadow())
+        write!(out, "Key(#{})", self.redacted())
     }
 }
 
@@ -108,38 +108,38 @@ const fn is_printable(byte: u8) -> bool {
 
 /// Reads the key out of a request's headers.
 #[must_use]
-pub(crate) fn read(headers: &HeaderMap, form: KeyForm) -> Asked {
+pub(crate) fn parse_header(headers: &HeaderMap, form: KeyForm) -> KeyHeader {
     let mut lines = headers.get_all(HEADER).iter();
-    let Some(first) = lines.next() else { return Asked::Nothing };
+    let Some(first) = lines.next() else { return KeyHeader::Absent };
     let text = first.to_str().ok().filter(|_| lines.next().is_none());
-    if let Some(key) = text.and_then(|text| form.key(text)) {
-        return Asked::Key(key);
+    if let Some(key) = text.and_then(|text| form.parse_key(text)) {
+        return KeyHeader::Key(key);
     }
     let printable = KeyForm { alphabet: KeyAlphabet::Printable, ..form };
-    let is_printable = text.is_some_and(|text| printable.key(text).is_some());
+    let is_printable = text.is_some_and(|text| printable.parse_key(text).is_some());
     let sent: Vec<_> =
         headers.get_all(HEADER).iter().map(|line| String::from_utf8_lossy(line.as_bytes())).collect();
     let mut as_sent = sent.join(", ");
     as_sent.truncate(as_sent.floor_char_boundary(REPEATED_MAX));
-    Asked::Malformed { as_sent, is_printable }
+    KeyHeader::Malformed { as_sent, is_printable }
 }
 
 /// The key that a request sent, in whatever form it may have.
-pub(crate) fn sent(headers: &HeaderMap) -> Option<Key> {
-    match read(headers, KeyForm { alphabet: KeyAlphabet::Printable, is_structured: true }) {
-        Asked::Key(key) => Some(key),
-        Asked::Nothing | Asked::Malformed { .. } => None,
+pub(crate) fn find_key(headers: &HeaderMap) -> Option<IdempotencyKey> {
+    match parse_header(headers, KeyForm { alphabet: KeyAlphabet::Printable, is_structured: true }) {
+        KeyHeader::Key(key) => Some(key),
+        KeyHeader::Absent | KeyHeader::Malformed { .. } => None,
     }
 }
 
 impl KeyForm {
     /// The structured form of the header puts the key in quotes; most clients do not. Both are the
     /// same key.
-    fn key(self, text: &str) -> Option<Key> {
+    fn parse_key(self, text: &str) -> Option<IdempotencyKey> {
         match structured_string(text) {
-            Some((key, _)) if self.is_structured => Key::printable(&key),
-            Some((key, "")) => Key::of(&key, self.alphabet),
-            _ => Key::of(text, self.alphabet),
+            Some((key, _)) if self.is_structured => IdempotencyKey::printable(&key),
+            Some((key, "")) => IdempotencyKey::of(&key, self.alphabet),
+            _ => IdempotencyKey::of(text, self.alphabet),
         }
     }
 }
@@ -176,26 +176,26 @@ mod tests {
     const PRINTABLE: KeyForm = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
     const IETF: KeyForm = KeyForm { alphabet: KeyAlphabet::Plain, is_structured: true };
 
-    fn asked(lines: &[&[u8]]) -> Asked {
+    fn asked(lines: &[&[u8]]) -> KeyHeader {
         asked_as(PLAIN, lines)
     }
 
-    fn asked_as(form: KeyForm, lines: &[&[u8]]) -> Asked {
+    fn asked_as(form: KeyForm, lines: &[&[u8]]) -> KeyHeader {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(HEADER, HeaderValue::from_bytes(line).unwrap());
         }
-        read(&headers, form)
+        parse_header(&headers, form)
     }
 
-    fn key(text: &str) -> Asked {
-        Asked::Key(Key::new(text).unwrap())
+    fn key(text: &str) -> KeyHeader {
+        KeyHeader::Key(IdempotencyKey::new(text).unwrap())
     }
 
     /// IDM-1, IDM-16: 1 to 255 characters of four kinds; quoted and bare are one key; case matters (IDM-20).
     #[test]
     fn a_key_is_read_with_and_without_quotes() {
-        assert_eq!(asked(&[]), Asked::Nothing);
+        assert_eq!(asked(&[]), KeyHeader::Absent);
         assert_eq!(asked(&[b"abc"]), key("abc"));
         assert_eq!(asked(&[b"\"abc\""]), key("abc"));
         assert_eq!(asked(&[b"A"]), key("A"));
@@ -221,27 +221,27 @@ mod tests {
             "\"",
             too_long.as_str(),
         ] {
-            let Asked::Malformed { as_sent, .. } = asked(&[wrong.as_bytes()]) else { panic!("{wrong}") };
+            let KeyHeader::Malformed { as_sent, .. } = asked(&[wrong.as_bytes()]) else { panic!("{wrong}") };
             assert_eq!(as_sent, wrong);
         }
-        let twice = Asked::Malformed { as_sent: "abc, abc".to_owned(), is_printable: false };
+        let twice = KeyHeader::Malformed { as_sent: "abc, abc".to_owned(), is_printable: false };
         assert_eq!(asked(&[b"abc", b"abc"]), twice);
-        assert!(matches!(asked(&[b"\xff"]), Asked::Malformed { .. }));
+        assert!(matches!(asked(&[b"\xff"]), KeyHeader::Malformed { .. }));
     }
 
     /// IDM-1: by choice a key has any printable character, and what needs that choice is known.
     #[test]
     fn a_printable_key_is_read_where_it_is_chosen() {
-        let any = |text: &str| Asked::Key(Key::printable(text).unwrap());
+        let any = |text: &str| KeyHeader::Key(IdempotencyKey::printable(text).unwrap());
         for text in ["order:7", "a.b", "YWJj+/==", "a b", "a, b", "\"abc", "~"] {
             assert_eq!(asked_as(PRINTABLE, &[text.as_bytes()]), any(text));
             let plain = asked(&[text.as_bytes()]);
-            assert_eq!(plain, Asked::Malformed { as_sent: text.to_owned(), is_printable: true });
+            assert_eq!(plain, KeyHeader::Malformed { as_sent: text.to_owned(), is_printable: true });
         }
         assert_eq!(asked_as(PRINTABLE, &[b"\"order:7\""]), any("order:7"), "quoted, the same key");
         let long = "k".repeat(KEY_LEN_MAX + 1);
         for wrong in ["", "\"\"", "é", "a\tb", &long] {
-            let Asked::Malformed { is_printable, .. } = asked_as(PRINTABLE, &[wrong.as_bytes()]) else {
+            let KeyHeader::Malformed { is_printable, .. } = asked_as(PRINTABLE, &[wrong.as_bytes()]) else {
                 panic!("{wrong}")
             };
             assert!(!is_printable, "{wrong}");
@@ -257,19 +257,19 @@ mod tests {
             (r#""abc" ;v"#, "abc"),
             ("abc", "abc"),
         ] {
-            let wanted = Asked::Key(Key::printable(text).unwrap());
+            let wanted = KeyHeader::Key(IdempotencyKey::printable(text).unwrap());
             assert_eq!(asked_as(IETF, &[sent.as_bytes()]), wanted, "{sent}");
         }
         for wrong in [r#""a", "b""#, r#""a" b"#, r#""a\b""#, r#""a"#, "\"\"", "order:7", "\"é\""] {
             let wrong = asked_as(IETF, &[wrong.as_bytes()]);
-            assert!(matches!(wrong, Asked::Malformed { .. }), "{wrong:?}");
+            assert!(matches!(wrong, KeyHeader::Malformed { .. }), "{wrong:?}");
         }
     }
 
     /// IDM-10: what a log prints of a key is not the key.
     #[test]
     fn a_key_is_not_printed() {
-        let shown = format!("{:?}", Key::new("order-4711").unwrap());
+        let shown = format!("{:?}", IdempotencyKey::new("order-4711").unwrap());
         assert!(!shown.contains("4711") && shown.starts_with("Key(#"), "{shown}");
     }
 }

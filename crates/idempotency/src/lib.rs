@@ -4,38 +4,43 @@
 //! The layer claims the key in the store in one atomic step, keeps the claim while the handler works, and stores the answer
 //! before the client sees the end of it. Who may call at all is decided outside of it, before.
 
-mod answer;
 mod body;
+mod counters;
 mod fingerprint;
-mod gate;
-mod here;
-mod hop;
-mod intake;
+mod hop_by_hop;
 mod key;
-mod keys;
+mod key_admin;
+mod key_store;
+mod keyed_request;
 mod layer;
+mod local_claims;
 mod name;
 mod policy;
 pub mod proxy;
 mod refusal;
-mod run;
+mod request_body;
+mod saved_response;
 mod scope;
-mod tally;
-mod upkeep;
-mod waiting;
+mod sweeper;
+mod waiters;
 
-pub use answer::{BadSeal, Seal};
 pub use body::{Body, BoxError};
-pub use gate::Gate;
-pub use hop::strip as strip_hop_by_hop;
-pub use intake::BODIES_MAX_DEFAULT;
-pub use key::{HEADER, KEY_LEN_MAX, Key, KeyAlphabet};
-pub use keys::{Keys, Listed, Page, RecordedAnswer, Recording, Shown, Standing, Which};
+pub use hop_by_hop::strip as strip_hop_by_hop;
+pub use key::{HEADER, IdempotencyKey, KEY_LEN_MAX, KeyAlphabet};
+pub use key_admin::{
+    KeyAdmin, KeyDetail, KeyFilter, KeyPage, KeyState, KeySummary, RecordedAnswer, RecordingOutcome,
+};
+pub use key_store::KeyStore;
 pub use layer::{Idempotency, IdempotencyLayer};
-pub use name::Name;
-pub use policy::{BodyComparison, Dialect, InFlight, OnUnknown, OutOfBounds, Policy, StoreAway};
-pub use scope::{Scope, Scoping};
+pub use name::RecordName;
+pub use policy::{
+    BodyComparison, InFlightPolicy, Policy, PolicyError, RefusalDialect, StoreUnavailablePolicy,
+    UnknownOutcomePolicy,
+};
+pub use request_body::BODIES_MAX_DEFAULT;
+pub use saved_response::{SealingKeyError, SealingKeys};
+pub use scope::{CallerScope, ScopeExtractor};
+pub use sweeper::sweep_periodically;
 /// Put by a service into the extensions of its response when it answers in another's place: a
 /// proxy that answers 502 knows whether it ever sent the request. Without it the status decides.
 pub use tidegate_core::OutcomeClass;
-pub use upkeep::sweep_now_and_then;

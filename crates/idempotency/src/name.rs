@@ -7,27 +7,27 @@ use std::fmt;
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
-use crate::key::{Key, is_plain};
-use crate::scope::Scope;
+use crate::key::{IdempotencyKey, is_plain};
+use crate::scope::CallerScope;
 
 /// Bytes of a path that is kept as it is; a longer one is kept as a hash.
 const PATH_LEN_MAX: usize = 512;
 
 /// Where one key of one caller on one route is kept.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Name {
+pub struct RecordName {
     /// Whose it is.
-    pub scope: Scope,
+    pub scope: CallerScope,
     /// The method of the request.
     pub method: String,
     /// Its path, or `#` and the hash of a long one.
     pub path: String,
     /// The key.
-    pub key: Key,
+    pub key: IdempotencyKey,
 }
 
-impl Name {
-    pub(crate) fn of(scope: Scope, parts: &Parts, key: Key) -> Self {
+impl RecordName {
+    pub(crate) fn of(scope: CallerScope, parts: &Parts, key: IdempotencyKey) -> Self {
         let path = parts.uri.path();
         let path = if path.len() <= PATH_LEN_MAX && !path.contains(' ') {
             path.to_owned()
@@ -40,7 +40,7 @@ impl Name {
 
     /// A name by its parts, as lists show them; `None` where one of them cannot be.
     #[must_use]
-    pub fn new(scope: Scope, method: &str, path: &str, key: Key) -> Option<Self> {
+    pub fn new(scope: CallerScope, method: &str, path: &str, key: IdempotencyKey) -> Option<Self> {
         let is_part = |part: &str| !part.is_empty() && !part.contains(' ');
         let is_name = is_part(scope.as_str()) && is_part(method) && is_part(path);
         is_name.then(|| Self { scope, method: method.to_owned(), path: path.to_owned(), key })
@@ -53,11 +53,11 @@ impl Name {
         let (scope, method, path) = (parts.next()?, parts.next()?, parts.next()?);
         let key = decode_key(parts.next()?)?;
         let whole = parts.next().is_none();
-        Self::new(Scope::kept(scope)?, method, path, key).filter(|_| whole)
+        Self::new(CallerScope::from_stored(scope)?, method, path, key).filter(|_| whole)
     }
 }
 
-fn decode_key(kept: &str) -> Option<Key> {
+fn decode_key(kept: &str) -> Option<IdempotencyKey> {
     let mut text = String::with_capacity(kept.len());
     let mut rest = kept;
     while let Some(first) = rest.bytes().next() {
@@ -68,10 +68,10 @@ fn decode_key(kept: &str) -> Option<Key> {
         text.push(char::from(byte));
         rest = rest.get(len..)?;
     }
-    Key::printable(&text)
+    IdempotencyKey::printable(&text)
 }
 
-impl fmt::Display for Name {
+impl fmt::Display for RecordName {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{} {} {} ", self.scope.as_str(), self.method, self.path)?;
         let key = self.key.as_str();
@@ -91,9 +91,9 @@ mod tests {
 
     use super::*;
 
-    fn name(uri: &str) -> Name {
+    fn name(uri: &str) -> RecordName {
         let (parts, ()) = Request::post(uri).body(()).unwrap().into_parts();
-        Name::of(Scope::named("acme"), &parts, Key::new("k-1").unwrap())
+        RecordName::of(CallerScope::named("acme"), &parts, IdempotencyKey::new("k-1").unwrap())
     }
 
     /// IDM-2: the caller and the route are part of a key; what is asked behind the `?` is compared instead.
@@ -104,17 +104,17 @@ mod tests {
         let long = format!("/{}", "p".repeat(PATH_LEN_MAX));
         assert!(name(&long).path.starts_with('#') && name(&long).to_string().len() < 100);
         for uri in ["/v1/items", &long] {
-            assert_eq!(Name::parse(&name(uri).to_string()), Some(name(uri)));
+            assert_eq!(RecordName::parse(&name(uri).to_string()), Some(name(uri)));
         }
     }
 
     /// IDM-1: keys of other characters have names of their own, which no plain key has.
     #[test]
     fn a_printable_key_is_found_again_by_its_name() {
-        let of = |key: &str| Name { key: Key::printable(key).unwrap(), ..name("/x") };
+        let of = |key: &str| RecordName { key: IdempotencyKey::printable(key).unwrap(), ..name("/x") };
         assert_eq!(of("order:7 %").to_string(), "acme POST /x order%3a7%20%25");
         for key in ["k", "order:7", "a b", "%41", "YWJj+/==", "\"\\"] {
-            assert_eq!(Name::parse(&of(key).to_string()), Some(of(key)), "{key}");
+            assert_eq!(RecordName::parse(&of(key).to_string()), Some(of(key)), "{key}");
         }
     }
 
@@ -123,7 +123,7 @@ mod tests {
         for stranger in
             ["", "key", "a POST /x", "a POST /x k!", "a POST /x k-1 more", "a POST /x %4", "a POST /x %é"]
         {
-            assert_eq!(Name::parse(stranger), None, "{stranger:?}");
+            assert_eq!(RecordName::parse(stranger), None, "{stranger:?}");
         }
     }
 }

@@ -24,21 +24,21 @@ pub struct Policy {
     /// Whether a request of those methods must have a key.
     pub required: bool,
     /// What a repeat gets while the first one is in work.
-    pub in_flight: InFlight,
+    pub in_flight: InFlightPolicy,
     /// What becomes of a key whose request may or may not have been done.
-    pub on_unknown: OnUnknown,
+    pub on_unknown: UnknownOutcomePolicy,
     /// Whether an answer of 400 to 499 is kept; some of them never are (`is_kept`).
     pub keep_client_errors: bool,
     /// Whether an answer of 500 and above is kept.
     pub keep_server_errors: bool,
     /// How refusals look.
-    pub dialect: Dialect,
+    pub dialect: RefusalDialect,
     /// Which characters a key may have.
     pub key_alphabet: KeyAlphabet,
     /// How the bodies of two requests are compared.
     pub fingerprint: BodyComparison,
     /// What happens to a request with a key when the store is away.
-    pub store_away: StoreAway,
+    pub store_unavailable: StoreUnavailablePolicy,
     /// Bytes of the largest request body with a key.
     pub request_max: usize,
     /// Bytes that a client must send of such a body each second, measured over 10 seconds; 0 for no such rate.
@@ -49,7 +49,7 @@ pub struct Policy {
 
 /// What a repeat gets while the first one is in work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InFlight {
+pub enum InFlightPolicy {
     /// 409 at once.
     Reject,
     /// The first one's answer, or 409 when that takes longer than this.
@@ -58,7 +58,7 @@ pub enum InFlight {
 
 /// What becomes of a key whose request was sent on and whose answer never came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnUnknown {
+pub enum UnknownOutcomePolicy {
     /// It is free again.
     Release,
     /// It is held until it expires: 409 `IDEMPOTENCY_OUTCOME_UNKNOWN`.
@@ -67,7 +67,7 @@ pub enum OnUnknown {
 
 /// How refusals look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
+pub enum RefusalDialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
     /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field string.
@@ -85,7 +85,7 @@ pub enum BodyComparison {
 
 /// What happens to a request with a key when the store is away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StoreAway {
+pub enum StoreUnavailablePolicy {
     /// 503: this try was not handled; it may be repeated.
     Refuse,
     /// It passes without protection, and its answer says so.
@@ -101,14 +101,14 @@ impl Default for Policy {
             store_patience: Duration::from_secs(2),
             methods: vec![Method::POST],
             required: false,
-            in_flight: InFlight::Reject,
-            on_unknown: OnUnknown::Release,
+            in_flight: InFlightPolicy::Reject,
+            on_unknown: UnknownOutcomePolicy::Release,
             keep_client_errors: false,
             keep_server_errors: false,
-            dialect: Dialect::Tidegate,
+            dialect: RefusalDialect::Tidegate,
             key_alphabet: KeyAlphabet::Plain,
             fingerprint: BodyComparison::Bytes,
-            store_away: StoreAway::Refuse,
+            store_unavailable: StoreUnavailablePolicy::Refuse,
             request_max: 8 << 20,
             body_rate_min: 1 << 10,
             answer_max: 1 << 20,
@@ -119,7 +119,7 @@ impl Default for Policy {
 /// A figure that is out of its bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{what}` must be between {least} and {most}")]
-pub struct OutOfBounds {
+pub struct PolicyError {
     /// Its name.
     pub what: &'static str,
     least: &'static str,
@@ -131,11 +131,11 @@ impl Policy {
     ///
     /// # Errors
     /// Names the first that is not, and its bounds.
-    pub fn check(&self) -> Result<(), OutOfBounds> {
+    pub fn check(&self) -> Result<(), PolicyError> {
         let seconds = |from: u64, to: u64| Duration::from_secs(from)..=Duration::from_secs(to);
         let wait = match self.in_flight {
-            InFlight::Reject => Duration::from_secs(1),
-            InFlight::Wait(wait) => wait,
+            InFlightPolicy::Reject => Duration::from_secs(1),
+            InFlightPolicy::Wait(wait) => wait,
         };
         let day = 24 * 3_600;
         let figures = [
@@ -159,7 +159,7 @@ impl Policy {
             ("answer_max", (1..=256 << 20).contains(&self.answer_max), "1 byte", "256 MiB"),
         ];
         match figures.into_iter().find(|(_, is_within, ..)| !is_within) {
-            Some((what, _, least, most)) => Err(OutOfBounds { what, least, most }),
+            Some((what, _, least, most)) => Err(PolicyError { what, least, most }),
             None => Ok(()),
         }
     }
@@ -178,13 +178,13 @@ impl Policy {
     }
 
     pub(crate) fn key_form(&self) -> KeyForm {
-        KeyForm { alphabet: self.key_alphabet, is_structured: self.dialect == Dialect::Ietf }
+        KeyForm { alphabet: self.key_alphabet, is_structured: self.dialect == RefusalDialect::Ietf }
     }
 
     pub(crate) fn on_lapse(&self) -> OnLapse {
         match self.on_unknown {
-            OnUnknown::Release => OnLapse::TakeOver,
-            OnUnknown::Hold => OnLapse::Hold,
+            UnknownOutcomePolicy::Release => OnLapse::TakeOver,
+            UnknownOutcomePolicy::Hold => OnLapse::Hold,
         }
     }
 }
@@ -210,7 +210,9 @@ mod tests {
         assert_eq!(Policy::default().check(), Ok(()));
         let wrong = Policy { ttl: Duration::ZERO, ..Policy::default() }.check().unwrap_err();
         assert_eq!(wrong.to_string(), "`ttl` must be between 1 second and 90 days");
-        assert!(Policy { in_flight: InFlight::Wait(Duration::MAX), ..Policy::default() }.check().is_err());
+        assert!(
+            Policy { in_flight: InFlightPolicy::Wait(Duration::MAX), ..Policy::default() }.check().is_err()
+        );
         assert!(Policy { answer_max: 0, ..Policy::default() }.check().is_err());
     }
 }

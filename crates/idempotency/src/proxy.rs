@@ -2,11 +2,11 @@
 //! the proxy says whether the request can have arrived. What happens once, and what is kept, is the layer's business in front
 //! of it.
 
+mod body_timeout;
 mod connect;
-mod fault;
 mod head;
-mod join;
-mod patience;
+mod proxy_error;
+mod upgrade_relay;
 mod upstream;
 mod via;
 
@@ -24,42 +24,42 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tidegate_core::OutcomeClass;
 use tower::Service;
 
-pub use patience::{TookTooLong, patient};
-pub use upstream::{BadUpstream, Upstream};
+pub use body_timeout::{BodyTimeoutError, with_body_timeout};
+pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
-use crate::body::{Body, passing};
-use crate::key::{self, Key};
-use connect::{Connector, Why};
-use fault::Fault;
-use patience::Pulse;
+use crate::body::{Body, box_body};
+use crate::key::{self, IdempotencyKey};
+use body_timeout::LastActivity;
+use connect::{ConnectErrorKind, Connector};
+use proxy_error::ProxyError;
 use via::Pseudonym;
 
 /// Where a request came from, for `X-Forwarded-For`. Whoever takes connections puts it into a request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub SocketAddr);
+pub struct ClientAddr(pub SocketAddr);
 
 /// Kept as long as a connection that changed its protocol lasts, such as its place among those that may be open. Whoever takes
 /// connections puts it into a request's extensions.
 #[derive(Clone)]
-pub struct Place(pub Arc<dyn std::any::Any + Send + Sync>);
+pub struct ConnectionPermit(pub Arc<dyn std::any::Any + Send + Sync>);
 
 /// Sends requests on.
 #[derive(Clone)]
-pub struct Forward {
+pub struct ReverseProxy {
     client: Client<Connector, Body>,
-    upstream: Arc<Upstream>,
+    upstream: Arc<ProxyUpstream>,
     own: Arc<Pseudonym>,
     /// Whether the last request found nobody there: told once, not for each request.
-    is_away: Arc<AtomicBool>,
+    is_unreachable: Arc<AtomicBool>,
 }
 
-impl Forward {
+impl ReverseProxy {
     /// To this upstream. Nothing is connected yet.
     ///
     /// # Errors
     /// When a figure is out of its bounds, the system has no random numbers, or its certificates cannot be read for an
     /// upstream over TLS.
-    pub fn new(upstream: Upstream) -> Result<Self, BadUpstream> {
+    pub fn new(upstream: ProxyUpstream) -> Result<Self, ProxyUpstreamError> {
         upstream.check()?;
         let connector = Connector::new(&upstream)?;
         let client = Client::builder(TokioExecutor::new())
@@ -71,24 +71,24 @@ impl Forward {
             .http2_only(upstream.http2)
             .build(connector);
         let own = Arc::new(Pseudonym::new()?);
-        Ok(Self { client, upstream: Arc::new(upstream), own, is_away: Arc::default() })
+        Ok(Self { client, upstream: Arc::new(upstream), own, is_unreachable: Arc::default() })
     }
 
     /// The answer to a request that is not to be looked at any further: one that this proxy sent on before, or one whose
     /// host nobody can tell. Ask before its key is looked at, which its own first pass may hold.
     #[must_use]
-    pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
-        let fault = via::turned_away(&self.own, request.headers(), request.version())?;
-        let mut answer = fault.answer(key::sent(request.headers()).as_ref());
-        if fault == Fault::Loop {
+    pub fn early_rejection<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+        let fault = via::early_rejection(&self.own, request.headers(), request.version())?;
+        let mut answer = fault.answer(key::find_key(request.headers()).as_ref());
+        if fault == ProxyError::Loop {
             self.own.sign(answer.headers_mut(), request.version());
         }
         Some(answer)
     }
 
     /// Notes whether the upstream was there, or why not, and says so when that changed.
-    fn note(&self, cause: Option<&str>) {
-        if self.is_away.swap(cause.is_some(), Ordering::Relaxed) == cause.is_some() {
+    fn note_availability(&self, cause: Option<&str>) {
+        if self.is_unreachable.swap(cause.is_some(), Ordering::Relaxed) == cause.is_some() {
             return;
         }
         match cause {
@@ -102,23 +102,28 @@ impl Forward {
     }
 
     /// The answer in the upstream's place, when there was none within the time.
-    fn silent(&self, was_sent: bool, key: Option<&Key>) -> Response<Body> {
+    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<Body> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
-            self.note(None);
-            return Fault::TimedOut(limit).answer(key);
+            self.note_availability(None);
+            return ProxyError::TimedOut(limit).answer(key);
         }
-        self.note(Some(&format!("there was no connection within {limit:?}")));
-        Fault::Unreachable(Why::Other).answer(key)
+        self.note_availability(Some(&format!("there was no connection within {limit:?}")));
+        ProxyError::Unreachable(ConnectErrorKind::Other).answer(key)
     }
 
     /// The answer in the upstream's place.
-    fn failed(&self, error: &legacy::Error, request_broke: bool, key: Option<&Key>) -> Response<Body> {
-        let fault = Fault::of(error, request_broke);
-        match (fault, fault::no_connection(error)) {
-            (Fault::Unreachable(_), Some(failed)) => self.note(Some(&failed.story())),
-            (Fault::Unreachable(_), None) => self.note(Some(&error.to_string())),
-            (Fault::Reset, _) => self.note(None),
+    fn error_response(
+        &self,
+        error: &legacy::Error,
+        request_broke: bool,
+        key: Option<&IdempotencyKey>,
+    ) -> Response<Body> {
+        let fault = ProxyError::of(error, request_broke);
+        match (fault, proxy_error::connect_error(error)) {
+            (ProxyError::Unreachable(_), Some(failed)) => self.note_availability(Some(&failed.describe())),
+            (ProxyError::Unreachable(_), None) => self.note_availability(Some(&error.to_string())),
+            (ProxyError::Reset, _) => self.note_availability(None),
             _ => {}
         }
         fault.answer(key)
@@ -126,43 +131,43 @@ impl Forward {
 
     async fn send(self, mut request: Request<Body>) -> Response<Body> {
         if request.method() == Method::CONNECT {
-            return Fault::Tunnel.answer(None);
+            return ProxyError::Tunnel.answer(None);
         }
-        if let Some(answer) = self.turned_away(&request) {
+        if let Some(answer) = self.early_rejection(&request) {
             return answer;
         }
-        let place = request.extensions_mut().remove::<Place>();
-        let key = request.extensions_mut().remove::<Key>();
+        let place = request.extensions_mut().remove::<ConnectionPermit>();
+        let key = request.extensions_mut().remove::<IdempotencyKey>();
         let key = key.as_ref();
         let upgrade = head::upgrade(&request);
         let client_side = upgrade.is_some().then(|| hyper::upgrade::on(&mut request));
         let (mut parts, body) = request.into_parts();
         let version = parts.version;
         if head::rewrite(&mut parts, &self.upstream, upgrade).is_none() {
-            return Fault::BadTarget.answer(key);
+            return ProxyError::BadTarget.answer(key);
         }
         self.own.sign(&mut parts.headers, version);
-        let pulse = Pulse::new();
-        let mut request = Request::from_parts(parts, pulse.beating(body));
+        let pulse = LastActivity::new();
+        let mut request = Request::from_parts(parts, pulse.track(body));
         let connection = capture_connection(&mut request);
         let limit = self.upstream.answer_timeout;
         let answered = tokio::select! {
             biased;
             answered = self.client.request(request) => answered,
-            () = pulse.silence(limit) => {
+            () = pulse.wait_until_idle(limit) => {
                 let was_sent = connection.connection_metadata().is_some();
-                return self.silent(was_sent, key);
+                return self.timeout_response(was_sent, key);
             }
         };
         let mut response = match answered {
             Ok(response) => response,
-            Err(error) => return self.failed(&error, pulse.is_broken(), key),
+            Err(error) => return self.error_response(&error, pulse.is_broken(), key),
         };
-        self.note(None);
+        self.note_availability(None);
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-            let Some(client_side) = client_side else { return Fault::Reset.answer(key) };
+            let Some(client_side) = client_side else { return ProxyError::Reset.answer(key) };
             let upstream_side = hyper::upgrade::on(&mut response);
-            tokio::spawn(join::both(client_side, upstream_side, place));
+            tokio::spawn(upgrade_relay::relay_upgraded(client_side, upstream_side, place));
         }
         let (mut parts, body) = response.into_parts();
         head::clean(&mut parts);
@@ -170,11 +175,11 @@ impl Forward {
             // Said by this proxy, further round the loop: nobody has done anything.
             parts.extensions.insert(OutcomeClass::NotStarted);
         }
-        Response::from_parts(parts, patient(passing(body), limit))
+        Response::from_parts(parts, with_body_timeout(box_body(body), limit))
     }
 }
 
-impl Service<Request<Body>> for Forward {
+impl Service<Request<Body>> for ReverseProxy {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;

@@ -8,11 +8,11 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
-use crate::body::{Body, Pieces};
+use crate::body::{Body, CollectedBody};
+use crate::counters::Event;
 use crate::fingerprint::Differences;
 use crate::key::{KeyAlphabet, KeyForm};
-use crate::policy::Dialect;
-use crate::tally::Event;
+use crate::policy::RefusalDialect;
 
 /// Seconds after which a repeat of a request in work is worth a try.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -45,25 +45,25 @@ pub(crate) enum Refusal {
     NotReplayable,
     AnswerDamaged,
     AnswerBroken,
-    StoreAway,
+    StoreUnavailable,
     Panicked,
 }
 
 impl Refusal {
-    pub(crate) fn status(&self, dialect: Dialect) -> StatusCode {
+    pub(crate) fn status(&self, dialect: RefusalDialect) -> StatusCode {
         match self {
             Self::Malformed { .. } | Self::Missing | Self::NoScope(_) | Self::BodyBroken => {
                 StatusCode::BAD_REQUEST
             }
             Self::BodyTooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::BodyTooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Conflict(_) if dialect == Dialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::Conflict(_) if dialect == RefusalDialect::Ietf => StatusCode::UNPROCESSABLE_ENTITY,
             Self::Conflict(_) | Self::Processing | Self::OutcomeUnknown | Self::NotReplayable => {
                 StatusCode::CONFLICT
             }
             Self::AnswerDamaged | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
             Self::AnswerBroken => StatusCode::BAD_GATEWAY,
-            Self::StoreAway | Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
+            Self::StoreUnavailable | Self::NoRoom => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 
@@ -82,7 +82,7 @@ impl Refusal {
             Self::NotReplayable => "IDEMPOTENCY_ANSWER_NOT_REPLAYABLE",
             Self::AnswerDamaged => "IDEMPOTENCY_ANSWER_DAMAGED",
             Self::AnswerBroken => "IDEMPOTENCY_ANSWER_BROKEN",
-            Self::StoreAway => "IDEMPOTENCY_UNAVAILABLE",
+            Self::StoreUnavailable => "IDEMPOTENCY_UNAVAILABLE",
             Self::Panicked => "IDEMPOTENCY_HANDLER_FAILED",
         }
     }
@@ -128,7 +128,7 @@ impl Refusal {
                 "The request with this idempotency key was answered, but the stored answer cannot be read"
             }
             Self::AnswerBroken => "The answer broke off; what was done is not known",
-            Self::StoreAway => {
+            Self::StoreUnavailable => {
                 "The store of idempotency keys cannot be reached; this request was not handled"
             }
             Self::Panicked => "The handler of this request failed",
@@ -159,19 +159,19 @@ impl Refusal {
     }
 
     /// The answer to a request with this key.
-    pub(crate) fn answer(&self, dialect: Dialect, key: Option<&str>) -> Response<Body> {
+    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<Body> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
-            Dialect::Tidegate => ("application/json", self.plain(key)),
-            Dialect::Ietf => ("application/problem+json", self.problem(status, key)),
+            RefusalDialect::Tidegate => ("application/json", self.plain(key)),
+            RefusalDialect::Ietf => ("application/problem+json", self.problem(status, key)),
         };
-        let mut response = Response::new(Pieces::from(Bytes::from(body)).into_body());
+        let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
         *response.status_mut() = status;
         response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         if let Some(hint) = self.hint().and_then(|hint| HeaderValue::from_str(&hint).ok()) {
             response.headers_mut().insert(HINT, hint);
         }
-        if matches!(self, Self::Processing | Self::StoreAway | Self::NoRoom) {
+        if matches!(self, Self::Processing | Self::StoreUnavailable | Self::NoRoom) {
             response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
         }
         response
@@ -216,12 +216,12 @@ mod tests {
     #[test]
     fn a_hint_names_the_setting() {
         let hint = "the setting key_alphabet = \"printable\" allows this key";
-        assert_eq!(MALFORMED.answer(Dialect::Tidegate, Some("a.b")).headers()[HINT], hint);
+        assert_eq!(MALFORMED.answer(RefusalDialect::Tidegate, Some("a.b")).headers()[HINT], hint);
         let problem: Value =
             serde_json::from_str(&MALFORMED.problem(StatusCode::BAD_REQUEST, Some("a.b"))).unwrap();
         assert_eq!(problem["hint"], hint);
         let form = KeyForm { alphabet: KeyAlphabet::Printable, is_structured: false };
-        let never = Refusal::Malformed { form, is_printable: false }.answer(Dialect::Tidegate, None);
+        let never = Refusal::Malformed { form, is_printable: false }.answer(RefusalDialect::Tidegate, None);
         assert!(!never.headers().contains_key(HINT));
     }
 
@@ -257,10 +257,10 @@ mod tests {
     /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
     #[test]
     fn the_ietfs_dialect_is_a_problem() {
-        let conflict = CONFLICT.answer(Dialect::Ietf, Some("k"));
+        let conflict = CONFLICT.answer(RefusalDialect::Ietf, Some("k"));
         assert_eq!(conflict.status(), StatusCode::UNPROCESSABLE_ENTITY);
         assert_eq!(conflict.headers()[CONTENT_TYPE], "application/problem+json");
-        let busy = Refusal::Processing.answer(Dialect::Ietf, Some("k"));
+        let busy = Refusal::Processing.answer(RefusalDialect::Ietf, Some("k"));
         assert_eq!((busy.status(), &busy.headers()[RETRY_AFTER]), (StatusCode::CONFLICT, &RETRY_AFTER_S));
         let problem: Value =
             serde_json::from_str(&CONFLICT.problem(StatusCode::UNPROCESSABLE_ENTITY, Some("k"))).unwrap();

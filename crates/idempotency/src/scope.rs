@@ -17,9 +17,9 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// A caller: a tenant, an account, a credential. Two callers never see each other's answers.
 #[derive(Clone, PartialEq, Eq, Hash)]
-pub struct Scope(String);
+pub struct CallerScope(String);
 
-impl Scope {
+impl CallerScope {
     /// A caller known by a name that operators may see.
     #[must_use]
     pub fn named(name: &str) -> Self {
@@ -57,31 +57,31 @@ impl Scope {
     }
 
     /// A scope as it is kept; `None` when the text cannot be one.
-    pub(crate) fn kept(text: &str) -> Option<Self> {
+    pub(crate) fn from_stored(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
 }
 
-impl fmt::Debug for Scope {
+impl fmt::Debug for CallerScope {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Scope({})", self.0)
     }
 }
 
-type Find = dyn Fn(&Parts) -> Option<Scope> + Send + Sync;
+type ScopeFn = dyn Fn(&Parts) -> Option<CallerScope> + Send + Sync;
 
 /// How a request's scope is found.
 #[derive(Clone)]
-pub struct Scoping {
-    find: Arc<Find>,
+pub struct ScopeExtractor {
+    find: Arc<ScopeFn>,
     /// The header that it is found by, for those who did not send it.
     header: Option<HeaderName>,
 }
 
-impl Scoping {
+impl ScopeExtractor {
     /// By what a request carries: its extensions, its headers. Where it finds none, a request with a key is refused.
     #[must_use]
-    pub fn by(find: impl Fn(&Parts) -> Option<Scope> + Send + Sync + 'static) -> Self {
+    pub fn from_fn(find: impl Fn(&Parts) -> Option<CallerScope> + Send + Sync + 'static) -> Self {
         Self { find: Arc::new(find), header: None }
     }
 
@@ -90,10 +90,10 @@ impl Scoping {
     #[must_use]
     pub fn header(name: HeaderName) -> Self {
         let header = Some(name.clone());
-        let scoping = Self::by(move |parts| {
+        let scoping = Self::from_fn(move |parts| {
             let mut lines = parts.headers.get_all(&name).iter();
             let first = lines.next()?;
-            (lines.next().is_none() && !first.is_empty()).then(|| Scope::secret(first.as_bytes()))
+            (lines.next().is_none() && !first.is_empty()).then(|| CallerScope::secret(first.as_bytes()))
         });
         Self { header, ..scoping }
     }
@@ -101,19 +101,19 @@ impl Scoping {
     /// All callers share one space of keys: right for a service with one caller, wrong for any other.
     #[must_use]
     pub fn unscoped() -> Self {
-        Self::by(|_| Some(Scope::everybody()))
+        Self::from_fn(|_| Some(CallerScope::everybody()))
     }
 
-    pub(crate) fn of(&self, parts: &Parts) -> Option<Scope> {
+    pub(crate) fn extract(&self, parts: &Parts) -> Option<CallerScope> {
         (self.find)(parts)
     }
 
-    pub(crate) fn by_header(&self) -> Option<&HeaderName> {
+    pub(crate) fn header_name(&self) -> Option<&HeaderName> {
         self.header.as_ref()
     }
 }
 
-impl fmt::Debug for Scoping {
+impl fmt::Debug for ScopeExtractor {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Scoping")
     }
@@ -126,16 +126,16 @@ mod tests {
     /// IDM-2, IDM-10: a credential is told apart from every other one and is nowhere to be read.
     #[test]
     fn a_secret_scope_is_kept_as_a_hash() {
-        let (one, other) = (Scope::secret(b"Bearer aaa"), Scope::secret(b"Bearer bbb"));
+        let (one, other) = (CallerScope::secret(b"Bearer aaa"), CallerScope::secret(b"Bearer bbb"));
         assert_ne!(one, other);
         assert!(!one.as_str().contains("aaa"));
-        assert_eq!(Scope::named("tenant-7").as_str(), "tenant-7");
+        assert_eq!(CallerScope::named("tenant-7").as_str(), "tenant-7");
     }
 
     /// IDM-2: what is kept under a scope is found again by the next version.
     #[test]
     fn a_hash_is_written_as_it_always_was() {
-        let kept = Scope::secret(b"Bearer aaa");
+        let kept = CallerScope::secret(b"Bearer aaa");
         let hash = Sha256::digest(b"tidegate scope\0Bearer aaa");
         let hex: String = hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(kept.as_str(), format!("~{hex}"));
@@ -145,8 +145,8 @@ mod tests {
     #[test]
     fn odd_names_are_hashed() {
         for name in ["", "-x y", "~0123", "a b", "müller", &"n".repeat(NAME_LEN_MAX + 1)] {
-            assert!(Scope::named(name).as_str().starts_with('~'), "{name:?}");
+            assert!(CallerScope::named(name).as_str().starts_with('~'), "{name:?}");
         }
-        assert_ne!(Scope::named("-"), Scope::everybody(), "a tenant called `-` is not everybody");
+        assert_ne!(CallerScope::named("-"), CallerScope::everybody(), "a tenant called `-` is not everybody");
     }
 }

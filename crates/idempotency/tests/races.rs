@@ -10,7 +10,9 @@ mod tests {
     use shuttle::sync::{Arc, Mutex};
     use shuttle::thread;
     use tidegate_core::Time;
-    use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, OnLapse, Record, Token};
+    use tidegate_core::shared::record::{
+        self, ForgetOutcome, ForgetTarget, HolderToken, OnLapse, Record, RecordClaim, RecordClaimOutcome,
+    };
 
     const LEASE: Duration = Duration::from_secs(30);
     const TTL: Duration = Duration::from_secs(100);
@@ -21,14 +23,14 @@ mod tests {
     #[derive(Default)]
     struct Store {
         record: Option<Record<u8>>,
-        seen: Seen,
+        seen: ObservedState,
     }
 
     /// What any client may conclude from the answers alone.
     #[derive(Default)]
-    struct Seen {
+    struct ObservedState {
         /// Who was told that the key is theirs, and until when nobody else may have it.
-        owner: Option<(Token, Time)>,
+        owner: Option<(HolderToken, Time)>,
         /// The answer that was kept, and until when it may not change.
         answer: Option<(u8, Time)>,
     }
@@ -45,22 +47,22 @@ mod tests {
         }
 
         /// Claims the key, and checks that nobody else could have it.
-        fn claim(&self, token: Token) -> Claimed<u8> {
+        fn claim(&self, token: HolderToken) -> RecordClaimOutcome<u8> {
             let mut store = self.store.lock().unwrap();
             let now = self.now();
             let claim =
-                Claim { fingerprint: [7; 32], token, lease: LEASE, ttl: TTL, on_lapse: self.on_lapse };
+                RecordClaim { fingerprint: [7; 32], token, lease: LEASE, ttl: TTL, on_lapse: self.on_lapse };
             let (next, claimed) = record::claim(store.record.take(), claim, now);
             store.record = next;
             let seen = &mut store.seen;
             if let Some((answer, _)) = seen.answer.filter(|(_, until)| *until > now) {
                 assert_eq!(
                     claimed,
-                    Claimed::Completed(answer),
+                    RecordClaimOutcome::Completed(answer),
                     "a kept answer never changes while its time is not up"
                 );
             }
-            if let Claimed::Yours { .. } = claimed {
+            if let RecordClaimOutcome::Granted { .. } = claimed {
                 if let Some((owner, until)) = seen.owner {
                     assert!(owner == token || until <= now, "two live owners");
                 }
@@ -70,7 +72,7 @@ mod tests {
             claimed
         }
 
-        fn renew(&self, token: Token) -> bool {
+        fn renew(&self, token: HolderToken) -> bool {
             let mut store = self.store.lock().unwrap();
             let now = self.now();
             let (next, kept) = record::renew(store.record.take(), token, now, LEASE);
@@ -82,7 +84,7 @@ mod tests {
             kept
         }
 
-        fn complete(&self, token: Token, answer: u8) -> bool {
+        fn complete(&self, token: HolderToken, answer: u8) -> bool {
             let mut store = self.store.lock().unwrap();
             let (next, kept) = record::complete(store.record.take(), token, answer);
             store.record = next;
@@ -93,12 +95,12 @@ mod tests {
             );
             if kept {
                 let expires = store.record.as_ref().map_or(Time::MAX, |record| record.expires);
-                store.seen = Seen { owner: None, answer: Some((answer, expires)) };
+                store.seen = ObservedState { owner: None, answer: Some((answer, expires)) };
             }
             kept
         }
 
-        fn release(&self, token: Token) {
+        fn release(&self, token: HolderToken) {
             let mut store = self.store.lock().unwrap();
             let (next, freed) = record::release(store.record.take(), token);
             store.record = next;
@@ -112,11 +114,11 @@ mod tests {
         fn free_by_hand(&self) {
             let mut store = self.store.lock().unwrap();
             let now = self.now();
-            let what = if thread_rng().gen_bool(0.5) { Forget::Claim } else { Forget::Answer };
+            let what = if thread_rng().gen_bool(0.5) { ForgetTarget::Claim } else { ForgetTarget::Answer };
             let (next, forgot) = record::forget(store.record.take(), what, now);
-            store.record = next.filter(|record| !record::is_swept(record, now));
-            if forgot == Forgot::Gone || store.record.is_none() {
-                store.seen = Seen::default();
+            store.record = next.filter(|record| !record::is_sweepable(record, now));
+            if forgot == ForgetOutcome::Gone || store.record.is_none() {
+                store.seen = ObservedState::default();
             }
         }
     }
@@ -124,9 +126,9 @@ mod tests {
     /// One request: it repeats until it has an answer, and may die at any step while it owns the key.
     fn request(world: &World, number: u8) {
         for attempt in 0..4_u8 {
-            let token = Token([number * 16 + attempt + 1; 16]);
+            let token = HolderToken([number * 16 + attempt + 1; 16]);
             match world.claim(token) {
-                Claimed::Yours { .. } => match thread_rng().gen_range(0..6) {
+                RecordClaimOutcome::Granted { .. } => match thread_rng().gen_range(0..6) {
                     0 => return, // Dies with the key in hand.
                     1 => world.release(token),
                     2 => {
@@ -143,10 +145,10 @@ mod tests {
                         world.complete(token, number);
                     }
                 },
-                Claimed::Completed(_) => return,
-                Claimed::Unknown => assert_eq!(world.on_lapse, OnLapse::Hold),
-                Claimed::Processing { .. } => {}
-                Claimed::Conflict => panic!("there is one body only"),
+                RecordClaimOutcome::Completed(_) => return,
+                RecordClaimOutcome::Unknown => assert_eq!(world.on_lapse, OnLapse::Hold),
+                RecordClaimOutcome::Processing { .. } => {}
+                RecordClaimOutcome::Conflict => panic!("there is one body only"),
             }
             thread::yield_now();
         }

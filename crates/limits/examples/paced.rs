@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limits::{Acquired, Bucket, Lease};
+use tidegate_limits::{LeaseAcquisition, NamedLease, SharedBucket};
 use tidegate_store::{Store, WallClock};
 
 #[tokio::main]
@@ -14,14 +14,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = open(&url).await?;
 
     // Whoever has the lease is the one that talks.
-    let talker = Lease::new(Arc::clone(&store) as _, "example/talker", Duration::from_secs(3))?;
+    let talker = NamedLease::new(Arc::clone(&store) as _, "example/talker", Duration::from_secs(3))?;
     let talks = match talker.try_acquire().await? {
-        Acquired::Held(guard) => Some(guard),
-        Acquired::Busy { .. } => None,
+        LeaseAcquisition::Held(guard) => Some(guard),
+        LeaseAcquisition::Busy { .. } => None,
     };
 
     // Five at once, and two come back each second, in all processes together.
-    let requests = Bucket::new(store, "example/requests", 5, 2)?;
+    let requests = SharedBucket::new(store, "example/requests", 5, 2)?;
     let workers = (0..3).map(|worker| {
         let requests = requests.clone();
         tokio::spawn(async move {
@@ -47,7 +47,7 @@ async fn open(url: &str) -> tidegate_store::Result<Arc<dyn Store>> {
         return tidegate_store_redis::open(url).await;
     }
     if url.starts_with("postgres") {
-        let store = Arc::new(tidegate_store_postgres::Postgres::connect(url).await?);
+        let store = Arc::new(tidegate_store_postgres::PostgresStore::connect(url).await?);
         tidegate_store::Upkeep::migrate(&*store).await?;
         return Ok(store);
     }

@@ -1,7 +1,7 @@
 //! What can go wrong here: a call that makes no sense, a cost that can never be had, a store that did not answer. Being
 //! told to wait is no error.
 
-use tidegate_store::Kind;
+use tidegate_store::StoreErrorKind;
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -32,11 +32,11 @@ impl Error {
     /// nothing was done, and it may be tried again.
     #[must_use]
     pub fn is_unsure(&self) -> bool {
-        matches!(self, Self::Store(error) if error.kind() == Kind::Unsure)
+        matches!(self, Self::Store(error) if error.kind() == StoreErrorKind::Unsure)
     }
 
     /// The same once more, for another one who waits for the same answer.
-    pub(crate) fn again(error: &tidegate_store::Error) -> Self {
+    pub(crate) fn duplicate(error: &tidegate_store::Error) -> Self {
         Self::Store(tidegate_store::Error::new(error.kind(), error.to_string()))
     }
 }

@@ -2,33 +2,33 @@
 
 use tidegate_core::shared::bucket::Settlement;
 
-use crate::tokens::{NOTHING, shown};
-use crate::{Bucket, Result, Tokens, Told};
+use crate::tokens::{NOTHING, to_tokens};
+use crate::{ReportedLevels, Result, SharedBucket, Tokens};
 
 /// Tokens of one bucket that were taken.
 #[derive(Debug)]
 #[must_use = "a grant says that the call may be made now"]
 pub struct Grant {
-    bucket: Bucket,
+    bucket: SharedBucket,
     reserved: u64,
     remaining: u64,
 }
 
 impl Grant {
-    pub(crate) const fn new(bucket: Bucket, reserved: u64, remaining: u64) -> Self {
+    pub(crate) const fn new(bucket: SharedBucket, reserved: u64, remaining: u64) -> Self {
         Self { bucket, reserved, remaining }
     }
 
     /// What was left in the bucket, in tokens.
     #[must_use]
     pub fn remaining(&self) -> f64 {
-        shown(self.remaining)
+        to_tokens(self.remaining)
     }
 
     /// What was taken, in tokens.
     #[must_use]
     pub fn reserved(&self) -> f64 {
-        shown(self.reserved)
+        to_tokens(self.reserved)
     }
 
     /// The bucket's name.
@@ -55,11 +55,11 @@ impl Grant {
     ///
     /// # Errors
     /// As for [`Grant::settle`]. What was said of the figures is learned all the same.
-    pub async fn settle_as_told(self, actual: impl Into<Tokens>, told: Told) -> Result<()> {
+    pub async fn settle_as_reported(self, actual: impl Into<Tokens>, told: ReportedLevels) -> Result<()> {
         self.bucket.learn(&told);
         let name = self.bucket.name();
         let actual = actual.into().checked("cost", name, NOTHING)?;
         let remaining = told.remaining.and_then(|left| left.checked("rest", name, NOTHING).ok());
-        self.bucket.settled(Settlement { reserved: self.reserved, actual }, remaining).await
+        self.bucket.settle_reported(Settlement { reserved: self.reserved, actual }, remaining).await
     }
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
-use tidegate_core::shared::lease::Acquired as Answer;
-use tidegate_store::Shared;
+use tidegate_core::shared::lease::AcquireOutcome as Answer;
+use tidegate_store::SharedState;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{Error, Result, named};
-use guard::Guard;
+use crate::{Error, Result, check_name};
+use guard::LeaseGuard;
 
 /// Shortest time to live: a holder must be able to renew it three times over a network in it.
 const TTL_MIN: Duration = Duration::from_millis(100);
@@ -26,17 +26,17 @@ const PLACES_MAX: u32 = 64;
 
 /// A lease, by name. Clones are the same handle.
 #[derive(Clone)]
-pub struct Lease {
+pub struct NamedLease {
     inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
-    store: Arc<dyn Shared>,
+    store: Arc<dyn SharedState>,
     name: String,
     ttl: Duration,
     places: u32,
     /// Those who wait here look one after the other.
-    line: Mutex<()>,
+    queue: Mutex<()>,
     /// It was released here.
     freed: Notify,
 }
@@ -44,9 +44,9 @@ pub(crate) struct Inner {
 /// Whether it was acquired. That somebody else holds it is no error.
 #[derive(Debug)]
 #[must_use = "a guard that is dropped gives the lease back"]
-pub enum Acquired {
+pub enum LeaseAcquisition {
     /// It is held until the guard is released or dropped, or it is lost.
-    Held(Guard),
+    Held(LeaseGuard),
     /// Somebody else holds it, or each of its places.
     Busy {
         /// When it runs out unless it is renewed, by the store's clock; of several places the first one.
@@ -54,10 +54,10 @@ pub enum Acquired {
     },
 }
 
-impl Acquired {
+impl LeaseAcquisition {
     /// The guard, if it was acquired.
     #[must_use]
-    pub fn held(self) -> Option<Guard> {
+    pub fn held(self) -> Option<LeaseGuard> {
         match self {
             Self::Held(guard) => Some(guard),
             Self::Busy { .. } => None,
@@ -65,12 +65,12 @@ impl Acquired {
     }
 }
 
-impl Lease {
+impl NamedLease {
     /// A handle on the lease `name`, which runs out `ttl` after its holder has last renewed it.
     ///
     /// # Errors
     /// `Invalid` when the name is not 1 to 255 bytes on one line, or the time is not 100 ms to a day.
-    pub fn new(store: Arc<dyn Shared>, name: impl Into<String>, ttl: Duration) -> Result<Self> {
+    pub fn new(store: Arc<dyn SharedState>, name: impl Into<String>, ttl: Duration) -> Result<Self> {
         Self::with_places(store, name, ttl, 1)
     }
 
@@ -79,19 +79,19 @@ impl Lease {
     /// its own place only.
     ///
     /// # Errors
-    /// As for [`Lease::new`]; and `Invalid` when there are not 1 to 64 places.
+    /// As for [`NamedLease::new`]; and `Invalid` when there are not 1 to 64 places.
     pub fn with_places(
-        store: Arc<dyn Shared>,
+        store: Arc<dyn SharedState>,
         name: impl Into<String>,
         ttl: Duration,
         places: u32,
     ) -> Result<Self> {
-        let name = named("lease", name)?;
+        let name = check_name("lease", name)?;
         if !(1..=PLACES_MAX).contains(&places) {
             let message = format!("The lease {name:?} has {places} places, and must have 1 to {PLACES_MAX}.");
             return Err(Error::Invalid(message));
         }
-        named("lease", place_name(&name, places))?;
+        check_name("lease", place_name(&name, places))?;
         if !(TTL_MIN..=NAMED_LEASE_TTL_MAX).contains(&ttl) {
             let message = format!(
                 "The time to live of the lease {name:?} is {ttl:?}, and must be {TTL_MIN:?} to {NAMED_LEASE_TTL_MAX:?}."
@@ -99,7 +99,7 @@ impl Lease {
             return Err(Error::Invalid(message));
         }
         let (line, freed) = (Mutex::default(), Notify::new());
-        Ok(Self { inner: Arc::new(Inner { store, name, ttl, places, line, freed }) })
+        Ok(Self { inner: Arc::new(Inner { store, name, ttl, places, queue: line, freed }) })
     }
 
     /// Its name.
@@ -112,20 +112,20 @@ impl Lease {
     ///
     /// # Errors
     /// The store's: it is not held then. When that [is unsure](Error::is_unsure) it may stay taken until it runs out.
-    pub async fn try_acquire(&self) -> Result<Acquired> {
+    pub async fn try_acquire(&self) -> Result<LeaseAcquisition> {
         let mut first = Time::MAX;
         for place in 1..=self.inner.places {
             let name = place_name(self.name(), place);
             let asked = Instant::now();
             match self.inner.store.acquire_lease(&name, self.inner.ttl).await? {
                 Answer::Held(held) => {
-                    let guard = Guard::renewing(Arc::clone(&self.inner), name, held, asked);
-                    return Ok(Acquired::Held(guard));
+                    let guard = LeaseGuard::with_renewal(Arc::clone(&self.inner), name, held, asked);
+                    return Ok(LeaseAcquisition::Held(guard));
                 }
                 Answer::Busy { until } => first = first.min(until),
             }
         }
-        Ok(Acquired::Busy { until: first })
+        Ok(LeaseAcquisition::Busy { until: first })
     }
 
     /// Acquires it, and waits for it at most for `patience`, behind those who wait at this handle already. It is noticed at
@@ -133,12 +133,12 @@ impl Lease {
     /// at least every second and at most every 20 ms.
     ///
     /// # Errors
-    /// As for [`Lease::try_acquire`].
-    pub async fn acquire_within(&self, patience: Duration) -> Result<Acquired> {
+    /// As for [`NamedLease::try_acquire`].
+    pub async fn acquire_within(&self, patience: Duration) -> Result<LeaseAcquisition> {
         let end = Instant::now().checked_add(patience);
         let turn = match end {
-            None => Some(self.inner.line.lock().await),
-            Some(end) => timeout_at(end, self.inner.line.lock()).await.ok(),
+            None => Some(self.inner.queue.lock().await),
+            Some(end) => timeout_at(end, self.inner.queue.lock()).await.ok(),
         };
         if turn.is_none() {
             return self.try_acquire().await;
@@ -148,7 +148,7 @@ impl Lease {
             let freed = self.inner.freed.notified();
             let looked = self.try_acquire().await?;
             let now = Instant::now();
-            if matches!(looked, Acquired::Held(_)) || end.is_some_and(|end| end <= now) {
+            if matches!(looked, LeaseAcquisition::Held(_)) || end.is_some_and(|end| end <= now) {
                 return Ok(looked);
             }
             let next = end.map_or(now + pause, |end| end.min(now + pause));
@@ -163,7 +163,7 @@ fn place_name(lease: &str, place: u32) -> String {
     if place == 1 { lease.to_owned() } else { format!("{lease}:{place}") }
 }
 
-impl fmt::Debug for Lease {
+impl fmt::Debug for NamedLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Lease({:?}, {:?})", self.inner.name, self.inner.ttl)
     }

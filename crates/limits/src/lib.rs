@@ -42,18 +42,18 @@ mod grant;
 mod lease;
 mod tokens;
 
-pub use bucket::figures::Told;
-pub use bucket::{Bucket, Taken, Wait, take_all, take_all_within, try_take_all};
+pub use bucket::params::ReportedLevels;
+pub use bucket::{SharedBucket, TokenTakeOutcome, Wait, take_all, take_all_within, try_take_all};
 pub use error::{Error, Result};
 pub use grant::Grant;
-pub use lease::guard::Guard;
-pub use lease::{Acquired, Lease};
+pub use lease::guard::LeaseGuard;
+pub use lease::{LeaseAcquisition, NamedLease};
 pub use tokens::Tokens;
 
 use tidegate_core::bounds::NAME_LEN_MAX;
 
 /// A name is as long as every store can keep.
-fn named(what: &str, name: impl Into<String>) -> Result<String> {
+fn check_name(what: &str, name: impl Into<String>) -> Result<String> {
     let name = name.into();
     if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
         let length = name.len();

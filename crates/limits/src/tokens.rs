@@ -30,7 +30,7 @@ impl Tokens {
     pub(crate) fn checked(self, what: &str, bucket: &str, least: u64) -> Result<u64> {
         let most = TOKENS_MAX.saturating_mul(MICRO);
         self.micro.filter(|micro| (least..=most).contains(micro)).ok_or_else(|| {
-            let (said, least) = (self.said, shown(least));
+            let (said, least) = (self.said, to_tokens(least));
             Error::Invalid(format!(
                 "The {what} of the bucket {bucket:?} is {said}, and must be {least} to {TOKENS_MAX}."
             ))
@@ -39,7 +39,7 @@ impl Tokens {
 }
 
 /// Millionths as tokens, for people.
-pub(crate) fn shown(micro: u64) -> f64 {
+pub(crate) fn to_tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
 

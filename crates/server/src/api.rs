@@ -2,6 +2,7 @@
 
 mod buckets;
 mod cluster;
+mod commands;
 mod costs;
 pub(crate) mod deployments;
 pub(crate) mod events;
@@ -12,9 +13,8 @@ mod leases;
 pub(crate) mod limits;
 pub(crate) mod openapi;
 pub(crate) mod operations;
-mod orders;
 mod outbox;
-mod pass;
+mod proxy;
 pub(crate) mod route;
 pub(crate) mod submit;
 
@@ -23,21 +23,21 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::OperationId;
-use tidegate_idempotency::Keys;
+use tidegate_idempotency::KeyAdmin;
 
-use crate::app::{House, Shared};
-use crate::config::Scope::{Operate, Read, Write};
+use crate::config::TokenScope::{Operate, Read, Write};
 use crate::edge::auth;
-use crate::edge::front_door::{Callers, FrontDoor, Guarded};
+use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 use crate::page;
-use crate::wire::failure::{Failure, wrong_method};
-use crate::wire::object::shown;
+use crate::state::{ServerState, SharedPartition};
+use crate::wire::error::{ApiError, wrong_method};
+use crate::wire::object::truncate_name;
 use route::{Access, Route, any, delete, get, post, put};
 
 /// What a handler answers.
-type Answer = std::result::Result<Response, Failure>;
+type HandlerResult = std::result::Result<Response, ApiError>;
 
 /// Where calls are passed on from: everything below an upstream's name, and the name alone.
 pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstream}/", "/proxy/{upstream}"];
@@ -46,13 +46,13 @@ pub(crate) const PROXY: [&str; 3] = ["/proxy/{upstream}/{*path}", "/proxy/{upstr
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = vec![
         get(Read, "/v1/operations", operations::list),
-        post(Write, "/v1/operations", submit::one),
-        post(Write, "/v1/operations/batch", submit::batch).without_query(),
+        post(Write, "/v1/operations", submit::submit_one),
+        post(Write, "/v1/operations/batch", submit::submit_batch).without_query(),
         get(Read, "/v1/operations/{id}", operations::show),
         get(Read, "/v1/operations/{id}/why", operations::why),
-        post(Operate, "/v1/operations/{id}/cancel", orders::cancel).without_query(),
-        post(Operate, "/v1/operations/{id}/rerun", orders::rerun).without_query(),
-        post(Operate, "/v1/operations/{id}/resolve", orders::resolve).without_query(),
+        post(Operate, "/v1/operations/{id}/cancel", commands::cancel).without_query(),
+        post(Operate, "/v1/operations/{id}/rerun", commands::rerun).without_query(),
+        post(Operate, "/v1/operations/{id}/resolve", commands::resolve).without_query(),
         post(Write, "/v1/deployments", deployments::begin).without_query(),
         get(Read, "/v1/groups", groups::list),
         get(Read, "/v1/groups/{group}", groups::show),
@@ -62,17 +62,17 @@ pub(crate) fn routes() -> Vec<Route> {
         put(Operate, "/v1/limits/{*name}", limits::change).without_query(),
         get(Read, "/v1/events", events::stream),
         get(Read, "/metrics", health::metrics).without_query(),
-        get(Read, "/v1/cluster", cluster::alone).without_query(),
+        get(Read, "/v1/cluster", cluster::show_single_node).without_query(),
         get(Access::Open, "/readyz", health::ready).without_query(),
     ];
-    routes.extend(PROXY.map(|path| any(Write, path, pass::on)));
+    routes.extend(PROXY.map(|path| any(Write, path, proxy::proxy_request)));
     routes.extend(page::routes());
     routes
 }
 
 /// What belongs to no partition, and any node answers: from the store itself, or from its
 /// configuration.
-fn store_calls() -> Vec<Route<Arc<House>>> {
+fn store_routes() -> Vec<Route<Arc<ServerState>>> {
     vec![
         get(Access::Open, "/openapi.json", openapi::document).without_query(),
         get(Read, "/v1/buckets", buckets::list),
@@ -94,7 +94,7 @@ fn store_calls() -> Vec<Route<Arc<House>>> {
 }
 
 /// What operators see of idempotency keys, and what they may do with them.
-pub(crate) fn key_calls() -> Vec<Route<Keys>> {
+pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     vec![
         get(Read, "/v1/keys", keys::list),
         get(Read, "/v1/keys/{key}", keys::show),
@@ -106,41 +106,44 @@ pub(crate) fn key_calls() -> Vec<Route<Keys>> {
 
 /// The routes of operators about idempotency keys, for whoever serves keys of its own. Everybody who reaches them may use
 /// them; `who` is noted with every change.
-pub fn keys_router(keys: Keys, who: &str) -> Router {
-    let router = key_calls().into_iter().fold(Router::new(), |all, route| all.route(route.path, route.call));
+pub fn keys_router(keys: KeyAdmin, who: &str) -> Router {
+    let router = key_routes().into_iter().fold(Router::new(), |all, route| all.route(route.path, route.call));
     router.layer(Extension(auth::Caller(Arc::from(who)))).with_state(keys)
 }
 
 /// What is the same for everybody, on every node.
-fn open_calls<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
+fn public_routes<S: Clone + Send + Sync + 'static>() -> Vec<Route<S>> {
     let mut routes = vec![get(Access::Open, "/healthz", health::live).without_query()];
     routes.extend(page::open_routes());
     routes
 }
 
 /// Puts behind a front door what any node answers: from the store, and what is the same for everybody.
-pub(crate) fn serve_common(door: FrontDoor, house: &Arc<House>) -> FrontDoor {
-    let keys = house.gate.keys();
-    let door = door.serve(store_calls(), house).serve(key_calls(), &keys);
-    door.serve(page::key_routes(), &keys).serve(open_calls(), &())
+pub(crate) fn add_common_routes(
+    door: GuardedRouterBuilder,
+    house: &Arc<ServerState>,
+) -> GuardedRouterBuilder {
+    let keys = house.key_store.keys();
+    let door = door.add_routes(store_routes(), house).add_routes(key_routes(), &keys);
+    door.add_routes(page::key_routes(), &keys).add_routes(public_routes(), &())
 }
 
 /// A partition behind a front that has admitted the caller. It is called in this process only, never by a listener.
-pub(crate) fn room(app: Shared) -> Router {
+pub(crate) fn partition_router(app: SharedPartition) -> Router {
     let router =
         routes().into_iter().fold(Router::new(), |router, route| router.route(route.path, route.call));
     router.fallback(no_route).method_not_allowed_fallback(no_method).with_state(app)
 }
 
 /// Everything that is served.
-pub(crate) fn router(app: &Shared) -> Guarded {
-    let door = FrontDoor::new(Callers::Configured(Arc::clone(&app.house)), None);
-    serve_common(door.serve(routes(), app), &app.house).close()
+pub(crate) fn router(app: &SharedPartition) -> GuardedRouter {
+    let door = GuardedRouterBuilder::new(CallerPolicy::Configured(Arc::clone(&app.server)), None);
+    add_common_routes(door.add_routes(routes(), app), &app.server).build()
 }
 
 pub(crate) async fn no_route(request: Request) -> Response {
-    let message = format!("There is nothing at {}.", shown(request.uri().path()));
-    Failure(Error::new(Code::NoRoute, message)).into_response()
+    let message = format!("There is nothing at {}.", truncate_name(request.uri().path()));
+    ApiError(Error::new(ErrorCode::NoRoute, message)).into_response()
 }
 
 pub(crate) async fn no_method(request: Request) -> Response {
@@ -148,9 +151,9 @@ pub(crate) async fn no_method(request: Request) -> Response {
 }
 
 /// The id in a path.
-pub(crate) fn id(text: &str) -> Result<OperationId> {
+pub(crate) fn parse_id(text: &str) -> Result<OperationId> {
     text.parse().map_err(|problem| {
-        let message = format!("There is no operation {:?}: {problem}.", shown(text));
-        Error::new(Code::NoOperation, message).field("id")
+        let message = format!("There is no operation {:?}: {problem}.", truncate_name(text));
+        Error::new(ErrorCode::NoOperation, message).field("id")
     })
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tidegate::{Code, Error, Result};
-use tidegate_store::{Archive, Clock, Kind, Store};
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_store::{Archive, Clock, Store, StoreErrorKind};
 
 /// A URL as it may be shown: without a user, a password or what follows a question mark.
 #[must_use]
-pub fn shown(url: &str) -> String {
+pub fn redact_url(url: &str) -> String {
     let url = url.split('?').next().unwrap_or_default();
     match url.split_once("://") {
         Some((scheme, rest)) => match rest.rsplit_once('@') {
@@ -24,7 +24,7 @@ pub(crate) fn is_shared(url: &str) -> bool {
 }
 
 /// Whether what ends in the store that a URL names can be copied to an archive.
-pub(crate) fn has_trail(url: &str) -> bool {
+pub(crate) fn can_archive(url: &str) -> bool {
     matches!(url.split(':').next(), Some("redis" | "rediss" | "redis+cluster" | "rediss+cluster"))
 }
 
@@ -43,12 +43,13 @@ pub(crate) async fn open_archived(
     clock: Arc<dyn Clock>,
 ) -> Result<(Arc<dyn Store>, Option<Arc<dyn Archive>>)> {
     let Some(archive) = archive else { return Ok((open(url, clock).await?, None)) };
-    if !has_trail(url) {
-        let message = format!("There is no archive beside {}: only Redis notes what ended.", shown(url));
-        return Err(Error::new(Code::BadConfig, message));
+    if !can_archive(url) {
+        let message = format!("There is no archive beside {}: only Redis notes what ended.", redact_url(url));
+        return Err(Error::new(ErrorCode::BadConfig, message));
     }
-    let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(unusable)?;
-    let store = tidegate_store_redis::Redis::open(url).await.map_err(unusable)?.noting_ends();
+    let archive = tidegate_store_postgres::PostgresArchive::at(archive).map_err(bad_store_url)?;
+    let store =
+        tidegate_store_redis::RedisStore::open(url).await.map_err(bad_store_url)?.with_archive_queue();
     Ok((Arc::new(store), Some(Arc::new(archive))))
 }
 
@@ -60,11 +61,11 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
     let scheme = url.split(':').next().unwrap_or_default();
     match scheme {
         "postgres" | "postgresql" => {
-            let store = tidegate_store_postgres::Postgres::connect(url).await.map_err(unusable)?;
+            let store = tidegate_store_postgres::PostgresStore::connect(url).await.map_err(bad_store_url)?;
             Ok(Arc::new(store))
         }
         "redis" | "rediss" | "redis+cluster" | "rediss+cluster" => {
-            tidegate_store_redis::open(url).await.map_err(unusable)
+            tidegate_store_redis::open(url).await.map_err(bad_store_url)
         }
         _ => {
             // Opening may read and repair files, which is no work for an async task.
@@ -72,17 +73,17 @@ pub async fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
             let opened =
                 tokio::task::spawn_blocking(move || tidegate_store_embedded::open(&url, clock)).await;
             match opened {
-                Ok(store) => store.map_err(unusable),
-                Err(_) => Err(Error::new(Code::Internal, "Opening the store ended before its time.")),
+                Ok(store) => store.map_err(bad_store_url),
+                Err(_) => Err(Error::new(ErrorCode::Internal, "Opening the store ended before its time.")),
             }
         }
     }
 }
 
 /// A store that makes no sense as it is named is a mistake in the configuration, and no fault of the program.
-fn unusable(error: tidegate_store::Error) -> Error {
+fn bad_store_url(error: tidegate_store::Error) -> Error {
     match error.kind() {
-        Kind::Invalid => Error::new(Code::BadConfig, error.to_string()),
+        StoreErrorKind::Invalid => Error::new(ErrorCode::BadConfig, error.to_string()),
         _ => error.into(),
     }
 }
@@ -98,7 +99,7 @@ mod tests {
             ["redis://127.0.0.1:1?prefx=tg", "redis://127.0.0.1:1?prefix={x}", "postgres://h/db?schema=A-B"]
         {
             let error = open(url, Arc::new(tidegate_store::WallClock)).await.err().unwrap();
-            assert_eq!(error.code, Code::BadConfig, "{url}: {}", error.message);
+            assert_eq!(error.code, ErrorCode::BadConfig, "{url}: {}", error.message);
         }
     }
 
@@ -112,7 +113,7 @@ mod tests {
             ("postgres://me:s3cret@host/db?password=s3cret", "postgres://host/db"),
         ];
         for (url, expected) in table {
-            assert_eq!(shown(url), expected);
+            assert_eq!(redact_url(url), expected);
         }
     }
 }

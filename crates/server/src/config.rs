@@ -6,18 +6,18 @@ mod dialect;
 mod failure;
 mod idempotency;
 mod key_policy;
-mod measure;
 mod pacing;
 mod policy_route;
 mod problem;
 mod proxy;
 mod read;
-mod sealing;
+mod seal_keys;
 mod section;
-mod stranger;
 #[cfg(test)]
 mod tests;
 mod token;
+mod units;
+mod unknown_variables;
 mod upstream;
 mod value;
 
@@ -34,18 +34,18 @@ use toml::de::DeTable;
 
 pub use dialect::{DiscordConfig, ShopifyConfig};
 pub use idempotency::IdempotencyConfig;
-pub use measure::{duration, time};
 pub use pacing::PacingConfig;
 pub use policy_route::PolicyRoute;
-pub use problem::{Problem, Problems, Spot};
-pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice, address};
-pub use sealing::Sealing;
+pub use problem::{ConfigProblem, ConfigProblems, SourceLocation};
+pub use proxy::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice, parse_address};
+pub use seal_keys::SealKeys;
 pub use section::Environment;
-pub use token::{Scope, Token};
+pub use token::{ApiToken, TokenScope};
+pub use units::{format_duration, parse_duration};
 
-use problem::Source;
+use problem::SourceText;
 use section::Section;
-use value::Found;
+use value::LocatedValue;
 
 /// The defaults, and what every key means.
 pub const DEFAULTS: &str = include_str!("config/default.toml");
@@ -86,7 +86,7 @@ pub struct Config {
     /// Upstreams of the dialect `discord`, by name, and what they have besides.
     pub discord: BTreeMap<String, DiscordConfig>,
     /// Who may call; when empty, only this machine.
-    pub tokens: Vec<Token>,
+    pub tokens: Vec<ApiToken>,
     /// How it takes part in a cluster, when others share its store.
     pub cluster: ClusterConfig,
     /// How the keys of its own POST routes are kept.
@@ -118,14 +118,14 @@ pub struct Overrides {
 }
 
 /// What is read together: the environment, and everything found wrong.
-struct Reading<'a> {
+struct ParseContext<'a> {
     env: Environment<'a>,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigProblem>,
 }
 
-impl Reading<'_> {
+impl ParseContext<'_> {
     /// The secret in a variable.
-    fn secret(&mut self, variable: &Found<String>) -> Option<String> {
+    fn secret(&mut self, variable: &LocatedValue<String>) -> Option<String> {
         let secret = (self.env)(&variable.value).filter(|text| !text.is_empty());
         if secret.is_none() {
             self.problems.push(variable.problem(format!("The variable {} is not set.", variable.value)));
@@ -138,18 +138,21 @@ impl Config {
     /// How many limits there are besides the gates: those that are written down, and those that a dialect makes.
     #[must_use]
     pub fn limit_count(&self) -> usize {
-        crate::dialects::of(self).iter().map(|(_, dialect)| dialect.limits().len().saturating_sub(1)).sum()
+        crate::dialects::from_config(self)
+            .iter()
+            .map(|(_, dialect)| dialect.limits().len().saturating_sub(1))
+            .sum()
     }
 
     /// As this process finds it: from the file, if there is one, and the variables that are set.
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn here(file: Option<&Path>, over: &Overrides) -> Result<Self, Problems> {
+    pub fn load(file: Option<&Path>, over: &Overrides) -> Result<Self, ConfigProblems> {
         let env = |name: &str| std::env::var(name).ok();
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
-            Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
+            Some(path) => Self::parse(&path.display().to_string(), &read_file(path)?, &env, over, &set),
             None => Self::parse("defaults", "", &env, over, &set),
         }
     }
@@ -158,7 +161,7 @@ impl Config {
     ///
     /// # Errors
     /// When a variable of the environment cannot be used.
-    pub fn defaults(env: Environment<'_>, over: &Overrides) -> Result<Self, Problems> {
+    pub fn defaults(env: Environment<'_>, over: &Overrides) -> Result<Self, ConfigProblems> {
         Self::parse("defaults", "", env, over, &[])
     }
 
@@ -173,26 +176,26 @@ impl Config {
         env: Environment<'_>,
         over: &Overrides,
         set: &[String],
-    ) -> Result<Self, Problems> {
-        parse(Source { name, text }, DEFAULTS, env, set, |root, reading| read::read(root, reading, over))
+    ) -> Result<Self, ConfigProblems> {
+        parse(SourceText { name, text }, DEFAULTS, env, set, |root, reading| read::read(root, reading, over))
     }
 
     /// What keeps it from being served, if anything does: without tokens only this machine may call.
     #[must_use]
-    pub fn exposed(&self) -> Option<String> {
-        (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposed(self.listen))
+    pub fn exposure_problem(&self) -> Option<String> {
+        (self.tokens.is_empty() && !self.listen.ip().is_loopback()).then(|| exposure_message(self.listen))
     }
 }
 
 /// Reads a text over its defaults; `set` are the variables that are set, among which a misspelled one is found.
 fn parse<T>(
-    source: Source<'_>,
+    source: SourceText<'_>,
     defaults: &str,
     env: Environment<'_>,
     set: &[String],
-    read: impl FnOnce(&mut Section<'_>, &mut Reading<'_>) -> Option<T>,
-) -> Result<T, Problems> {
-    let defaults = Source { name: "defaults", text: defaults };
+    read: impl FnOnce(&mut Section<'_>, &mut ParseContext<'_>) -> Option<T>,
+) -> Result<T, ConfigProblems> {
+    let defaults = SourceText { name: "defaults", text: defaults };
     let default_table = parse_toml(defaults)?;
     let table = parse_toml(source)?;
     // Whatever is asked for is known, so no list of variables stands beside the keys.
@@ -201,10 +204,10 @@ fn parse<T>(
         asked.borrow_mut().push(variable.to_owned());
         env(variable)
     };
-    let mut reading = Reading { env: &asking, problems: Vec::new() };
+    let mut reading = ParseContext { env: &asking, problems: Vec::new() };
     let mut root = Section {
-        place: String::new(),
-        at: source.at(0),
+        key_path: String::new(),
+        at: source.location(0),
         table: Some(table.get_ref()),
         source,
         defaults: Some((default_table.get_ref(), defaults)),
@@ -214,19 +217,19 @@ fn parse<T>(
     let config = read(&mut root, &mut reading);
     root.finish(&mut reading.problems);
     let mut problems = reading.problems;
-    problems.extend(stranger::problems(set, &asked.borrow(), env));
+    problems.extend(unknown_variables::problems(set, &asked.borrow(), env));
     problems.sort_by(|a, b| a.at.cmp(&b.at));
     match config {
         Some(config) if problems.is_empty() => Ok(config),
-        _ => Err(Problems(problems)),
+        _ => Err(ConfigProblems(problems)),
     }
 }
 
 /// What stands in a file.
-fn text_of(path: &Path) -> Result<String, Problems> {
+fn read_file(path: &Path) -> Result<String, ConfigProblems> {
     let failed = |message: String| {
-        let at = Spot::outside(path.display().to_string());
-        Problems(vec![Problem { at, place: String::new(), message }])
+        let at = SourceLocation::outside_file(path.display().to_string());
+        ConfigProblems(vec![ConfigProblem { at, key_path: String::new(), message }])
     };
     let bytes = std::fs::read(path).map_err(|error| failed(format!("It cannot be read: {error}.")))?;
     if bytes.len() > FILE_LEN_MAX {
@@ -235,16 +238,16 @@ fn text_of(path: &Path) -> Result<String, Problems> {
     String::from_utf8(bytes).map_err(|_| failed("It is not UTF-8.".into()))
 }
 
-fn exposed(listen: SocketAddr) -> String {
+fn exposure_message(listen: SocketAddr) -> String {
     format!(
         "{listen} can be reached from other machines, and there is no [[token]]. Add one, or listen on 127.0.0.1."
     )
 }
 
-fn parse_toml(source: Source<'_>) -> Result<toml::Spanned<DeTable<'_>>, Problems> {
+fn parse_toml(source: SourceText<'_>) -> Result<toml::Spanned<DeTable<'_>>, ConfigProblems> {
     DeTable::parse(source.text).map_err(|error| {
-        let at = source.at(error.span().map_or(0, |span| span.start));
+        let at = source.location(error.span().map_or(0, |span| span.start));
         let message = format!("This is not TOML: {}.", error.message());
-        Problems(vec![Problem { at, place: String::new(), message }])
+        ConfigProblems(vec![ConfigProblem { at, key_path: String::new(), message }])
     })
 }

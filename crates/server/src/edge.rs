@@ -3,9 +3,9 @@
 
 pub(crate) mod auth;
 pub(crate) mod content;
-pub(crate) mod front_door;
+pub(crate) mod guard;
+pub(crate) mod idempotency;
 pub(crate) mod node_secret;
-pub(crate) mod once;
 pub(crate) mod origin;
 pub(crate) mod prefer;
 pub(crate) mod query;

@@ -1,30 +1,30 @@
 //! The HTTP server: the API, the live page, metrics and the configuration. It chooses store and dialects and turns
 //! the wire into calls to the engine; it decides nothing about an operation.
 
-mod alone;
 mod api;
-mod app;
 pub mod backend;
-mod by_path;
-mod carriers;
 pub mod config;
-mod deploying;
+mod deployment_runner;
 mod dialects;
 mod edge;
-mod front;
-mod gate;
+mod executors;
+mod key_store;
 mod listen;
+mod node_runtime;
 mod pacing;
 mod page;
+mod path_map;
 mod proxy;
+mod routing;
 mod server;
+mod standalone;
+mod state;
 mod telemetry;
 mod wire;
-mod work;
 
-pub use alone::Alone;
 pub use api::keys_router;
 pub use config::Config;
 pub use proxy::ProxyServer;
 pub use server::Server;
-pub use wire::deployment::deployment;
+pub use standalone::StandaloneEngine;
+pub use wire::deployment::deployment_json;

@@ -12,18 +12,18 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::edge::front_door::Guarded;
-pub(crate) use connection::Reserved;
+use crate::edge::guard::GuardedRouter;
+pub(crate) use connection::ReservedConnection;
+use slots::SlotOutcome;
 pub(crate) use slots::Slots;
-use slots::Taken;
 
 /// A pause after the system had no connection to give, such as when no file is left.
-const BREATH: Duration = Duration::from_millis(50);
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// How connections are taken.
 #[derive(Clone)]
-pub(crate) struct Door {
-    pub router: Guarded,
+pub(crate) struct AcceptOptions {
+    pub router: GuardedRouter,
     pub slots: Arc<Slots>,
     pub read_timeout: Duration,
     pub stopping: CancellationToken,
@@ -31,7 +31,7 @@ pub(crate) struct Door {
 }
 
 /// Takes connections until the server stops.
-pub(crate) async fn run(listener: TcpListener, door: Door) {
+pub(crate) async fn run(listener: TcpListener, door: AcceptOptions) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -43,7 +43,7 @@ pub(crate) async fn run(listener: TcpListener, door: Door) {
                 tracing::warn!(%error, "a connection could not be taken");
                 // Perhaps no file is left: one that is held by nothing is given back.
                 door.slots.evict_one();
-                tokio::time::sleep(BREATH).await;
+                tokio::time::sleep(ACCEPT_PAUSE).await;
                 continue;
             }
         };
@@ -52,10 +52,12 @@ pub(crate) async fn run(listener: TcpListener, door: Door) {
             () = door.stopping.cancelled() => return,
         };
         match slot {
-            Taken::Slot(slot) => {
+            SlotOutcome::Slot(slot) => {
                 door.tasks.spawn(connection::serve(stream, peer, slot, door.clone()));
             }
-            Taken::TooManyOfOne => tracing::debug!(%peer, "an address has all the connections it may have"),
+            SlotOutcome::AddressFull => {
+                tracing::debug!(%peer, "an address has all the connections it may have");
+            }
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The paced proxy: a client's own request becomes an operation, waits its turn, and is answered with what the upstream
 //! said. What is here is the same on every node; the call itself is made where its partition is.
 
-pub(crate) mod answer;
 pub(crate) mod body;
 pub(crate) mod links;
 pub(crate) mod request;
+pub(crate) mod response;
 pub(crate) mod stored;
 pub(crate) mod target;
 
@@ -15,32 +15,32 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName};
-use tidegate_upstream::http::target::Base;
-use tidegate_upstream::http::{Dialect, Handover, UpstreamConfig};
+use tidegate_upstream::http::target::BaseUrl;
+use tidegate_upstream::http::{Dialect, ResponseRelay, UpstreamConfig};
 use tidegate_upstream::{Body, HttpRequest, Method};
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 
 use crate::config::PacingConfig;
 use crate::dialects::Dialects;
-use target::Target;
+use target::ProxyTarget;
 
 /// How long a stop waits until those who wait for their turn have called off what they asked for.
 const CALLED_OFF: Duration = Duration::from_secs(2);
 
 /// What a process knows of it.
 #[derive(Debug)]
-pub(crate) struct Pacing {
+pub(crate) struct PacedProxy {
     pub config: PacingConfig,
     /// Where whole answers come from.
-    pub handover: Handover,
-    upstreams: BTreeMap<String, Served>,
+    pub handover: ResponseRelay,
+    upstreams: BTreeMap<String, ProxiedUpstream>,
     /// Held by everybody who has not heard of a stop.
-    unaware: Arc<RwLock<()>>,
+    stop_lock: Arc<RwLock<()>>,
 }
 
 /// What matters of an upstream.
 #[derive(Clone)]
-pub(crate) struct Served {
+pub(crate) struct ProxiedUpstream {
     /// The header that its own credential is sent in, and what stands before it.
     pub credential: Option<(HeaderName, String)>,
     /// How long one attempt may take.
@@ -48,25 +48,25 @@ pub(crate) struct Served {
     /// Says which of its requests may be made twice.
     pub dialect: Arc<dyn Dialect>,
     /// Where it is.
-    pub base: Option<Base>,
+    pub base: Option<BaseUrl>,
 }
 
-impl fmt::Debug for Served {
+impl fmt::Debug for ProxiedUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Served").field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("ProxiedUpstream").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
-impl Pacing {
+impl PacedProxy {
     pub(crate) fn new(config: PacingConfig, dialects: &Dialects) -> Self {
         let served = |(one, dialect): &(UpstreamConfig, Arc<dyn Dialect>)| {
-            (one.name.clone(), Served::of(one, Arc::clone(dialect)))
+            (one.name.clone(), ProxiedUpstream::from_config(one, Arc::clone(dialect)))
         };
         let upstreams = dialects.iter().map(served).collect();
-        Self { config, handover: Handover::default(), upstreams, unaware: Arc::default() }
+        Self { config, handover: ResponseRelay::default(), upstreams, stop_lock: Arc::default() }
     }
 
-    pub(crate) fn served(&self, upstream: &str) -> Option<&Served> {
+    pub(crate) fn upstream(&self, upstream: &str) -> Option<&ProxiedUpstream> {
         self.upstreams.get(upstream)
     }
 
@@ -78,49 +78,49 @@ impl Pacing {
         content_type: Option<&str>,
         body: &Bytes,
     ) -> bool {
-        let read = Target::read(target).and_then(|target| {
-            let served = self.served(&target.upstream)?;
+        let read = ProxyTarget::read(target).and_then(|target| {
+            let served = self.upstream(&target.upstream)?;
             let mut request = HttpRequest::new(Method::parse(method)?, target.path.as_ref());
             request.headers =
                 content_type.map(|said| ("content-type".to_owned(), said.to_owned())).into_iter().collect();
             request.body = Body::Bytes(body.clone());
-            Some(served.dialect.only_reads(&request))
+            Some(served.dialect.is_read_only(&request))
         });
         read.unwrap_or(false)
     }
 
     /// The longest that an answer takes to come from another node.
-    pub(crate) fn within(&self) -> Duration {
+    pub(crate) fn answer_timeout(&self) -> Duration {
         let slowest = self.upstreams.values().map(|served| served.timeout).max().unwrap_or_default();
         self.config.wait + slowest
     }
 
     /// Until it is dropped, a stop waits.
-    pub(crate) async fn unaware(&self) -> OwnedRwLockReadGuard<()> {
-        Arc::clone(&self.unaware).read_owned().await
+    pub(crate) async fn hold_stop(&self) -> OwnedRwLockReadGuard<()> {
+        Arc::clone(&self.stop_lock).read_owned().await
     }
 
     /// Waits until everybody who was told of a stop has acted on it.
-    pub(crate) async fn heard(&self) {
+    pub(crate) async fn wait_for_stop_handled(&self) {
         // Whoever takes longer than this finds out from the engine.
-        let _ = tokio::time::timeout(CALLED_OFF, self.unaware.write()).await;
+        let _ = tokio::time::timeout(CALLED_OFF, self.stop_lock.write()).await;
     }
 
     /// A token in the header that carries the upstream's own credential, for clients that can send no other.
     pub(crate) fn credential(&self, path: &str, headers: &HeaderMap) -> Option<String> {
-        let target = Target::read(path)?;
-        let (name, prefix) = self.served(&target.upstream)?.credential.as_ref()?;
+        let target = ProxyTarget::read(path)?;
+        let (name, prefix) = self.upstream(&target.upstream)?.credential.as_ref()?;
         let text = headers.get(name)?.to_str().ok()?;
         Some(text.strip_prefix(prefix.as_str()).unwrap_or(text).trim().to_owned())
     }
 }
 
-impl Served {
-    fn of(config: &UpstreamConfig, dialect: Arc<dyn Dialect>) -> Self {
+impl ProxiedUpstream {
+    fn from_config(config: &UpstreamConfig, dialect: Arc<dyn Dialect>) -> Self {
         let header = &config.token_header;
         let name = config.token.as_ref().and_then(|_| HeaderName::from_bytes(header.name.as_bytes()).ok());
         let credential = name.map(|name| (name, header.prefix.clone()));
-        let base = Base::parse(&config.base_url).ok();
+        let base = BaseUrl::parse(&config.base_url).ok();
         Self { credential, timeout: config.timeout, dialect, base }
     }
 }

@@ -22,12 +22,12 @@ use axum::response::{IntoResponse, Response};
 use maud::{DOCTYPE, Markup, html};
 use tidegate::Error;
 use tidegate_core::fingerprint::{Fingerprint, hex};
-use tidegate_idempotency::Keys;
+use tidegate_idempotency::KeyAdmin;
 
 use crate::api::route::{Access, Route, get, page};
-use crate::config::Scope::Read;
-use crate::pacing::answer::{is_upstreams, sandbox};
-use crate::wire::failure::{PAGES, status};
+use crate::config::TokenScope::Read;
+use crate::pacing::response::{is_from_upstream, sandbox};
+use crate::wire::error::{PAGES, status};
 
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
@@ -52,7 +52,7 @@ pub(crate) fn routes() -> Vec<Route> {
 }
 
 /// The page about idempotency keys, which are the same on every node.
-pub(crate) fn key_routes() -> Vec<Route<Keys>> {
+pub(crate) fn key_routes() -> Vec<Route<KeyAdmin>> {
     vec![page(Read, "/keys", keys::show)]
 }
 
@@ -74,7 +74,7 @@ async fn asset(bytes: &'static [u8], kind: &'static str) -> Response {
 /// part in this server's pages.
 pub(crate) async fn headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
-    if is_upstreams(&response) {
+    if is_from_upstream(&response) {
         sandbox(response.headers_mut());
         return response;
     }
@@ -121,7 +121,7 @@ pub(crate) fn document(title: &str, is_live: bool, content: &Markup) -> Markup {
 }
 
 /// An error, for people.
-fn sorry(error: &Error) -> Response {
+fn error_page(error: &Error) -> Response {
     let content = html! {
         h1 { (error.message) }
         p { "Code " a href={ (PAGES) "/" (error.code) } { (error.code) } ". " a href="/" { "Back to the overview" } "." }
@@ -138,20 +138,20 @@ fn sorry(error: &Error) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use tidegate::Code;
+    use tidegate::ErrorCode;
 
     use super::*;
 
     #[tokio::test]
     async fn the_title_of_an_error_is_what_happened() {
         let table = [
-            (Code::NoOperation, "Not found"),
-            (Code::StoreUnavailable, "Not available now"),
-            (Code::Malformed, "Not understood"),
-            (Code::Internal, "Something went wrong"),
+            (ErrorCode::NoOperation, "Not found"),
+            (ErrorCode::StoreUnavailable, "Not available now"),
+            (ErrorCode::Malformed, "Not understood"),
+            (ErrorCode::Internal, "Something went wrong"),
         ];
         for (code, title) in table {
-            let body = sorry(&Error::new(code, "…")).into_body();
+            let body = error_page(&Error::new(code, "…")).into_body();
             let page = axum::body::to_bytes(body, 64 * 1024).await.unwrap();
             let page = String::from_utf8(page.to_vec()).unwrap();
             assert!(page.contains(&format!("<title>{title} · Tidegate</title>")), "{page}");

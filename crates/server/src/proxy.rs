@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use tidegate::{Code, Error, Result};
-use tidegate_idempotency::{Gate, sweep_now_and_then};
-use tidegate_store::{Shared, SteadyClock};
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_idempotency::{KeyStore, sweep_periodically};
+use tidegate_store::{SharedState, SteadyClock};
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
@@ -18,18 +18,18 @@ use tokio_util::task::TaskTracker;
 
 use crate::backend;
 use crate::config::ProxyConfig;
-use crate::edge::front_door::Guarded;
-use crate::gate;
-use crate::listen::{self, Door, Slots};
-use crate::server::tidy;
+use crate::edge::guard::GuardedRouter;
+use crate::key_store;
+use crate::listen::{self, AcceptOptions, Slots};
+use crate::server::run_metrics_upkeep;
 use crate::telemetry;
-use admin::Admin;
-use routes::Routes;
+use admin::AdminState;
+use routes::ProxyService;
 
 /// Connections to the admin port at once.
 const ADMINS_MAX: usize = 64;
 /// How long those may take to end.
-const GOODBYE: Duration = Duration::from_secs(1);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A proxy that takes requests.
 pub struct ProxyServer {
@@ -39,7 +39,7 @@ pub struct ProxyServer {
     pub admin_addr: SocketAddr,
     /// What its store says of itself.
     pub store: String,
-    gate: Gate,
+    gate: KeyStore,
     drain: Duration,
     stopping: CancellationToken,
     closing: CancellationToken,
@@ -55,36 +55,44 @@ impl ProxyServer {
     /// When an address is taken, or the store, the upstream or the seal cannot be used.
     pub async fn start(config: ProxyConfig) -> Result<Self> {
         let metrics = telemetry::install()?;
-        let (listener, addr) = door(config.listen, "--listen, or listen in the file").await?;
+        let (listener, addr) = bind(config.listen, "--listen, or listen in the file").await?;
         let (admin_listener, admin_addr) =
-            door(config.admin_listen, "--admin, or admin_listen in the file").await?;
+            bind(config.admin_listen, "--admin, or admin_listen in the file").await?;
         let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
         store.migrate().await?;
-        let gate = gate::open(config.sealing.as_ref(), Arc::clone(&store))?;
+        let gate = key_store::open(config.sealing.as_ref(), Arc::clone(&store))?;
         let gate = gate.with_bodies_max(config.bodies_max);
-        let routes = Routes::new(&config, &gate).map_err(|wrong| Error::new(Code::BadConfig, wrong))?;
+        let routes =
+            ProxyService::new(&config, &gate).map_err(|wrong| Error::new(ErrorCode::BadConfig, wrong))?;
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let (clients, admins) = (TaskTracker::new(), TaskTracker::new());
         let described = store.describe();
-        let open =
-            |router: Guarded, slots: Arc<Slots>, stopping: &CancellationToken, tasks: &TaskTracker| Door {
-                router,
-                slots,
-                read_timeout: config.read_timeout,
-                stopping: stopping.clone(),
-                tasks: tasks.clone(),
-            };
-        let service = Guarded::service_behind(Router::new().fallback_service(routes));
+        let open = |router: GuardedRouter,
+                    slots: Arc<Slots>,
+                    stopping: &CancellationToken,
+                    tasks: &TaskTracker| AcceptOptions {
+            router,
+            slots,
+            read_timeout: config.read_timeout,
+            stopping: stopping.clone(),
+            tasks: tasks.clone(),
+        };
+        let service = GuardedRouter::without_checks(Router::new().fallback_service(routes));
         let front = open(service, Slots::new(config.connections_max), &stopping, &clients);
         let keys = admin_addr.ip().is_loopback().then(|| gate.keys());
-        let admin = Admin { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
-        let back =
-            open(admin::router(&admin, keys.as_ref()), Slots::reserving(ADMINS_MAX), &closing, &admins);
+        let admin =
+            AdminState { store: Arc::clone(&store), metrics: metrics.clone(), stopping: stopping.clone() };
+        let back = open(
+            admin::router(&admin, keys.as_ref()),
+            Slots::new_with_reserve(ADMINS_MAX),
+            &closing,
+            &admins,
+        );
         let aborts = vec![
             tokio::spawn(listen::run(listener, front)).abort_handle(),
             tokio::spawn(listen::run(admin_listener, back)).abort_handle(),
-            tokio::spawn(sweep_now_and_then(store as Arc<dyn Shared>)).abort_handle(),
-            tokio::spawn(tidy(metrics, closing.clone())).abort_handle(),
+            tokio::spawn(sweep_periodically(store as Arc<dyn SharedState>)).abort_handle(),
+            tokio::spawn(run_metrics_upkeep(metrics, closing.clone())).abort_handle(),
         ];
         let drain = config.drain;
         Ok(Self {
@@ -118,7 +126,7 @@ impl ProxyServer {
         }
         self.closing.cancel();
         self.admins.close();
-        let _ = tokio::time::timeout(GOODBYE, self.admins.wait()).await;
+        let _ = tokio::time::timeout(SHUTDOWN_TIMEOUT, self.admins.wait()).await;
         for task in &self.aborts {
             task.abort();
         }
@@ -126,10 +134,10 @@ impl ProxyServer {
 }
 
 /// Listens; `chosen_by` says how another address is chosen.
-async fn door(listen: SocketAddr, chosen_by: &str) -> Result<(TcpListener, SocketAddr)> {
+async fn bind(listen: SocketAddr, chosen_by: &str) -> Result<(TcpListener, SocketAddr)> {
     let cannot = |error: std::io::Error| {
         let message = format!("Cannot listen on {listen}: {error}. Choose another address with {chosen_by}.");
-        Error::new(Code::BadConfig, message)
+        Error::new(ErrorCode::BadConfig, message)
     };
     let listener = TcpListener::bind(listen).await.map_err(cannot)?;
     let addr = listener.local_addr().map_err(cannot)?;

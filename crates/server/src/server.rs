@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Archiving, Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result, SharedArchive};
 use tidegate_core::model::Counts;
-use tidegate_idempotency::{Gate, sweep_now_and_then};
+use tidegate_idempotency::{KeyStore, sweep_periodically};
 use tidegate_store::{Clock, SteadyClock, WallClock};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
@@ -14,20 +14,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api;
-use crate::app::House;
 use crate::backend;
 use crate::config::Config;
 use crate::dialects;
-use crate::edge::once;
+use crate::edge::idempotency;
 use crate::edge::request_id::RequestIds;
-use crate::gate;
-use crate::listen::{self, Door, Slots};
-use crate::pacing::Pacing;
+use crate::key_store;
+use crate::listen::{self, AcceptOptions, Slots};
+use crate::node_runtime::NodeRuntime;
+use crate::pacing::PacedProxy;
+use crate::state::ServerState;
 use crate::telemetry;
-use crate::work::Work;
 
 /// How long everything may take to end after the time that calls in flight are given.
-const GOODBYE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Of that, what is kept for connections to end.
 const CLOSE: Duration = Duration::from_secs(1);
 /// How often the metrics are tidied when nobody reads them.
@@ -41,9 +41,9 @@ pub struct Server {
     pub store: String,
     /// And its archive, where it has one.
     pub archive: Option<String>,
-    work: Work,
-    house: Arc<House>,
-    gate: Gate,
+    work: NodeRuntime,
+    house: Arc<ServerState>,
+    gate: KeyStore,
     /// How long calls in flight are given at the end.
     drain: Duration,
     stopping: CancellationToken,
@@ -59,8 +59,8 @@ impl Server {
     /// # Errors
     /// When the address is taken, would be open to all, or the store or an upstream cannot be used.
     pub async fn start(config: Config) -> Result<Self> {
-        if let Some(message) = config.exposed() {
-            return Err(Error::new(Code::BadConfig, message));
+        if let Some(message) = config.exposure_problem() {
+            return Err(Error::new(ErrorCode::BadConfig, message));
         }
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let metrics = telemetry::install()?;
@@ -75,16 +75,16 @@ impl Server {
         let described = (store.describe(), archive.as_ref().map(|archive| archive.describe()));
         let (stopping, closing) = (CancellationToken::new(), CancellationToken::new());
         let tasks = TaskTracker::new();
-        let gate = gate::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
-        let dialects = dialects::of(&config);
-        let house = Arc::new(House {
-            once: once::layers(&config, &gate)?,
-            gate: gate.clone(),
-            pacing: Pacing::new(config.pacing, &dialects),
-            bots: config.discord.keys().cloned().collect(),
+        let gate = key_store::open(config.idempotency.sealing.as_ref(), Arc::clone(&store))?;
+        let dialects = dialects::from_config(&config);
+        let house = Arc::new(ServerState {
+            idempotency: idempotency::layers(&config, &gate)?,
+            key_store: gate.clone(),
+            pacing: PacedProxy::new(config.pacing, &dialects),
+            discord_upstreams: config.discord.keys().cloned().collect(),
             description: api::openapi::describe(&config),
             store: Arc::clone(&store),
-            archiving: archive.map(Archiving::to),
+            archiving: archive.map(SharedArchive::new),
             request_ids: RequestIds::new(clock.now()),
             clock,
             tokens: config.tokens.clone(),
@@ -92,18 +92,18 @@ impl Server {
             stopping: stopping.clone(),
             read_timeout: config.read_timeout,
         });
-        let work = Work::start(&config, addr, Arc::clone(&house), dialects).await?;
-        let door = Door {
+        let work = NodeRuntime::start(&config, addr, Arc::clone(&house), dialects).await?;
+        let door = AcceptOptions {
             router: work.router(),
-            slots: Slots::reserving(config.connections_max),
+            slots: Slots::new_with_reserve(config.connections_max),
             read_timeout: config.read_timeout,
             stopping: closing.clone(),
             tasks: tasks.clone(),
         };
         let taking = tasks.spawn(listen::run(listener, door)).abort_handle();
-        work.settled().await;
-        let tidying = tokio::spawn(tidy(metrics, stopping.clone())).abort_handle();
-        let sweeping = tokio::spawn(sweep_now_and_then(store)).abort_handle();
+        work.wait_until_joined().await;
+        let tidying = tokio::spawn(run_metrics_upkeep(metrics, stopping.clone())).abort_handle();
+        let sweeping = tokio::spawn(sweep_periodically(store)).abort_handle();
         let aborts = vec![taking, tidying, sweeping];
         let (store, archive) = described;
         let drain = config.drain;
@@ -131,9 +131,9 @@ impl Server {
     /// Stops taking requests, lets calls under way finish or gives them back, and ends: within the
     /// time for a drain and five seconds, whatever the store does.
     pub async fn shutdown(self) {
-        let end_by = Instant::now() + self.drain + GOODBYE;
+        let end_by = Instant::now() + self.drain + SHUTDOWN_TIMEOUT;
         self.stopping.cancel();
-        self.house.pacing.heard().await;
+        self.house.pacing.wait_for_stop_handled().await;
         if tokio::time::timeout_at(end_by - CLOSE, self.work.drain()).await.is_err() {
             tracing::error!(
                 "the store did not take the last of it in time: calls that were under way have an \
@@ -144,14 +144,14 @@ impl Server {
         self.tasks.close();
         // Whoever does not read its answer cannot hold the server up, nor can a store that does not take one.
         let answered = async { tokio::join!(self.tasks.wait(), self.gate.drain()) };
-        let _ = tokio::time::timeout_at(end_by.min(Instant::now() + GOODBYE), answered).await;
+        let _ = tokio::time::timeout_at(end_by.min(Instant::now() + SHUTDOWN_TIMEOUT), answered).await;
         for task in &self.aborts {
             task.abort();
         }
     }
 }
 
-pub(crate) async fn tidy(
+pub(crate) async fn run_metrics_upkeep(
     metrics: metrics_exporter_prometheus::PrometheusHandle,
     stopping: CancellationToken,
 ) {
@@ -165,5 +165,5 @@ pub(crate) async fn bind(listen: SocketAddr) -> Result<TcpListener> {
 }
 
 fn cannot_listen(listen: SocketAddr, error: &std::io::Error) -> Error {
-    Error::new(Code::BadConfig, format!("Cannot listen on {listen}: {error}."))
+    Error::new(ErrorCode::BadConfig, format!("Cannot listen on {listen}: {error}."))
 }

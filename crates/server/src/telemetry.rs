@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
-use tidegate::{Code, Engine, Error, Result};
-use tidegate_core::fact::Shape;
+use tidegate::{Engine, Error, ErrorCode, Result};
+use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::operation::MICRO;
 use tokio::time::Instant;
 
-use crate::app::House;
+use crate::state::ServerState;
 
 const SECONDS: [f64; 16] =
     [0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0];
@@ -23,7 +23,8 @@ pub(crate) fn install() -> Result<PrometheusHandle> {
     if let Some(handle) = &*installed {
         return Ok(handle.clone());
     }
-    let failed = |what: String| Error::new(Code::Internal, format!("The metrics cannot be set up: {what}."));
+    let failed =
+        |what: String| Error::new(ErrorCode::Internal, format!("The metrics cannot be set up: {what}."));
     let recorder = PrometheusBuilder::new()
         .set_buckets_for_metric(Matcher::Suffix("_seconds".into()), &SECONDS)
         .and_then(|builder| builder.set_buckets(&COUNTS))
@@ -101,27 +102,27 @@ fn describe_keys() {
     );
 }
 
-pub(crate) fn accepted(started: Instant, deduplicated: bool) {
+pub(crate) fn record_accepted(started: Instant, deduplicated: bool) {
     metrics::histogram!("tidegate_accept_seconds").record(started.elapsed().as_secs_f64());
     if deduplicated {
         metrics::counter!("tidegate_operations_deduplicated_total").increment(1);
     }
 }
 
-pub(crate) fn refused(error: &Error) {
+pub(crate) fn record_refused(error: &Error) {
     metrics::counter!("tidegate_operations_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
-pub(crate) fn drained(accepted: usize) {
+pub(crate) fn record_drained(accepted: usize) {
     metrics::counter!("tidegate_outbox_accepted_total").increment(accepted as u64);
 }
 
-pub(crate) fn refused_in_outbox(error: &Error) {
+pub(crate) fn record_outbox_refused(error: &Error) {
     metrics::counter!("tidegate_outbox_refused_total", "code" => error.code.to_string()).increment(1);
 }
 
 /// Reads what is only read when somebody looks, of every engine here. What cannot be read keeps its last figure.
-pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
+pub(crate) async fn refresh(house: &ServerState, engines: &[Engine]) {
     let mut counts = Counts::default();
     let (mut all_read, mut opened) = (true, 0_u32);
     for engine in engines {
@@ -131,7 +132,7 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
         }
         for limit in engine.limits().await.unwrap_or_default() {
             // There are as many of these as routes and channels, and each figure would stay for as long as the process.
-            if limit.opened { opened += 1 } else { tell_limit(&limit) }
+            if limit.opened { opened += 1 } else { report_limit(&limit) }
         }
     }
     metrics::gauge!("tidegate_limits_opened").set(f64::from(opened));
@@ -149,20 +150,20 @@ pub(crate) async fn refresh(house: &House, engines: &[Engine]) {
         metrics::gauge!("tidegate_groups_stopped").set(counts.stopped as f64);
     }
     if house.archiving.is_some() {
-        tell_backlog(house, engines);
+        report_backlog(house, engines);
     }
     if let Ok(stats) = house.store.stats().await {
         metrics::gauge!("tidegate_store_bytes").set(stats.bytes as f64);
         metrics::gauge!("tidegate_store_operations").set(stats.operations as f64);
     }
     if let Some(outbox) = house.store.outbox()
-        && let Ok(seen) = outbox.look(None, 0).await
+        && let Ok(seen) = outbox.status(None, 0).await
     {
         metrics::gauge!("tidegate_outbox_waiting").set(seen.waiting as f64);
     }
 }
 
-fn tell_backlog(house: &House, engines: &[Engine]) {
+fn report_backlog(house: &ServerState, engines: &[Engine]) {
     let (mut waiting, mut oldest) = (0, None);
     for backlog in engines.iter().filter_map(Engine::backlog) {
         waiting += backlog.waiting;
@@ -173,16 +174,16 @@ fn tell_backlog(house: &House, engines: &[Engine]) {
     metrics::gauge!("tidegate_archive_oldest_seconds").set(age);
 }
 
-fn tell_limit(limit: &LimitView) {
+fn report_limit(limit: &LimitView) {
     let tokens = |micro: u64| micro as f64 / MICRO as f64;
     let (level, capacity) = match limit.shape {
-        Shape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
-        Shape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
-        Shape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
-        Shape::Gate => (0.0, 0.0),
+        LimitShape::Drip { capacity, .. } => (tokens(limit.level), tokens(capacity)),
+        LimitShape::Window { limit: most, .. } => (tokens(limit.level), tokens(most)),
+        LimitShape::Cap { at_once } => (limit.level as f64, f64::from(at_once)),
+        LimitShape::Gate => (0.0, 0.0),
     };
     let name = limit.name.to_string();
-    if limit.shape != Shape::Gate {
+    if limit.shape != LimitShape::Gate {
         metrics::gauge!("tidegate_limit_level", "limit" => name.clone()).set(level);
         metrics::gauge!("tidegate_limit_capacity", "limit" => name.clone()).set(capacity);
     }

@@ -1,16 +1,16 @@
 //! What goes over the wire: the JSON that callers send, read field by field so that each mistake is told by name,
 //! and the JSON they get. No type of another crate is ever serialized as it is.
 
-pub(crate) mod answer;
 pub(crate) mod cursor;
 pub(crate) mod deployment;
-pub(crate) mod failure;
+pub(crate) mod deployment_request;
+pub(crate) mod error;
 pub(crate) mod field;
 pub(crate) mod key;
 pub(crate) mod limit;
 pub(crate) mod object;
 pub(crate) mod problems;
 pub(crate) mod request;
+pub(crate) mod response;
 pub(crate) mod submission;
 pub(crate) mod time;
-pub(crate) mod wanted;

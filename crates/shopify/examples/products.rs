@@ -9,7 +9,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_shopify::{Kind, Shopify};
+use tidegate_shopify::{Shopify, ShopifyErrorKind};
 
 const PAGE: &str = "query($n: Int!) { products(first: $n) { nodes { id title } } }";
 const ALL: &str = "{ products { edges { node { id title } } } }";
@@ -31,7 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let bulk = client.bulk();
     let running = match bulk.query(ALL).await {
-        Err(error) if matches!(error.kind(), Kind::Busy { .. }) => return Err(error.into()),
+        Err(error) if matches!(error.kind(), ShopifyErrorKind::Busy { .. }) => return Err(error.into()),
         running => running?,
     };
     println!("{} is under way", running.id());

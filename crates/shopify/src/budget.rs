@@ -12,7 +12,7 @@ pub const AT_ONCE: &str = "at_once";
 
 /// What a budget is until the first answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AtFirst {
+pub struct InitialBudget {
     /// What it holds.
     pub capacity: u32,
     /// What comes back each second.
@@ -20,9 +20,9 @@ pub struct AtFirst {
 }
 
 /// Points: 50 a second, and it holds 1,000.
-pub const POINTS_AT_FIRST: AtFirst = AtFirst { capacity: 1_000, refill_per_s: 50 };
+pub const POINTS_INITIAL: InitialBudget = InitialBudget { capacity: 1_000, refill_per_s: 50 };
 /// REST calls: 2 a second, and it holds 40.
-pub const REQUESTS_AT_FIRST: AtFirst = AtFirst { capacity: 40, refill_per_s: 2 };
+pub const REQUESTS_INITIAL: InitialBudget = InitialBudget { capacity: 40, refill_per_s: 2 };
 
 /// Bulk operations at once, when nothing else is said.
 pub const BULK_AT_ONCE_DEFAULT: u32 = 1;

@@ -1,48 +1,48 @@
 //! Bulk operations of one shop: started under the shop's lease, waited for, called off, and their results read line by line.
 //! Shopify is the referee of how many may run; the lease only keeps those who use it from being turned away.
 
-mod ears;
 mod job;
 pub mod lines;
 pub mod operation;
 mod protocol;
 mod running;
+mod waiters;
 
 use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_limits::{Acquired, Guard};
+use tidegate_limits::{LeaseAcquisition, LeaseGuard};
 
-pub(crate) use ears::Ears;
 pub(crate) use job::Job;
-pub use lines::Lines;
-pub use operation::{Finished, Operation, ResultUrl, Status};
-pub use running::Running;
+pub use lines::ResultLines;
+pub use operation::{BulkOperation, BulkStatus, CompletedBulk, ResultUrl};
+pub use running::RunningBulk;
+pub(crate) use waiters::Waiters;
 
-use crate::client::error::{Kind, Result};
+use crate::client::error::{Result, ShopifyErrorKind};
 use crate::client::{Error, Shopify};
-use protocol::Found;
+use protocol::JobSearchResult;
 
 /// Longest line of a result when nothing else is said, in bytes.
 pub(crate) const LINE_MAX_DEFAULT: usize = 16 * 1024 * 1024;
 
 /// How long to wait between two looks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pauses {
+pub(crate) struct PollIntervals {
     pub(crate) first: Duration,
     pub(crate) most: Duration,
 }
 
-impl Default for Pauses {
+impl Default for PollIntervals {
     fn default() -> Self {
         Self { first: Duration::from_secs(1), most: Duration::from_secs(30) }
     }
 }
 
-impl Pauses {
+impl PollIntervals {
     /// Half as long again.
-    pub(crate) fn after(self, pause: Duration) -> Duration {
+    pub(crate) fn next_after(self, pause: Duration) -> Duration {
         (pause + pause / 2).min(self.most)
     }
 }
@@ -63,7 +63,7 @@ impl Bulk {
     ///
     /// # Errors
     /// `Busy` when no place is free, here or at Shopify; else as for [`Shopify::graphql`].
-    pub async fn query(&self, query: &str) -> Result<Running> {
+    pub async fn query(&self, query: &str) -> Result<RunningBulk> {
         self.run(Job::query(query)).await
     }
 
@@ -72,7 +72,7 @@ impl Bulk {
     ///
     /// # Errors
     /// As for [`Bulk::query`].
-    pub async fn mutation(&self, mutation: &str, staged_upload_path: &str) -> Result<Running> {
+    pub async fn mutation(&self, mutation: &str, staged_upload_path: &str) -> Result<RunningBulk> {
         self.run(Job::mutation(mutation, staged_upload_path)).await
     }
 
@@ -80,20 +80,20 @@ impl Bulk {
     ///
     /// # Errors
     /// `Gone` when Shopify does not know it; else as for [`Shopify::graphql`].
-    pub async fn status(&self, id: &str) -> Result<Operation> {
-        protocol::look_at(&self.client, id).await
+    pub async fn status(&self, id: &str) -> Result<BulkOperation> {
+        protocol::fetch_operation(&self.client, id).await
     }
 
     /// Takes on an operation that somebody else has started, by its id. It holds no lease.
-    pub fn adopt(&self, id: &str) -> Running {
-        Running::new(self.client.clone(), id.to_owned(), None, true)
+    pub fn adopt(&self, id: &str) -> RunningBulk {
+        RunningBulk::new(self.client.clone(), id.to_owned(), None, true)
     }
 
     /// Asks Shopify to stop an operation. It takes a while until it has.
     ///
     /// # Errors
     /// `UserErrors` when it cannot be stopped; else as for [`Shopify::graphql`].
-    pub async fn cancel(&self, id: &str) -> Result<Operation> {
+    pub async fn cancel(&self, id: &str) -> Result<BulkOperation> {
         protocol::cancel(&self.client, id).await
     }
 
@@ -102,13 +102,13 @@ impl Bulk {
     ///
     /// # Errors
     /// `Unreadable` when it names no bulk operation.
-    pub fn finished(&self, webhook: &[u8]) -> Result<String> {
+    pub fn notify_finished(&self, webhook: &[u8]) -> Result<String> {
         let body: Value = serde_json::from_slice(webhook).unwrap_or_default();
         let id = body.get("admin_graphql_api_id").and_then(Value::as_str).filter(|id| operation::is_id(id));
         let Some(id) = id else {
-            return Err(Kind::Unreadable("the webhook names no bulk operation.".into()).into());
+            return Err(ShopifyErrorKind::Unreadable("the webhook names no bulk operation.".into()).into());
         };
-        self.client.inner.ears.tell(id);
+        self.client.inner.waiters.wake(id);
         Ok(id.to_owned())
     }
 
@@ -116,37 +116,38 @@ impl Bulk {
     ///
     /// # Errors
     /// `Unreadable` when it cannot be had, with the reason.
-    pub async fn lines(&self, url: &ResultUrl) -> Result<Lines> {
+    pub async fn lines(&self, url: &ResultUrl) -> Result<ResultLines> {
         let inner = &self.client.inner;
-        let told = |broken: tidegate_upstream::http::download::Broken| Kind::Unreadable(broken.0);
-        Ok(Lines::new(inner.downloads.open(url.as_str()).await.map_err(told)?, inner.line_max))
+        let told =
+            |broken: tidegate_upstream::http::download::DownloadError| ShopifyErrorKind::Unreadable(broken.0);
+        Ok(ResultLines::new(inner.downloads.open(url.as_str()).await.map_err(told)?, inner.line_max))
     }
 
-    async fn run(&self, job: Job) -> Result<Running> {
+    async fn run(&self, job: Job) -> Result<RunningBulk> {
         job.check()?;
-        let guard = self.place().await?;
-        let (id, is_adopted) = self.begin(&job, false).await?;
-        Ok(Running::new(self.client.clone(), id, guard, is_adopted))
+        let guard = self.acquire_lease().await?;
+        let (id, is_adopted) = self.start_or_adopt(&job, false).await?;
+        Ok(RunningBulk::new(self.client.clone(), id, guard, is_adopted))
     }
 
     /// A place of the shop's lease. In the queue the place is a matter of the queue.
-    async fn place(&self) -> Result<Option<Guard>> {
+    async fn acquire_lease(&self) -> Result<Option<LeaseGuard>> {
         let Some(lease) = &self.client.inner.lease else { return Ok(None) };
         match lease.acquire_within(self.client.patience()).await? {
-            Acquired::Held(guard) => Ok(Some(guard)),
-            Acquired::Busy { .. } => Err(Kind::Busy { running: Vec::new() }.into()),
+            LeaseAcquisition::Held(guard) => Ok(Some(guard)),
+            LeaseAcquisition::Busy { .. } => Err(ShopifyErrorKind::Busy { running: Vec::new() }.into()),
         }
     }
 
     /// Looks first, then starts. What was lost on the way to Shopify is looked for once more. Answers the id, and whether it
     /// was there already.
-    async fn begin(&self, job: &Job, is_repeated: bool) -> Result<(String, bool)> {
-        if let Some(id) = self.found(job, is_repeated).await? {
+    async fn start_or_adopt(&self, job: &Job, is_repeated: bool) -> Result<(String, bool)> {
+        if let Some(id) = self.find_existing(job, is_repeated).await? {
             return Ok((id, true));
         }
         match protocol::start(&self.client, job).await {
             Ok(id) => Ok((id, false)),
-            Err(error) if error.is_unknown() => match self.found(job, true).await {
+            Err(error) if error.is_unknown() => match self.find_existing(job, true).await {
                 Ok(Some(id)) => Ok((id, true)),
                 _ => Err(error),
             },
@@ -154,27 +155,27 @@ impl Bulk {
         }
     }
 
-    async fn found(&self, job: &Job, is_repeated: bool) -> Result<Option<String>> {
+    async fn find_existing(&self, job: &Job, is_repeated: bool) -> Result<Option<String>> {
         match protocol::find(&self.client, job, is_repeated).await? {
-            Found::This(id) => Ok(Some(id)),
-            Found::Perhaps(id) if is_repeated => Err(Error::new(Kind::Ambiguous(id))),
-            Found::Perhaps(_) | Found::None => Ok(None),
+            JobSearchResult::Match(id) => Ok(Some(id)),
+            JobSearchResult::Possible(id) if is_repeated => Err(Error::new(ShopifyErrorKind::Ambiguous(id))),
+            JobSearchResult::Possible(_) | JobSearchResult::None => Ok(None),
         }
     }
 
     /// For the queue: starts without a look what was never tried, and looks first where an attempt's outcome is unknown.
-    pub(crate) async fn begin_for_queue(&self, job: &Job, look_first: bool) -> Result<Running> {
+    pub(crate) async fn start_for_queue(&self, job: &Job, look_first: bool) -> Result<RunningBulk> {
         let id = if look_first {
-            self.begin(job, true).await?.0
+            self.start_or_adopt(job, true).await?.0
         } else {
             match protocol::start(&self.client, job).await {
                 Err(error) if error.is_unknown() => {
-                    self.found(job, true).await.ok().flatten().ok_or(error)?
+                    self.find_existing(job, true).await.ok().flatten().ok_or(error)?
                 }
                 started => started?,
             }
         };
-        Ok(Running::new(self.client.clone(), id, None, look_first))
+        Ok(RunningBulk::new(self.client.clone(), id, None, look_first))
     }
 }
 

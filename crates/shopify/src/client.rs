@@ -2,12 +2,12 @@
 //! which any number of processes share through a store; it follows what Shopify says of them, waits as long as its caller
 //! is willing to, and sends nothing twice that might then happen twice.
 
-pub mod answer;
-mod ask;
+pub(crate) mod attempt;
 pub mod builder;
 pub mod error;
-pub(crate) mod pace;
-pub(crate) mod wire;
+pub(crate) mod pacer;
+mod prepared_call;
+pub mod response;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,23 +15,23 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate_core::backoff::{Backoff, throttled, throttled_without_hint};
-use tidegate_limits::Lease;
-use tidegate_store::Shared;
+use tidegate_limits::NamedLease;
+use tidegate_store::SharedState;
 use tidegate_upstream::http::download::Downloads;
 use tidegate_upstream::{Method, Secret};
 use tokio::time::{Instant, sleep};
 
-pub use answer::{Graphql, Rest};
 pub use builder::Builder;
-pub use error::{Error, Kind, Result};
+pub use error::{Error, Result, ShopifyErrorKind};
+pub use response::{GraphqlResponse, RestResponse};
 
-use crate::bulk::{Bulk, Ears, Pauses};
-use crate::cost::Memory;
-use crate::telling::Telling;
+use crate::bulk::{Bulk, PollIntervals, Waiters};
+use crate::cost::CostCache;
+use crate::once_logger::OnceLogger;
 use crate::version::ApiVersion;
-use ask::Ask;
-use pace::{Heard, Pace};
-use wire::{Speech, Tried, What, Wire, json};
+use attempt::{ApiKind, AttemptOutcome, AttemptResult, ShopSender, json};
+use pacer::{ObservedCosts, Pacer};
+use prepared_call::PreparedCall;
 
 /// Nobody waits for longer.
 const PATIENCE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
@@ -40,7 +40,7 @@ const PATIENCE_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
 #[derive(Clone)]
 pub struct Shopify {
     pub(crate) inner: Arc<Inner>,
-    pub(crate) pace: Arc<Pace>,
+    pub(crate) pacer: Arc<Pacer>,
     /// How long a call may wait for limits and for better times, in all.
     patience: Duration,
     /// The operation of the queue that this is for; empty for a program of its own.
@@ -51,41 +51,41 @@ pub struct Shopify {
 pub(crate) struct Inner {
     /// What messages call it: the shop's id, or the name of the queue's upstream.
     pub(crate) shop: Arc<str>,
-    pub(crate) wire: Wire,
+    pub(crate) sender: ShopSender,
     /// What queries of a shape cost.
-    pub(crate) memory: Memory,
+    pub(crate) cost_cache: CostCache,
     /// How often a call is made in all, when it is not Shopify that asks to wait.
     pub(crate) attempts: u32,
     /// What a bulk operation holds; the queue has a cap of its own.
-    pub(crate) lease: Option<Lease>,
+    pub(crate) lease: Option<NamedLease>,
     pub(crate) downloads: Downloads,
     pub(crate) line_max: usize,
-    pub(crate) pauses: Pauses,
-    pub(crate) ears: Ears,
+    pub(crate) poll_intervals: PollIntervals,
+    pub(crate) waiters: Waiters,
     /// What a person was told already: once for each shop is enough.
-    pub(crate) telling: Telling,
+    pub(crate) once_logger: OnceLogger,
 }
 
 impl Shopify {
     /// A client for `shop` (`acme`, `acme.myshopify.com`, a URL) with an access token. Whoever opens the same `store` shares
     /// the shop's limits.
-    pub fn builder(shop: &str, token: impl Into<String>, store: Arc<dyn Shared>) -> Builder {
+    pub fn builder(shop: &str, token: impl Into<String>, store: Arc<dyn SharedState>) -> Builder {
         Builder::new(shop, Secret::new(token), Some(store))
     }
 
-    pub(crate) fn new(inner: Inner, pace: Pace, patience: Duration, version: ApiVersion) -> Self {
-        Self { inner: Arc::new(inner), pace: Arc::new(pace), patience, operation: "".into(), version }
+    pub(crate) fn new(inner: Inner, pace: Pacer, patience: Duration, version: ApiVersion) -> Self {
+        Self { inner: Arc::new(inner), pacer: Arc::new(pace), patience, operation: "".into(), version }
     }
 
     /// The same client for one attempt of the queue, which paces by itself.
     pub(crate) fn for_operation(&self, operation: &str, version: Option<ApiVersion>) -> Self {
         let version = version.unwrap_or(self.version);
-        Self { pace: Arc::new(Pace::queue()), operation: operation.into(), version, ..self.clone() }
+        Self { pacer: Arc::new(Pacer::queue()), operation: operation.into(), version, ..self.clone() }
     }
 
     /// What the answers of that attempt said.
-    pub(crate) fn heard(&self) -> Heard {
-        self.pace.heard()
+    pub(crate) fn observed_costs(&self) -> ObservedCosts {
+        self.pacer.observed_costs()
     }
 
     /// The same client with another patience: how long a call may wait for limits, and between attempts, in all.
@@ -114,34 +114,34 @@ impl Shopify {
     /// its answer is lost or Shopify fails. Errors beside data are in the answer.
     ///
     /// # Errors
-    /// [`Kind`] tells them apart. A mutation whose answer was lost is `Unknown`.
-    pub async fn graphql(&self, query: &str, variables: impl Into<Value>) -> Result<Graphql> {
-        let ask = Ask::graphql(self.version, query, &variables.into(), &self.inner.memory)?;
-        let (tried, _, body) = self.call(ask).await?;
+    /// [`ShopifyErrorKind`] tells them apart. A mutation whose answer was lost is `Unknown`.
+    pub async fn graphql(&self, query: &str, variables: impl Into<Value>) -> Result<GraphqlResponse> {
+        let ask = PreparedCall::graphql(self.version, query, &variables.into(), &self.inner.cost_cache)?;
+        let (tried, _, body) = self.call_with_retries(ask).await?;
         let mut body = json(&body);
         let data = body.get_mut("data").map(Value::take).unwrap_or_default();
         let errors = body.get_mut("errors").map(Value::take).unwrap_or_default();
         let errors = if let Value::Array(errors) = errors { errors } else { Vec::new() };
-        Ok(Graphql { data, errors, said: tried.said })
+        Ok(GraphqlResponse { data, errors, meta: tried.meta })
     }
 
     /// Makes a REST call: `products.json?limit=5` is taken below the version, `/admin/…` as it is. A 429 is waited out; what
     /// HTTP calls idempotent is repeated when its answer is lost or Shopify fails.
     ///
     /// # Errors
-    /// [`Kind`] tells them apart. A POST whose answer was lost is `Unknown`.
-    pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Rest> {
-        let ask = Ask::rest(self.version, method, path, body)?;
-        let (tried, status, body) = self.call(ask).await?;
-        let What::Done { headers, .. } = &tried.what else { return Err(unread()) };
+    /// [`ShopifyErrorKind`] tells them apart. A POST whose answer was lost is `Unknown`.
+    pub async fn rest(&self, method: Method, path: &str, body: Option<&Value>) -> Result<RestResponse> {
+        let ask = PreparedCall::rest(self.version, method, path, body)?;
+        let (tried, status, body) = self.call_with_retries(ask).await?;
+        let AttemptOutcome::Done { headers, .. } = &tried.outcome else { return Err(unreadable_answer()) };
         let link = headers.get(http::header::LINK).and_then(|link| link.to_str().ok()).map(str::to_owned);
         let body = if body.is_empty() {
             Value::Null
         } else {
-            let told = |_| Kind::Unreadable("the answer is no JSON.".into());
+            let told = |_| ShopifyErrorKind::Unreadable("the answer is no JSON.".into());
             serde_json::from_slice(&body).map_err(told)?
         };
-        Ok(Rest { status, body, link, said: tried.said })
+        Ok(RestResponse { status, body, link, meta: tried.meta })
     }
 
     /// Bulk operations of this shop.
@@ -151,33 +151,39 @@ impl Shopify {
     }
 
     /// Makes it until it is done, refused, or patience ends.
-    async fn call(&self, mut ask: Ask) -> Result<(Tried, u16, bytes::Bytes)> {
-        self.inner.wire.sender.check(&ask.request)?;
+    async fn call_with_retries(&self, mut ask: PreparedCall) -> Result<(AttemptResult, u16, bytes::Bytes)> {
+        self.inner.sender.sender.check(&ask.request)?;
         let end = Instant::now() + self.patience.min(PATIENCE_MAX);
         let (mut failures, mut throttles) = (0_u32, 0_u32);
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            let grant = self.pace.take(ask.speech, ask.cost, left).await?;
-            let tried = self.inner.wire.attempt(ask.request.clone(), ask.speech, &self.operation).await;
-            self.pace.settle(grant, ask.cost, &tried).await;
-            self.notice(&tried, &mut ask);
-            let (wait, error) = match &tried.what {
-                What::Done { status, body, .. } => {
+            let grant = self.pacer.take(ask.api, ask.cost, left).await?;
+            let tried = self.inner.sender.attempt(ask.request.clone(), ask.api, &self.operation).await;
+            self.pacer.settle(grant, ask.cost, &tried).await;
+            self.note_response(&tried, &mut ask);
+            let (wait, error) = match &tried.outcome {
+                AttemptOutcome::Done { status, body, .. } => {
                     let (status, body) = (*status, body.clone());
                     return Ok((tried, status, body));
                 }
-                What::Refused(kind) => return Err(kind.clone().into()),
-                What::Unsure(reason) if !ask.may_repeat => return Err(Kind::Unknown(reason.clone()).into()),
-                What::Throttled { after } => {
+                AttemptOutcome::Refused(kind) => return Err(kind.clone().into()),
+                AttemptOutcome::Unknown(reason) if !ask.may_repeat => {
+                    return Err(ShopifyErrorKind::Unknown(reason.clone()).into());
+                }
+                AttemptOutcome::Throttled { after } => {
                     throttles += 1;
                     let wait = match after {
-                        Some(after) => throttled(*after, throttles, chance()),
-                        None => throttled_without_hint(throttles, chance()),
+                        Some(after) => throttled(*after, throttles, jitter()),
+                        None => throttled_without_hint(throttles, jitter()),
                     };
-                    (wait, Kind::Throttled { wait })
+                    (wait, ShopifyErrorKind::Throttled { wait })
                 }
-                What::NotSent(reason) => (retry(&mut failures), Kind::NotSent(reason.clone())),
-                What::Unsure(reason) => (retry(&mut failures), Kind::Failed(reason.clone())),
+                AttemptOutcome::NotSent(reason) => {
+                    (retry_delay(&mut failures), ShopifyErrorKind::NotSent(reason.clone()))
+                }
+                AttemptOutcome::Unknown(reason) => {
+                    (retry_delay(&mut failures), ShopifyErrorKind::Failed(reason.clone()))
+                }
             };
             let is_over = failures >= self.inner.attempts || Instant::now() + wait > end;
             if is_over {
@@ -188,29 +194,29 @@ impl Shopify {
     }
 
     /// What an answer says besides its data: what the query really asks for, and that another version answered.
-    fn notice(&self, tried: &Tried, ask: &mut Ask) {
-        if let Some(requested) = tried.said.cost.requested.filter(|_| ask.speech == Speech::Graphql) {
+    fn note_response(&self, tried: &AttemptResult, ask: &mut PreparedCall) {
+        if let Some(requested) = tried.meta.cost.requested.filter(|_| ask.api == ApiKind::Graphql) {
             ask.cost = requested;
             if let Some(shape) = ask.shape {
-                self.inner.memory.put(shape, requested);
+                self.inner.cost_cache.put(shape, requested);
             }
         }
-        self.inner.telling.tell(&self.inner.shop, &tried.said, Some(self.version));
+        self.inner.once_logger.log(&self.inner.shop, &tried.meta, Some(self.version));
     }
 }
 
-fn retry(failures: &mut u32) -> Duration {
+fn retry_delay(failures: &mut u32) -> Duration {
     *failures += 1;
-    Backoff::RETRY.delay(*failures, chance())
+    Backoff::RETRY.delay(*failures, jitter())
 }
 
 /// Spreads those who wait for the same.
-fn chance() -> u32 {
+fn jitter() -> u32 {
     getrandom::u32().unwrap_or(u32::MAX / 2)
 }
 
-fn unread() -> Error {
-    Kind::Unreadable("the answer is no answer.".into()).into()
+fn unreadable_answer() -> Error {
+    ShopifyErrorKind::Unreadable("the answer is no answer.".into()).into()
 }
 
 impl fmt::Debug for Shopify {

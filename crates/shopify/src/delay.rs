@@ -92,7 +92,7 @@ pub fn from_retry_after(header: &str, now: Time) -> Option<u64> {
 
 /// A 429, as far as it says when to come back.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TooMany<'a> {
+pub struct TooManyRequests<'a> {
     /// Its `Retry-After` header.
     pub retry_after: Option<&'a str>,
     /// Its `Date` header: a `Retry-After` that is a date is held against this clock, not against ours.
@@ -116,15 +116,15 @@ pub struct TooMany<'a> {
 /// assert_eq!(from_429(&TooMany::default(), Time::ZERO), None);
 /// ```
 #[must_use]
-pub fn from_429(told: &TooMany<'_>, now: Time) -> Option<u64> {
-    let now = told.date.and_then(retry_after::date).unwrap_or(now);
+pub fn from_429(told: &TooManyRequests<'_>, now: Time) -> Option<u64> {
+    let now = told.date.and_then(retry_after::parse_http_date).unwrap_or(now);
     let header = told.retry_after.and_then(|header| from_retry_after(header, now));
     header.max(from_body(told.body))
 }
 
 /// The part of a 429's body that says when to come back.
 #[derive(Deserialize)]
-struct TooManyBody {
+struct TooManyRequestsBody {
     #[serde(default)]
     errors: serde_json::Value,
     #[serde(default)]
@@ -138,7 +138,7 @@ fn from_body(body: &[u8]) -> Option<u64> {
     if body.len() > BODY_LEN_MAX {
         return None;
     }
-    let body: TooManyBody = serde_json::from_slice(body).ok()?;
+    let body: TooManyRequestsBody = serde_json::from_slice(body).ok()?;
     let said = match &body.retry_after {
         serde_json::Value::Number(number) => from_seconds(&number.to_string()),
         serde_json::Value::String(text) => from_seconds(text),

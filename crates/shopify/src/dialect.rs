@@ -1,33 +1,33 @@
 //! The Shopify dialect of one upstream: one shop with one credential. It says which budgets a call takes from and how
 //! much, puts idempotency keys on, and reads what answers say. It keeps no balance: that is the model's.
 
-mod reading;
+mod response_reader;
 mod verdict;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::bucket::usual_margin;
-use tidegate_core::fact::Shape as LimitShape;
+use tidegate_core::bucket::default_margin;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, OnUnknown};
-use tidegate_upstream::http::{Dialect, MadeLimit, Reader};
-use tidegate_upstream::{HttpRequest, Method, Refusal};
+use tidegate_upstream::http::{Dialect, LimitDefinition, ResponseInterpreter};
+use tidegate_upstream::{FieldRefusal, HttpRequest, Method};
 
-use crate::budget::{AT_ONCE, AtFirst, BULK, POINTS, POINTS_AT_FIRST, REQUESTS, REQUESTS_AT_FIRST};
-use crate::cost::{Memory, SINGLE_MAX, Shape, UNREADABLE, Variables, estimate, rest_shape};
-use crate::document::{Document, Does};
+use crate::budget::{AT_ONCE, BULK, InitialBudget, POINTS, POINTS_INITIAL, REQUESTS, REQUESTS_INITIAL};
+use crate::cost::{CallShape, CostCache, SINGLE_MAX, UNREADABLE_COST, Variables, estimate, rest_shape};
+use crate::document::{Document, OperationType};
+use crate::endpoint::Endpoint;
 use crate::idempotent;
-use crate::query::{self, Query};
-use crate::site::Site;
-use crate::telling::Telling;
+use crate::once_logger::OnceLogger;
+use crate::query::{self, GraphqlRequest};
 use crate::version::ApiVersion;
-use reading::{Reading, What};
+use response_reader::{CallKind, ResponseReader};
 
 /// The dialect of one shop.
 #[derive(Debug)]
 pub struct ShopifyDialect {
-    site: Site,
+    endpoint: Endpoint,
     gate: Arc<str>,
     points: Arc<str>,
     requests: Arc<str>,
@@ -35,14 +35,14 @@ pub struct ShopifyDialect {
     bulk_at_once: u32,
     /// The places for all calls but bulk operations, where there are any.
     at_once: Option<(Arc<str>, u32)>,
-    memory: Memory,
-    telling: Telling,
+    cost_cache: CostCache,
+    once_logger: OnceLogger,
 }
 
 /// What is known of a GraphQL call before it is sent.
-struct Known {
-    shape: Option<Shape>,
-    does: Option<Does>,
+struct GraphqlCallInfo {
+    shape: Option<CallShape>,
+    operation_type: Option<OperationType>,
     repeatable: bool,
     /// What it is taken to cost, in micro-points.
     cost: u64,
@@ -56,62 +56,67 @@ impl ShopifyDialect {
     pub fn new(upstream: &str, bulk_at_once: u32) -> Self {
         let named = |limit: &str| Arc::from(format!("{upstream}/{limit}"));
         Self {
-            site: Site::default(),
+            endpoint: Endpoint::default(),
             gate: Arc::from(upstream),
             points: named(POINTS),
             requests: named(REQUESTS),
             bulk: named(BULK),
             bulk_at_once: bulk_at_once.max(1),
             at_once: None,
-            memory: Memory::default(),
-            telling: Telling::default(),
+            cost_cache: CostCache::default(),
+            once_logger: OnceLogger::default(),
         }
     }
 
     /// The same for a shop with this base URL, whose path is a part of what a request is.
     #[must_use]
-    pub fn at(self, base_url: &str) -> Self {
-        Self { site: Site::of(base_url), ..self }
+    pub fn with_base_url(self, base_url: &str) -> Self {
+        Self { endpoint: Endpoint::from_base_url(base_url), ..self }
     }
 
     /// The same with so many places for all its calls but bulk operations.
     #[must_use]
-    pub fn at_most(self, at_once: Option<u32>) -> Self {
+    pub fn with_at_once(self, at_once: Option<u32>) -> Self {
         let named = |places: u32| (Arc::from(format!("{}/{AT_ONCE}", self.gate)), places.max(1));
         Self { at_once: at_once.map(named), ..self }
     }
 
     /// Reads a GraphQL call. `key` is put on its mutations where that is wanted.
-    fn know(&self, request: &HttpRequest, key: Option<&str>) -> Known {
-        let version = self.site.version(request);
-        self.read(request, version, key).unwrap_or_else(|| Known {
+    fn inspect(&self, request: &HttpRequest, key: Option<&str>) -> GraphqlCallInfo {
+        let version = self.endpoint.version(request);
+        self.try_inspect(request, version, key).unwrap_or_else(|| GraphqlCallInfo {
             shape: None,
-            does: None,
+            operation_type: None,
             repeatable: false,
-            cost: fitting(UNREADABLE * MICRO),
+            cost: clamp_cost(UNREADABLE_COST * MICRO),
             keyed: None,
         })
     }
 
-    fn read(&self, request: &HttpRequest, version: Option<ApiVersion>, key: Option<&str>) -> Option<Known> {
-        let query = Query::read(request)?;
+    fn try_inspect(
+        &self,
+        request: &HttpRequest,
+        version: Option<ApiVersion>,
+        key: Option<&str>,
+    ) -> Option<GraphqlCallInfo> {
+        let query = GraphqlRequest::read(request)?;
         let document = Document::parse(&query.text)?;
         let operation = document.operation(query.operation())?;
         let variables = Variables::read(query.variables);
-        let shape = Shape::of(&document, operation, &variables, version);
+        let shape = CallShape::of(&document, operation, &variables, version);
         let estimated =
-            || estimate(&document, operation, &variables).unwrap_or(UNREADABLE).saturating_mul(MICRO);
-        let cost = self.memory.get(shape.hash).unwrap_or_else(estimated);
-        Some(Known {
-            cost: fitting(cost),
-            does: Some(operation.does),
+            || estimate(&document, operation, &variables).unwrap_or(UNREADABLE_COST).saturating_mul(MICRO);
+        let cost = self.cost_cache.get(shape.hash).unwrap_or_else(estimated);
+        Some(GraphqlCallInfo {
+            cost: clamp_cost(cost),
+            operation_type: Some(operation.operation_type),
             repeatable: idempotent::is_repeatable(&document, operation, version),
-            keyed: key.and_then(|key| idempotent::with_keys(&query.text, &document, operation, version, key)),
+            keyed: key.and_then(|key| idempotent::add_keys(&query.text, &document, operation, version, key)),
             shape: Some(shape),
         })
     }
 
-    fn refuse_strange_costs(&self, charged: &str, cost: &BTreeMap<String, u64>) -> Result<(), Refusal> {
+    fn check_costs(&self, charged: &str, cost: &BTreeMap<String, u64>) -> Result<(), FieldRefusal> {
         // What is said of a cap counts for nothing, and harms nobody.
         let is_strange =
             |name: &&String| name.as_str() != charged && (self.at_once.is_none() || name.as_str() != AT_ONCE);
@@ -119,25 +124,25 @@ impl ShopifyDialect {
         let kind = if charged == POINTS { "A GraphQL call" } else { "A REST call" };
         let stranger: String = stranger.chars().take(64).collect();
         let message = format!("{kind} to {} charges {charged} and nothing called {stranger:?}.", self.gate);
-        Err(Refusal::new(format!("cost.{stranger}"), message))
+        Err(FieldRefusal::new(format!("cost.{stranger}"), message))
     }
 }
 
 /// A cost that was not said by the caller: at least a point, and at most what one query may cost.
-fn fitting(cost: u64) -> u64 {
+fn clamp_cost(cost: u64) -> u64 {
     cost.clamp(MICRO, SINGLE_MAX * MICRO)
 }
 
 impl Dialect for ShopifyDialect {
-    fn limits(&self) -> Vec<MadeLimit> {
-        let drip = |AtFirst { capacity, refill_per_s }| {
+    fn limits(&self) -> Vec<LimitDefinition> {
+        let drip = |InitialBudget { capacity, refill_per_s }| {
             let (capacity, refill_per_s) = (u64::from(capacity) * MICRO, u64::from(refill_per_s) * MICRO);
-            LimitShape::Drip { capacity, refill_per_s, margin: usual_margin(capacity, refill_per_s) }
+            LimitShape::Drip { capacity, refill_per_s, margin: default_margin(capacity, refill_per_s) }
         };
         let mut limits = vec![
             (Arc::clone(&self.gate), LimitShape::Gate),
-            (Arc::clone(&self.points), drip(POINTS_AT_FIRST)),
-            (Arc::clone(&self.requests), drip(REQUESTS_AT_FIRST)),
+            (Arc::clone(&self.points), drip(POINTS_INITIAL)),
+            (Arc::clone(&self.requests), drip(REQUESTS_INITIAL)),
             (Arc::clone(&self.bulk), LimitShape::Cap { at_once: self.bulk_at_once }),
         ];
         if let Some((name, at_once)) = &self.at_once {
@@ -146,12 +151,16 @@ impl Dialect for ShopifyDialect {
         limits
     }
 
-    fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
-        let is_graphql = self.site.is_graphql(request);
-        self.refuse_strange_costs(if is_graphql { POINTS } else { REQUESTS }, cost)?;
+    fn charges(
+        &self,
+        request: &HttpRequest,
+        cost: &BTreeMap<String, u64>,
+    ) -> Result<Vec<Charge>, FieldRefusal> {
+        let is_graphql = self.endpoint.is_graphql(request);
+        self.check_costs(if is_graphql { POINTS } else { REQUESTS }, cost)?;
         let budget = match (is_graphql, cost.get(POINTS)) {
             (true, Some(points)) => Charge::tokens(Arc::clone(&self.points), *points),
-            (true, None) => Charge::estimate(Arc::clone(&self.points), self.know(request, None).cost),
+            (true, None) => Charge::estimate(Arc::clone(&self.points), self.inspect(request, None).cost),
             (false, _) => {
                 let calls = cost.get(REQUESTS).copied().unwrap_or(1);
                 Charge::tokens(Arc::clone(&self.requests), calls)
@@ -165,34 +174,38 @@ impl Dialect for ShopifyDialect {
     /// What only reads may be sent again, and what has keys for its changes. A header says nothing here: Shopify
     /// knows none for this.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
-        let repeatable = match self.site.is_graphql(request) {
-            true => self.know(request, None).repeatable,
+        let repeatable = match self.endpoint.is_graphql(request) {
+            true => self.inspect(request, None).repeatable,
             false => request.method.is_idempotent(),
         };
         if repeatable { OnUnknown::Repeat } else { OnUnknown::Ask }
     }
 
-    fn only_reads(&self, request: &HttpRequest) -> bool {
-        match self.site.is_graphql(request) {
-            true => self.know(request, None).does == Some(Does::Query),
+    fn is_read_only(&self, request: &HttpRequest) -> bool {
+        match self.endpoint.is_graphql(request) {
+            true => self.inspect(request, None).operation_type == Some(OperationType::Query),
             false => matches!(request.method, Method::Get | Method::Head | Method::Options),
         }
     }
 
-    fn ready<'a>(&'a self, request: &mut HttpRequest, operation: &str) -> Option<Box<dyn Reader + 'a>> {
-        let asked = self.site.version(request);
-        let what = if self.site.is_graphql(request) {
-            let known = self.know(request, Some(operation));
-            if let Some(body) = known.keyed.and_then(|text| query::with_text(request, text)) {
+    fn prepare_request<'a>(
+        &'a self,
+        request: &mut HttpRequest,
+        operation: &str,
+    ) -> Option<Box<dyn ResponseInterpreter + 'a>> {
+        let asked = self.endpoint.version(request);
+        let what = if self.endpoint.is_graphql(request) {
+            let known = self.inspect(request, Some(operation));
+            if let Some(body) = known.keyed.and_then(|text| query::replace_text(request, text)) {
                 request.body = body;
             }
-            let reads = known.does == Some(Does::Query);
-            What::Graphql { shape: known.shape, reads, estimated: known.cost }
+            let reads = known.operation_type == Some(OperationType::Query);
+            CallKind::Graphql { shape: known.shape, reads, estimated: known.cost }
         } else {
-            let reads = self.only_reads(request);
-            What::Rest { shape: rest_shape(request.method.as_str(), &self.site.path(request)), reads }
+            let reads = self.is_read_only(request);
+            CallKind::Rest { shape: rest_shape(request.method.as_str(), &self.endpoint.path(request)), reads }
         };
-        Some(Box::new(Reading { dialect: self, asked, what }))
+        Some(Box::new(ResponseReader { dialect: self, asked, call: what }))
     }
 }
 

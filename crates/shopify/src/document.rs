@@ -4,14 +4,14 @@
 mod lex;
 mod parse;
 
-pub use lex::{Kind, Token, tokens};
+pub use lex::{Token, TokenKind, tokens};
 
 /// Longest document that is read, in bytes: more than Shopify takes.
 pub const DOCUMENT_LEN_MAX: usize = 256 * 1024;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Does {
+pub enum OperationType {
     /// It reads.
     Query,
     /// It changes something.
@@ -26,20 +26,20 @@ pub struct Document<'a> {
     /// All that is written in it, without blanks and comments.
     pub tokens: Vec<Token<'a>>,
     /// Its operations.
-    pub operations: Vec<Operation<'a>>,
+    pub operations: Vec<OperationDefinition<'a>>,
     /// Its fragments.
     pub fragments: Vec<Fragment<'a>>,
 }
 
 /// One operation.
 #[derive(Clone, Debug)]
-pub struct Operation<'a> {
+pub struct OperationDefinition<'a> {
     /// What it does.
-    pub does: Does,
+    pub operation_type: OperationType,
     /// Its name.
     pub name: Option<&'a str>,
     /// Variables that have a default, and that default.
-    pub defaults: Vec<(&'a str, Value<'a>)>,
+    pub defaults: Vec<(&'a str, ArgumentValue<'a>)>,
     /// What it asks for.
     pub selection: Vec<Selection<'a>>,
 }
@@ -72,7 +72,7 @@ pub struct Field<'a> {
     /// Its name, not its alias.
     pub name: &'a str,
     /// Its arguments.
-    pub arguments: Vec<(&'a str, Value<'a>)>,
+    pub arguments: Vec<(&'a str, ArgumentValue<'a>)>,
     /// The names of its directives.
     pub directives: Vec<&'a str>,
     /// What is asked for of it; nothing of a scalar.
@@ -83,7 +83,7 @@ pub struct Field<'a> {
 
 /// The value of an argument, as far as it matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum ArgumentValue<'a> {
     /// A whole number.
     Number(u64),
     /// A list of so many.
@@ -106,7 +106,7 @@ impl<'a> Document<'a> {
 
     /// The operation that is meant: the one of that name, or the only one.
     #[must_use]
-    pub fn operation(&self, name: Option<&str>) -> Option<&Operation<'a>> {
+    pub fn operation(&self, name: Option<&str>) -> Option<&OperationDefinition<'a>> {
         match name {
             Some(name) => self.operations.iter().find(|operation| operation.name == Some(name)),
             None if self.operations.len() == 1 => self.operations.first(),
@@ -154,7 +154,7 @@ impl<'a> Document<'a> {
 impl<'a> Field<'a> {
     /// The value of an argument.
     #[must_use]
-    pub fn argument(&self, name: &str) -> Option<Value<'a>> {
+    pub fn argument(&self, name: &str) -> Option<ArgumentValue<'a>> {
         self.arguments.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 }

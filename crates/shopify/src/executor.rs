@@ -14,8 +14,8 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Hint, OnUnknown};
 use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::http::plain::refuse_strangers;
-use tidegate_upstream::{Call, Carrying, Checked, Outcome, Refusal, Spending, Upstream};
+use tidegate_upstream::http::plain::refuse_unknown_limits;
+use tidegate_upstream::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 use tokio::sync::Semaphore;
 
 use crate::budget::{BULK, POINTS};
@@ -23,7 +23,7 @@ use crate::bulk::Job;
 use crate::client::Shopify;
 use crate::client::builder::Builder;
 use payload::Payload;
-use verdict::{Scopes, refusal, unreadable};
+use verdict::{BulkLimits, refusal_body, unreadable_verdict};
 
 /// The kind of operations that it carries.
 pub const KIND: &str = "shopify.bulk";
@@ -34,17 +34,17 @@ const PLACES_MAX: usize = 100_000;
 
 /// The shops that bulk operations can be run in.
 pub struct BulkUpstreams {
-    by_name: BTreeMap<String, Shop>,
+    by_name: BTreeMap<String, BulkShop>,
     /// One for each that may be seen through at once: each holds a worker until it ends.
     places: Semaphore,
     places_in_all: usize,
 }
 
 /// One shop with all that an operation needs.
-struct Shop {
+struct BulkShop {
     client: Shopify,
     gate: Arc<str>,
-    scopes: Scopes,
+    scopes: BulkLimits,
 }
 
 impl BulkUpstreams {
@@ -52,22 +52,22 @@ impl BulkUpstreams {
     ///
     /// # Errors
     /// Names the first upstream that cannot be used.
-    pub fn new<'a>(configs: impl IntoIterator<Item = &'a UpstreamConfig>) -> Result<Self, Refusal> {
+    pub fn new<'a>(configs: impl IntoIterator<Item = &'a UpstreamConfig>) -> Result<Self, FieldRefusal> {
         let mut by_name = BTreeMap::new();
         for config in configs {
             let name = &config.name;
             let client = Builder::for_queue(config)
-                .map_err(|error| Refusal::new(format!("upstream.{name}"), error.to_string()))?;
+                .map_err(|error| FieldRefusal::new(format!("upstream.{name}"), error.to_string()))?;
             let limit = |what: &str| Arc::from(format!("{name}/{what}"));
-            let scopes = Scopes { points: limit(POINTS), bulk: limit(BULK) };
-            by_name.insert(name.clone(), Shop { client, gate: Arc::from(name.as_str()), scopes });
+            let scopes = BulkLimits { points: limit(POINTS), bulk: limit(BULK) };
+            by_name.insert(name.clone(), BulkShop { client, gate: Arc::from(name.as_str()), scopes });
         }
         Ok(Self { by_name, places: Semaphore::new(PLACES_MAX), places_in_all: PLACES_MAX })
     }
 
     /// The same for at most so many at once, of all shops together, so that workers are left for what is quick.
     #[must_use]
-    pub fn at_most(self, places: usize) -> Self {
+    pub fn with_max_at_once(self, places: usize) -> Self {
         let places_in_all = places.clamp(1, PLACES_MAX);
         Self { places: Semaphore::new(places_in_all), places_in_all, ..self }
     }
@@ -78,13 +78,13 @@ impl BulkUpstreams {
         self.by_name.is_empty()
     }
 
-    fn read(&self, payload: &[u8]) -> Result<(&Shop, Payload, Job), Refusal> {
+    fn read(&self, payload: &[u8]) -> Result<(&BulkShop, Payload, Job), FieldRefusal> {
         let payload = Payload::decode(payload)?;
         let shop = self.by_name.get(&payload.upstream).ok_or_else(|| {
             let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let message = format!("No upstream of the dialect shopify has this name; configured: {known}.");
-            Refusal::new("upstream", message)
+            FieldRefusal::new("upstream", message)
         })?;
         let job = payload.job()?;
         Ok((shop, payload, job))
@@ -94,31 +94,31 @@ impl BulkUpstreams {
         match self.read(call.payload) {
             Ok((shop, payload, job)) => match self.places.try_acquire() {
                 Ok(_place) => shop.run(&payload, &job, call).await,
-                Err(_) => shop.scopes.full(self.places_in_all),
+                Err(_) => shop.scopes.full_outcome(self.places_in_all),
             },
             // It was accepted once; the configuration has changed since.
-            Err(refusal) => Outcome::unanswered(unreadable(&refusal, call.look_first)),
+            Err(refusal) => Outcome::unanswered(unreadable_verdict(&refusal, call.reconcile_first)),
         }
     }
 }
 
-impl Shop {
+impl BulkShop {
     async fn run(&self, payload: &Payload, job: &Job, call: Call<'_>) -> Outcome {
         let client = self.client.for_operation(call.operation, payload.api_version);
         // What only reads is repeated without an order to look; where it still runs it is taken on.
-        let look_first = call.look_first || call.attempt > 1 && !job.is_mutation();
+        let look_first = call.reconcile_first || call.attempt > 1 && !job.is_mutation();
         // What the limits do not allow is for the queue to wait for, not for a worker.
-        let begun = client.with_patience(Duration::ZERO).bulk().begin_for_queue(job, look_first).await;
-        let spent = client.heard().spent;
+        let begun = client.with_patience(Duration::ZERO).bulk().start_for_queue(job, look_first).await;
+        let spent = client.observed_costs().spent;
         let mut outcome = match begun {
-            Ok(running) => self.scopes.ended(running.with_client(&client).end().await),
+            Ok(running) => self.scopes.end_outcome(running.with_client(&client).wait_for_end().await),
             Err(error) => {
-                let verdict = self.scopes.not_begun(&error, look_first);
-                Outcome { body: refusal(error.kind()), ..Outcome::unanswered(verdict) }
+                let verdict = self.scopes.start_failure_verdict(&error, look_first);
+                Outcome { body: refusal_body(error.kind()), ..Outcome::unanswered(verdict) }
             }
         };
         // Looking at it costs points too, which have come back by the time it ends: what is left says the rest.
-        let last = client.heard().last;
+        let last = client.observed_costs().last;
         outcome.hints = vec![Hint {
             limit: Arc::clone(&self.scopes.points),
             remaining: last.available,
@@ -127,18 +127,18 @@ impl Shop {
             spent: Some(spent),
             ..Hint::default()
         }];
-        outcome.spending = vec![Spending {
+        outcome.spending = vec![CallCost {
             limit: Arc::clone(&self.scopes.points),
             shape: shape(job),
             requested: START_POINTS * MICRO,
-            actual: Some(client.heard().spent),
+            actual: Some(client.observed_costs().spent),
         }];
         outcome
     }
 
-    fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+    fn charges(&self, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
         // What is said of a cap counts for nothing.
-        refuse_strangers(&self.gate, &[POINTS, BULK], cost)?;
+        refuse_unknown_limits(&self.gate, &[POINTS, BULK], cost)?;
         let points = Arc::clone(&self.scopes.points);
         Ok(vec![
             Charge::tokens(Arc::clone(&self.gate), 1),
@@ -159,19 +159,24 @@ fn shape(job: &Job) -> Arc<str> {
 }
 
 impl Upstream for BulkUpstreams {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let (shop, _, job) = self.read(payload)?;
         let on_unknown = if job.is_mutation() { OnUnknown::Reconcile } else { OnUnknown::Repeat };
-        Ok(Checked { charges: shop.charges(cost)?, opens: Vec::new(), on_unknown, can_reconcile: true })
+        Ok(CallRequirements {
+            charges: shop.charges(cost)?,
+            opens: Vec::new(),
+            on_unknown,
+            can_reconcile: true,
+        })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(self.attempt(call))
     }
 }
 
 /// What is kept as the result.
-fn kept(result: &impl serde::Serialize) -> Bytes {
+fn encode_result(result: &impl serde::Serialize) -> Bytes {
     serde_json::to_vec(result).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 

@@ -1,7 +1,7 @@
 //! `@idempotent(key: …)`: the mutations that take it, from which version on, and how it is put on a field that has
 //! none. With it a call whose answer was lost can be sent again, for as long as Shopify remembers the key: a day.
 
-use crate::document::{Document, Does, Field, Operation};
+use crate::document::{Document, Field, OperationDefinition, OperationType};
 use crate::version::{ApiVersion, IDEMPOTENT_SINCE};
 
 /// The directive.
@@ -32,13 +32,13 @@ const MUTATIONS: [&str; 17] = [
 #[must_use]
 pub fn is_repeatable(
     document: &Document<'_>,
-    operation: &Operation<'_>,
+    operation: &OperationDefinition<'_>,
     version: Option<ApiVersion>,
 ) -> bool {
-    match operation.does {
-        Does::Query => true,
-        Does::Subscription => false,
-        Does::Mutation => document
+    match operation.operation_type {
+        OperationType::Query => true,
+        OperationType::Subscription => false,
+        OperationType::Mutation => document
             .fields(&operation.selection)
             .is_some_and(|fields| fields.iter().all(|field| has_key(field) || takes_key(field, version))),
     }
@@ -55,14 +55,14 @@ fn takes_key(field: &Field<'_>, version: Option<ApiVersion>) -> bool {
 /// The text with a key on each mutation that takes one and has none; `None` when there is none such. The first one gets
 /// the key as it is, the others with their number behind it, because a key stands for one change.
 #[must_use]
-pub fn with_keys(
+pub fn add_keys(
     text: &str,
     document: &Document<'_>,
-    operation: &Operation<'_>,
+    operation: &OperationDefinition<'_>,
     version: Option<ApiVersion>,
     key: &str,
 ) -> Option<String> {
-    if operation.does != Does::Mutation {
+    if operation.operation_type != OperationType::Mutation {
         return None;
     }
     let fields = document.fields(&operation.selection)?;
@@ -95,7 +95,7 @@ mod tests {
 
     fn keyed(text: &str, version: &str) -> Option<String> {
         let document = Document::parse(text).unwrap();
-        with_keys(text, &document, document.operation(None).unwrap(), version.parse().ok(), "op-1")
+        add_keys(text, &document, document.operation(None).unwrap(), version.parse().ok(), "op-1")
     }
 
     fn repeatable(text: &str, version: &str) -> bool {

@@ -10,7 +10,7 @@ use tidegate_upstream::{Body, HttpRequest};
 
 /// A GraphQL call.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub struct Query<'a> {
+pub struct GraphqlRequest<'a> {
     /// The document.
     #[serde(borrow, default, rename = "query")]
     pub text: Cow<'a, str>,
@@ -22,11 +22,11 @@ pub struct Query<'a> {
     pub operation: Option<Cow<'a, str>>,
 }
 
-impl<'a> Query<'a> {
+impl<'a> GraphqlRequest<'a> {
     /// The call in a request's body; `None` when there is none that can be read.
     #[must_use]
     pub fn read(request: &'a HttpRequest) -> Option<Self> {
-        let sent = text_of(&request.body)?;
+        let sent = body_text(&request.body)?;
         let query: Self = if is_plain(request) {
             Self { text: Cow::Borrowed(sent), ..Self::default() }
         } else {
@@ -43,7 +43,7 @@ impl<'a> Query<'a> {
 }
 
 /// What a body says, if it is a text at all: a client's own bytes may be packed.
-fn text_of(body: &Body) -> Option<&str> {
+fn body_text(body: &Body) -> Option<&str> {
     match body {
         Body::Empty => None,
         Body::Json(json) => Some(json.get()),
@@ -59,17 +59,17 @@ fn is_plain(request: &HttpRequest) -> bool {
 
 /// The body with another document in it, everything else as it was; `None` when it cannot be written.
 #[must_use]
-pub fn with_text(request: &HttpRequest, text: String) -> Option<Body> {
+pub fn replace_text(request: &HttpRequest, text: String) -> Option<Body> {
     if is_plain(request) {
-        return Some(as_before(&request.body, text));
+        return Some(encode_like(&request.body, text));
     }
-    let mut parts: BTreeMap<String, Box<RawValue>> = serde_json::from_str(text_of(&request.body)?).ok()?;
+    let mut parts: BTreeMap<String, Box<RawValue>> = serde_json::from_str(body_text(&request.body)?).ok()?;
     parts.insert("query".into(), to_raw_value(&text).ok()?);
-    Some(as_before(&request.body, serde_json::to_string(&parts).ok()?))
+    Some(encode_like(&request.body, serde_json::to_string(&parts).ok()?))
 }
 
 /// A text in the form that the body had.
-fn as_before(body: &Body, text: String) -> Body {
+fn encode_like(body: &Body, text: String) -> Body {
     match body {
         Body::Bytes(_) => Body::Bytes(text.into()),
         Body::Json(_) => RawValue::from_string(text).map_or(Body::Empty, Body::Json),
@@ -100,20 +100,23 @@ mod tests {
             request(Body::Bytes(body.into()), None),
         ];
         for request in &sent {
-            let query = Query::read(request).unwrap();
+            let query = GraphqlRequest::read(request).unwrap();
             assert_eq!((query.text.as_ref(), query.operation()), ("query A { a \"x\" }", Some("A")));
             assert_eq!(query.variables.unwrap().get(), r#"{"n":1e400}"#);
-            let changed = with_text(request, "{ b }".into()).unwrap();
+            let changed = replace_text(request, "{ b }".into()).unwrap();
             let changed = HttpRequest { body: changed, ..request.clone() };
-            let query = Query::read(&changed).unwrap();
+            let query = GraphqlRequest::read(&changed).unwrap();
             assert_eq!((query.text.as_ref(), query.variables.unwrap().get()), ("{ b }", r#"{"n":1e400}"#));
         }
         let plain = request(Body::Text("{ a }".into()), Some("application/graphql; charset=utf-8"));
-        assert_eq!(Query::read(&plain).unwrap().text, "{ a }");
-        assert!(matches!(with_text(&plain, "{ b }".into()), Some(Body::Text(text)) if text == "{ b }"));
-        assert!(Query::read(&request(Body::Bytes(b"\x1f\x8b\xff"[..].into()), None)).is_none(), "packed");
+        assert_eq!(GraphqlRequest::read(&plain).unwrap().text, "{ a }");
+        assert!(matches!(replace_text(&plain, "{ b }".into()), Some(Body::Text(text)) if text == "{ b }"));
+        assert!(
+            GraphqlRequest::read(&request(Body::Bytes(b"\x1f\x8b\xff"[..].into()), None)).is_none(),
+            "packed"
+        );
         for body in ["null", "[]", "{}", r#"{"query":""}"#, r#"{"query":3}"#, "\"{ a }\""] {
-            assert!(Query::read(&request(json(body), None)).is_none(), "{body}");
+            assert!(GraphqlRequest::read(&request(json(body), None)).is_none(), "{body}");
         }
     }
 }

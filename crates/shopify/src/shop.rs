@@ -29,7 +29,7 @@ pub struct ShopId(String);
 #[error(
     "{0:?} is no shop: a shop is 1 to {SHOP_ID_LEN_MAX} letters, digits or '-', as in acme.myshopify.com."
 )]
-pub struct NoShop(String);
+pub struct InvalidShopId(String);
 
 impl ShopId {
     /// The id itself.
@@ -52,9 +52,9 @@ impl ShopId {
 }
 
 impl FromStr for ShopId {
-    type Err = NoShop;
+    type Err = InvalidShopId;
 
-    fn from_str(text: &str) -> Result<Self, NoShop> {
+    fn from_str(text: &str) -> Result<Self, InvalidShopId> {
         let lower = text.trim().to_lowercase();
         let host = lower.split_once("://").map_or(lower.as_str(), |(_, rest)| rest);
         let host = host.split(['/', '?', '#']).next().unwrap_or_default();
@@ -64,7 +64,7 @@ impl FromStr for ShopId {
         if fits && id.bytes().all(allowed) {
             return Ok(Self(id.to_owned()));
         }
-        Err(NoShop(text.chars().take(SHOP_ID_LEN_MAX).collect()))
+        Err(InvalidShopId(text.chars().take(SHOP_ID_LEN_MAX).collect()))
     }
 }
 

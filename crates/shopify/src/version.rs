@@ -24,22 +24,23 @@ pub const IDEMPOTENT_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month
 /// What is no version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("A version of the API is written as 2026-04, or unstable.")]
-pub struct NoVersion;
+pub struct InvalidApiVersion;
 
 impl FromStr for ApiVersion {
-    type Err = NoVersion;
+    type Err = InvalidApiVersion;
 
-    fn from_str(text: &str) -> Result<Self, NoVersion> {
+    fn from_str(text: &str) -> Result<Self, InvalidApiVersion> {
         if text == "unstable" {
             return Ok(Self::Unstable);
         }
         let digits = |part: &str, len: usize| part.len() == len && part.bytes().all(|b| b.is_ascii_digit());
-        let (year, month) = text.split_once('-').ok_or(NoVersion)?;
+        let (year, month) = text.split_once('-').ok_or(InvalidApiVersion)?;
         if !digits(year, 4) || !digits(month, 2) {
-            return Err(NoVersion);
+            return Err(InvalidApiVersion);
         }
-        let (year, month) = (year.parse().map_err(|_| NoVersion)?, month.parse().map_err(|_| NoVersion)?);
-        if (1..=12).contains(&month) { Ok(Self::Quarter { year, month }) } else { Err(NoVersion) }
+        let (year, month) =
+            (year.parse().map_err(|_| InvalidApiVersion)?, month.parse().map_err(|_| InvalidApiVersion)?);
+        if (1..=12).contains(&month) { Ok(Self::Quarter { year, month }) } else { Err(InvalidApiVersion) }
     }
 }
 
@@ -84,7 +85,7 @@ mod tests {
         assert!(read("2026-01").unwrap() >= IDEMPOTENT_SINCE && read("unstable").unwrap() > IDEMPOTENT_SINCE);
         for text in ["", "2026", "2026-1", "2026-13", "2026-00", "26-04", "+026-04", "2026-04-01", "Unstable"]
         {
-            assert_eq!(read(text), Err(NoVersion), "{text}");
+            assert_eq!(read(text), Err(InvalidApiVersion), "{text}");
         }
     }
 

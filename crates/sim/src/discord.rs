@@ -1,14 +1,13 @@
 //! Discord's REST API as far as a bot needs it that builds a guild: roles, channels, overwrites, positions and messages,
 //! with its limits, told and hidden, its names, its permissions and its refusals. There is no gateway and no people.
 
-pub mod answer;
-pub mod arrival;
 pub mod channel;
 pub mod channels;
 pub mod control;
 mod dispatch;
+pub mod duplicates;
+pub mod fault_switch;
 pub mod form;
-pub mod gate;
 pub mod guild;
 pub mod limits;
 pub mod log;
@@ -18,16 +17,17 @@ pub mod names;
 pub mod overwrite;
 pub mod overwrites;
 pub mod permissions;
+pub mod rate_limiter;
 pub mod refusal;
+pub mod request;
+pub mod response;
 pub mod role;
 pub mod roles;
 pub mod route;
+pub mod sim_state;
 pub mod snowflake;
 pub mod stats;
-pub mod stop;
-pub mod twins;
 pub mod window;
-pub mod world;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -41,12 +41,12 @@ use tidegate_store::{Clock, WallClock};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::server::{Reply, Server, Simulator};
-use arrival::Arrival;
-use control::After;
-use limits::Limits;
+use crate::server::{SimReply, SimServer, Simulator};
+use control::ControlEffect;
+use limits::DiscordLimits;
+use request::DiscordRequest;
+use sim_state::{DiscordSimOutcome, DiscordSimState};
 use stats::DiscordStats;
-use world::{Fate, World};
 
 /// How the simulator behaves.
 #[derive(Clone, Debug)]
@@ -54,7 +54,7 @@ pub struct DiscordSimOptions {
     /// Where it listens; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// Its limits.
-    pub limits: Limits,
+    pub limits: DiscordLimits,
     /// How long each answer takes.
     pub latency: Duration,
     /// How often a call fails with a 5xx and no effect, from 0 to 1.
@@ -70,7 +70,7 @@ impl Default for DiscordSimOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            limits: Limits::default(),
+            limits: DiscordLimits::default(),
             latency: Duration::ZERO,
             fail_rate: 0.0,
             cut_rate: 0.0,
@@ -82,7 +82,7 @@ impl Default for DiscordSimOptions {
 /// A running simulator. Dropping it ends it.
 #[derive(Debug)]
 pub struct DiscordSim {
-    server: Server,
+    server: SimServer,
     shared: Arc<Shared>,
 }
 
@@ -99,7 +99,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    world: World,
+    world: DiscordSimState,
     /// How much the clock was put forward.
     forward: Duration,
 }
@@ -118,13 +118,13 @@ impl DiscordSim {
             ));
         }
         let shared = Arc::new(Shared {
-            state: Mutex::new(State { world: World::new(&options), forward: Duration::ZERO }),
+            state: Mutex::new(State { world: DiscordSimState::new(&options), forward: Duration::ZERO }),
             latency: options.latency,
             epoch: WallClock.now(),
             started: Instant::now(),
             lifted: watch::Sender::new(0),
         });
-        let server = Server::start(options.listen, Arc::clone(&shared)).await?;
+        let server = SimServer::start(options.listen, Arc::clone(&shared)).await?;
         Ok(Self { server, shared })
     }
 
@@ -158,37 +158,37 @@ impl Shared {
         let (mut state, now) = self.state();
         let (response, after) = control::control(&mut state.world, request, now);
         match after {
-            After::Nothing => {}
-            After::Forward(by) => state.forward = state.forward.saturating_add(by),
-            After::Lift => self.lifted.send_modify(|lifts| *lifts += 1),
+            ControlEffect::Nothing => {}
+            ControlEffect::Forward(by) => state.forward = state.forward.saturating_add(by),
+            ControlEffect::Lift => self.lifted.send_modify(|lifts| *lifts += 1),
         }
         response
     }
 }
 
 impl Simulator for Shared {
-    async fn reply(&self, request: Request<Bytes>) -> Reply {
+    async fn reply(&self, request: Request<Bytes>) -> SimReply {
         if request.uri().path().starts_with("/_sim/") {
-            return Reply::Answer(self.control(&request));
+            return SimReply::Answer(self.control(&request));
         }
-        let arrival = Arrival::of(&request);
+        let arrival = DiscordRequest::of(&request);
         let (fate, mut lifted) = {
             let (mut state, now) = self.state();
             // Under the lock, so that no lifting is missed.
-            (state.world.arrive(&arrival, now), self.lifted.subscribe())
+            (state.world.handle(&arrival, now), self.lifted.subscribe())
         };
         match fate {
-            Fate::Hang => {
+            DiscordSimOutcome::Hang => {
                 let _ = lifted.changed().await;
-                Reply::Cut
+                SimReply::Cut
             }
-            Fate::Cut => {
+            DiscordSimOutcome::Cut => {
                 tokio::time::sleep(self.latency).await;
-                Reply::Cut
+                SimReply::Cut
             }
-            Fate::Answer(answer) => {
+            DiscordSimOutcome::Answer(answer) => {
                 tokio::time::sleep(self.latency).await;
-                Reply::Answer(answer.response())
+                SimReply::Answer(answer.to_response())
             }
         }
     }

@@ -2,7 +2,7 @@
 //! a 429, and it fails or cuts the connection as often as it is told.
 
 pub mod log;
-pub mod world;
+pub mod sim_state;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -16,10 +16,10 @@ use tidegate_core::Time;
 use tidegate_core::time::millis_up;
 use tokio::time::Instant;
 
-use crate::rate::Ruling;
-use crate::server::{Reply, Server, Simulator, json};
+use crate::server::{SimReply, SimServer, Simulator, json};
 use crate::stats::Stats;
-use world::{Arrival, Fate, World};
+use crate::token_bucket::BucketDecision;
+use sim_state::{HttpSimOutcome, HttpSimRequest, HttpSimState};
 
 /// How the simulator behaves.
 #[derive(Clone, Debug)]
@@ -72,13 +72,13 @@ impl HttpSimOptions {
 /// A running simulator. Dropping it ends it.
 #[derive(Debug)]
 pub struct HttpSim {
-    server: Server,
+    server: SimServer,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    world: Mutex<World>,
+    world: Mutex<HttpSimState>,
     latency: Duration,
     started: Instant,
 }
@@ -92,9 +92,9 @@ impl HttpSim {
         if let Some(problem) = options.problem() {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, problem));
         }
-        let world = Mutex::new(World::new(&options));
+        let world = Mutex::new(HttpSimState::new(&options));
         let shared = Arc::new(Shared { world, latency: options.latency, started: Instant::now() });
-        let server = Server::start(options.listen, Arc::clone(&shared)).await?;
+        let server = SimServer::start(options.listen, Arc::clone(&shared)).await?;
         Ok(Self { server, shared })
     }
 
@@ -117,7 +117,7 @@ impl HttpSim {
 }
 
 impl Shared {
-    fn world(&self) -> MutexGuard<'_, World> {
+    fn world(&self) -> MutexGuard<'_, HttpSimState> {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -137,30 +137,32 @@ impl Shared {
 }
 
 impl Simulator for Shared {
-    async fn reply(&self, request: Request<Bytes>) -> Reply {
+    async fn reply(&self, request: Request<Bytes>) -> SimReply {
         if request.uri().path().starts_with("/_sim/") {
-            return Reply::Answer(self.control(&request));
+            return SimReply::Answer(self.control(&request));
         }
-        let arrival = Arrival::of(&request);
+        let arrival = HttpSimRequest::of(&request);
         let (ruling, fate) = {
             let mut world = self.world();
             // Under the lock, so that the bucket sees time only go on.
             let now = Time::ZERO.after(self.started.elapsed());
-            world.arrive(&arrival, now)
+            world.handle(&arrival, now)
         };
         tokio::time::sleep(self.latency).await;
         let mut response = match fate {
-            Fate::Cut => return Reply::Cut,
-            Fate::Throttled => json(StatusCode::TOO_MANY_REQUESTS, &json!({ "error": "too many requests" })),
-            Fate::Failed => {
+            HttpSimOutcome::Cut => return SimReply::Cut,
+            HttpSimOutcome::Throttled => {
+                json(StatusCode::TOO_MANY_REQUESTS, &json!({ "error": "too many requests" }))
+            }
+            HttpSimOutcome::Failed => {
                 json(StatusCode::INTERNAL_SERVER_ERROR, &json!({ "error": "it failed as it was told to" }))
             }
-            Fate::Done { call } => json(StatusCode::OK, &arrival.echo(call)),
+            HttpSimOutcome::Done { call } => json(StatusCode::OK, &arrival.echo(call)),
         };
         if let Some(ruling) = ruling {
-            state_limit(&mut response, ruling);
+            add_limit_headers(&mut response, ruling);
         }
-        Reply::Answer(response)
+        SimReply::Answer(response)
     }
 }
 
@@ -170,7 +172,7 @@ fn seconds(duration: Duration) -> String {
     format!("{}.{:03}", millis / 1_000, millis % 1_000)
 }
 
-fn state_limit(response: &mut Response<Bytes>, ruling: Ruling) {
+fn add_limit_headers(response: &mut Response<Bytes>, ruling: BucketDecision) {
     let stated = [
         ("x-ratelimit-limit", Some(ruling.limit.to_string())),
         ("x-ratelimit-remaining", Some(ruling.remaining.to_string())),

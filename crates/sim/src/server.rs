@@ -29,32 +29,32 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a simulator does with a request.
 #[derive(Debug)]
-pub enum Reply {
+pub enum SimReply {
     /// Answers it.
     Answer(Response<Bytes>),
     /// Answers it piece by piece.
-    Stream(Response<()>, Pieces),
+    Stream(Response<()>, IteratorBody),
     /// Cuts the connection.
     Cut,
 }
 
 /// A body that is made while it is sent, no faster than it is read.
-pub struct Pieces(Box<dyn Iterator<Item = Bytes> + Send>);
+pub struct IteratorBody(Box<dyn Iterator<Item = Bytes> + Send>);
 
-impl Pieces {
+impl IteratorBody {
     /// Of these pieces.
     pub fn new(pieces: impl Iterator<Item = Bytes> + Send + 'static) -> Self {
         Self(Box::new(pieces))
     }
 }
 
-impl fmt::Debug for Pieces {
+impl fmt::Debug for IteratorBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Pieces")
     }
 }
 
-impl Body for Pieces {
+impl Body for IteratorBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -68,23 +68,23 @@ impl Body for Pieces {
 
 /// The address that a request came from; it is among the request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer(pub IpAddr);
+pub struct PeerAddr(pub IpAddr);
 
 /// A simulator as the server sees it.
 pub trait Simulator: Send + Sync + 'static {
     /// What follows a request.
-    fn reply(&self, request: Request<Bytes>) -> impl Future<Output = Reply> + Send;
+    fn reply(&self, request: Request<Bytes>) -> impl Future<Output = SimReply> + Send;
 }
 
 /// A running server. Dropping it ends it at once.
 #[derive(Debug)]
-pub struct Server {
+pub struct SimServer {
     addr: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<()>,
 }
 
-impl Server {
+impl SimServer {
     /// Listens and serves.
     ///
     /// # Errors
@@ -112,7 +112,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for SimServer {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -126,7 +126,7 @@ async fn accept(listener: TcpListener, simulator: Arc<impl Simulator>, mut stopp
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((stream, from)) => {
-                    connections.spawn(serve(stream, Peer(from.ip()), Arc::clone(&simulator)));
+                    connections.spawn(serve(stream, PeerAddr(from.ip()), Arc::clone(&simulator)));
                 }
                 // Out of descriptors: give connections time to end rather than spin.
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
@@ -136,7 +136,7 @@ async fn accept(listener: TcpListener, simulator: Arc<impl Simulator>, mut stopp
     connections.shutdown().await;
 }
 
-async fn serve(stream: TcpStream, peer: Peer, simulator: Arc<impl Simulator>) {
+async fn serve(stream: TcpStream, peer: PeerAddr, simulator: Arc<impl Simulator>) {
     let _ = stream.set_nodelay(true);
     let service = service_fn(|request| answer(request, peer, &*simulator));
     // An error here is a client that went away, or a cut that was asked for.
@@ -145,9 +145,9 @@ async fn serve(stream: TcpStream, peer: Peer, simulator: Arc<impl Simulator>) {
 
 async fn answer(
     request: Request<Incoming>,
-    peer: Peer,
+    peer: PeerAddr,
     simulator: &impl Simulator,
-) -> io::Result<Response<Either<Full<Bytes>, Pieces>>> {
+) -> io::Result<Response<Either<Full<Bytes>, IteratorBody>>> {
     let (mut head, body) = request.into_parts();
     head.extensions.insert(peer);
     let Ok(body) = Limited::new(body, BODY_LEN_MAX).collect().await else {
@@ -156,9 +156,9 @@ async fn answer(
         return Ok(refused);
     };
     match simulator.reply(Request::from_parts(head, body.to_bytes())).await {
-        Reply::Answer(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
-        Reply::Stream(head, pieces) => Ok(head.map(|()| Either::Right(pieces))),
-        Reply::Cut => Err(io::Error::other("cut")),
+        SimReply::Answer(response) => Ok(response.map(|body| Either::Left(Full::new(body)))),
+        SimReply::Stream(head, pieces) => Ok(head.map(|()| Either::Right(pieces))),
+        SimReply::Cut => Err(io::Error::other("cut")),
     }
 }
 

@@ -9,7 +9,7 @@ pub mod cost;
 pub mod data;
 pub mod document;
 pub mod keys;
-pub mod leaky;
+pub mod leaky_bucket;
 pub mod page;
 pub mod plan;
 pub mod points;
@@ -18,8 +18,8 @@ pub mod rows;
 pub mod run;
 pub mod shape;
 pub mod shop;
+pub mod sim_state;
 pub mod version;
-pub mod world;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -34,14 +34,14 @@ use tidegate_core::Time;
 use tidegate_encoding::{AcceptEncoding, encode};
 use tokio::time::Instant;
 
-use crate::server::{Pieces, Reply, Server, Simulator, json as answer};
-use address::{Address, Astray, is_shop, plain};
-use call::Call;
-use leaky::Fill;
-use page::Page;
-use plan::Plan;
+use crate::server::{IteratorBody, SimReply, SimServer, Simulator, json as answer};
+use address::{AddressError, ApiAddress, is_shop, normalize_shop};
+use call::ShopifyCall;
+use leaky_bucket::BucketFill;
+use page::RestPage;
+use plan::ShopPlan;
+use sim_state::{ShopifySimOutcome, ShopifySimState, ShopifyStats};
 use version::Version;
-use world::{Fate, ShopifyStats, World};
 
 /// How the simulator behaves.
 #[derive(Clone, Debug)]
@@ -49,7 +49,7 @@ pub struct ShopifySimOptions {
     /// Where it listens; port 0 lets the system choose.
     pub listen: SocketAddr,
     /// The plan of every shop.
-    pub plan: Plan,
+    pub plan: ShopPlan,
     /// The version that answers when an older one is asked for.
     pub oldest: Version,
     /// How long a bulk operation takes.
@@ -71,7 +71,7 @@ impl Default for ShopifySimOptions {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            plan: Plan::Standard,
+            plan: ShopPlan::Standard,
             oldest: Version::OLDEST,
             bulk_takes: Duration::from_secs(2),
             bulk_rows: 1_000,
@@ -86,13 +86,13 @@ impl Default for ShopifySimOptions {
 /// A running simulator. Dropping it ends it.
 #[derive(Debug)]
 pub struct ShopifySim {
-    server: Server,
+    server: SimServer,
     shared: Arc<Shared>,
 }
 
 #[derive(Debug)]
 struct Shared {
-    world: Mutex<World>,
+    world: Mutex<ShopifySimState>,
     oldest: Version,
     latency: Duration,
     seed: u64,
@@ -115,14 +115,14 @@ impl ShopifySim {
             ));
         }
         let shared = Arc::new(Shared {
-            world: Mutex::new(World::new(&options)),
+            world: Mutex::new(ShopifySimState::new(&options)),
             oldest: options.oldest,
             latency: options.latency,
             seed: options.seed,
             started: Instant::now(),
             base: OnceLock::new(),
         });
-        let server = Server::start(options.listen, Arc::clone(&shared)).await?;
+        let server = SimServer::start(options.listen, Arc::clone(&shared)).await?;
         let _ = shared.base.set(format!("http://{}", server.addr()));
         Ok(Self { server, shared })
     }
@@ -148,14 +148,14 @@ impl ShopifySim {
 
 impl Shared {
     /// The world and the time. The time is read under the lock, so that buckets see it only go on.
-    fn world(&self) -> (MutexGuard<'_, World>, Time) {
+    fn world(&self) -> (MutexGuard<'_, ShopifySimState>, Time) {
         let world = self.world.lock().unwrap_or_else(PoisonError::into_inner);
         (world, Time::ZERO.after(self.started.elapsed()))
     }
 
     fn control(&self, request: &Request<Bytes>) -> Response<Bytes> {
         let path = request.uri().path();
-        let Some(shop) = path.strip_prefix("/_sim/shops/").map(plain) else {
+        let Some(shop) = path.strip_prefix("/_sim/shops/").map(normalize_shop) else {
             if path == "/_sim/stats" {
                 let (mut world, now) = self.world();
                 return answer(StatusCode::OK, &world.stats(now));
@@ -174,75 +174,77 @@ impl Shared {
             Err(error) => return answer(StatusCode::BAD_REQUEST, &json!({ "error": error.to_string() })),
         };
         let (mut world, now) = self.world();
-        world.change(&shop, change, now).map_or_else(
+        world.change_limits(&shop, change, now).map_or_else(
             || answer(StatusCode::BAD_REQUEST, &json!({ "error": "a figure is at most 1,000,000,000" })),
             |figures| answer(StatusCode::OK, &figures),
         )
     }
 
-    fn result(&self, path: &str) -> Reply {
+    fn result(&self, path: &str) -> SimReply {
         let named = path.strip_suffix(".jsonl").and_then(|path| path.split_once('/'));
         let (world, now) = self.world();
         match named.and_then(|(shop, number)| world.rows(shop, number, now)) {
             Some(rows) => {
                 let mut head = Response::new(());
                 head.headers_mut().insert("content-type", HeaderValue::from_static("application/jsonl"));
-                Reply::Stream(head, Pieces::new(rows))
+                SimReply::Stream(head, IteratorBody::new(rows))
             }
-            None => Reply::Answer(answer(StatusCode::NOT_FOUND, &json!({ "errors": "Not Found" }))),
+            None => SimReply::Answer(answer(StatusCode::NOT_FOUND, &json!({ "errors": "Not Found" }))),
         }
     }
 
     async fn admin(&self, request: &Request<Bytes>) -> Option<Response<Bytes>> {
-        let address = match Address::of(request) {
+        let address = match ApiAddress::of(request) {
             Ok(address) => address,
-            Err(Astray::NoToken) => return Some(answer(StatusCode::UNAUTHORIZED, &bodies::unauthorized())),
-            Err(Astray::NotFound) => {
+            Err(AddressError::NoToken) => {
+                return Some(answer(StatusCode::UNAUTHORIZED, &bodies::unauthorized()));
+            }
+            Err(AddressError::NotFound) => {
                 return Some(answer(StatusCode::NOT_FOUND, &json!({ "errors": "Not Found" })));
             }
         };
         let version = address.version.unwrap_or(self.oldest).served(self.oldest);
-        let call = Call::read(&address.target, version, request);
+        let call = ShopifyCall::read(&address.target, version, request);
         let base = self.base.get().map_or("", String::as_str);
         let (fate, number) = {
             let (mut world, now) = self.world();
-            let fate = world.arrive(&address, version, &call, base, now);
+            let fate = world.handle(&address, version, &call, base, now);
             (fate, world.calls())
         };
         tokio::time::sleep(self.latency).await;
-        let fill = if let Fate::Rest(_, _, fill) = &fate { Some(*fill) } else { None };
+        let fill = if let ShopifySimOutcome::Rest(_, _, fill) = &fate { Some(*fill) } else { None };
         let (status, body) = {
             let (mut world, now) = self.world();
-            world.tell(&address.shop, fate, now)?
+            world.respond(&address.shop, fate, now)?
         };
         let mut response = answer(status, &body);
         let id = format!("{:08x}-0000-4000-8000-{number:012x}", self.seed & 0xffff_ffff);
-        mark(response.headers_mut(), "x-request-id", &id);
-        mark(response.headers_mut(), "x-shopify-api-version", &version.to_string());
-        if let Call::Rest { method: Method::GET, page: Some(page), .. } = &call
+        set_header(response.headers_mut(), "x-request-id", &id);
+        set_header(response.headers_mut(), "x-shopify-api-version", &version.to_string());
+        if let ShopifyCall::Rest { method: Method::GET, page: Some(page), .. } = &call
             && status == StatusCode::OK
         {
-            mark_pages(response.headers_mut(), *page, request, base);
+            add_link_header(response.headers_mut(), *page, request, base);
         }
         if let Some(fill) = fill {
-            state_limit(response.headers_mut(), status, fill);
+            add_limit_header(response.headers_mut(), status, fill);
         }
         Some(response)
     }
 }
 
 impl Simulator for Shared {
-    async fn reply(&self, request: Request<Bytes>) -> Reply {
+    async fn reply(&self, request: Request<Bytes>) -> SimReply {
         let path = request.uri().path();
         if path.starts_with("/_sim/") {
-            return Reply::Answer(self.control(&request));
+            return SimReply::Answer(self.control(&request));
         }
         if let Some(path) = path.strip_prefix("/_bulk/") {
             return self.result(path);
         }
         match self.admin(&request).await {
-            Some(response) => Reply::Answer(compressed(response, request.headers()).await),
-            None => Reply::Cut,
+            Some(response) => SimReply::Answer(compressed(response, request.headers()).await),
+            None => SimReply::Cut,
         }
     }
 }
@@ -250,33 +252,33 @@ impl Simulator for Shared {
 /// In the coding that the client likes best, as Shopify's servers do it.
 async fn compressed(mut response: Response<Bytes>, asked: &HeaderMap) -> Response<Bytes> {
     let accept = asked.get(ACCEPT_ENCODING).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-    mark(response.headers_mut(), "vary", "Accept-Encoding");
+    set_header(response.headers_mut(), "vary", "Accept-Encoding");
     if let Some(coding) = AcceptEncoding::parse(accept).preferred()
         && let Ok(body) = encode(coding, response.body()).await
     {
         *response.body_mut() = body;
-        mark(response.headers_mut(), "content-encoding", coding.as_str());
+        set_header(response.headers_mut(), "content-encoding", coding.as_str());
     }
     response
 }
 
 /// The pages beside this one, under the name that the simulator itself is called by.
-fn mark_pages(headers: &mut HeaderMap, page: Page, request: &Request<Bytes>, base: &str) {
+fn add_link_header(headers: &mut HeaderMap, page: RestPage, request: &Request<Bytes>, base: &str) {
     let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
     let origin = host.map_or_else(|| base.to_owned(), |host| format!("http://{host}"));
     if let Some(links) = page.links(&format!("{origin}{}", request.uri().path())) {
-        mark(headers, "link", &links);
+        set_header(headers, "link", &links);
     }
 }
 
-fn state_limit(headers: &mut HeaderMap, status: StatusCode, fill: Fill) {
-    mark(headers, "x-shopify-shop-api-call-limit", &format!("{}/{}", fill.used, fill.size));
+fn add_limit_header(headers: &mut HeaderMap, status: StatusCode, fill: BucketFill) {
+    set_header(headers, "x-shopify-shop-api-call-limit", &format!("{}/{}", fill.used, fill.size));
     if status == StatusCode::TOO_MANY_REQUESTS {
-        mark(headers, "retry-after", "2.0");
+        set_header(headers, "retry-after", "2.0");
     }
 }
 
-fn mark(headers: &mut HeaderMap, name: &'static str, value: &str) {
+fn set_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(name, value);
     }

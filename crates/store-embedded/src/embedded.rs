@@ -3,35 +3,35 @@
 //! each file, and whoever reads does not wait for it.
 
 mod blocking;
-mod checkpoint;
 mod costs;
+mod errors;
 mod faults;
-mod filling;
-mod front;
 mod history;
 mod journal;
 mod journal_rows;
-mod ledger;
 mod listing;
 mod lock;
 mod log;
 mod mark;
 mod nodes;
 mod partition;
-mod private;
+mod partition_meta;
+mod permissions;
 mod reader;
-mod recent;
+mod record_cache;
 mod record_rows;
+mod row_checksum;
 mod rows;
 mod schema;
 mod shared;
 mod shared_rows;
 mod snapshot;
-mod sums;
+mod sqlite_checkpointer;
 mod sweep;
 mod tail;
-mod trouble;
 mod upkeep;
+mod wal;
+mod wal_applier;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ use partition::PartitionFile;
 use tidegate_core::id::Partition;
 use tidegate_store::{Clock, Result};
 
-use crate::register::Register;
+use crate::node_registry::NodeRegistry;
 
 /// How a directory is opened.
 #[derive(Clone)]
@@ -71,20 +71,20 @@ impl Default for Options {
 }
 
 /// A store in one directory.
-pub struct Embedded {
-    files: Arc<Files>,
-    nodes: Register,
-    recent: Arc<recent::Recent>,
+pub struct EmbeddedStore {
+    files: Arc<OpenPartitions>,
+    nodes: NodeRegistry,
+    record_cache: Arc<record_cache::RecordCache>,
 }
 
 /// The partitions that are open, and what opening another one needs.
-struct Files {
+struct OpenPartitions {
     open: Mutex<BTreeMap<Partition, Arc<PartitionFile>>>,
     options: Options,
     lock: Arc<Lock>,
 }
 
-impl Embedded {
+impl EmbeddedStore {
     /// Opens the store in `dir`, and makes it when it is not there.
     ///
     /// # Errors
@@ -92,13 +92,13 @@ impl Embedded {
     /// `Unavailable` when the directory cannot be used.
     pub fn open(dir: &Path, options: Options) -> Result<Self> {
         let lock = Arc::new(Lock::take(dir)?);
-        let nodes = Register::new(Arc::clone(&options.clock));
-        let files = Files { open: Mutex::default(), options, lock };
+        let nodes = NodeRegistry::new(Arc::clone(&options.clock));
+        let files = OpenPartitions { open: Mutex::default(), options, lock };
         for partition in schema::partitions_in(dir)? {
             files.open(partition)?;
         }
         files.open(SHARED_IN)?;
-        Ok(Self { files: Arc::new(files), nodes, recent: Arc::default() })
+        Ok(Self { files: Arc::new(files), nodes, record_cache: Arc::default() })
     }
 
     /// The partition, if anything was ever kept in it.
@@ -119,7 +119,7 @@ impl Embedded {
 /// The partition whose file holds the shared records too.
 const SHARED_IN: Partition = 0;
 
-impl Files {
+impl OpenPartitions {
     fn map(&self) -> MutexGuard<'_, BTreeMap<Partition, Arc<PartitionFile>>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,19 +1,19 @@
-//! The embedded backend: one directory with SQLite files (`Embedded`), or plain memory (`Memory`). Both keep the
+//! The embedded backend: one directory with SQLite files (`EmbeddedStore`), or plain memory (`MemoryStore`). Both keep the
 //! promises of the storage ports in one process; neither knows what an operation is or who calls it.
 
 mod checks;
 pub mod embedded;
-mod matching;
+mod epoch_lease;
 pub mod memory;
-mod register;
-mod tenure;
+mod node_registry;
+mod query_filter;
 
 use std::path::Path;
 use std::sync::Arc;
 
-pub use embedded::{Embedded, Faults, Options};
-pub use memory::Memory;
-use tidegate_store::{Clock, Error, Kind, Result, Store};
+pub use embedded::{EmbeddedStore, Faults, Options};
+pub use memory::MemoryStore;
+use tidegate_store::{Clock, Error, Result, Store, StoreErrorKind};
 
 /// Opens the store that a URL names: `file:DIR` or `memory:`.
 ///
@@ -21,11 +21,13 @@ use tidegate_store::{Clock, Error, Kind, Result, Store};
 /// `Invalid` when the URL names no embedded store; else whatever keeps the directory from being opened.
 pub fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
     if url == "memory:" {
-        return Ok(Arc::new(Memory::new(clock)));
+        return Ok(Arc::new(MemoryStore::new(clock)));
     }
     let dir = url.strip_prefix("file:").map(|rest| rest.strip_prefix("//").unwrap_or(rest));
     match dir {
-        Some(dir) if !dir.is_empty() => Ok(Arc::new(Embedded::open(Path::new(dir), Options::new(clock))?)),
-        _ => Err(Error::new(Kind::Invalid, "an embedded store is named file:DIR or memory:")),
+        Some(dir) if !dir.is_empty() => {
+            Ok(Arc::new(EmbeddedStore::open(Path::new(dir), Options::new(clock))?))
+        }
+        _ => Err(Error::new(StoreErrorKind::Invalid, "an embedded store is named file:DIR or memory:")),
     }
 }

@@ -11,28 +11,28 @@ mod upkeep;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tidegate_core::id::Partition;
-use tidegate_core::journal::Book;
+use tidegate_core::journal::MemoryJournal;
 use tidegate_store::upkeep::SECRET_LEN;
-use tidegate_store::{Answer, Clock, Result};
+use tidegate_store::{Clock, Result, StoreFuture};
 
-use crate::register::Register;
+use crate::node_registry::NodeRegistry;
 
 /// A store in plain memory.
-pub struct Memory {
+pub struct MemoryStore {
     clock: Arc<dyn Clock>,
     partitions: Mutex<log::Partitions>,
     shared: Mutex<shared::Tables>,
-    journal: Mutex<Book>,
-    nodes: Register,
+    journal: Mutex<MemoryJournal>,
+    nodes: NodeRegistry,
     count: OnceLock<Partition>,
     secret: OnceLock<[u8; SECRET_LEN]>,
 }
 
-impl Memory {
+impl MemoryStore {
     /// An empty one that goes by this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        let nodes = Register::new(Arc::clone(&clock));
+        let nodes = NodeRegistry::new(Arc::clone(&clock));
         Self {
             clock,
             partitions: Mutex::default(),
@@ -52,12 +52,12 @@ impl Memory {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn journal(&self) -> MutexGuard<'_, Book> {
+    fn journal(&self) -> MutexGuard<'_, MemoryJournal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// An answer that is there as soon as somebody asks for it.
-fn at_once<'a, T: Send + 'a>(step: impl FnOnce() -> Result<T> + Send + 'a) -> Answer<'a, T> {
+fn ready<'a, T: Send + 'a>(step: impl FnOnce() -> Result<T> + Send + 'a) -> StoreFuture<'a, T> {
     Box::pin(async move { step() })
 }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
 /// Longest name that PostgreSQL keeps whole.
 const SCHEMA_LEN_MAX: usize = 63;
@@ -71,7 +71,7 @@ pub(crate) fn is_plain(name: &str) -> bool {
 }
 
 fn invalid(message: impl Into<String>) -> Error {
-    Error::new(Kind::Invalid, message)
+    Error::new(StoreErrorKind::Invalid, message)
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
             "postgres://ann:hunter2@db/main?schema=pg_catalog",
         ] {
             let Err(error) = Address::parse(url, "x") else { panic!("{url} was taken") };
-            assert_eq!(error.kind(), Kind::Invalid);
+            assert_eq!(error.kind(), StoreErrorKind::Invalid);
             assert!(!error.to_string().to_lowercase().contains(secret), "{error}");
         }
     }

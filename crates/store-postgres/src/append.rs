@@ -10,12 +10,12 @@ use sqlx::{Connection, Row};
 use tidegate_core::id::Partition;
 use tidegate_core::{Fault, State};
 use tidegate_store::log::{Batch, Lsn, Ownership, StoredResult};
-use tidegate_store::{Error, Kind, Result, codec};
+use tidegate_store::{Error, Result, StoreErrorKind, codec};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use crate::session::{Failure, Sessions, Statement, TRUSTED_FOR, Twice};
-use crate::trouble::code_of;
+use crate::errors::code_of;
+use crate::session::{RetrySafety, Sessions, Statement, StatementFailure, TRUSTED_FOR};
 use crate::{checks, costs, rows};
 
 const APPEND: &str = "SELECT verdict, number
@@ -31,23 +31,23 @@ const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
 const RANGE_LEN: u64 = 1_000_000;
 
 /// A batch, whose it is, and who wants to know.
-type Handed = (Ownership, Batch, oneshot::Sender<Result<Lsn>>);
+type QueuedBatch = (Ownership, Batch, oneshot::Sender<Result<Lsn>>);
 
 /// The tasks that append, one for each partition that was appended to.
 pub(crate) struct Appenders {
     sessions: Sessions,
-    lines: Mutex<HashMap<Partition, mpsc::UnboundedSender<Handed>>>,
+    queues: Mutex<HashMap<Partition, mpsc::UnboundedSender<QueuedBatch>>>,
 }
 
 impl Appenders {
     pub(crate) fn new(sessions: Sessions) -> Self {
-        Self { sessions, lines: Mutex::default() }
+        Self { sessions, queues: Mutex::default() }
     }
 
     /// Hands a batch in, at once; it is answered when it is durable. The line is as long as the owner makes it.
     pub(crate) fn append(&self, owner: Ownership, batch: Batch) -> oneshot::Receiver<Result<Lsn>> {
         let (answer, answered) = oneshot::channel();
-        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
         let line = lines.entry(owner.partition).or_insert_with(|| {
             let (line, handed) = mpsc::unbounded_channel();
             let appender = Appender { sessions: self.sessions.clone(), connection: None, made: 0 };
@@ -68,7 +68,7 @@ struct Appender {
 }
 
 impl Appender {
-    async fn serve(mut self, mut handed: mpsc::UnboundedReceiver<Handed>) {
+    async fn serve(mut self, mut handed: mpsc::UnboundedReceiver<QueuedBatch>) {
         while let Some((owner, batch, answer)) = handed.recv().await {
             drop(answer.send(self.append(owner, &batch).await));
             self.look_ahead(owner.partition, &batch).await;
@@ -78,48 +78,51 @@ impl Appender {
     async fn append(&mut self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
         checks::batch(batch)?;
         let facts = codec::encode(&batch.facts);
-        let (mut has_room, mut earlier) = (false, Earlier::Absent);
+        let (mut has_room, mut earlier) = (false, EarlierResults::Absent);
         let row = loop {
-            match self.sent(owner, batch, &facts, earlier).await? {
+            match self.send_batch(owner, batch, &facts, earlier).await? {
                 Ok(row) => break row,
                 // There is no table for some of these seqs yet, and nothing was written.
                 Err(cause) if !has_room && code_of(&cause).as_deref() == Some("23514") => {
                     self.make_room(owner.partition, places(batch)).await?;
                     has_room = true;
                 }
-                Err(cause) if earlier == Earlier::Absent && is_ended_already(&cause) => {
-                    earlier = Earlier::Replaced;
+                Err(cause) if earlier == EarlierResults::Absent && is_ended_already(&cause) => {
+                    earlier = EarlierResults::Replaced;
                 }
-                Err(cause) => return Err(refused(&self.sessions.place, batch, cause)),
+                Err(cause) => return Err(batch_error(&self.sessions.place, batch, cause)),
             }
         };
         let number: i64 = self.sessions.column(&row, 1)?;
         match row.try_get::<&str, _>(0).unwrap_or_default() {
             "ok" => Ok(Lsn(number.cast_unsigned())),
-            "follows" => {
-                Err(checks::does_not_follow(batch.follows.unwrap_or_default(), Lsn(number.cast_unsigned())))
-            }
+            "follows" => Err(checks::not_following_error(
+                batch.follows.unwrap_or_default(),
+                Lsn(number.cast_unsigned()),
+            )),
             "drained" => Err(checks::not_waiting(number, batch.drained.len())),
             other => Err(checks::refusal(owner, other, number)),
         }
     }
 
     /// Sends a batch; what the server took back comes back too.
-    async fn sent(
+    async fn send_batch(
         &mut self,
         owner: Ownership,
         batch: &Batch,
         facts: &[u8],
-        earlier: Earlier,
+        earlier: EarlierResults,
     ) -> Result<std::result::Result<PgRow, sqlx::Error>> {
-        let mut connection = self.connected().await?;
-        let answer =
-            self.sessions.answer(bound(owner, batch, facts, earlier).fetch_one(&mut connection)).await;
+        let mut connection = self.checked_connection().await?;
+        let answer = self
+            .sessions
+            .with_timeout(bind_batch(owner, batch, facts, earlier).fetch_one(&mut connection))
+            .await;
         let answer = match answer {
             Ok(row) => Ok(row),
-            Err(Failure::Undone(cause)) => Err(cause),
+            Err(StatementFailure::Undone(cause)) => Err(cause),
             // The connection is dropped: whatever still comes over it belongs to nobody.
-            Err(failure) => return Err(failure.told(&self.sessions.place)),
+            Err(failure) => return Err(failure.into_error(&self.sessions.place)),
         };
         self.connection = Some((connection, Instant::now()));
         Ok(answer)
@@ -130,7 +133,7 @@ impl Appender {
         for place in places {
             let seq = (place * RANGE_LEN).cast_signed();
             self.sessions
-                .rows(Twice::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition)).bind(seq))
+                .rows(RetrySafety::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition)).bind(seq))
                 .await?;
         }
         Ok(())
@@ -148,9 +151,9 @@ impl Appender {
     }
 
     /// The connection, tried first when it has not been used for a while.
-    async fn connected(&mut self) -> Result<PgConnection> {
+    async fn checked_connection(&mut self) -> Result<PgConnection> {
         if let Some((mut connection, used)) = self.connection.take()
-            && (used.elapsed() < TRUSTED_FOR || self.sessions.answer(connection.ping()).await.is_ok())
+            && (used.elapsed() < TRUSTED_FOR || self.sessions.with_timeout(connection.ping()).await.is_ok())
         {
             return Ok(connection);
         }
@@ -161,7 +164,7 @@ impl Appender {
 /// What becomes of results that the ended operations of a batch have already. An owner has none such, so they are looked
 /// for only when the server says that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Earlier {
+enum EarlierResults {
     Absent,
     Replaced,
 }
@@ -180,53 +183,60 @@ fn places(batch: &Batch) -> BTreeSet<u64> {
 }
 
 /// A batch that the server took back.
-fn refused(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
+fn batch_error(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
     let said = cause.as_database_error();
     if code_of(&cause).as_deref() != Some("23505") {
-        return Failure::Undone(cause).told(place);
+        return StatementFailure::Undone(cause).into_error(place);
     }
     if said.and_then(sqlx::error::DatabaseError::table) == Some("log") {
         let message = format!("another append to {place} came in between: nothing was written");
-        return Error::new(Kind::Unavailable, message);
+        return Error::new(StoreErrorKind::Unavailable, message);
     }
     let first = batch.operations.first().map_or(0, |operation| operation.seq.0);
     let last = batch.operations.last().map_or(0, |operation| operation.seq.0);
-    checks::invalid(format!("one of the operations {first} to {last} is there already: a seq is used once"))
+    checks::invalid_error(format!(
+        "one of the operations {first} to {last} is there already: a seq is used once"
+    ))
 }
 
-fn bound<'q>(owner: Ownership, batch: &'q Batch, facts: &'q [u8], earlier: Earlier) -> Statement<'q> {
+fn bind_batch<'q>(
+    owner: Ownership,
+    batch: &'q Batch,
+    facts: &'q [u8],
+    earlier: EarlierResults,
+) -> Statement<'q> {
     let operations = &batch.operations;
     // The last one counts when there are several; and in order, as clean-up goes.
     let results: BTreeMap<_, _> = batch.results.iter().map(|result| (result.seq, result)).collect();
     let results: Vec<&StoredResult> = results.into_values().collect();
     let class = |fault: &Fault| fault.class.as_str();
-    let given = results.iter().map(|result| result.seq).filter(|_| earlier == Earlier::Replaced);
+    let given = results.iter().map(|result| result.seq).filter(|_| earlier == EarlierResults::Replaced);
     let gone: Vec<i64> = batch.reopened.iter().copied().chain(given).map(|seq| seq.0.cast_signed()).collect();
     let append = sqlx::query(if batch.costs.is_empty() { APPEND } else { APPEND_WITH_COSTS })
         .bind(i32::from(owner.partition))
         .bind(owner.epoch.0.cast_signed())
         .bind(batch.follows.map(|lsn| lsn.0.cast_signed()))
         .bind(facts)
-        .bind(all(operations, |operation| operation.seq.0.cast_signed()))
-        .bind(all(operations, |operation| rows::micros(operation.at)))
-        .bind(all(operations, |operation| &*operation.group))
-        .bind(all(operations, |operation| &*operation.kind))
-        .bind(all(operations, |operation| operation.key.as_deref()))
-        .bind(all(operations, |operation| &*operation.envelope))
-        .bind(all(operations, |operation| &*operation.payload))
-        .bind(all(&results, |result| result.seq.0.cast_signed()))
-        .bind(all(&results, |result| rows::micros(result.at)))
-        .bind(all(&results, |result| State::from(result.state).as_str()))
-        .bind(all(&results, |result| i32::from(result.attempt)))
-        .bind(all(&results, |result| result.fault.as_ref().map(class)))
-        .bind(all(&results, |result| result.fault.as_ref().map(sentence)))
-        .bind(all(&results, |result| &*result.body))
+        .bind(collect_column(operations, |operation| operation.seq.0.cast_signed()))
+        .bind(collect_column(operations, |operation| rows::micros(operation.at)))
+        .bind(collect_column(operations, |operation| &*operation.group))
+        .bind(collect_column(operations, |operation| &*operation.kind))
+        .bind(collect_column(operations, |operation| operation.key.as_deref()))
+        .bind(collect_column(operations, |operation| &*operation.envelope))
+        .bind(collect_column(operations, |operation| &*operation.payload))
+        .bind(collect_column(&results, |result| result.seq.0.cast_signed()))
+        .bind(collect_column(&results, |result| rows::micros(result.at)))
+        .bind(collect_column(&results, |result| State::from(result.state).as_str()))
+        .bind(collect_column(&results, |result| i32::from(result.attempt)))
+        .bind(collect_column(&results, |result| result.fault.as_ref().map(class)))
+        .bind(collect_column(&results, |result| result.fault.as_ref().map(sentence)))
+        .bind(collect_column(&results, |result| &*result.body))
         .bind(gone)
-        .bind(all(&batch.drained, |id| id.0.cast_signed()));
-    if batch.costs.is_empty() { append } else { costs::bound(append, &batch.costs) }
+        .bind(collect_column(&batch.drained, |id| id.0.cast_signed()));
+    if batch.costs.is_empty() { append } else { costs::bind_costs(append, &batch.costs) }
 }
 
-fn all<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {
+fn collect_column<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U> {
     list.iter().map(column).collect()
 }
 

@@ -9,14 +9,14 @@ use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
 use tidegate_core::{OperationId, State};
-use tidegate_store::costs::{Bill, Cost, Question, Standing};
-use tidegate_store::log::{Stored, StoredOperation, StoredResult};
-use tidegate_store::{Answer, Archive, Result};
+use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
+use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
+use tidegate_store::{Archive, Result, StoreFuture};
 
+use crate::errors::nothing_changed;
 use crate::rows;
 use crate::schema::Layout;
-use crate::session::{Sessions, Twice};
-use crate::trouble::nothing_changed;
+use crate::session::{RetrySafety, Sessions};
 
 /// Where it is when the URL names no schema.
 const SCHEMA_DEFAULT: &str = "tidegate_archive";
@@ -61,12 +61,12 @@ impl PostgresArchive {
         Ok(Self { sessions: Sessions::lazy(url, SCHEMA_DEFAULT)? })
     }
 
-    async fn keep_all(&self, partition: Partition, ended: &[Stored]) -> Result<()> {
+    async fn keep_all(&self, partition: Partition, ended: &[StoredEntry]) -> Result<()> {
         let columns = Columns::of(partition, ended);
         if columns.ids.is_empty() {
             return Ok(());
         }
-        let kept = self.sessions.rows(Twice::Harmless, KEEP, |q| {
+        let kept = self.sessions.rows(RetrySafety::Harmless, KEEP, |q| {
             q.bind(&columns.ids)
                 .bind(&columns.accepted)
                 .bind(&columns.ended)
@@ -86,12 +86,12 @@ impl PostgresArchive {
         kept.await.map(drop)
     }
 
-    async fn read_all(&self, ids: &[OperationId]) -> Result<Vec<Option<Stored>>> {
+    async fn read_all(&self, ids: &[OperationId]) -> Result<Vec<Option<StoredEntry>>> {
         let names: Vec<String> = ids.iter().map(ToString::to_string).collect();
-        let mut found: Vec<Option<Stored>> = vec![None; ids.len()];
-        for row in self.sessions.rows(Twice::Harmless, READ, |q| q.bind(&names)).await? {
+        let mut found: Vec<Option<StoredEntry>> = vec![None; ids.len()];
+        for row in self.sessions.rows(RetrySafety::Harmless, READ, |q| q.bind(&names)).await? {
             let (place, stored) =
-                placed(&row).map_err(|cause| nothing_changed(&self.sessions.place, &cause))?;
+                read_indexed_row(&row).map_err(|cause| nothing_changed(&self.sessions.place, &cause))?;
             if let Some(slot) = found.get_mut(place) {
                 *slot = Some(stored);
             }
@@ -100,7 +100,7 @@ impl PostgresArchive {
     }
 }
 
-fn placed(row: &PgRow) -> sqlx::Result<(usize, Stored)> {
+fn read_indexed_row(row: &PgRow) -> sqlx::Result<(usize, StoredEntry)> {
     let place = usize::try_from(row.try_get::<i64, _>("place")? - 1).unwrap_or(usize::MAX);
     Ok((place, rows::stored(row)?))
 }
@@ -126,9 +126,9 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     /// Of those that have ended, each once; in order, so that two who keep the same do not wait for each other.
-    fn of(partition: Partition, stored: &'a [Stored]) -> Self {
+    fn of(partition: Partition, stored: &'a [StoredEntry]) -> Self {
         let mut latest: BTreeMap<OperationId, (&StoredOperation, &StoredResult)> = BTreeMap::new();
-        for Stored { operation, result } in stored {
+        for StoredEntry { operation, result } in stored {
             let Some(result) = result else { continue };
             let id = OperationId::new(operation.at, partition, operation.seq);
             let known = latest.entry(id).or_insert((operation, result));
@@ -162,31 +162,35 @@ impl<'a> Columns<'a> {
 }
 
 impl Archive for PostgresArchive {
-    fn migrate(&self) -> Answer<'_, ()> {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
         Box::pin(async {
             self.sessions.check_version().await?;
-            LAYOUT.bring_up_to_date(&self.sessions).await
+            LAYOUT.migrate(&self.sessions).await
         })
     }
 
-    fn keep(&self, partition: Partition, ended: Vec<Stored>) -> Answer<'_, ()> {
+    fn save(&self, partition: Partition, ended: Vec<StoredEntry>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.keep_all(partition, &ended).await })
     }
 
-    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
+    fn read(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
         Box::pin(async move { self.read_all(&ids).await })
     }
 
-    fn keep_costs(&self, costs: Vec<Cost>) -> Answer<'_, ()> {
+    fn save_costs(&self, costs: Vec<Cost>) -> StoreFuture<'_, ()> {
         Box::pin(async move { self.keep_all_costs(&costs).await })
     }
 
-    fn keep_standings(&self, partition: Partition, standings: Vec<Standing>) -> Answer<'_, ()> {
-        Box::pin(async move { self.keep_all_standings(partition, &standings).await })
+    fn save_limit_snapshots(
+        &self,
+        partition: Partition,
+        standings: Vec<LimitSnapshot>,
+    ) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.write_limit_snapshots(partition, &standings).await })
     }
 
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
-        Box::pin(async move { self.summed(&question).await })
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
+        Box::pin(async move { self.sum_costs(&question).await })
     }
 
     fn describe(&self) -> String {

@@ -1,12 +1,12 @@
 //! What a call must be before the server is asked, and what the server's refusals mean.
 
 use tidegate_core::Seq;
-use tidegate_store::checks::{costs_fit, seqs_grow, snapshot_ahead, snapshot_older};
+use tidegate_store::checks::{check_cost_count, check_seqs, snapshot_ahead_error, snapshot_older_error};
 use tidegate_store::log::{Batch, Lsn, Ownership};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
 pub(crate) use tidegate_store::checks::{
-    does_not_follow, invalid, named_once, parts_are_readable, some_partitions,
+    check_partition_count, check_snapshot_parts, check_unique_names, invalid_error, not_following_error,
 };
 
 /// The largest number that a bigint sorts rightly.
@@ -15,15 +15,15 @@ const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 /// PostgreSQL keeps no text with a zero byte in it.
 pub(crate) fn name_can_be_kept(name: &str) -> Result<()> {
     if name.contains('\0') {
-        return Err(invalid("PostgreSQL keeps no name with a zero byte in it"));
+        return Err(invalid_error("PostgreSQL keeps no name with a zero byte in it"));
     }
     Ok(())
 }
 
 /// The seqs of new operations grow and fit, and every name can be kept.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
-    seqs_grow(batch, SEQ_MAX)?;
-    costs_fit(batch)?;
+    check_seqs(batch, SEQ_MAX)?;
+    check_cost_count(batch)?;
     for operation in &batch.operations {
         name_can_be_kept(&operation.group)?;
         name_can_be_kept(&operation.kind)?;
@@ -35,7 +35,7 @@ pub(crate) fn batch(batch: &Batch) -> Result<()> {
 /// Somebody else took rows out of the outbox: whoever drains it reads it again.
 pub(crate) fn not_waiting(missing: i64, drained: usize) -> Error {
     let message = format!("{missing} of {drained} rows of the outbox are not there: nothing was written");
-    Error::new(Kind::Unavailable, message)
+    Error::new(StoreErrorKind::Unavailable, message)
 }
 
 /// What the server's steps answer instead of doing something.
@@ -43,26 +43,29 @@ pub(crate) fn refusal(owner: Ownership, verdict: &str, number: i64) -> Error {
     let (partition, epoch, number) = (owner.partition, owner.epoch.0, number.cast_unsigned());
     match verdict {
         "fenced" => Error::new(
-            Kind::Fenced,
+            StoreErrorKind::Fenced,
             format!(
                 "epoch {epoch} of partition {partition} has ended (a newer owner exists; the newest is {number})"
             ),
         ),
         "released" => Error::new(
-            Kind::Fenced,
+            StoreErrorKind::Fenced,
             format!(
                 "epoch {epoch} of partition {partition} has ended (it was released; the newest is {number})"
             ),
         ),
-        _ => Error::new(Kind::Unreadable, format!("partition {partition} was answered with {verdict:?}")),
+        _ => Error::new(
+            StoreErrorKind::Unreadable,
+            format!("partition {partition} was answered with {verdict:?}"),
+        ),
     }
 }
 
 /// A snapshot says what the log says up to an append that exists, and replaces no later one.
 pub(crate) fn snapshot_refusal(owner: Ownership, upto: Lsn, verdict: &str, number: i64) -> Error {
     match verdict {
-        "ahead" => snapshot_ahead(upto, Lsn(number.cast_unsigned())),
-        "older" => snapshot_older(upto, Lsn(number.cast_unsigned())),
+        "ahead" => snapshot_ahead_error(upto, Lsn(number.cast_unsigned())),
+        "older" => snapshot_older_error(upto, Lsn(number.cast_unsigned())),
         _ => refusal(owner, verdict, number),
     }
 }

@@ -4,14 +4,16 @@
 use sqlx::postgres::PgRow;
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::costs::{Bill, Cost, LOOKED_AT_MAX, Line, Question, Standing, micro, tokens};
+use tidegate_store::costs::{
+    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, SCAN_MAX, micro_to_tokens, tokens_to_micro,
+};
 use tidegate_store::log::{Ownership, Retention};
-use tidegate_store::{Answer, Costs, Result};
+use tidegate_store::{Costs, Result, StoreFuture};
 
-use crate::session::{Sessions, Statement, Twice};
-use crate::{Postgres, checks, rows};
+use crate::session::{RetrySafety, Sessions, Statement};
+use crate::{PostgresStore, checks, rows};
 
-const BILL: Asking = Asking { too_much: TOO_MUCH, by_shape: BY_SHAPE };
+const BILL: CostQueries = CostQueries { too_much: TOO_MUCH, by_shape: BY_SHAPE };
 const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= $1 ORDER BY at DESC LIMIT 1 OFFSET $2";
 const BY_SHAPE: &str =
     "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
@@ -26,7 +28,7 @@ const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, sourc
 const SWEPT_AT_ONCE: usize = 2_000;
 
 /// What calls cost, as the columns that an append has for it.
-pub(crate) fn bound<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statement<'q> {
+pub(crate) fn bind_costs<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statement<'q> {
     let column = Columns(costs);
     append
         .bind(column.of(|cost| rows::micros(cost.at)))
@@ -35,18 +37,18 @@ pub(crate) fn bound<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statement<'
         .bind(column.of(|cost| i16::from(cost.nth)))
         .bind(column.of(|cost| rows::storable(&cost.limit)))
         .bind(column.of(|cost| rows::storable(&cost.shape)))
-        .bind(column.of(|cost| tokens(cost.requested)))
-        .bind(column.of(|cost| cost.actual.map(tokens)))
+        .bind(column.of(|cost| micro_to_tokens(cost.requested)))
+        .bind(column.of(|cost| cost.actual.map(micro_to_tokens)))
 }
 
 /// How limits stand, the same way.
-pub(crate) fn bound_standings<'q>(keep: Statement<'q>, standings: &'q [Standing]) -> Statement<'q> {
+pub(crate) fn bind_limit_snapshots<'q>(keep: Statement<'q>, standings: &'q [LimitSnapshot]) -> Statement<'q> {
     let column = Columns(standings);
     keep.bind(column.of(|one| rows::storable(&one.name)))
         .bind(column.of(|one| one.kind.to_string()))
-        .bind(column.of(|one| one.capacity.map(tokens)))
-        .bind(column.of(|one| one.refill_per_s.map(tokens)))
-        .bind(column.of(|one| one.level.map(tokens)))
+        .bind(column.of(|one| one.capacity.map(micro_to_tokens)))
+        .bind(column.of(|one| one.refill_per_s.map(micro_to_tokens)))
+        .bind(column.of(|one| one.level.map(micro_to_tokens)))
         .bind(column.of(|one| one.source.to_string()))
         .bind(column.of(|one| one.closed_until.map(rows::micros)))
         .bind(column.of(|one| rows::micros(one.updated_at)))
@@ -63,14 +65,14 @@ impl<'q, T> Columns<'q, T> {
 }
 
 /// A time as it is compared: none lies as a negative number.
-pub(crate) fn edge(time: Time) -> i64 {
+pub(crate) fn bind_time(time: Time) -> i64 {
     rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
 }
 
 /// A line of a bill: limit, shape, calls, requested, cost, cost of the limit, last.
-fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
-    let figure = |column| Ok(micro(sessions.column::<f64>(row, column)?));
-    Ok(Line {
+fn line(sessions: &Sessions, row: &PgRow) -> Result<CostLine> {
+    let figure = |column| Ok(tokens_to_micro(sessions.column::<f64>(row, column)?));
+    Ok(CostLine {
         limit: sessions.column::<&str>(row, 0)?.into(),
         shape: sessions.column::<&str>(row, 1)?.into(),
         calls: sessions.column::<i64>(row, 2)?.cast_unsigned(),
@@ -82,7 +84,7 @@ fn line(sessions: &Sessions, row: &PgRow) -> Result<Line> {
 }
 
 /// The two questions that make a bill, as a layout spells them.
-pub(crate) struct Asking {
+pub(crate) struct CostQueries {
     /// The last row that is too much to look at.
     pub(crate) too_much: &'static str,
     /// What was spent since, by shape.
@@ -90,46 +92,49 @@ pub(crate) struct Asking {
 }
 
 /// What calls cost since a time, by shape, as far as rows are looked at.
-pub(crate) async fn summed(
+pub(crate) async fn sum_costs(
     sessions: &Sessions,
-    asking: &Asking,
+    asking: &CostQueries,
     since: i64,
-    question: &Question,
-) -> Result<Bill> {
-    let looked_at = i64::from(LOOKED_AT_MAX);
-    let too_much = sessions.rows(Twice::Harmless, asking.too_much, |q| q.bind(since).bind(looked_at)).await?;
+    question: &CostQuery,
+) -> Result<CostReport> {
+    let looked_at = i64::from(SCAN_MAX);
+    let too_much =
+        sessions.rows(RetrySafety::Harmless, asking.too_much, |q| q.bind(since).bind(looked_at)).await?;
     let too_much: Option<i64> = too_much.first().map(|row| sessions.column(row, 0)).transpose()?;
     let since = too_much.map_or(since, |at| at + 1);
     let most = i64::try_from(question.most).unwrap_or(i64::MAX);
     let upstream = question.upstream.as_deref().map(rows::storable);
     let bind = |q: Statement<'static>| q.bind(since).bind(upstream.clone()).bind(most);
-    let found = sessions.rows(Twice::Harmless, asking.by_shape, bind).await?;
+    let found = sessions.rows(RetrySafety::Harmless, asking.by_shape, bind).await?;
     let lines = found.iter().map(|row| line(sessions, row)).collect::<Result<_>>()?;
-    Ok(Bill { lines, is_whole: too_much.is_none() })
+    Ok(CostReport { lines, is_whole: too_much.is_none() })
 }
 
-impl Postgres {
-    async fn kept_standings(&self, owner: Ownership, standings: &[Standing]) -> Result<()> {
+impl PostgresStore {
+    async fn write_limit_snapshots(&self, owner: Ownership, standings: &[LimitSnapshot]) -> Result<()> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
         let row = self
             .sessions
-            .row(Twice::Harmless, KEEP, |q| bound_standings(q.bind(partition).bind(epoch), standings))
+            .row(RetrySafety::Harmless, KEEP, |q| {
+                bind_limit_snapshots(q.bind(partition).bind(epoch), standings)
+            })
             .await?;
-        self.done(owner, &row).map(drop)
+        self.check_verdict(owner, &row).map(drop)
     }
 
-    async fn swept_costs(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+    async fn remove_old_costs(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
-        let (cut, most) = (edge(retention.ended_before), rows::count(retention.most.min(SWEPT_AT_ONCE)));
+        let (cut, most) = (bind_time(retention.ended_before), rows::count(retention.most.min(SWEPT_AT_ONCE)));
         let row = self
             .sessions
-            .row(Twice::Harmless, SWEEP, |q| q.bind(partition).bind(epoch).bind(cut).bind(most))
+            .row(RetrySafety::Harmless, SWEEP, |q| q.bind(partition).bind(epoch).bind(cut).bind(most))
             .await?;
-        self.done(owner, &row).map(|gone| usize::try_from(gone).unwrap_or_default())
+        self.check_verdict(owner, &row).map(|gone| usize::try_from(gone).unwrap_or_default())
     }
 
     /// What a step answers that may have been refused.
-    fn done(&self, owner: Ownership, row: &PgRow) -> Result<i64> {
+    fn check_verdict(&self, owner: Ownership, row: &PgRow) -> Result<i64> {
         let number: i64 = self.sessions.column(row, 1)?;
         match self.sessions.column(row, 0)? {
             "ok" => Ok(number),
@@ -137,11 +142,12 @@ impl Postgres {
         }
     }
 
-    fn limit(&self, row: &PgRow) -> Result<Standing> {
+    fn limit(&self, row: &PgRow) -> Result<LimitSnapshot> {
         let sessions = &self.sessions;
-        let figure =
-            |column| Ok::<_, tidegate_store::Error>(sessions.column::<Option<f64>>(row, column)?.map(micro));
-        Ok(Standing {
+        let figure = |column| {
+            Ok::<_, tidegate_store::Error>(sessions.column::<Option<f64>>(row, column)?.map(tokens_to_micro))
+        };
+        Ok(LimitSnapshot {
             name: sessions.column::<&str>(row, 0)?.into(),
             kind: sessions.column::<String>(row, 1)?.into(),
             capacity: figure(2)?,
@@ -154,23 +160,23 @@ impl Postgres {
     }
 }
 
-impl Costs for Postgres {
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
-        Box::pin(async move { summed(&self.sessions, &BILL, edge(question.since), &question).await })
+impl Costs for PostgresStore {
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
+        Box::pin(async move { sum_costs(&self.sessions, &BILL, bind_time(question.since), &question).await })
     }
 
-    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        Box::pin(self.swept_costs(owner, retention))
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        Box::pin(self.remove_old_costs(owner, retention))
     }
 
-    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
-        Box::pin(async move { self.kept_standings(owner, &standings).await })
+    fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
+        Box::pin(async move { self.write_limit_snapshots(owner, &standings).await })
     }
 
-    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
+    fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {
         Box::pin(async move {
             let asked = |q: Statement<'static>| q.bind(i32::from(partition));
-            let found = self.sessions.rows(Twice::Harmless, STANDINGS, asked).await?;
+            let found = self.sessions.rows(RetrySafety::Harmless, STANDINGS, asked).await?;
             found.iter().map(|row| self.limit(row)).collect()
         })
     }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use sqlx::postgres::{PgListener, PgNotification};
 use tidegate_core::fingerprint::Fingerprint;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::checks;
+use crate::errors::unreachable;
 use crate::session::Sessions;
-use crate::trouble::unreachable;
 
 /// Hints that a slow listener may have waiting before it loses some.
 const HINTS_WAITING_MAX: usize = 256;
@@ -32,24 +32,24 @@ pub(crate) fn channel(schema: &str, topic: &str) -> String {
 }
 
 /// Whether the server passes a hint on.
-pub(crate) fn can_be_sent(hint: &str) -> Result<()> {
+pub(crate) fn check_hint(hint: &str) -> Result<()> {
     checks::name_can_be_kept(hint)?;
     if hint.len() > HINT_LEN_MAX {
         let message = format!("a hint of {} bytes is too long; the most is {HINT_LEN_MAX}", hint.len());
-        return Err(Error::new(Kind::Invalid, message));
+        return Err(Error::new(StoreErrorKind::Invalid, message));
     }
     Ok(())
 }
 
-type Asked = (String, mpsc::Sender<String>, oneshot::Sender<Result<()>>);
+type SubscribeRequest = (String, mpsc::Sender<String>, oneshot::Sender<Result<()>>);
 
 /// Whoever listens in this store.
-pub(crate) struct Ears {
+pub(crate) struct Subscriber {
     sessions: Sessions,
-    task: Mutex<Option<mpsc::UnboundedSender<Asked>>>,
+    task: Mutex<Option<mpsc::UnboundedSender<SubscribeRequest>>>,
 }
 
-impl Ears {
+impl Subscriber {
     pub(crate) fn new(sessions: Sessions) -> Self {
         Self { sessions, task: Mutex::default() }
     }
@@ -70,31 +70,34 @@ impl Ears {
                 Err(back) => asked = back.0,
             }
         }
-        let gone = || Error::new(Kind::Unavailable, format!("{} is not heard any more", self.sessions.place));
+        let gone = || {
+            Error::new(StoreErrorKind::Unavailable, format!("{} is not heard any more", self.sessions.place))
+        };
         answered.await.unwrap_or_else(|_| Err(gone()))?;
         Ok(hints)
     }
 
-    async fn start(&self) -> Result<mpsc::UnboundedSender<Asked>> {
-        let listener = PgListener::connect_with(&self.sessions.lasting()).await;
+    async fn start(&self) -> Result<mpsc::UnboundedSender<SubscribeRequest>> {
+        let listener = PgListener::connect_with(&self.sessions.listener_pool()).await;
         let listener = listener.map_err(|cause| unreachable(&self.sessions.place, &cause))?;
         let (task, asked) = mpsc::unbounded_channel();
-        let hearing = Hearing { listener, ears: HashMap::new(), place: self.sessions.place.to_string() };
+        let hearing =
+            SubscriberTask { listener, listeners: HashMap::new(), place: self.sessions.place.to_string() };
         tokio::spawn(hearing.run(asked));
         *self.task.lock().unwrap_or_else(PoisonError::into_inner) = Some(task.clone());
         Ok(task)
     }
 }
 
-struct Hearing {
+struct SubscriberTask {
     listener: PgListener,
-    ears: HashMap<String, Vec<mpsc::Sender<String>>>,
+    listeners: HashMap<String, Vec<mpsc::Sender<String>>>,
     place: String,
 }
 
-impl Hearing {
+impl SubscriberTask {
     /// Until the store is dropped.
-    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<Asked>) {
+    async fn run(mut self, mut asked: mpsc::UnboundedReceiver<SubscribeRequest>) {
         loop {
             tokio::select! {
                 heard = self.listener.recv() => match heard {
@@ -111,18 +114,18 @@ impl Hearing {
     }
 
     async fn add(&mut self, channel: String, ear: mpsc::Sender<String>) -> Result<()> {
-        if !self.ears.contains_key(&channel) {
+        if !self.listeners.contains_key(&channel) {
             let listening = self.listener.listen(&channel).await;
             listening.map_err(|cause| unreachable(&self.place, &cause))?;
         }
-        let ears = self.ears.entry(channel).or_default();
+        let ears = self.listeners.entry(channel).or_default();
         ears.retain(|ear| !ear.is_closed());
         ears.push(ear);
         Ok(())
     }
 
     fn pass_on(&mut self, hint: &PgNotification) {
-        let Some(ears) = self.ears.get_mut(hint.channel()) else { return };
+        let Some(ears) = self.listeners.get_mut(hint.channel()) else { return };
         ears.retain(|ear| !ear.is_closed());
         for ear in ears {
             // One that is full loses this hint.

@@ -7,10 +7,10 @@ use sqlx::postgres::{PgConnection, PgRow};
 use tidegate_core::Fact;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Lsn, Replay};
-use tidegate_store::{Error, Kind, Result, codec};
+use tidegate_store::{Error, Result, StoreErrorKind, codec};
 
-use crate::Postgres;
-use crate::trouble::unreadable;
+use crate::PostgresStore;
+use crate::errors::unreadable;
 
 /// Parts of a snapshot that are read at once.
 const PARTS_AT_ONCE: i64 = 16;
@@ -23,30 +23,37 @@ const PARTS: &str = "SELECT part::bigint, facts FROM snapshots
     WHERE partition = $1 AND version = $2 AND part > $3 ORDER BY part LIMIT $4";
 const APPENDS: &str = "SELECT lsn, facts FROM log WHERE partition = $1 AND lsn > $2 ORDER BY lsn LIMIT $3";
 
-impl Postgres {
+impl PostgresStore {
     /// Hands over the snapshot's parts and every later append, in order; answers the last append's number.
-    pub(crate) async fn history(&self, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
+    pub(crate) async fn replay_partition(&self, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
         // Never closed, so there is always a permit to come.
         let _turn = self.loads.acquire().await.ok();
         let mut transaction = self.sessions.begin(BEGIN).await?;
-        let walked = self.walk(&mut transaction, partition, replay).await;
+        let walked = self.replay_pages(&mut transaction, partition, replay).await;
         // What is given up in the middle is rolled back before its connection is used again.
-        drop(self.asked(transaction.rollback()).await);
+        drop(self.run_query(transaction.rollback()).await);
         walked
     }
 
-    async fn walk(&self, sql: &mut PgConnection, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
+    async fn replay_pages(
+        &self,
+        sql: &mut PgConnection,
+        partition: Partition,
+        replay: Replay<'_>,
+    ) -> Result<Lsn> {
         let number = i32::from(partition);
-        let start = self.asked(sqlx::query(START).bind(number).fetch_optional(&mut *sql)).await?;
+        let start = self.run_query(sqlx::query(START).bind(number).fetch_optional(&mut *sql)).await?;
         let Some(start) = start else { return Ok(Lsn(0)) };
         let (upto, version): (i64, i64) =
             (self.sessions.column(&start, 0)?, self.sessions.column(&start, 1)?);
         let mut part = -1_i64;
         loop {
             let page = sqlx::query(PARTS).bind(number).bind(version).bind(part).bind(PARTS_AT_ONCE);
-            let page = self.asked(page.fetch_all(&mut *sql)).await?;
+            let page = self.run_query(page.fetch_all(&mut *sql)).await?;
             for row in &page {
-                self.in_turn(row, &mut part, || format!("a part of the snapshot of partition {partition}"))?;
+                self.check_sequence(row, &mut part, || {
+                    format!("a part of the snapshot of partition {partition}")
+                })?;
                 replay(self.facts(row, || format!("part {part} of the snapshot of partition {partition}"))?);
             }
             if (page.len() as i64) < PARTS_AT_ONCE {
@@ -56,9 +63,9 @@ impl Postgres {
         let mut last = upto;
         loop {
             let page = sqlx::query(APPENDS).bind(number).bind(last).bind(APPENDS_AT_ONCE);
-            let page = self.asked(page.fetch_all(&mut *sql)).await?;
+            let page = self.run_query(page.fetch_all(&mut *sql)).await?;
             for row in &page {
-                self.in_turn(row, &mut last, || format!("an append of partition {partition}"))?;
+                self.check_sequence(row, &mut last, || format!("an append of partition {partition}"))?;
                 replay(self.facts(row, || format!("append {last} of partition {partition}"))?);
             }
             if (page.len() as i64) < APPENDS_AT_ONCE {
@@ -67,12 +74,15 @@ impl Postgres {
         }
     }
 
-    async fn asked<T>(&self, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
-        self.sessions.answer(work).await.map_err(|failure| failure.told_of_no_harm(&self.sessions.place))
+    async fn run_query<T>(&self, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+        self.sessions
+            .with_timeout(work)
+            .await
+            .map_err(|failure| failure.into_harmless_error(&self.sessions.place))
     }
 
     /// Goes on to the row's number, which must be the next one.
-    fn in_turn(&self, row: &PgRow, last: &mut i64, what: impl Fn() -> String) -> Result<()> {
+    fn check_sequence(&self, row: &PgRow, last: &mut i64, what: impl Fn() -> String) -> Result<()> {
         let number: i64 = self.sessions.column(row, 0)?;
         if number != *last + 1 {
             let what = format!("is damaged: {} is missing, number {}", what(), *last + 1);
@@ -84,10 +94,10 @@ impl Postgres {
 
     fn facts(&self, row: &PgRow, what: impl Fn() -> String) -> Result<Vec<Fact>> {
         let facts = row.try_get::<&[u8], _>(1);
-        let facts = facts.map_err(|cause| crate::trouble::nothing_changed(&self.sessions.place, &cause))?;
+        let facts = facts.map_err(|cause| crate::errors::nothing_changed(&self.sessions.place, &cause))?;
         codec::decode(facts).map_err(|cause| {
             let message = format!("{} in {} cannot be read", what(), self.sessions.place);
-            Error::new(Kind::Unreadable, message).because(cause)
+            Error::new(StoreErrorKind::Unreadable, message).with_source(cause)
         })
     }
 }

@@ -5,14 +5,16 @@ use std::sync::Arc;
 
 use sqlx::postgres::PgRow;
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
-use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
-use tidegate_store::journal::{check_deployment, check_lines, that_count};
-use tidegate_store::{Answer, Journal, Result};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+};
+use tidegate_store::journal::{check_deployment, check_lines, dedupe_lines};
+use tidegate_store::{Journal, Result, StoreFuture};
 
 use crate::costs::Columns;
-use crate::session::{Statement, Twice};
-use crate::trouble::unreadable;
-use crate::{Postgres, rows};
+use crate::errors::unreadable;
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, rows};
 
 const KEEP: &str = "SELECT keep_deployment($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const WRITE: &str =
@@ -29,7 +31,7 @@ const MAPPED: &str = "SELECT kind, key, id, place, fingerprint FROM deployment_o
     WHERE scope = $1 ORDER BY kind, key";
 
 /// Steps, as the columns that a write has for them.
-fn bound_steps<'q>(write: Statement<'q>, steps: &'q [Step]) -> Statement<'q> {
+fn bind_steps<'q>(write: Statement<'q>, steps: &'q [DeploymentStep]) -> Statement<'q> {
     let column = Columns(steps);
     write
         .bind(column.of(|step| &*step.kind))
@@ -37,7 +39,7 @@ fn bound_steps<'q>(write: Statement<'q>, steps: &'q [Step]) -> Statement<'q> {
         .bind(column.of(|step| i64::from(step.nth)))
         .bind(column.of(|step| &*step.action))
         .bind(column.of(|step| &*step.fingerprint))
-        .bind(column.of(|step| step.state.word()))
+        .bind(column.of(|step| step.state.as_str()))
         .bind(column.of(|step| step.operation.as_deref()))
         .bind(column.of(|step| step.foreign_id.as_deref()))
         .bind(column.of(|step| step.note.as_deref()))
@@ -45,7 +47,7 @@ fn bound_steps<'q>(write: Statement<'q>, steps: &'q [Step]) -> Statement<'q> {
 }
 
 /// Objects, the same way; one that is to be forgotten has no id.
-fn bound_objects<'q>(write: Statement<'q>, mapped: &'q [Mapped]) -> Statement<'q> {
+fn bind_objects<'q>(write: Statement<'q>, mapped: &'q [ObjectMapping]) -> Statement<'q> {
     let column = Columns(mapped);
     write
         .bind(column.of(|line| &*line.kind))
@@ -60,15 +62,15 @@ fn was_never_kept(name: &str) -> bool {
     name.contains('\0')
 }
 
-impl Postgres {
-    async fn kept_deployment(&self, deployment: &Deployment) -> Result<bool> {
+impl PostgresStore {
+    async fn write_deployment(&self, deployment: &Deployment) -> Result<bool> {
         check_deployment(deployment)?;
         let bind = |q: Statement<'static>| {
             q.bind(deployment.id.to_string())
                 .bind(deployment.scope.to_string())
                 .bind(deployment.fence.cast_signed())
                 .bind(i64::from(deployment.round))
-                .bind(deployment.stage.word())
+                .bind(deployment.stage.as_str())
                 .bind(deployment.request.to_vec())
                 .bind(deployment.note.as_deref().map(str::to_owned))
                 .bind(rows::micros(deployment.started_at))
@@ -76,40 +78,40 @@ impl Postgres {
                 // One less than are kept, because one more comes.
                 .bind(rows::count(DEPLOYMENTS_KEPT - 1))
         };
-        let row = self.sessions.row(Twice::Wrong, KEEP, bind).await?;
+        let row = self.sessions.row(RetrySafety::Unsafe, KEEP, bind).await?;
         self.sessions.column(&row, 0)
     }
 
-    async fn written_lines(&self, id: &str, fence: u64, lines: Lines) -> Result<bool> {
+    async fn write_lines(&self, id: &str, fence: u64, lines: JournalLines) -> Result<bool> {
         check_lines(fence, &lines)?;
         if was_never_kept(id) {
             return Ok(false);
         }
-        let lines = that_count(lines);
+        let lines = dedupe_lines(lines);
         let row = self
             .sessions
-            .row(Twice::Wrong, WRITE, |q| {
-                let q = bound_steps(q.bind(id).bind(fence.cast_signed()), &lines.steps);
-                bound_objects(q, &lines.mapped)
+            .row(RetrySafety::Unsafe, WRITE, |q| {
+                let q = bind_steps(q.bind(id).bind(fence.cast_signed()), &lines.steps);
+                bind_objects(q, &lines.mapped)
             })
             .await?;
         self.sessions.column(&row, 0)
     }
 
-    async fn found_deployments(&self, scope: Option<&str>, most: usize) -> Result<Vec<Deployment>> {
+    async fn read_deployments(&self, scope: Option<&str>, most: usize) -> Result<Vec<Deployment>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let found = match scope {
             Some(scope) if was_never_kept(scope) => return Ok(Vec::new()),
             Some(scope) => {
-                self.sessions.rows(Twice::Harmless, OF_SCOPE, |q| q.bind(most).bind(scope)).await?
+                self.sessions.rows(RetrySafety::Harmless, OF_SCOPE, |q| q.bind(most).bind(scope)).await?
             }
-            None => self.sessions.rows(Twice::Harmless, OF_ALL, |q| q.bind(most)).await?,
+            None => self.sessions.rows(RetrySafety::Harmless, OF_ALL, |q| q.bind(most)).await?,
         };
         found.iter().map(|row| self.read_deployment(row)).collect()
     }
 
     /// Rows of one name.
-    async fn journaled<T>(
+    async fn read_journal_rows<T>(
         &self,
         sql: &'static str,
         name: &str,
@@ -118,12 +120,12 @@ impl Postgres {
         if was_never_kept(name) {
             return Ok(Vec::new());
         }
-        let found = self.sessions.rows(Twice::Harmless, sql, |q| q.bind(name)).await?;
+        let found = self.sessions.rows(RetrySafety::Harmless, sql, |q| q.bind(name)).await?;
         found.iter().map(read).collect()
     }
 
     fn read_deployment(&self, row: &PgRow) -> Result<Deployment> {
-        let stage = Stage::of(self.sessions.column(row, 4)?);
+        let stage = DeploymentStage::parse(self.sessions.column(row, 4)?);
         Ok(Deployment {
             id: self.word(row, 0)?,
             scope: self.word(row, 1)?,
@@ -137,9 +139,9 @@ impl Postgres {
         })
     }
 
-    fn read_step(&self, row: &PgRow) -> Result<Step> {
-        let state = StepState::of(self.sessions.column(row, 5)?);
-        Ok(Step {
+    fn read_step(&self, row: &PgRow) -> Result<DeploymentStep> {
+        let state = StepState::parse(self.sessions.column(row, 5)?);
+        Ok(DeploymentStep {
             kind: self.word(row, 0)?,
             key: self.word(row, 1)?,
             nth: self.number(row, 2)?,
@@ -153,13 +155,13 @@ impl Postgres {
         })
     }
 
-    fn read_mapped(&self, row: &PgRow) -> Result<Mapped> {
-        let object = Object {
+    fn read_mapped(&self, row: &PgRow) -> Result<ObjectMapping> {
+        let object = ForeignObject {
             id: self.word(row, 2)?,
             place: self.some_word(row, 3)?,
             fingerprint: self.word(row, 4)?,
         };
-        Ok(Mapped { kind: self.word(row, 0)?, key: self.word(row, 1)?, object: Some(object) })
+        Ok(ObjectMapping { kind: self.word(row, 0)?, key: self.word(row, 1)?, object: Some(object) })
     }
 
     fn word(&self, row: &PgRow, column: usize) -> Result<Arc<str>> {
@@ -180,33 +182,35 @@ impl Postgres {
     }
 }
 
-impl Journal for Postgres {
-    fn keep_deployment(&self, deployment: Deployment) -> Answer<'_, bool> {
-        Box::pin(async move { self.kept_deployment(&deployment).await })
+impl Journal for PostgresStore {
+    fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool> {
+        Box::pin(async move { self.write_deployment(&deployment).await })
     }
 
-    fn write_journal(&self, deployment: &str, fence: u64, lines: Lines) -> Answer<'_, bool> {
+    fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool> {
         let id = deployment.to_owned();
-        Box::pin(async move { self.written_lines(&id, fence, lines).await })
+        Box::pin(async move { self.write_lines(&id, fence, lines).await })
     }
 
-    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+    fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>> {
         let id = id.to_owned();
-        Box::pin(async move { Ok(self.journaled(ONE, &id, |row| self.read_deployment(row)).await?.pop()) })
+        Box::pin(
+            async move { Ok(self.read_journal_rows(ONE, &id, |row| self.read_deployment(row)).await?.pop()) },
+        )
     }
 
-    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+    fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>> {
         let scope = scope.map(str::to_owned);
-        Box::pin(async move { self.found_deployments(scope.as_deref(), most).await })
+        Box::pin(async move { self.read_deployments(scope.as_deref(), most).await })
     }
 
-    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+    fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
-        Box::pin(async move { self.journaled(STEPS, &id, |row| self.read_step(row)).await })
+        Box::pin(async move { self.read_journal_rows(STEPS, &id, |row| self.read_step(row)).await })
     }
 
-    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
+    fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
         let scope = scope.to_owned();
-        Box::pin(async move { self.journaled(MAPPED, &scope, |row| self.read_mapped(row)).await })
+        Box::pin(async move { self.read_journal_rows(MAPPED, &scope, |row| self.read_mapped(row)).await })
     }
 }

@@ -7,6 +7,7 @@ mod append;
 mod archive;
 mod checks;
 mod costs;
+mod errors;
 mod hints;
 mod history;
 mod journal;
@@ -20,7 +21,6 @@ mod session;
 mod shared;
 mod snapshot;
 mod sweep;
-mod trouble;
 mod upkeep;
 
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ use tokio::sync::Semaphore;
 pub use archive::PostgresArchive;
 
 use append::Appenders;
-use hints::Ears;
+use hints::Subscriber;
 use session::Sessions;
 
 /// Where everything lives when the URL names no schema.
@@ -50,18 +50,18 @@ pub struct Options {
 }
 
 /// A store on PostgreSQL.
-pub struct Postgres {
+pub struct PostgresStore {
     sessions: Sessions,
     clock: Option<Arc<dyn Clock>>,
     appenders: Appenders,
-    ears: Ears,
+    subscriber: Subscriber,
     /// Replays take long: most connections of the pool are left to the others.
     loads: Semaphore,
     /// Where the second walk of a sweep goes on.
-    roved: Mutex<HashMap<Partition, Seq>>,
+    sweep_resume: Mutex<HashMap<Partition, Seq>>,
 }
 
-impl Postgres {
+impl PostgresStore {
     /// Connects to the database that a URL names: `postgres://user:password@host:port/database?schema=tidegate`.
     /// Nothing is laid out yet; that is what `migrate` is for.
     ///
@@ -79,11 +79,11 @@ impl Postgres {
         let sessions = Sessions::open(url, SCHEMA_DEFAULT).await?;
         Ok(Self {
             appenders: Appenders::new(sessions.clone()),
-            ears: Ears::new(sessions.clone()),
+            subscriber: Subscriber::new(sessions.clone()),
             sessions,
             clock: options.clock,
             loads: Semaphore::new(LOADS_MAX),
-            roved: Mutex::default(),
+            sweep_resume: Mutex::default(),
         })
     }
 

@@ -4,11 +4,11 @@
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Seq, State};
 use tidegate_store::Result;
-use tidegate_store::log::{Page, Query};
+use tidegate_store::log::{StoredPage, StoredQuery};
 
-use crate::session::Twice;
-use crate::trouble::nothing_changed;
-use crate::{Postgres, rows};
+use crate::errors::nothing_changed;
+use crate::session::RetrySafety;
+use crate::{PostgresStore, rows};
 
 /// Most rows that one page looks at; the caller goes on from where it stopped.
 const SCANNED_MAX: i64 = 50_000;
@@ -45,10 +45,10 @@ WITH edge AS MATERIALIZED (
 )
 SELECT found.*, edge.seq AS edge FROM found FULL JOIN edge ON false ORDER BY found.seq DESC NULLS LAST";
 
-impl Postgres {
+impl PostgresStore {
     /// The page that a query asks for.
-    pub(crate) async fn page(&self, partition: Partition, query: &Query) -> Result<Page> {
-        let mut page = Page::default();
+    pub(crate) async fn page(&self, partition: Partition, query: &StoredQuery) -> Result<StoredPage> {
+        let mut page = StoredPage::default();
         let Some(first) = query.before.map_or(Some(u64::MAX), |before| before.0.checked_sub(1)) else {
             return Ok(page);
         };
@@ -61,7 +61,7 @@ impl Postgres {
         let wanted = i64::try_from(query.limit).unwrap_or(i64::MAX).saturating_add(1);
         let found = self
             .sessions
-            .rows(Twice::Harmless, statement, |list| {
+            .rows(RetrySafety::Harmless, statement, |list| {
                 list.bind(i32::from(partition))
                     .bind(first)
                     .bind(SCANNED_MAX)

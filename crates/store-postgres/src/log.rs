@@ -8,13 +8,14 @@ use sqlx::postgres::PgRow;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{
-    Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+    Batch, Epoch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation,
+    StoredPage, StoredQuery,
 };
-use tidegate_store::{Answer, Costs, Error, Kind, Log, Result};
+use tidegate_store::{Costs, Error, Log, Result, StoreErrorKind, StoreFuture};
 
-use crate::session::{Statement, Twice};
-use crate::trouble::{nothing_changed, unreadable, unsure};
-use crate::{Postgres, checks, rows};
+use crate::errors::{nothing_changed, unreadable, unsure};
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, checks, rows};
 
 const OWN: &str = "SELECT verdict, epoch, until, holder, time_left FROM own($1, $2, $3, $4)";
 const MAKE_ROOM: &str = "SELECT make_room($1, last_seq($1) + 1)";
@@ -37,14 +38,14 @@ SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload
 FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
     CROSS JOIN LATERAL (SELECT * FROM operations WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS o";
 
-impl Postgres {
-    async fn owned(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
+impl PostgresStore {
+    async fn acquire_ownership(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
         checks::name_can_be_kept(node)?;
         let clock = self.clock();
         // A node that asks again takes over from itself, so twice does no harm.
         let row = self
             .sessions
-            .row(Twice::Harmless, OWN, |own| {
+            .row(RetrySafety::Harmless, OWN, |own| {
                 own.bind(i32::from(partition)).bind(node).bind(rows::span(ttl)).bind(clock)
             })
             .await?;
@@ -52,10 +53,10 @@ impl Postgres {
             let holder: &str = self.sessions.column(&row, 3)?;
             let left = self.sessions.column::<i64>(&row, 4)? / 1_000;
             let message = format!("partition {partition} is owned by {holder} for another {left} ms");
-            return Err(Error::new(Kind::Held, message));
+            return Err(Error::new(StoreErrorKind::Held, message));
         }
         // Tables for what comes next; should that fail, the append that needs them makes them.
-        drop(self.sessions.rows(Twice::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition))).await);
+        drop(self.sessions.rows(RetrySafety::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition))).await);
         Ok(Ownership {
             partition,
             epoch: Epoch(self.sessions.column::<i64>(&row, 1)?.cast_unsigned()),
@@ -63,16 +64,16 @@ impl Postgres {
         })
     }
 
-    async fn renewed(&self, owner: Ownership, ttl: Duration) -> Result<Ownership> {
+    async fn renew_ownership(&self, owner: Ownership, ttl: Duration) -> Result<Ownership> {
         let (partition, epoch, clock) =
             (i32::from(owner.partition), owner.epoch.0.cast_signed(), self.clock());
         let row = self
             .sessions
-            .row(Twice::Harmless, RENEW, |renew| {
+            .row(RetrySafety::Harmless, RENEW, |renew| {
                 renew.bind(partition).bind(epoch).bind(rows::span(ttl)).bind(clock)
             })
             .await?;
-        self.must_be_known(self.sessions.column::<Option<i64>>(&row, 2)?)?;
+        self.check_not_newer(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let number = self.sessions.column(&row, 1)?;
         match self.sessions.column(&row, 0)? {
             "ok" => Ok(Ownership { until: rows::time(number), ..owner }),
@@ -80,13 +81,13 @@ impl Postgres {
         }
     }
 
-    async fn tenancies(&self) -> Result<Vec<Tenancy>> {
+    async fn current_owners(&self) -> Result<Vec<PartitionOwner>> {
         let clock = self.clock();
-        let found = self.sessions.rows(Twice::Harmless, OWNERS, |q| q.bind(clock)).await?;
+        let found = self.sessions.rows(RetrySafety::Harmless, OWNERS, |q| q.bind(clock)).await?;
         let tenancy = |row| {
             let number: i32 = self.sessions.column(row, 0)?;
             let strange = |_| unreadable(&self.sessions.place, "holds a partition with an impossible number");
-            Ok(Tenancy {
+            Ok(PartitionOwner {
                 partition: Partition::try_from(number).map_err(strange)?,
                 node: self.sessions.column(row, 1)?,
                 epoch: Epoch(self.sessions.column::<i64>(row, 2)?.cast_unsigned()),
@@ -97,7 +98,7 @@ impl Postgres {
     }
 
     /// What a statement finds of each, in the order asked.
-    async fn kept<T: Clone>(
+    async fn read_by_seq<T: Clone>(
         &self,
         statement: &'static str,
         partition: Partition,
@@ -110,7 +111,7 @@ impl Postgres {
         }
         let asked: Vec<i64> = seqs.iter().map(|seq| seq.0.cast_signed()).collect();
         let read = |read: Statement<'static>| read.bind(i32::from(partition)).bind(asked.clone());
-        for row in self.sessions.rows(Twice::Harmless, statement, read).await? {
+        for row in self.sessions.rows(RetrySafety::Harmless, statement, read).await? {
             let wrong = |cause| nothing_changed(&self.sessions.place, &cause);
             let place = row.try_get::<i64, _>("place").map_err(wrong)?.cast_unsigned() as usize;
             if let Some(slot) = place.checked_sub(1).and_then(|place| found.get_mut(place)) {
@@ -121,33 +122,38 @@ impl Postgres {
     }
 }
 
-impl Log for Postgres {
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+impl Log for PostgresStore {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership> {
         let node = node.to_owned();
-        Box::pin(async move { self.owned(partition, &node, ttl).await })
+        Box::pin(async move { self.acquire_ownership(partition, &node, ttl).await })
     }
 
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
-        Box::pin(self.renewed(owner, ttl))
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership> {
+        Box::pin(self.renew_ownership(owner, ttl))
     }
 
-    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
             let release = |release: Statement<'static>| release.bind(partition).bind(epoch);
-            self.sessions.rows(Twice::Harmless, RELEASE, release).await.map(drop)
+            self.sessions.rows(RetrySafety::Harmless, RELEASE, release).await.map(drop)
         })
     }
 
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
-        Box::pin(self.tenancies())
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>> {
+        Box::pin(self.current_owners())
     }
 
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
-        Box::pin(self.history(partition, replay))
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn> {
+        Box::pin(self.replay_partition(partition, replay))
     }
 
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
         // Handed in now, so that appends reach the server in the order of the calls.
         let answered = self.appenders.append(owner, batch);
         Box::pin(async move {
@@ -156,28 +162,32 @@ impl Log for Postgres {
         })
     }
 
-    fn appends_at_once(&self) -> usize {
+    fn max_concurrent_appends(&self) -> usize {
         1
     }
 
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
-        Box::pin(self.kept(READ, partition, seqs, rows::stored))
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
+        Box::pin(self.read_by_seq(READ, partition, seqs, rows::stored))
     }
 
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
-        Box::pin(self.kept(OPERATIONS, partition, seqs, rows::operation))
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
+        Box::pin(self.read_by_seq(OPERATIONS, partition, seqs, rows::operation))
     }
 
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
         Box::pin(async move { self.page(partition, &query).await })
     }
 
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
-        Box::pin(self.replace(owner, upto, parts))
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {
+        Box::pin(self.write_snapshot(owner, upto, parts))
     }
 
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        Box::pin(self.swept(owner, retention))
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        Box::pin(self.sweep_results(owner, retention))
     }
 
     fn costs(&self) -> Option<&dyn Costs> {

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use sqlx::postgres::PgRow;
 use tidegate_store::nodes::Node;
-use tidegate_store::{Answer, Error, Kind, Nodes, Result};
+use tidegate_store::{Error, Nodes, Result, StoreErrorKind, StoreFuture};
 use tokio::sync::mpsc;
 
-use crate::session::{Statement, Twice};
-use crate::{Postgres, checks, hints, rows};
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, checks, hints, rows};
 
 const REGISTER: &str = "INSERT INTO nodes VALUES ($1, $2, bits(later(moment($4), $3)))
     ON CONFLICT (name) DO UPDATE SET address = excluded.address, until = excluded.until
@@ -22,7 +22,7 @@ const FORGET: &str = "DELETE FROM nodes WHERE name IN (
 /// How long a node that is gone stays in the table, for people who look.
 const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-impl Postgres {
+impl PostgresStore {
     fn node(&self, row: &PgRow) -> Result<Node> {
         Ok(Node {
             name: self.sessions.column(row, 0)?,
@@ -32,18 +32,18 @@ impl Postgres {
     }
 }
 
-impl Nodes for Postgres {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+impl Nodes for PostgresStore {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let (name, address) = (name.to_owned(), address.to_owned());
         Box::pin(async move {
             checks::name_can_be_kept(&name)?;
             checks::name_can_be_kept(&address)?;
             let clock = self.clock();
             let forget = |q: Statement<'static>| q.bind(clock).bind(rows::span(REMEMBERED_FOR));
-            self.sessions.rows(Twice::Harmless, FORGET, forget).await?;
+            self.sessions.rows(RetrySafety::Harmless, FORGET, forget).await?;
             let row = self
                 .sessions
-                .row(Twice::Harmless, REGISTER, |q| {
+                .row(RetrySafety::Harmless, REGISTER, |q| {
                     q.bind(&name).bind(&address).bind(rows::span(ttl)).bind(clock)
                 })
                 .await?;
@@ -51,41 +51,45 @@ impl Nodes for Postgres {
         })
     }
 
-    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+    fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let name = name.to_owned();
         Box::pin(async move {
             let clock = self.clock();
             let found = self
                 .sessions
-                .rows(Twice::Harmless, HEARTBEAT, |q| q.bind(&name).bind(rows::span(ttl)).bind(clock))
+                .rows(RetrySafety::Harmless, HEARTBEAT, |q| q.bind(&name).bind(rows::span(ttl)).bind(clock))
                 .await?;
             match found.first() {
                 Some(row) => self.node(row),
-                None => Err(Error::new(Kind::Invalid, format!("the node {name} is not registered"))),
+                None => {
+                    Err(Error::new(StoreErrorKind::Invalid, format!("the node {name} is not registered")))
+                }
             }
         })
     }
 
-    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
+    fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         Box::pin(async move {
             let clock = self.clock();
-            let found = self.sessions.rows(Twice::Harmless, LIST, |q| q.bind(clock)).await?;
+            let found = self.sessions.rows(RetrySafety::Harmless, LIST, |q| q.bind(clock)).await?;
             found.iter().map(|row| self.node(row)).collect()
         })
     }
 
-    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+    fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (channel, hint) = (hints::channel(&self.sessions.schema, topic), hint.to_owned());
         Box::pin(async move {
-            hints::can_be_sent(&hint)?;
-            self.sessions.rows(Twice::Harmless, hints::NOTIFY, |q| q.bind(&channel).bind(&hint)).await?;
+            hints::check_hint(&hint)?;
+            self.sessions
+                .rows(RetrySafety::Harmless, hints::NOTIFY, |q| q.bind(&channel).bind(&hint))
+                .await?;
             // The server does not say who listens.
             Ok(0)
         })
     }
 
-    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+    fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>> {
         let channel = hints::channel(&self.sessions.schema, topic);
-        Box::pin(self.ears.listen(channel))
+        Box::pin(self.subscriber.listen(channel))
     }
 }

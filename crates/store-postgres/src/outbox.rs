@@ -8,13 +8,13 @@ use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 use tidegate_core::id::Partition;
 use tidegate_store::log::Ownership;
-use tidegate_store::outbox::{Outlook, Published, Refused, Waiting};
-use tidegate_store::{Answer, Outbox, Result};
+use tidegate_store::outbox::{OutboxRow, OutboxStatus, PublishedUpstream, RefusedOutboxRow};
+use tidegate_store::{Outbox, Result, StoreFuture};
 
 pub use tidegate_store::outbox::OutboxId;
 
-use crate::session::Twice;
-use crate::{Postgres, address, checks, rows};
+use crate::session::RetrySafety;
+use crate::{PostgresStore, address, checks, rows};
 
 /// Bytes of operations after which a page ends.
 const PAGE_LEN_MAX: i64 = 4 * 1024 * 1024;
@@ -63,16 +63,16 @@ pub async fn enqueue(sql: &mut PgConnection, schema: &str, operation: &str) -> s
     Ok(OutboxId(id.cast_unsigned()))
 }
 
-impl Postgres {
-    async fn first_waiting(&self, partition: Partition, most: usize) -> Result<Vec<Waiting>> {
+impl PostgresStore {
+    async fn first_waiting(&self, partition: Partition, most: usize) -> Result<Vec<OutboxRow>> {
         let (clock, most) = (self.clock(), rows::count(most));
         let bind = |q: crate::session::Statement<'static>| {
             q.bind(i32::from(partition)).bind(most).bind(PAGE_LEN_MAX).bind(clock)
         };
-        let found = self.sessions.rows(Twice::Harmless, WAITING, bind).await?;
+        let found = self.sessions.rows(RetrySafety::Harmless, WAITING, bind).await?;
         let waiting = |row| {
             let waited: i64 = self.sessions.column(row, 1)?;
-            Ok(Waiting {
+            Ok(OutboxRow {
                 id: OutboxId(self.sessions.column::<i64>(row, 0)?.cast_unsigned()),
                 waited: Duration::from_micros(waited.cast_unsigned()),
                 operation: Bytes::from(self.sessions.column::<String>(row, 2)?),
@@ -81,14 +81,14 @@ impl Postgres {
         found.iter().map(waiting).collect()
     }
 
-    async fn moved_aside(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> Result<()> {
+    async fn move_aside(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> Result<()> {
         let (partition, epoch, clock) =
             (i32::from(owner.partition), owner.epoch.0.cast_signed(), self.clock());
         // It may repeat what was handed in.
         let problem = problem.replace('\0', "\u{fffd}");
         let row = self
             .sessions
-            .row(Twice::Harmless, REFUSE, |q| {
+            .row(RetrySafety::Harmless, REFUSE, |q| {
                 let q = q.bind(partition).bind(epoch).bind(id.0.cast_signed());
                 q.bind(code).bind(&problem).bind(clock)
             })
@@ -100,13 +100,15 @@ impl Postgres {
         }
     }
 
-    async fn outlook(&self, below: Option<OutboxId>, most: usize) -> Result<Outlook> {
-        let figures = self.sessions.row(Twice::Harmless, FIGURES, |q| q.bind(COUNTED_MAX)).await?;
+    async fn outlook(&self, below: Option<OutboxId>, most: usize) -> Result<OutboxStatus> {
+        let figures = self.sessions.row(RetrySafety::Harmless, FIGURES, |q| q.bind(COUNTED_MAX)).await?;
         let below = below.map_or(i64::MAX, |below| i64::try_from(below.0).unwrap_or(i64::MAX));
-        let aside =
-            self.sessions.rows(Twice::Harmless, REFUSED, |q| q.bind(below).bind(rows::count(most))).await?;
+        let aside = self
+            .sessions
+            .rows(RetrySafety::Harmless, REFUSED, |q| q.bind(below).bind(rows::count(most)))
+            .await?;
         let refused = |row| {
-            Ok(Refused {
+            Ok(RefusedOutboxRow {
                 id: OutboxId(self.sessions.column::<i64>(row, 0)?.cast_unsigned()),
                 at: rows::time(self.sessions.column(row, 1)?),
                 refused_at: rows::time(self.sessions.column(row, 2)?),
@@ -114,7 +116,7 @@ impl Postgres {
                 problem: self.sessions.column(row, 4)?,
             })
         };
-        Ok(Outlook {
+        Ok(OutboxStatus {
             waiting: self.sessions.column::<i64>(&figures, 0)?.cast_unsigned(),
             oldest: self.sessions.column::<Option<i64>>(&figures, 1)?.map(rows::time),
             refused: aside.iter().map(refused).collect::<Result<_>>()?,
@@ -122,26 +124,29 @@ impl Postgres {
     }
 }
 
-impl Outbox for Postgres {
-    fn publish(&self, upstreams: Vec<Published>) -> Answer<'_, ()> {
+impl Outbox for PostgresStore {
+    fn publish(&self, upstreams: Vec<PublishedUpstream>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let names: Vec<&str> = upstreams.iter().map(|upstream| &*upstream.name).collect();
             names.iter().try_for_each(|name| checks::name_can_be_kept(name))?;
             let spread: Vec<bool> = upstreams.iter().map(|upstream| upstream.is_spread).collect();
-            self.sessions.rows(Twice::Harmless, PUBLISH, |q| q.bind(&names).bind(&spread)).await.map(drop)
+            self.sessions
+                .rows(RetrySafety::Harmless, PUBLISH, |q| q.bind(&names).bind(&spread))
+                .await
+                .map(drop)
         })
     }
 
-    fn waiting(&self, partition: Partition, most: usize) -> Answer<'_, Vec<Waiting>> {
+    fn waiting_rows(&self, partition: Partition, most: usize) -> StoreFuture<'_, Vec<OutboxRow>> {
         Box::pin(self.first_waiting(partition, most))
     }
 
-    fn refuse(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> Answer<'_, ()> {
+    fn refuse(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> StoreFuture<'_, ()> {
         let (code, problem) = (code.to_owned(), problem.to_owned());
-        Box::pin(async move { self.moved_aside(owner, id, &code, &problem).await })
+        Box::pin(async move { self.move_aside(owner, id, &code, &problem).await })
     }
 
-    fn look(&self, below: Option<OutboxId>, most: usize) -> Answer<'_, Outlook> {
+    fn status(&self, below: Option<OutboxId>, most: usize) -> StoreFuture<'_, OutboxStatus> {
         Box::pin(self.outlook(below, most))
     }
 }

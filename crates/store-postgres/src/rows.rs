@@ -7,7 +7,7 @@ use bytes::Bytes;
 use sqlx::Row;
 use sqlx::postgres::PgRow;
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
-use tidegate_store::log::{Stored, StoredOperation, StoredResult};
+use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
 /// A time as it lies.
 pub(crate) const fn micros(time: Time) -> i64 {
@@ -36,13 +36,13 @@ pub(crate) fn count(number: usize) -> i32 {
 
 /// The operation of a row: place or seq, seq, at, group, kind, key, envelope, the result's at, state, attempt, class
 /// and fault, and, where they were asked for, payload and body.
-pub(crate) fn stored(row: &PgRow) -> sqlx::Result<Stored> {
+pub(crate) fn stored(row: &PgRow) -> sqlx::Result<StoredEntry> {
     let operation = operation(row)?;
     let result = match row.try_get::<Option<&str>, _>("state")? {
         Some(word) => Some(result(row, operation.seq, word)?),
         None => None,
     };
-    Ok(Stored { operation, result })
+    Ok(StoredEntry { operation, result })
 }
 
 /// The same without its result, which need not be in the row.

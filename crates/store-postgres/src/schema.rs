@@ -4,10 +4,10 @@
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use sqlx::{AssertSqlSafe, Connection};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
-use crate::session::{Sessions, Twice};
-use crate::trouble::unreadable;
+use crate::errors::unreadable;
+use crate::session::{RetrySafety, Sessions};
 
 /// Whoever holds it changes the layout of this schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('tidegate layout of ' || $1, 0))";
@@ -30,56 +30,59 @@ pub(crate) struct Layout {
 
 impl Layout {
     /// Brings the schema up to date. One that is up to date is not locked.
-    pub(crate) async fn bring_up_to_date(&self, sessions: &Sessions) -> Result<()> {
-        match self.found(sessions).await {
+    pub(crate) async fn migrate(&self, sessions: &Sessions) -> Result<()> {
+        match self.read_format(sessions).await {
             Ok(format) => {
-                self.must_be_known(sessions, format)?;
+                self.check_not_newer(sessions, format)?;
                 if format == self.newest() {
                     return Ok(());
                 }
             }
             // Nothing is laid out yet, so there is no table to ask.
-            Err(error) if error.kind() == Kind::Unreadable => {}
+            Err(error) if error.kind() == StoreErrorKind::Unreadable => {}
             Err(error) => return Err(error),
         }
         let mut connection = sessions.connect().await?;
-        told(sessions, sqlx::raw_sql("BEGIN").execute(&mut connection)).await?;
-        self.change(sessions, &mut connection).await?;
-        told(sessions, sqlx::raw_sql("COMMIT").execute(&mut connection)).await?;
+        run_layout_query(sessions, sqlx::raw_sql("BEGIN").execute(&mut connection)).await?;
+        self.apply_steps(sessions, &mut connection).await?;
+        run_layout_query(sessions, sqlx::raw_sql("COMMIT").execute(&mut connection)).await?;
         drop(connection.close().await);
         Ok(())
     }
 
     /// Refuses a layout that a newer program has made, or that is not there. Takes no lock and changes nothing.
-    pub(crate) async fn look(&self, sessions: &Sessions) -> Result<()> {
-        self.must_be_known(sessions, self.found(sessions).await?)
+    pub(crate) async fn check_current(&self, sessions: &Sessions) -> Result<()> {
+        self.check_not_newer(sessions, self.read_format(sessions).await?)
     }
 
-    async fn found(&self, sessions: &Sessions) -> Result<i64> {
-        let found = sessions.rows(Twice::Harmless, FIND_FORMAT, |q| q.bind(self.name)).await?;
+    async fn read_format(&self, sessions: &Sessions) -> Result<i64> {
+        let found = sessions.rows(RetrySafety::Harmless, FIND_FORMAT, |q| q.bind(self.name)).await?;
         found.first().map_or(Ok(0), |row| sessions.column(row, 0))
     }
 
-    async fn change(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<()> {
+    async fn apply_steps(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<()> {
         let schema = &*sessions.schema;
-        told(sessions, sqlx::query(LOCK).bind(schema).execute(&mut *sql)).await?;
+        run_layout_query(sessions, sqlx::query(LOCK).bind(schema).execute(&mut *sql)).await?;
         // Asked for first, because making it needs a right that is not needed where it is there.
-        if !is(sessions, sql, HAS_SCHEMA, Some(schema)).await? {
+        if !query_bool(sessions, sql, HAS_SCHEMA, Some(schema)).await? {
             // The name is of small letters, digits and _ only.
             let create = AssertSqlSafe(format!("CREATE SCHEMA {schema}"));
-            told(sessions, sqlx::raw_sql(create).execute(&mut *sql)).await?;
+            run_layout_query(sessions, sqlx::raw_sql(create).execute(&mut *sql)).await?;
         }
         let there = self.format(sessions, sql).await?;
-        self.must_be_known(sessions, i64::try_from(there).unwrap_or(i64::MAX))?;
+        self.check_not_newer(sessions, i64::try_from(there).unwrap_or(i64::MAX))?;
         if there == self.steps.len() {
             return Ok(());
         }
         for step in &self.steps[there..] {
-            told(sessions, sqlx::raw_sql(*step).execute(&mut *sql)).await?;
+            run_layout_query(sessions, sqlx::raw_sql(*step).execute(&mut *sql)).await?;
         }
-        told(sessions, sqlx::query(SET_FORMAT).bind(self.name).bind(self.newest()).execute(&mut *sql))
-            .await
-            .map(drop)
+        run_layout_query(
+            sessions,
+            sqlx::query(SET_FORMAT).bind(self.name).bind(self.newest()).execute(&mut *sql),
+        )
+        .await
+        .map(drop)
     }
 
     /// The format that this program writes.
@@ -88,24 +91,27 @@ impl Layout {
     }
 
     /// Refuses a layout that a newer program has made.
-    pub(crate) fn must_be_known(&self, sessions: &Sessions, format: i64) -> Result<()> {
+    pub(crate) fn check_not_newer(&self, sessions: &Sessions, format: i64) -> Result<()> {
         let (place, newest) = (&sessions.place, self.newest());
         if format <= newest {
             return Ok(());
         }
         let message = format!("{place} has format {format}; this program reads format {newest}");
-        Err(Error::new(Kind::Unreadable, message))
+        Err(Error::new(StoreErrorKind::Unreadable, message))
     }
 
     /// The format that is there; none when the schema is empty.
     async fn format(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<usize> {
-        if !is(sessions, sql, HAS_TABLES, Some(&*sessions.schema)).await? {
+        if !query_bool(sessions, sql, HAS_TABLES, Some(&*sessions.schema)).await? {
             return Ok(0);
         }
         let mut found: Option<i64> = None;
-        if is(sessions, sql, HAS_META, None).await? {
-            let row =
-                told(sessions, sqlx::query(FIND_FORMAT).bind(self.name).fetch_optional(&mut *sql)).await?;
+        if query_bool(sessions, sql, HAS_META, None).await? {
+            let row = run_layout_query(
+                sessions,
+                sqlx::query(FIND_FORMAT).bind(self.name).fetch_optional(&mut *sql),
+            )
+            .await?;
             found = row.and_then(|row| row.try_get(0).ok());
         }
         found
@@ -114,7 +120,7 @@ impl Layout {
     }
 }
 
-async fn is(
+async fn query_bool(
     sessions: &Sessions,
     sql: &mut PgConnection,
     question: &'static str,
@@ -124,11 +130,11 @@ async fn is(
     if let Some(about) = about {
         asked = asked.bind(about);
     }
-    let row = told(sessions, asked.fetch_one(sql)).await?;
+    let row = run_layout_query(sessions, asked.fetch_one(sql)).await?;
     sessions.column(&row, 0)
 }
 
 /// A layout that is done twice is done once, so not knowing does no harm.
-async fn told<T>(sessions: &Sessions, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
-    sessions.answer(work).await.map_err(|failure| failure.told_of_no_harm(&sessions.place))
+async fn run_layout_query<T>(sessions: &Sessions, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
+    sessions.with_timeout(work).await.map_err(|failure| failure.into_harmless_error(&sessions.place))
 }

@@ -8,11 +8,13 @@ use std::time::Duration;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgArguments, PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow};
 use sqlx::{ConnectOptions, Connection, Row, Transaction};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::time::timeout;
 
 use crate::address::Address;
-use crate::trouble::{Fate, fate, nothing_changed, told, unreachable, unreadable, unsure};
+use crate::errors::{
+    StatementOutcome, nothing_changed, server_message, statement_outcome, unreachable, unreadable, unsure,
+};
 
 /// The oldest server whose steps were tried, as it numbers itself.
 const SERVER_VERSION_MIN: i32 = 150_000;
@@ -36,11 +38,11 @@ pub(crate) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, PgArgumen
 
 /// Whether a statement may be run again when it is not known whether it was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Twice {
+pub(crate) enum RetrySafety {
     /// Twice is as good as once, or it only reads.
     Harmless,
     /// It must not be done twice.
-    Wrong,
+    Unsafe,
 }
 
 /// Connections to one schema.
@@ -80,11 +82,11 @@ impl Sessions {
     /// A server that is too old is refused.
     pub(crate) async fn check_version(&self) -> Result<()> {
         let version = "SELECT current_setting('server_version_num')::int";
-        let version: i32 = self.column(&self.row(Twice::Harmless, version, |q| q).await?, 0)?;
+        let version: i32 = self.column(&self.row(RetrySafety::Harmless, version, |q| q).await?, 0)?;
         if version < SERVER_VERSION_MIN {
             let (is, least) = (version / 10_000, SERVER_VERSION_MIN / 10_000);
             let message = format!("{} is PostgreSQL {is}; at least {least} is needed", self.place);
-            return Err(Error::new(Kind::Invalid, message));
+            return Err(Error::new(StoreErrorKind::Invalid, message));
         }
         Ok(())
     }
@@ -92,29 +94,29 @@ impl Sessions {
     /// Runs one statement on a connection of the pool; answers its rows.
     pub(crate) async fn rows<'q>(
         &self,
-        twice: Twice,
+        twice: RetrySafety,
         sql: &'static str,
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<Vec<PgRow>> {
-        let mut tries_left = if twice == Twice::Harmless { POOL_MAX + 1 } else { 1 };
+        let mut tries_left = if twice == RetrySafety::Harmless { POOL_MAX + 1 } else { 1 };
         loop {
             tries_left -= 1;
             let mut connection = self.acquire().await?;
             let work = bind(sqlx::query(sql)).fetch_all(&mut *connection);
-            let failure = match self.answer(work).await {
+            let failure = match self.with_timeout(work).await {
                 Ok(rows) => return Ok(rows),
                 Err(failure) => failure,
             };
-            if matches!(failure, Failure::Undone(_)) {
-                return Err(failure.told(&self.place));
+            if matches!(failure, StatementFailure::Undone(_)) {
+                return Err(failure.into_error(&self.place));
             }
             // It must not go back to the others in the middle of an answer.
             drop(connection.detach());
-            if twice == Twice::Wrong {
-                return Err(failure.told(&self.place));
+            if twice == RetrySafety::Unsafe {
+                return Err(failure.into_error(&self.place));
             }
-            if tries_left == 0 || matches!(failure, Failure::Late) {
-                return Err(failure.told_of_no_harm(&self.place));
+            if tries_left == 0 || matches!(failure, StatementFailure::TimedOut) {
+                return Err(failure.into_harmless_error(&self.place));
             }
         }
     }
@@ -122,7 +124,7 @@ impl Sessions {
     /// The one row that a statement gives.
     pub(crate) async fn row<'q>(
         &self,
-        twice: Twice,
+        twice: RetrySafety,
         sql: &'static str,
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<PgRow> {
@@ -143,10 +145,10 @@ impl Sessions {
         let mut tries_left = POOL_MAX + 1;
         loop {
             tries_left -= 1;
-            match self.answer(self.pool.begin_with(how)).await {
+            match self.with_timeout(self.pool.begin_with(how)).await {
                 Ok(transaction) => return Ok(transaction),
-                Err(Failure::Open(_)) if tries_left > 0 => {}
-                Err(failure) => return Err(failure.told_of_no_harm(&self.place)),
+                Err(StatementFailure::Unknown(_)) if tries_left > 0 => {}
+                Err(failure) => return Err(failure.into_harmless_error(&self.place)),
             }
         }
     }
@@ -156,15 +158,17 @@ impl Sessions {
     }
 
     /// Waits for an answer, but not for ever.
-    pub(crate) async fn answer<T>(
+    pub(crate) async fn with_timeout<T>(
         &self,
         work: impl Future<Output = sqlx::Result<T>>,
-    ) -> std::result::Result<T, Failure> {
+    ) -> std::result::Result<T, StatementFailure> {
         match timeout(ANSWER_TIMEOUT, work).await {
             Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(cause)) if fate(&cause) == Fate::Undone => Err(Failure::Undone(cause)),
-            Ok(Err(cause)) => Err(Failure::Open(told(&cause))),
-            Err(_) => Err(Failure::Late),
+            Ok(Err(cause)) if statement_outcome(&cause) == StatementOutcome::Undone => {
+                Err(StatementFailure::Undone(cause))
+            }
+            Ok(Err(cause)) => Err(StatementFailure::Unknown(server_message(&cause))),
+            Err(_) => Err(StatementFailure::TimedOut),
         }
     }
 
@@ -181,7 +185,7 @@ impl Sessions {
     }
 
     /// A pool of one that outlives its idle times, for a listener.
-    pub(crate) fn lasting(&self) -> PgPool {
+    pub(crate) fn listener_pool(&self) -> PgPool {
         PgPoolOptions::new()
             .max_connections(1)
             .max_lifetime(None)
@@ -192,39 +196,40 @@ impl Sessions {
 }
 
 /// How a statement failed.
-pub(crate) enum Failure {
+pub(crate) enum StatementFailure {
     /// The server took everything back.
     Undone(sqlx::Error),
     /// The connection broke, and nobody knows; why.
-    Open(String),
+    Unknown(String),
     /// No answer came in time, and nobody knows.
-    Late,
+    TimedOut,
 }
 
-impl Failure {
+impl StatementFailure {
     /// In the store's words.
-    pub(crate) fn told(self, place: &str) -> Error {
+    pub(crate) fn into_error(self, place: &str) -> Error {
         match self {
             Self::Undone(cause) => nothing_changed(place, &cause),
-            Self::Open(_) | Self::Late => unsure(place, &self.why()),
+            Self::Unknown(_) | Self::TimedOut => unsure(place, &self.into_reason()),
         }
     }
 
     /// The same for what does no harm when it was done.
-    pub(crate) fn told_of_no_harm(self, place: &str) -> Error {
+    pub(crate) fn into_harmless_error(self, place: &str) -> Error {
         match self {
             Self::Undone(cause) => nothing_changed(place, &cause),
-            Self::Open(_) | Self::Late => {
-                Error::new(Kind::Unavailable, format!("{place} does not answer")).because(self.why())
+            Self::Unknown(_) | Self::TimedOut => {
+                Error::new(StoreErrorKind::Unavailable, format!("{place} does not answer"))
+                    .with_source(self.into_reason())
             }
         }
     }
 
-    fn why(self) -> String {
+    fn into_reason(self) -> String {
         match self {
-            Self::Undone(cause) => told(&cause),
-            Self::Open(why) => why,
-            Self::Late => format!("no answer came within {} s", ANSWER_TIMEOUT.as_secs()),
+            Self::Undone(cause) => server_message(&cause),
+            Self::Unknown(why) => why,
+            Self::TimedOut => format!("no answer came within {} s", ANSWER_TIMEOUT.as_secs()),
         }
     }
 }

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use sqlx::postgres::PgRow;
-use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
-use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
-use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, NamedPage, RecordPage, Result, Shared};
+use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::{self, AcquireOutcome, Lease, LeaseStatus};
+use tidegate_core::shared::record::{
+    ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_store::{NamedPage, RecordPage, Result, SharedState, StoreFuture};
 
-use crate::session::Twice;
-use crate::trouble::unreadable;
-use crate::{Postgres, checks, rows};
+use crate::errors::unreadable;
+use crate::session::RetrySafety;
+use crate::{PostgresStore, checks, rows};
 
 /// Windows stay this long after they closed, so that a clock that steps back a little finds them.
 const WINDOW_GRACE: Duration = Duration::from_secs(60);
@@ -37,30 +39,31 @@ const FORGET_BUCKET: &str = "DELETE FROM buckets WHERE name = $1 RETURNING 1";
 const OPEN: &str = "SELECT asks, level, until FROM open_window($1, $2, $3, $4, $5)";
 const PEEK: &str = "SELECT level, until FROM windows WHERE key = $1 AND unsigned(until) > moment($2)";
 
-impl Postgres {
-    async fn kept_lease(&self, name: &str, fence: u64, ttl: Option<Duration>) -> Result<Option<Lease>> {
+impl PostgresStore {
+    async fn update_lease(&self, name: &str, fence: u64, ttl: Option<Duration>) -> Result<Option<Lease>> {
         checks::name_can_be_kept(name)?;
         let (clock, ttl) = (self.clock(), ttl.map(rows::span));
         let row = self
             .sessions
-            .row(Twice::Wrong, KEEP, |q| q.bind(name).bind(fence.cast_signed()).bind(ttl).bind(clock))
+            .row(RetrySafety::Unsafe, KEEP, |q| q.bind(name).bind(fence.cast_signed()).bind(ttl).bind(clock))
             .await?;
         let until: Option<i64> = self.sessions.column(&row, 0)?;
         Ok(until.map(|until| Lease { fence, until: rows::time(until) }))
     }
 
-    async fn reserved(&self, wanted: &[Reserve]) -> Result<Reserved> {
-        checks::named_once(wanted)?;
+    async fn reserve_all(&self, wanted: &[ReservationRequest]) -> Result<ReserveOutcome> {
+        checks::check_unique_names(wanted)?;
         for want in wanted {
             checks::name_can_be_kept(&want.name)?;
         }
         let clock = self.clock();
         let names: Vec<&str> = wanted.iter().map(|want| want.name.as_str()).collect();
-        let figures =
-            |of: fn(&Reserve) -> u64| wanted.iter().map(|want| of(want).cast_signed()).collect::<Vec<_>>();
+        let figures = |of: fn(&ReservationRequest) -> u64| {
+            wanted.iter().map(|want| of(want).cast_signed()).collect::<Vec<_>>()
+        };
         let row = self
             .sessions
-            .row(Twice::Wrong, RESERVE, |q| {
+            .row(RetrySafety::Unsafe, RESERVE, |q| {
                 let q = q.bind(names.clone()).bind(figures(|want| want.cost));
                 q.bind(figures(|want| want.capacity)).bind(figures(|want| want.refill_per_s)).bind(clock)
             })
@@ -69,10 +72,10 @@ impl Postgres {
         let remaining: Vec<i64> = self.sessions.column(&row, 2)?;
         let remaining = remaining.into_iter().map(i64::cast_unsigned).collect();
         match self.sessions.column(&row, 0)? {
-            "granted" => Ok(Reserved::Granted { remaining }),
-            "wait" => Ok(Reserved::Wait { delay: Duration::from_micros(number), remaining }),
-            "never" => Ok(Reserved::Never { which: usize::try_from(number).unwrap_or_default() }),
-            _ => Err(self.strange("a reservation")),
+            "granted" => Ok(ReserveOutcome::Granted { remaining }),
+            "wait" => Ok(ReserveOutcome::Wait { delay: Duration::from_micros(number), remaining }),
+            "never" => Ok(ReserveOutcome::Never { which: usize::try_from(number).unwrap_or_default() }),
+            _ => Err(self.unexpected_reply("a reservation")),
         }
     }
 
@@ -93,10 +96,10 @@ impl Postgres {
     }
 
     /// The lease of three columns, the last of which is the time.
-    fn lease_of(&self, row: &PgRow) -> Result<Option<Status>> {
+    fn lease_of(&self, row: &PgRow) -> Result<Option<LeaseStatus>> {
         let fence = self.sessions.column::<i64>(row, 0)?.cast_unsigned();
         let until = rows::time(self.sessions.column(row, 1)?);
-        Ok(lease::look(lease::State { fence, until }, rows::time(self.sessions.column(row, 2)?)))
+        Ok(lease::status(lease::LeaseState { fence, until }, rows::time(self.sessions.column(row, 2)?)))
     }
 
     /// A page of rows by name. One more than fits says whether there are more.
@@ -113,7 +116,7 @@ impl Postgres {
         let limit = rows::count(most.saturating_add(1));
         let found = self
             .sessions
-            .rows(Twice::Harmless, statement, |q| q.bind(&after).bind(limit).bind(clock))
+            .rows(RetrySafety::Harmless, statement, |q| q.bind(&after).bind(limit).bind(clock))
             .await?;
         let (mut page, mut last) = (NamedPage { items: Vec::new(), next: None }, None);
         for row in found.iter().take(most) {
@@ -126,154 +129,157 @@ impl Postgres {
     }
 
     /// The window of two columns.
-    fn window(&self, row: &PgRow, first: usize) -> Result<Window> {
+    fn window(&self, row: &PgRow, first: usize) -> Result<HydrationWindow> {
         let level: i32 = self.sessions.column(row, first)?;
-        let level = u8::try_from(level).map_err(|_| self.strange("the level of a window"))?;
-        Ok(Window { level, until: rows::time(self.sessions.column(row, first + 1)?) })
+        let level = u8::try_from(level).map_err(|_| self.unexpected_reply("the level of a window"))?;
+        Ok(HydrationWindow { level, until: rows::time(self.sessions.column(row, first + 1)?) })
     }
 
-    fn strange(&self, what: &str) -> tidegate_store::Error {
+    fn unexpected_reply(&self, what: &str) -> tidegate_store::Error {
         unreadable(&self.sessions.place, &format!("answered something strange about {what}"))
     }
 }
 
-impl Shared for Postgres {
-    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+impl SharedState for PostgresStore {
+    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
         let key = key.to_owned();
         Box::pin(async move { self.claim(&key, claim).await })
     }
 
-    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.complete(&key, holder, &answer).await })
     }
 
-    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.release_claim(&key, holder).await })
     }
 
-    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move { self.renew_claim(&key, holder, ttl).await })
     }
 
-    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
         let key = key.to_owned();
         Box::pin(async move { self.look_at_record(&key).await })
     }
 
-    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+    fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         Box::pin(async move { self.page_of_records(after.as_deref().unwrap_or_default(), most).await })
     }
 
-    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
         let key = key.to_owned();
         Box::pin(async move { self.forget(&key, what).await })
     }
 
-    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+    fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         Box::pin(self.sweep_expired(most))
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
         let name = name.to_owned();
         Box::pin(async move {
             checks::name_can_be_kept(&name)?;
             let (ttl, clock) = (rows::span(ttl), self.clock());
-            let row =
-                self.sessions.row(Twice::Wrong, ACQUIRE, |q| q.bind(&name).bind(ttl).bind(clock)).await?;
+            let row = self
+                .sessions
+                .row(RetrySafety::Unsafe, ACQUIRE, |q| q.bind(&name).bind(ttl).bind(clock))
+                .await?;
             let until = rows::time(self.sessions.column(&row, 2)?);
             if !self.sessions.column::<bool>(&row, 0)? {
-                return Ok(Acquired::Busy { until });
+                return Ok(AcquireOutcome::Busy { until });
             }
             let fence = self.sessions.column::<i64>(&row, 1)?.cast_unsigned();
-            Ok(Acquired::Held(Lease { fence, until }))
+            Ok(AcquireOutcome::Held(Lease { fence, until }))
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
         let name = name.to_owned();
-        Box::pin(async move { self.kept_lease(&name, lease.fence, Some(ttl)).await })
+        Box::pin(async move { self.update_lease(&name, lease.fence, Some(ttl)).await })
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        Box::pin(async move { Ok(self.kept_lease(&name, lease.fence, None).await?.is_some()) })
+        Box::pin(async move { Ok(self.update_lease(&name, lease.fence, None).await?.is_some()) })
     }
 
-    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
         let (name, clock) = (name.to_owned(), self.clock());
         Box::pin(async move {
             checks::name_can_be_kept(&name)?;
             let found =
-                self.sessions.rows(Twice::Harmless, LOOK_LEASE, |q| q.bind(&name).bind(clock)).await?;
+                self.sessions.rows(RetrySafety::Harmless, LOOK_LEASE, |q| q.bind(&name).bind(clock)).await?;
             found.first().map_or(Ok(None), |row| self.lease_of(row))
         })
     }
 
-    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+    fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
         Box::pin(self.named_page(LIST_LEASES, 3, after, most, |row| self.lease_of(row)))
     }
 
-    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
-        Box::pin(async move { self.reserved(&wanted).await })
+    fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome> {
+        Box::pin(async move { self.reserve_all(&wanted).await })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
         let (name, clock) = (name.to_owned(), self.clock());
         let (reserved, actual) = (settlement.reserved.cast_signed(), settlement.actual.cast_signed());
         Box::pin(async move {
             let found = self
                 .sessions
-                .rows(Twice::Wrong, SETTLE, |q| q.bind(&name).bind(reserved).bind(actual).bind(clock))
+                .rows(RetrySafety::Unsafe, SETTLE, |q| q.bind(&name).bind(reserved).bind(actual).bind(clock))
                 .await?;
             self.level(&found)
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
         let (name, clock) = (name.to_owned(), self.clock());
         Box::pin(async move {
-            let found = self.sessions.rows(Twice::Harmless, OBSERVE, |q| q.bind(&name).bind(clock)).await?;
+            let found =
+                self.sessions.rows(RetrySafety::Harmless, OBSERVE, |q| q.bind(&name).bind(clock)).await?;
             self.level(&found)
         })
     }
 
-    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+    fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
         Box::pin(self.named_page(LIST_BUCKETS, 5, after, most, |row| self.level_of(row).map(Some)))
     }
 
-    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
         Box::pin(async move {
             checks::name_can_be_kept(&name)?;
-            let gone = self.sessions.rows(Twice::Wrong, FORGET_BUCKET, |q| q.bind(&name)).await?;
+            let gone = self.sessions.rows(RetrySafety::Unsafe, FORGET_BUCKET, |q| q.bind(&name)).await?;
             Ok(!gone.is_empty())
         })
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
         let (key, ttl, clock) = (key.to_owned(), rows::span(ttl), self.clock());
         Box::pin(async move {
             checks::name_can_be_kept(&key)?;
             let row = self
                 .sessions
-                .row(Twice::Wrong, OPEN, |q| {
+                .row(RetrySafety::Unsafe, OPEN, |q| {
                     let q = q.bind(&key).bind(i32::from(level)).bind(ttl);
                     q.bind(rows::span(WINDOW_GRACE)).bind(clock)
                 })
                 .await?;
             let window = self.window(&row, 1)?;
             let asks: bool = self.sessions.column(&row, 0)?;
-            Ok(if asks { Opened::Ask(window) } else { Opened::Wait(window) })
+            Ok(if asks { OpenWindowOutcome::Ask(window) } else { OpenWindowOutcome::Wait(window) })
         })
     }
 
-    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
         let (key, clock) = (key.to_owned(), self.clock());
         Box::pin(async move {
-            let found = self.sessions.rows(Twice::Harmless, PEEK, |q| q.bind(&key).bind(clock)).await?;
+            let found = self.sessions.rows(RetrySafety::Harmless, PEEK, |q| q.bind(&key).bind(clock)).await?;
             found.first().map(|row| self.window(row, 0)).transpose()
         })
     }

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use tidegate_store::Result;
 use tidegate_store::log::{Lsn, Ownership};
 
-use crate::session::{Statement, Twice};
-use crate::{Postgres, checks, rows};
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, checks, rows};
 
 /// Bytes of parts that one step brings, or one part.
 const STEP_LEN_MAX: usize = 1024 * 1024;
@@ -20,10 +20,10 @@ const ADD: &str = "SELECT verdict, number FROM add_parts($1, $2, $3, $4, $5)";
 const FINISH: &str = "SELECT verdict, number FROM finish_snapshot($1, $2, $3, $4)";
 const TRIM: &str = "SELECT trim_log($1, $2)";
 
-impl Postgres {
+impl PostgresStore {
     /// Replaces everything up to `upto`.
-    pub(crate) async fn replace(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
-        checks::parts_are_readable(&parts)?;
+    pub(crate) async fn write_snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
+        checks::check_snapshot_parts(&parts)?;
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
         let number = i64::try_from(upto.0).unwrap_or(i64::MAX);
         let steps = steps(&parts);
@@ -45,7 +45,7 @@ impl Postgres {
                 .await?;
         }
         while let Ok(row) =
-            self.sessions.row(Twice::Harmless, TRIM, |q| q.bind(partition).bind(TRIMMED_AT_ONCE)).await
+            self.sessions.row(RetrySafety::Harmless, TRIM, |q| q.bind(partition).bind(TRIMMED_AT_ONCE)).await
         {
             if self.sessions.column::<i64>(&row, 0)? < i64::from(TRIMMED_AT_ONCE) {
                 break;
@@ -61,7 +61,7 @@ impl Postgres {
         sql: &'static str,
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<i64> {
-        let row = self.sessions.row(Twice::Wrong, sql, bind).await?;
+        let row = self.sessions.row(RetrySafety::Unsafe, sql, bind).await?;
         let number = self.sessions.column(&row, 1)?;
         match self.sessions.column(&row, 0)? {
             "ok" => Ok(number),

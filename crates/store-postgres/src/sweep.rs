@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use tidegate_core::{Seq, Time};
 use tidegate_store::log::{Ownership, Retention};
-use tidegate_store::{Kind, Result};
+use tidegate_store::{Result, StoreErrorKind};
 
-use crate::session::Twice;
-use crate::{Postgres, checks, rows};
+use crate::session::RetrySafety;
+use crate::{PostgresStore, checks, rows};
 
 /// Rows that one step looks at.
 const LOOKED_AT: usize = 4_096;
@@ -31,15 +31,15 @@ struct Step {
     is_over: bool,
 }
 
-impl Postgres {
+impl PostgresStore {
     /// Removes what retention no longer keeps; answers how many operations went.
-    pub(crate) async fn swept(&self, owner: Ownership, retention: Retention) -> Result<usize> {
+    pub(crate) async fn sweep_results(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (mut removed, mut after) = (self.drop_ranges(owner, retention).await?, Seq(0));
         if removed >= retention.most {
             return Ok(removed);
         }
         for _ in 0..STEPS_MAX {
-            let step = self.step_of_sweep(owner, retention, retention.most - removed, after).await?;
+            let step = self.run_sweep_step(owner, retention, retention.most - removed, after).await?;
             removed += step.removed;
             after = step.reached;
             if removed >= retention.most || step.is_over {
@@ -49,11 +49,12 @@ impl Postgres {
                 break;
             }
         }
-        let from = self.roved.lock().unwrap_or_else(PoisonError::into_inner).get(&owner.partition).copied();
+        let from =
+            self.sweep_resume.lock().unwrap_or_else(PoisonError::into_inner).get(&owner.partition).copied();
         let from = from.unwrap_or_default().max(after);
-        let step = self.step_of_sweep(owner, retention, retention.most - removed, from).await?;
+        let step = self.run_sweep_step(owner, retention, retention.most - removed, from).await?;
         let next = if step.is_over { Seq(0) } else { step.reached };
-        self.roved.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.partition, next);
+        self.sweep_resume.lock().unwrap_or_else(PoisonError::into_inner).insert(owner.partition, next);
         Ok(removed + step.removed)
     }
 
@@ -61,13 +62,15 @@ impl Postgres {
     /// how many may go at once.
     async fn drop_ranges(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
-        let (cut, mut removed) = (cut(retention), 0);
+        let (cut, mut removed) = (cutoff(retention), 0);
         loop {
-            let dropped =
-                self.sessions.row(Twice::Harmless, DROP, |q| q.bind(partition).bind(epoch).bind(cut)).await;
+            let dropped = self
+                .sessions
+                .row(RetrySafety::Harmless, DROP, |q| q.bind(partition).bind(epoch).bind(cut))
+                .await;
             let row = match dropped {
                 // Somebody has it open: there is another time.
-                Err(error) if error.kind() == Kind::Unavailable => return Ok(removed),
+                Err(error) if error.kind() == StoreErrorKind::Unavailable => return Ok(removed),
                 other => other?,
             };
             let number: i64 = self.sessions.column(&row, 1)?;
@@ -79,7 +82,7 @@ impl Postgres {
         }
     }
 
-    async fn step_of_sweep(
+    async fn run_sweep_step(
         &self,
         owner: Ownership,
         retention: Retention,
@@ -87,11 +90,11 @@ impl Postgres {
         after: Seq,
     ) -> Result<Step> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
-        let cut = cut(retention);
+        let cut = cutoff(retention);
         let most = rows::count(most.min(REMOVED_AT_ONCE));
         let row = self
             .sessions
-            .row(Twice::Harmless, SWEEP, |q| {
+            .row(RetrySafety::Harmless, SWEEP, |q| {
                 let q = q.bind(partition).bind(epoch).bind(cut).bind(most);
                 let q = q.bind(after.0.cast_signed()).bind(rows::count(LOOKED_AT));
                 q.bind(rows::span(RANGE_GRACE))
@@ -110,6 +113,6 @@ impl Postgres {
 }
 
 /// The time before which results go, as it is bound.
-fn cut(retention: Retention) -> i64 {
+fn cutoff(retention: Retention) -> i64 {
     rows::micros(retention.ended_before.min(Time::from_micros(i64::MAX as u64)))
 }

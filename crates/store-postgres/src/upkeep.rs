@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use sqlx::postgres::PgRow;
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{SECRET_LEN, Stats};
-use tidegate_store::{Answer, Error, Kind, Outbox, Result, Upkeep};
+use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
+use tidegate_store::{Error, Outbox, Result, StoreErrorKind, StoreFuture, Upkeep};
 
+use crate::errors::unreadable;
 use crate::schema::Layout;
-use crate::session::{Statement, Twice};
-use crate::trouble::unreadable;
-use crate::{Postgres, checks};
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, checks};
 
 /// The layout of a store; what each format adds to the one before it.
 const LAYOUT: Layout = Layout {
@@ -59,15 +59,15 @@ SELECT
         WHERE relnamespace = to_regnamespace($1) AND relkind = 'r' AND relname LIKE 'operations%'),
     (SELECT coalesce(sum(last_append(partition) - snapshot), 0)::bigint FROM partitions)";
 
-impl Postgres {
+impl PostgresStore {
     /// Refuses a layout that a newer program has made.
-    pub(crate) fn must_be_known(&self, format: Option<i64>) -> Result<()> {
-        LAYOUT.must_be_known(&self.sessions, format.unwrap_or_default())
+    pub(crate) fn check_not_newer(&self, format: Option<i64>) -> Result<()> {
+        LAYOUT.check_not_newer(&self.sessions, format.unwrap_or_default())
     }
 
-    async fn is_well(&self) -> Result<()> {
-        let row = self.sessions.row(Twice::Harmless, HEALTH, |q| q).await?;
-        self.must_be_known(self.sessions.column::<Option<i64>>(&row, 2)?)?;
+    async fn check_health(&self) -> Result<()> {
+        let row = self.sessions.row(RetrySafety::Harmless, HEALTH, |q| q).await?;
+        self.check_not_newer(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let why = if self.sessions.column(&row, 0)? {
             "is in recovery and takes no writes"
         } else if self.sessions.column(&row, 1)? {
@@ -75,26 +75,26 @@ impl Postgres {
         } else {
             return Ok(());
         };
-        Err(Error::new(Kind::Unavailable, format!("{} {why}", self.sessions.place)))
+        Err(Error::new(StoreErrorKind::Unavailable, format!("{} {why}", self.sessions.place)))
     }
 
-    async fn fixed_partitions(&self, wanted: Partition) -> Result<Partition> {
-        checks::some_partitions(wanted)?;
-        let row = self.sessions.row(Twice::Harmless, PARTITIONS, |q| q.bind(i64::from(wanted))).await?;
+    async fn fix_partition_count(&self, wanted: Partition) -> Result<Partition> {
+        checks::check_partition_count(wanted)?;
+        let row = self.sessions.row(RetrySafety::Harmless, PARTITIONS, |q| q.bind(i64::from(wanted))).await?;
         let number: i64 = self.sessions.column(&row, 0)?;
         let strange = |_| unreadable(&self.sessions.place, "holds an impossible number of partitions");
         Partition::try_from(number).map_err(strange)
     }
 
-    async fn kept_secret(&self, offered: [u8; SECRET_LEN]) -> Result<[u8; SECRET_LEN]> {
-        let found = self.sessions.rows(Twice::Harmless, FIND_SECRET, |q| q).await?;
+    async fn keep_secret(&self, offered: [u8; SECRET_LEN]) -> Result<[u8; SECRET_LEN]> {
+        let found = self.sessions.rows(RetrySafety::Harmless, FIND_SECRET, |q| q).await?;
         if !found.is_empty() {
             return self.secret_in(&found);
         }
         let whole = u128::from_be_bytes(offered);
         let (high, low) = ((whole >> 64) as u64, whole as u64);
         let bind = |q: Statement<'static>| q.bind(high.cast_signed()).bind(low.cast_signed());
-        self.secret_in(&self.sessions.rows(Twice::Harmless, KEEP_SECRET, bind).await?)
+        self.secret_in(&self.sessions.rows(RetrySafety::Harmless, KEEP_SECRET, bind).await?)
     }
 
     fn secret_in(&self, rows: &[PgRow]) -> Result<[u8; SECRET_LEN]> {
@@ -110,46 +110,47 @@ impl Postgres {
     }
 
     async fn settings(&self) -> Result<Vec<(String, String)>> {
-        let rows = self.sessions.rows(Twice::Harmless, SERVER, |q| q).await?;
+        let rows = self.sessions.rows(RetrySafety::Harmless, SERVER, |q| q).await?;
         rows.iter().map(|row| Ok((self.sessions.column(row, 0)?, self.sessions.column(row, 1)?))).collect()
     }
 
-    async fn figures(&self) -> Result<Stats> {
+    async fn read_stats(&self) -> Result<StoreStats> {
         let schema = &*self.sessions.schema;
-        let row = self.sessions.row(Twice::Harmless, STATS, |q| q.bind(schema).bind(COUNTED_MAX)).await?;
+        let row =
+            self.sessions.row(RetrySafety::Harmless, STATS, |q| q.bind(schema).bind(COUNTED_MAX)).await?;
         let number = |column| Ok(self.sessions.column::<i64>(&row, column)?.cast_unsigned());
         let counted: u64 = number(1)?;
         let operations = if counted > COUNTED_MAX.cast_unsigned() { number(2)? } else { counted };
-        Ok(Stats { bytes: number(0)?, operations, appends: number(3)? })
+        Ok(StoreStats { bytes: number(0)?, operations, appends: number(3)? })
     }
 }
 
-impl Upkeep for Postgres {
-    fn migrate(&self) -> Answer<'_, ()> {
-        Box::pin(LAYOUT.bring_up_to_date(&self.sessions))
+impl Upkeep for PostgresStore {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
+        Box::pin(LAYOUT.migrate(&self.sessions))
     }
 
-    fn layout(&self) -> Answer<'_, ()> {
-        Box::pin(LAYOUT.look(&self.sessions))
+    fn check_layout(&self) -> StoreFuture<'_, ()> {
+        Box::pin(LAYOUT.check_current(&self.sessions))
     }
 
-    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
-        Box::pin(self.fixed_partitions(wanted))
+    fn ensure_partitions(&self, wanted: Partition) -> StoreFuture<'_, Partition> {
+        Box::pin(self.fix_partition_count(wanted))
     }
 
-    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
-        Box::pin(self.kept_secret(offered))
+    fn ensure_secret(&self, offered: [u8; SECRET_LEN]) -> StoreFuture<'_, [u8; SECRET_LEN]> {
+        Box::pin(self.keep_secret(offered))
     }
 
-    fn health(&self) -> Answer<'_, ()> {
-        Box::pin(self.is_well())
+    fn health(&self) -> StoreFuture<'_, ()> {
+        Box::pin(self.check_health())
     }
 
-    fn stats(&self) -> Answer<'_, Stats> {
-        Box::pin(self.figures())
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        Box::pin(self.read_stats())
     }
 
-    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+    fn server_settings(&self) -> StoreFuture<'_, Vec<(String, String)>> {
         Box::pin(self.settings())
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
 /// What keys begin with when nothing else is said.
 const PREFIX_DEFAULT: &str = "tg";
@@ -23,7 +23,7 @@ pub(crate) struct Address {
 }
 
 /// What is said behind a URL's question mark.
-struct Query {
+struct UrlQuery {
     is_cluster: bool,
     prefix: String,
     wait: u32,
@@ -39,7 +39,7 @@ impl Address {
             _ => return Err(no_redis()),
         };
         let (body, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let query = Query::parse(query)?;
+        let query = UrlQuery::parse(query)?;
         let (login, hosts) = match body.rsplit_once('@') {
             Some((login, hosts)) => (format!("{login}@"), hosts),
             None => (String::new(), body),
@@ -65,7 +65,7 @@ impl Address {
     }
 }
 
-impl Query {
+impl UrlQuery {
     fn parse(query: &str) -> Result<Self> {
         let mut found = Self { is_cluster: false, prefix: PREFIX_DEFAULT.into(), wait: 0 };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -120,14 +120,17 @@ fn prefix_of(prefix: &str) -> Result<String> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
     if prefix.is_empty() || prefix.len() > PREFIX_LEN_MAX || !prefix.bytes().all(is_plain) {
         let message = format!("prefix in a Redis URL is 1 to {PREFIX_LEN_MAX} letters, digits and _ - . :");
-        return Err(Error::new(Kind::Invalid, message));
+        return Err(Error::new(StoreErrorKind::Invalid, message));
     }
     Ok(prefix.to_owned())
 }
 
 fn wait_of(wait: &str) -> Result<u32> {
     wait.parse().ok().filter(|replicas| *replicas <= WAIT_MAX).ok_or_else(|| {
-        Error::new(Kind::Invalid, format!("wait in a Redis URL is a number of replicas, at most {WAIT_MAX}"))
+        Error::new(
+            StoreErrorKind::Invalid,
+            format!("wait in a Redis URL is a number of replicas, at most {WAIT_MAX}"),
+        )
     })
 }
 
@@ -136,7 +139,7 @@ fn no_redis() -> Error {
 }
 
 fn invalid(message: &str) -> Error {
-    Error::new(Kind::Invalid, message)
+    Error::new(StoreErrorKind::Invalid, message)
 }
 
 #[cfg(test)]
@@ -169,7 +172,7 @@ mod tests {
             "redis://u:s3cr3t!@a:1?wait=x",
         ] {
             let error = Address::parse(bad).err().unwrap();
-            assert_eq!(error.kind(), Kind::Invalid, "{bad}");
+            assert_eq!(error.kind(), StoreErrorKind::Invalid, "{bad}");
             assert!(!error.to_string().contains(secret), "{error}");
         }
     }

@@ -4,13 +4,13 @@
 use redis::{Pipeline, Value, cmd, pipe};
 use tidegate_core::{Seq, id::Partition};
 use tidegate_store::log::{Batch, Lsn, Ownership};
-use tidegate_store::{Error, Kind, Result, codec};
+use tidegate_store::{Error, Result, StoreErrorKind, codec};
 
-use crate::link::Failed;
-use crate::scripts::{self, Call};
+use crate::connection::CommandFailure;
+use crate::errors::{Delivery, undecided};
+use crate::scripts::{self, ScriptCall};
 use crate::tail::Tail;
-use crate::trouble::{Reach, undecided};
-use crate::{Redis, checks, entry, log, reply, spent};
+use crate::{RedisStore, checks, cost_queue, entry, log, reply};
 
 /// Bytes that one staging command carries, about.
 const STAGED_LEN: usize = 4 * 1024 * 1024;
@@ -20,38 +20,38 @@ const STAGINGS_MAX: usize = 3;
 const WAIT_MS: u64 = 2_000;
 
 /// A batch ready to be sent.
-struct Sealed {
+struct PreparedBatch {
     owner: Ownership,
     first: Option<Seq>,
     /// Everything: the staging, then the call.
     pipeline: Pipeline,
 }
 
-impl Redis {
+impl RedisStore {
     pub(crate) async fn append_batch(&self, owner: Ownership, batch: &Batch) -> Result<Lsn> {
         checks::batch(batch)?;
         let tail = self.tails.of(owner);
         if tail.is_unsure() {
             return Err(still_unsure(owner.partition));
         }
-        let mut slot = tail.slot().await;
-        let sealed = self.seal(owner, batch, &tail, slot.number()).inspect_err(|_| slot.settle())?;
-        let answer = self.submit(&sealed).await;
+        let mut slot = tail.acquire_slot().await;
+        let sealed = self.prepare_batch(owner, batch, &tail, slot.number()).inspect_err(|_| slot.settle())?;
+        let answer = self.stage_and_commit(&sealed).await;
         let answer = answer.map_err(|failed| {
-            if failed.reach == Reach::None {
+            if failed.delivery == Delivery::NoEffect {
                 slot.settle();
             }
-            undecided(self.link.name(), &format!("append to partition {}", owner.partition), failed)
+            undecided(self.connection.name(), &format!("append to partition {}", owner.partition), failed)
         })?;
         slot.settle();
         let lsn = outcome(&sealed, batch, &tail, answer)?;
-        tail.reached(lsn);
+        tail.advance_to(lsn);
         let what = || format!("append {} to partition {}", lsn.0, owner.partition);
         self.wait_for_replicas(&self.keys.head(owner.partition), what).await?;
         Ok(lsn)
     }
 
-    fn seal(&self, owner: Ownership, batch: &Batch, tail: &Tail, slot: u8) -> Result<Sealed> {
+    fn prepare_batch(&self, owner: Ownership, batch: &Batch, tail: &Tail, slot: u8) -> Result<PreparedBatch> {
         let (partition, epoch) = (owner.partition, owner.epoch.0);
         let batches = self.keys.batches(partition);
         let (staged, token) = (format!("{batches}{epoch}.{slot}"), tail.token());
@@ -59,52 +59,56 @@ impl Redis {
         let keys = [self.keys.head(partition), staged, self.keys.ops(partition), self.keys.res(partition)];
         let first = batch.operations.first().map(|operation| operation.seq);
         let last = batch.operations.last().map(|operation| operation.seq);
-        let notes_costs = self.notes_ends && !batch.costs.is_empty();
+        let notes_costs = self.keeps_archive_queue && !batch.costs.is_empty();
         let spent = if notes_costs { self.keys.spent(partition) } else { String::new() };
-        let costs = if notes_costs { spent::note(&batch.costs)? } else { String::new() };
+        let costs = if notes_costs { cost_queue::cost_note(&batch.costs)? } else { String::new() };
         let text = |seq: Option<Seq>| seq.map(|seq| seq.0.to_string()).unwrap_or_default();
-        let mut call = Call::new(&scripts::APPEND, keys)
-            .with(epoch)
-            .with(batch.follows.map(|lsn| lsn.0.to_string()).unwrap_or_default())
-            .with(tail.last().0)
-            .with(token)
-            .with(fields)
-            .with(text(first))
-            .with(text(last))
-            .with(batch.operations.len())
-            .with(batches)
-            .with(spent)
-            .with(costs)
-            .with(batch.reopened.len());
+        let mut call = ScriptCall::new(&scripts::APPEND, keys)
+            .with_arg(epoch)
+            .with_arg(batch.follows.map(|lsn| lsn.0.to_string()).unwrap_or_default())
+            .with_arg(tail.last().0)
+            .with_arg(token)
+            .with_arg(fields)
+            .with_arg(text(first))
+            .with_arg(text(last))
+            .with_arg(batch.operations.len())
+            .with_arg(batches)
+            .with_arg(spent)
+            .with_arg(costs)
+            .with_arg(batch.reopened.len());
         for seq in &batch.reopened {
-            call.tell(seq.0);
+            call.arg(seq.0);
         }
         for result in &batch.results {
-            call.tell(result.seq.0).tell(entry::note(result));
+            call.arg(result.seq.0).arg(entry::result_note(result));
         }
-        if self.notes_ends && !batch.results.is_empty() {
-            call.on(self.keys.trail(partition));
-            call.tell(entry::steps(&batch.results));
+        if self.keeps_archive_queue && !batch.results.is_empty() {
+            call.add_key(self.keys.trail(partition));
+            call.arg(entry::archive_note(&batch.results));
         }
         // In full each time: several appends are under way, and one that had to be sent again because the server forgot
         // its script would come after the next one.
         pipeline.add_command(call.in_full());
-        Ok(Sealed { owner, first, pipeline })
+        Ok(PreparedBatch { owner, first, pipeline })
     }
 
     /// Stages and calls in one pipeline. What was gone is staged again.
-    async fn submit(&self, sealed: &Sealed) -> std::result::Result<Value, Failed> {
+    async fn stage_and_commit(&self, sealed: &PreparedBatch) -> std::result::Result<Value, CommandFailure> {
         let mut answer = Value::Nil;
         for _ in 0..STAGINGS_MAX {
-            let mut answers = self.link.send_all(&sealed.pipeline).await?;
+            let mut answers = self.connection.send_all(&sealed.pipeline).await?;
             answer = answers.pop().unwrap_or_default();
             let refused = answers.into_iter().find(|answer| matches!(answer, Value::ServerError(_)));
-            answer = answer.extract_error().map_err(|cause| Failed { reach: Reach::None, cause })?;
+            answer = answer
+                .extract_error()
+                .map_err(|cause| CommandFailure { delivery: Delivery::NoEffect, cause })?;
             if !is_unstaged(&answer) {
                 return Ok(answer);
             }
             if let Some(refused) = refused {
-                return refused.extract_error().map_err(|cause| Failed { reach: Reach::None, cause });
+                return refused
+                    .extract_error()
+                    .map_err(|cause| CommandFailure { delivery: Delivery::NoEffect, cause });
             }
         }
         Ok(answer)
@@ -118,16 +122,16 @@ impl Redis {
         }
         let mut wait = cmd("WAIT");
         wait.arg(wanted).arg(WAIT_MS);
-        let reached: u32 = match self.link.send_to(key, wait).await {
+        let reached: u32 = match self.connection.send_to(key, wait).await {
             Ok(answer) => reply::parsed(answer)?,
             Err(failed) => {
                 let message = format!("{} is written, but nobody knows on how many replicas", what());
-                return Err(Error::new(Kind::Unsure, message).because(failed.cause));
+                return Err(Error::new(StoreErrorKind::Unsure, message).with_source(failed.cause));
             }
         };
         if reached < wanted {
             let message = format!("{} is on {reached} of {wanted} replicas after {WAIT_MS} ms", what());
-            return Err(Error::new(Kind::Unsure, message));
+            return Err(Error::new(StoreErrorKind::Unsure, message));
         }
         Ok(())
     }
@@ -139,8 +143,8 @@ fn staging(staged: &str, token: &str, batch: &Batch) -> Result<(Pipeline, usize)
     pipeline.cmd("UNLINK").arg(staged);
     let (mut command, mut len) = (cmd("HSET"), 0);
     command.arg(staged).arg("t").arg(token).arg("f").arg(&*codec::encode(&batch.facts));
-    let operations = batch.operations.iter().map(|kept| (b'o', kept.seq, entry::of_operation(kept)));
-    let results = batch.results.iter().map(|kept| (b'r', kept.seq, entry::of_result(kept)));
+    let operations = batch.operations.iter().map(|kept| (b'o', kept.seq, entry::encode_operation(kept)));
+    let results = batch.results.iter().map(|kept| (b'r', kept.seq, entry::encode_result(kept)));
     for (letter, seq, kept) in operations.chain(results) {
         let kept = kept?;
         if len > STAGED_LEN {
@@ -162,21 +166,21 @@ fn is_unstaged(answer: &Value) -> bool {
     matches!(parts.first(), Some(Value::BulkString(word)) if word == b"unstaged")
 }
 
-fn outcome(sealed: &Sealed, batch: &Batch, tail: &Tail, answer: Value) -> Result<Lsn> {
-    let (word, mut parts) = reply::said(answer)?;
-    let what: String = reply::at(&mut parts, 0)?;
+fn outcome(sealed: &PreparedBatch, batch: &Batch, tail: &Tail, answer: Value) -> Result<Lsn> {
+    let (word, mut parts) = reply::split_verdict(answer)?;
+    let what: String = reply::part_at(&mut parts, 0)?;
     match word.as_str() {
-        "ok" => what.parse().map(Lsn).map_err(|_| reply::odd("the number of an append")),
+        "ok" => what.parse().map(Lsn).map_err(|_| reply::unexpected_reply("the number of an append")),
         "fenced" => Err(log::fenced(sealed.owner, &what)),
         "lost" => Err(log::lost(sealed.owner, tail.last(), &what)),
         "taken" => Err(checks::seq_taken(sealed.first.unwrap_or_default(), &what)),
         "follows" => {
-            let last = what.parse().map_err(|_| reply::odd("the number of an append"))?;
-            Err(checks::does_not_follow(batch.follows.unwrap_or_default(), Lsn(last)))
+            let last = what.parse().map_err(|_| reply::unexpected_reply("the number of an append"))?;
+            Err(checks::not_following_error(batch.follows.unwrap_or_default(), Lsn(last)))
         }
         _ => {
             let message = format!("the batch for partition {} could not be staged", sealed.owner.partition);
-            Err(Error::new(Kind::Unavailable, message))
+            Err(Error::new(StoreErrorKind::Unavailable, message))
         }
     }
 }
@@ -185,7 +189,7 @@ fn still_unsure(partition: Partition) -> Error {
     let message = format!(
         "the outcome of an append to partition {partition} is not known, so nothing more is written until it is owned anew"
     );
-    Error::new(Kind::Unsure, message)
+    Error::new(StoreErrorKind::Unsure, message)
 }
 
 #[cfg(test)]
@@ -200,22 +204,22 @@ mod tests {
     /// others have come after it.
     #[tokio::test]
     async fn ops_8_a_batch_that_is_sent_twice_counts_once() {
-        let server = tidegate_fixture::redis::Redis::start();
-        let store = Redis::open(&server.url()).await.unwrap();
-        let owner = store.own(0, "test", Duration::from_secs(60)).await.unwrap();
+        let server = tidegate_fixture::redis::RedisServer::start();
+        let store = RedisStore::open(&server.url()).await.unwrap();
+        let owner = store.acquire_partition(0, "test", Duration::from_secs(60)).await.unwrap();
         let tail = store.tails.of(owner);
         let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
         for (batch, lsn) in [(Batch::default(), 1), (after(1), 2)] {
-            let sealed = store.seal(owner, &batch, &tail, 1).unwrap();
+            let sealed = store.prepare_batch(owner, &batch, &tail, 1).unwrap();
             for _ in 0..3 {
-                let answer = store.submit(&sealed).await.unwrap();
+                let answer = store.stage_and_commit(&sealed).await.unwrap();
                 assert_eq!(outcome(&sealed, &batch, &tail, answer).unwrap(), Lsn(lsn));
             }
         }
         let early = after(2);
-        let sealed = store.seal(owner, &early, &tail, 1).unwrap();
+        let sealed = store.prepare_batch(owner, &early, &tail, 1).unwrap();
         for later in [3, 4] {
-            let answer = store.submit(&sealed).await.unwrap();
+            let answer = store.stage_and_commit(&sealed).await.unwrap();
             assert_eq!(outcome(&sealed, &early, &tail, answer).unwrap(), Lsn(3));
             assert_eq!(store.append(owner, after(later)).await.unwrap(), Lsn(later + 1));
         }

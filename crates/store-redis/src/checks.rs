@@ -1,13 +1,14 @@
 //! What a call must be before the server is asked anything.
 
 use tidegate_core::Seq;
-use tidegate_core::shared::bucket::Reserve;
-use tidegate_store::checks::invalid;
+use tidegate_core::shared::bucket::ReservationRequest;
+use tidegate_store::checks::invalid_error;
 use tidegate_store::log::Batch;
 use tidegate_store::{Error, Result};
 
 pub(crate) use tidegate_store::checks::{
-    does_not_follow, named_once, parts_are_readable, snapshot_ahead, snapshot_older, some_partitions,
+    check_partition_count, check_snapshot_parts, check_unique_names, not_following_error,
+    snapshot_ahead_error, snapshot_older_error,
 };
 
 use crate::keys::family;
@@ -16,10 +17,10 @@ use crate::keys::family;
 const SEQ_MAX: Seq = Seq((1 << 53) - 1);
 
 /// On a cluster one step touches one slot.
-pub(crate) fn one_family(wanted: &[Reserve]) -> Result<()> {
+pub(crate) fn one_family(wanted: &[ReservationRequest]) -> Result<()> {
     let Some(first) = wanted.first() else { return Ok(()) };
     match wanted.iter().find(|want| family(&want.name) != family(&first.name)) {
-        Some(other) => Err(invalid(format!(
+        Some(other) => Err(invalid_error(format!(
             "the buckets {} and {} cannot be reserved together on a Redis Cluster: their names must be the same up \
              to the first slash",
             first.name, other.name
@@ -30,9 +31,9 @@ pub(crate) fn one_family(wanted: &[Reserve]) -> Result<()> {
 
 /// The seqs of new operations grow, and fit; and nothing comes out of an outbox that is not there.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
-    tidegate_store::checks::no_outbox(batch)?;
-    tidegate_store::checks::costs_fit(batch)?;
-    tidegate_store::checks::seqs_grow(batch, SEQ_MAX)
+    tidegate_store::checks::check_nothing_drained(batch)?;
+    tidegate_store::checks::check_cost_count(batch)?;
+    tidegate_store::checks::check_seqs(batch, SEQ_MAX)
 }
 
 /// The newest seq, as far as scores go.
@@ -42,5 +43,5 @@ pub(crate) fn within_scores(seq: Seq) -> Seq {
 
 /// A new operation whose seq is in use already.
 pub(crate) fn seq_taken(first: Seq, newest: &str) -> Error {
-    invalid(format!("operation {} comes after operation {newest}: a seq is used once", first.0))
+    invalid_error(format!("operation {} comes after operation {newest}: a seq is used once", first.0))
 }

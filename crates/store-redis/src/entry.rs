@@ -9,7 +9,7 @@ use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
 use tidegate_store::Result;
 use tidegate_store::log::{StoredOperation, StoredResult};
 
-use crate::trouble::unreadable;
+use crate::errors::unreadable;
 
 /// The line of an operation. The length of the envelope comes first: a script reads it there.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct FaultLine {
 }
 
 /// An operation as it is kept.
-pub(crate) fn of_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
+pub(crate) fn encode_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
     let line = OperationLine {
         envelope: operation.envelope.len(),
         at: operation.at.as_micros(),
@@ -49,11 +49,11 @@ pub(crate) fn of_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
         kind: (&*operation.kind).into(),
         key: operation.key.as_deref().map(Into::into),
     };
-    written(&line, &[&operation.envelope, &operation.payload])
+    encode(&line, &[&operation.envelope, &operation.payload])
 }
 
 /// A result as it is kept.
-pub(crate) fn of_result(result: &StoredResult) -> Result<Vec<u8>> {
+pub(crate) fn encode_result(result: &StoredResult) -> Result<Vec<u8>> {
     let fault = result.fault.as_ref();
     let line = ResultLine {
         at: result.at.as_micros(),
@@ -62,16 +62,16 @@ pub(crate) fn of_result(result: &StoredResult) -> Result<Vec<u8>> {
         fault: fault
             .map(|fault| FaultLine { class: fault.class.as_str().into(), message: fault.message.clone() }),
     };
-    written(&line, &[&result.body])
+    encode(&line, &[&result.body])
 }
 
 /// What is noted of a result beside the append that holds it: when and how it ended.
-pub(crate) fn note(result: &StoredResult) -> String {
+pub(crate) fn result_note(result: &StoredResult) -> String {
     format!(" {} {}", result.at.as_micros(), State::from(result.state).as_str())
 }
 
 /// What is noted for an archive beside the append: when the first of these ended, and which they are.
-pub(crate) fn steps(results: &[StoredResult]) -> String {
+pub(crate) fn archive_note(results: &[StoredResult]) -> String {
     let oldest = results.iter().map(|result| result.at).min().unwrap_or_default();
     let mut steps = format!(" {}", oldest.as_micros());
     for result in results {
@@ -95,14 +95,14 @@ impl Note {
         let mut next = || words.next();
         let found = (|| {
             let (lsn, at) = (next()?.parse().ok()?, next()?.parse().ok()?);
-            Some(Self { lsn, at: Time::from_micros(at), ended: ended(next()?)? })
+            Some(Self { lsn, at: Time::from_micros(at), ended: parse_end_state(next()?)? })
         })();
         found.ok_or_else(|| unreadable("a note of a result is damaged"))
     }
 }
 
 /// The operation in a field. Of an outline the payload is missing.
-pub(crate) fn operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation> {
+pub(crate) fn decode_operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation> {
     let (line, rest) = split(kept).ok_or_else(|| damaged("operation", seq))?;
     let line: OperationLine<'_> = read(line, "operation", seq)?;
     if line.envelope > rest.len() {
@@ -120,7 +120,7 @@ pub(crate) fn operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation> {
 }
 
 /// The result in a field. Of an outline the body is missing.
-pub(crate) fn result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
+pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
     let (line, body) = split(kept).ok_or_else(|| damaged("result", seq))?;
     let line: ResultLine<'_> = read(line, "result", seq)?;
     let fault = match line.fault {
@@ -130,7 +130,7 @@ pub(crate) fn result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
         }
         None => None,
     };
-    let state = ended(&line.state).ok_or_else(|| damaged("result", seq))?;
+    let state = parse_end_state(&line.state).ok_or_else(|| damaged("result", seq))?;
     Ok(StoredResult { seq, at: Time::from_micros(line.at), state, attempt: line.attempt, fault, body })
 }
 
@@ -145,10 +145,10 @@ pub(crate) fn mark_of_kind(kind: &str) -> Result<String> {
 }
 
 fn as_json<T: Serialize>(what: &T) -> Result<String> {
-    serde_json::to_string(what).map_err(|cause| unreadable("a line cannot be written").because(cause))
+    serde_json::to_string(what).map_err(|cause| unreadable("a line cannot be written").with_source(cause))
 }
 
-fn written<T: Serialize>(line: &T, bodies: &[&Bytes]) -> Result<Vec<u8>> {
+fn encode<T: Serialize>(line: &T, bodies: &[&Bytes]) -> Result<Vec<u8>> {
     let mut kept = as_json(line)?.into_bytes();
     kept.reserve_exact(1 + bodies.iter().map(|body| body.len()).sum::<usize>());
     kept.push(b'\n');
@@ -164,10 +164,10 @@ fn split(kept: &Bytes) -> Option<(&[u8], Bytes)> {
 }
 
 fn read<'a, T: Deserialize<'a>>(line: &'a [u8], what: &str, seq: Seq) -> Result<T> {
-    serde_json::from_slice(line).map_err(|cause| damaged(what, seq).because(cause))
+    serde_json::from_slice(line).map_err(|cause| damaged(what, seq).with_source(cause))
 }
 
-fn ended(word: &str) -> Option<EndState> {
+fn parse_end_state(word: &str) -> Option<EndState> {
     let all = [EndState::Succeeded, EndState::Failed, EndState::Canceled];
     all.into_iter().find(|end| State::from(*end).as_str() == word)
 }
@@ -191,11 +191,11 @@ mod tests {
             envelope: Bytes::from_static(b"{\"envelope\":3}\n"),
             payload: Bytes::from_static(b"\n\n\0"),
         };
-        let kept = Bytes::from(of_operation(&odd).unwrap());
+        let kept = Bytes::from(encode_operation(&odd).unwrap());
         assert!(kept.starts_with(b"{\"envelope\":15,"), "a script reads it there");
-        assert_eq!(operation(Seq(7), &kept).unwrap(), odd);
+        assert_eq!(decode_operation(Seq(7), &kept).unwrap(), odd);
         for cut in 0..kept.len() - 3 {
-            assert!(operation(Seq(7), &kept.slice(..cut)).is_err(), "cut at {cut}");
+            assert!(decode_operation(Seq(7), &kept.slice(..cut)).is_err(), "cut at {cut}");
         }
         let ended = StoredResult {
             seq: Seq(7),
@@ -205,8 +205,8 @@ mod tests {
             fault: Some(Fault::new(FaultClass::Conflict, "naïve — ‘quoted’")),
             body: Bytes::from_static(b"\nbody"),
         };
-        assert_eq!(result(Seq(7), &of_result(&ended).unwrap().into()).unwrap(), ended);
-        let noted = Note::parse(&format!("12{}", note(&ended))).unwrap();
+        assert_eq!(decode_result(Seq(7), &encode_result(&ended).unwrap().into()).unwrap(), ended);
+        let noted = Note::parse(&format!("12{}", result_note(&ended))).unwrap();
         assert_eq!(noted, Note { lsn: 12, at: ended.at, ended: EndState::Canceled });
         assert!(Note::parse("12 5").is_err() && Note::parse("").is_err());
     }

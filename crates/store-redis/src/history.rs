@@ -5,10 +5,10 @@ use bytes::Bytes;
 use redis::pipe;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Lsn, Replay};
-use tidegate_store::{Error, Kind, Result, codec};
+use tidegate_store::{Error, Result, StoreErrorKind, codec};
 
-use crate::trouble::{all_answered, unreadable, unusable};
-use crate::{Redis, reply};
+use crate::errors::{check_answers, unreadable, unusable};
+use crate::{RedisStore, reply};
 
 /// Appends that are asked for at once.
 const APPENDS: u64 = 256;
@@ -30,28 +30,28 @@ struct Outline {
 }
 
 /// What one page brought.
-enum Read {
+enum PageRead {
     Page(Vec<Bytes>),
     /// A newer snapshot replaced what was to be read.
     Replaced,
 }
 
 /// What has been read and not yet handed over.
-struct Held<'a> {
+struct ReplayBuffer<'a> {
     replay: Replay<'a>,
     pages: Vec<Bytes>,
     len: usize,
     is_begun: bool,
 }
 
-impl Held<'_> {
-    fn take(&mut self, page: Vec<Bytes>) -> Result<()> {
+impl ReplayBuffer<'_> {
+    fn push(&mut self, page: Vec<Bytes>) -> Result<()> {
         self.len += page.iter().map(Bytes::len).sum::<usize>();
         self.pages.extend(page);
-        if self.len > HELD_LEN_MAX { self.hand_over() } else { Ok(()) }
+        if self.len > HELD_LEN_MAX { self.flush() } else { Ok(()) }
     }
 
-    fn hand_over(&mut self) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         self.is_begun = true;
         self.len = 0;
         for part in self.pages.drain(..) {
@@ -61,14 +61,14 @@ impl Held<'_> {
     }
 }
 
-impl Redis {
+impl RedisStore {
     pub(crate) async fn replay(&self, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
-        let mut held = Held { replay, pages: Vec::new(), len: 0, is_begun: false };
+        let mut held = ReplayBuffer { replay, pages: Vec::new(), len: 0, is_begun: false };
         for _ in 0..STARTS_MAX {
             let Some(outline) = self.outline(partition).await? else { return Ok(Lsn(0)) };
             if self.collect(partition, &outline, &mut held).await? {
-                held.hand_over()?;
-                self.tails.reached(partition, outline.last);
+                held.flush()?;
+                self.tails.advance_partition(partition, outline.last);
                 return Ok(outline.last);
             }
             if held.is_begun {
@@ -78,23 +78,28 @@ impl Redis {
             held.len = 0;
         }
         let message = format!("partition {partition} got a new snapshot while it was read; read it again");
-        Err(Error::new(Kind::Unavailable, message))
+        Err(Error::new(StoreErrorKind::Unavailable, message))
     }
 
     /// Reads page by page; `false` when a newer snapshot came in between.
-    async fn collect(&self, partition: Partition, outline: &Outline, held: &mut Held<'_>) -> Result<bool> {
+    async fn collect(
+        &self,
+        partition: Partition,
+        outline: &Outline,
+        held: &mut ReplayBuffer<'_>,
+    ) -> Result<bool> {
         for start in (0..outline.parts).step_by(PARTS as usize) {
             match self.parts(partition, outline, start).await? {
-                Read::Page(page) => held.take(page)?,
-                Read::Replaced => return Ok(false),
+                PageRead::Page(page) => held.push(page)?,
+                PageRead::Replaced => return Ok(false),
             }
         }
         let mut after = outline.upto;
         while after < outline.last {
             let upto = Lsn(outline.last.0.min(after.0 + APPENDS));
             match self.appends(partition, outline, after, upto).await? {
-                Read::Page(page) => held.take(page)?,
-                Read::Replaced => return Ok(false),
+                PageRead::Page(page) => held.push(page)?,
+                PageRead::Replaced => return Ok(false),
             }
             after = upto;
         }
@@ -105,9 +110,10 @@ impl Redis {
     async fn outline(&self, partition: Partition) -> Result<Option<Outline>> {
         let mut ask = redis::cmd("HMGET");
         ask.arg(self.keys.head(partition)).arg(&["last", "snapshot", "upto", "parts"]);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        type Found = (Option<u64>, Option<String>, Option<u64>, Option<u64>);
-        let (last, snapshot, upto, parts): Found = reply::parsed(answer)?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
+        type RangeReply = (Option<u64>, Option<String>, Option<u64>, Option<u64>);
+        let (last, snapshot, upto, parts): RangeReply = reply::parsed(answer)?;
         Ok(last.map(|last| Outline {
             last: Lsn(last),
             snapshot: snapshot.unwrap_or_default(),
@@ -116,39 +122,45 @@ impl Redis {
         }))
     }
 
-    async fn parts(&self, partition: Partition, outline: &Outline, start: u64) -> Result<Read> {
+    async fn parts(&self, partition: Partition, outline: &Outline, start: u64) -> Result<PageRead> {
         let stop = outline.parts.min(start + PARTS);
         let name = format!("{}{}", self.keys.snapshots(partition), outline.snapshot);
         let mut ask = pipe();
         ask.cmd("LRANGE").arg(name).arg(start).arg(stop - 1);
         ask.cmd("HGET").arg(self.keys.head(partition)).arg("snapshot");
-        let mut answers = self.asked(&ask).await?;
-        let now: Option<String> = reply::at(&mut answers, 1)?;
+        let mut answers = self.query_pipeline(&ask).await?;
+        let now: Option<String> = reply::part_at(&mut answers, 1)?;
         let found = reply::list(answers.swap_remove(0))?;
         let page = found.into_iter().filter_map(|part| reply::bytes(part).transpose());
         let page = page.collect::<Result<Vec<_>>>()?;
         if now.as_deref() != Some(outline.snapshot.as_str()) {
-            return Ok(Read::Replaced);
+            return Ok(PageRead::Replaced);
         }
         if page.len() as u64 != stop - start {
             let message = format!("partition {partition} is damaged: a part of its snapshot is missing");
             return Err(unreadable(message));
         }
-        Ok(Read::Page(page))
+        Ok(PageRead::Page(page))
     }
 
     /// The appends after `after` up to `upto`. What says whether they were replaced is asked for after them.
-    async fn appends(&self, partition: Partition, outline: &Outline, after: Lsn, upto: Lsn) -> Result<Read> {
+    async fn appends(
+        &self,
+        partition: Partition,
+        outline: &Outline,
+        after: Lsn,
+        upto: Lsn,
+    ) -> Result<PageRead> {
         let batches = self.keys.batches(partition);
         let mut ask = pipe();
         for lsn in after.0 + 1..=upto.0 {
             ask.cmd("HGET").arg(format!("{batches}{lsn}")).arg("f");
         }
         ask.cmd("HGET").arg(self.keys.head(partition)).arg("snapshot");
-        let mut answers = self.asked(&ask).await?;
+        let mut answers = self.query_pipeline(&ask).await?;
         let now: Option<String> = reply::parsed(answers.pop().unwrap_or_default())?;
         if now.unwrap_or_default() != outline.snapshot {
-            return Ok(Read::Replaced);
+            return Ok(PageRead::Replaced);
         }
         let mut page = Vec::with_capacity(answers.len());
         for (lsn, answer) in (after.0 + 1..).zip(answers) {
@@ -157,12 +169,13 @@ impl Redis {
             })?;
             page.push(facts);
         }
-        Ok(Read::Page(page))
+        Ok(PageRead::Page(page))
     }
 
     /// The answers of a pipeline that only looks.
-    pub(crate) async fn asked(&self, ask: &redis::Pipeline) -> Result<Vec<redis::Value>> {
-        let answers = self.link.send_all(ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        all_answered(self.link.name(), answers)
+    pub(crate) async fn query_pipeline(&self, ask: &redis::Pipeline) -> Result<Vec<redis::Value>> {
+        let answers =
+            self.connection.send_all(ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
+        check_answers(self.connection.name(), answers)
     }
 }

@@ -135,17 +135,17 @@ impl Keys {
     }
 
     /// The keys of all leases.
-    pub(crate) fn leases(&self) -> Family {
-        Family { pattern: format!("{}:{{lease:*}}", escaped(&self.prefix)), name_of: name_of_lease }
+    pub(crate) fn leases(&self) -> KeyPattern {
+        KeyPattern { pattern: format!("{}:{{lease:*}}", escaped(&self.prefix)), name_of: name_of_lease }
     }
 
     /// The keys of all buckets.
-    pub(crate) fn buckets(&self) -> Family {
-        Family { pattern: format!("{}:{{bucket:*}}:*", escaped(&self.prefix)), name_of: name_of_bucket }
+    pub(crate) fn buckets(&self) -> KeyPattern {
+        KeyPattern { pattern: format!("{}:{{bucket:*}}:*", escaped(&self.prefix)), name_of: name_of_bucket }
     }
 
     /// What is named by a key of a family.
-    pub(crate) fn name_in(&self, family: &Family, key: &str) -> Option<String> {
+    pub(crate) fn name_in(&self, family: &KeyPattern, key: &str) -> Option<String> {
         let rest = key.strip_prefix(&self.prefix)?.strip_prefix(':')?;
         (family.name_of)(rest).map(str::to_owned)
     }
@@ -162,7 +162,7 @@ impl Keys {
 }
 
 /// Keys of one kind: how a server finds them, and what each names.
-pub(crate) struct Family {
+pub(crate) struct KeyPattern {
     pub(crate) pattern: String,
     name_of: fn(&str) -> Option<&str>,
 }

@@ -4,13 +4,15 @@
 
 mod address;
 mod append;
+mod archive_queue;
 mod checks;
-mod ears;
+mod connection;
+mod cost_queue;
 mod entry;
+mod errors;
 mod history;
 mod journal;
 mod keys;
-mod link;
 mod listing;
 mod log;
 mod nodes;
@@ -20,11 +22,9 @@ mod scripts;
 mod server_time;
 mod shared;
 mod snapshot;
-mod spent;
+mod subscriber;
 mod sweep;
 mod tail;
-mod trail;
-mod trouble;
 mod upkeep;
 
 use std::sync::Arc;
@@ -35,19 +35,19 @@ use tidegate_core::time::micros;
 use tidegate_store::{Clock, Result, Store};
 
 use address::Address;
+use connection::SharedConnection;
 use keys::Keys;
-use link::Link;
 use server_time::ServerTime;
 use tail::Tails;
 
 /// A store in Redis.
-pub struct Redis {
+pub struct RedisStore {
     address: Address,
     keys: Keys,
-    link: Link,
+    connection: SharedConnection,
     tails: Tails,
     /// Whether appends note what ended, for an archive.
-    notes_ends: bool,
+    keeps_archive_queue: bool,
     /// What plain commands know of the server's clock.
     server_time: ServerTime,
     /// Only for tests: otherwise the server tells the time.
@@ -60,10 +60,10 @@ pub struct Redis {
 /// `Invalid` when the URL names no Redis or the server may throw data away; `Unavailable` when it is out of reach;
 /// `Unreadable` when a newer program wrote what is there.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
-    Ok(Arc::new(Redis::open(url).await?))
+    Ok(Arc::new(RedisStore::open(url).await?))
 }
 
-impl Redis {
+impl RedisStore {
     /// Opens the store that a URL names, by the server's clock.
     ///
     /// # Errors
@@ -82,17 +82,18 @@ impl Redis {
 
     /// The same store with a trail: from now on every append notes what ended, for whoever archives it.
     #[must_use]
-    pub const fn noting_ends(mut self) -> Self {
-        self.notes_ends = true;
+    pub const fn with_archive_queue(mut self) -> Self {
+        self.keeps_archive_queue = true;
         self
     }
 
     async fn start(url: &str, clock: Option<Arc<dyn Clock>>) -> Result<Self> {
         let address = Address::parse(url)?;
-        let link = Link::new(&address)?;
+        let link = SharedConnection::new(&address)?;
         let keys = Keys::new(&address.prefix);
         let (tails, server_time) = (Tails::default(), ServerTime::new());
-        let store = Self { address, keys, link, tails, notes_ends: false, server_time, clock };
+        let store =
+            Self { address, keys, connection: link, tails, keeps_archive_queue: false, server_time, clock };
         store.check_server().await?;
         store.check_format().await?;
         Ok(store)
@@ -107,7 +108,7 @@ impl Redis {
     async fn time(&self) -> Result<Time> {
         match &self.clock {
             Some(clock) => Ok(clock.now()),
-            None => self.server_time.now(&self.link, &self.keys.format()).await,
+            None => self.server_time.now(&self.connection, &self.keys.format()).await,
         }
     }
 }

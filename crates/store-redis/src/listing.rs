@@ -9,13 +9,13 @@ use redis::pipe;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::log::{Page, Query, Stored};
+use tidegate_store::log::{StoredEntry, StoredPage, StoredQuery};
 
 use crate::checks::within_scores;
 use crate::entry::{self, Note};
-use crate::scripts::{self, Call};
-use crate::trouble::unusable;
-use crate::{Redis, reply};
+use crate::errors::unusable;
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, reply};
 
 /// Most operations that one `list` looks at; the caller goes on from where it stopped.
 const SCANNED_MAX: usize = 50_000;
@@ -25,7 +25,7 @@ const BATCHES: usize = 8;
 const LINES: usize = 128;
 
 /// An operation that was seen in a batch, and how it ended.
-pub(crate) struct Seen {
+pub(crate) struct ScannedOperation {
     pub(crate) seq: Seq,
     pub(crate) lsn: u64,
     /// The note as it lies there, so that a change is noticed.
@@ -33,18 +33,18 @@ pub(crate) struct Seen {
 }
 
 /// A walk over the operations below a seq, newest first.
-struct Walk {
+struct ListScan {
     partition: Partition,
     /// Everything below this is still to be looked at.
     before: Seq,
-    ahead: VecDeque<Seen>,
+    ahead: VecDeque<ScannedOperation>,
 }
 
-impl Redis {
-    pub(crate) async fn page(&self, partition: Partition, query: &Query) -> Result<Page> {
+impl RedisStore {
+    pub(crate) async fn page(&self, partition: Partition, query: &StoredQuery) -> Result<StoredPage> {
         let before = within_scores(query.before.unwrap_or(Seq(u64::MAX)));
-        let mut walk = Walk { partition, before, ahead: VecDeque::new() };
-        let (mut page, mut scanned) = (Page::default(), 0);
+        let mut walk = ListScan { partition, before, ahead: VecDeque::new() };
+        let (mut page, mut scanned) = (StoredPage::default(), 0);
         let mut looked_at = None;
         loop {
             let is_over = page.items.len() >= query.limit || scanned >= SCANNED_MAX;
@@ -56,7 +56,7 @@ impl Redis {
             }
             scanned += stretch.len();
             let (found, stopped) =
-                self.fitting(partition, query, &stretch, query.limit - page.items.len()).await?;
+                self.find_matching(partition, query, &stretch, query.limit - page.items.len()).await?;
             page.items.extend(found);
             looked_at = Some(stopped);
             walk.return_below(stopped, stretch);
@@ -64,12 +64,12 @@ impl Redis {
     }
 
     /// The next operations of a walk, at most `most`, of one batch.
-    async fn next(&self, walk: &mut Walk, most: usize) -> Result<Vec<Seen>> {
+    async fn next(&self, walk: &mut ListScan, most: usize) -> Result<Vec<ScannedOperation>> {
         while walk.ahead.is_empty() {
             let below = self.batches_before(walk.partition, walk.before).await?;
             let Some(lowest) = below.last().map(|(_, first)| *first) else { return Ok(Vec::new()) };
             let lsns: Vec<u64> = below.into_iter().map(|(lsn, _)| lsn).collect();
-            let mut seen = self.seen(walk.partition, &lsns).await?;
+            let mut seen = self.scan_batches(walk.partition, &lsns).await?;
             seen.retain(|seen| seen.seq < walk.before);
             seen.sort_unstable_by_key(|seen| Reverse(seen.seq));
             walk.ahead = seen.into();
@@ -90,23 +90,28 @@ impl Redis {
         let mut ask = redis::cmd("ZREVRANGEBYSCORE");
         ask.arg(self.keys.ops(partition)).arg(format!("({}", before.0)).arg("-inf");
         ask.arg("WITHSCORES").arg("LIMIT").arg(0).arg(BATCHES);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let found: Vec<(u64, f64)> = reply::parsed(answer)?;
         Ok(found.into_iter().map(|(lsn, first)| (lsn, Seq(first as u64))).collect())
     }
 
     /// The operations of batches, with the notes of their results.
-    pub(crate) async fn seen(&self, partition: Partition, lsns: &[u64]) -> Result<Vec<Seen>> {
+    pub(crate) async fn scan_batches(
+        &self,
+        partition: Partition,
+        lsns: &[u64],
+    ) -> Result<Vec<ScannedOperation>> {
         let batches = self.keys.batches(partition);
         let mut ask = pipe();
         for lsn in lsns {
             ask.cmd("HKEYS").arg(format!("{batches}{lsn}"));
         }
         let mut seen = Vec::new();
-        for (lsn, names) in lsns.iter().zip(self.asked(&ask).await?) {
+        for (lsn, names) in lsns.iter().zip(self.query_pipeline(&ask).await?) {
             let names: Vec<String> = reply::parsed(names)?;
             let seqs = names.iter().filter_map(|name| name.strip_prefix("o:")?.parse().ok().map(Seq));
-            seen.extend(seqs.map(|seq| Seen { seq, lsn: *lsn, note: None }));
+            seen.extend(seqs.map(|seq| ScannedOperation { seq, lsn: *lsn, note: None }));
         }
         if seen.is_empty() {
             return Ok(seen);
@@ -119,7 +124,7 @@ impl Redis {
             }
         }
         let mut notes = Vec::with_capacity(seen.len());
-        for answer in self.asked(&ask).await? {
+        for answer in self.query_pipeline(&ask).await? {
             notes.extend(reply::parsed::<Vec<Option<String>>>(answer)?);
         }
         for (seen, note) in seen.iter_mut().zip(notes) {
@@ -129,13 +134,13 @@ impl Redis {
     }
 
     /// Of a stretch of one batch what fits the query, at most `most`, and the last seq that was looked at.
-    async fn fitting(
+    async fn find_matching(
         &self,
         partition: Partition,
-        query: &Query,
-        stretch: &[Seen],
+        query: &StoredQuery,
+        stretch: &[ScannedOperation],
         most: usize,
-    ) -> Result<(Vec<Stored>, Seq)> {
+    ) -> Result<(Vec<StoredEntry>, Seq)> {
         let is_whole = query.group.is_none() && query.kind.is_none();
         let mut wanted = Vec::new();
         for seen in stretch {
@@ -157,27 +162,33 @@ impl Redis {
         Ok((found, stopped.unwrap_or_else(|| wanted.last().map_or(bottom, |seen| seen.seq))))
     }
 
-    async fn lines(&self, partition: Partition, query: &Query, wanted: &[&Seen]) -> Result<Vec<Stored>> {
+    async fn lines(
+        &self,
+        partition: Partition,
+        query: &StoredQuery,
+        wanted: &[&ScannedOperation],
+    ) -> Result<Vec<StoredEntry>> {
         let Some(first) = wanted.first() else { return Ok(Vec::new()) };
         let batches = self.keys.batches(partition);
         let batch = format!("{batches}{}", first.lsn);
         let group = query.group.as_deref().map(entry::mark_of_group).transpose()?.unwrap_or_default();
         let kind = query.kind.as_deref().map(entry::mark_of_kind).transpose()?.unwrap_or_default();
-        let mut call = Call::new(&scripts::OUTLINE, [batch, self.keys.res(partition)]);
-        call.tell(batches).tell(group).tell(kind);
+        let mut call = ScriptCall::new(&scripts::OUTLINE, [batch, self.keys.res(partition)]);
+        call.arg(batches).arg(group).arg(kind);
         for seen in wanted {
-            call.tell(seen.seq.0);
+            call.arg(seen.seq.0);
         }
-        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let mut parts = reply::list(answer)?.into_iter();
         let mut found = Vec::new();
         while let (Some(seq), Some(line), Some(ended)) = (parts.next(), parts.next(), parts.next()) {
             let seq = reply::parsed::<u64>(seq).map(Seq)?;
-            let operation = entry::operation(seq, &reply::bytes(line)?.unwrap_or_default())?;
+            let operation = entry::decode_operation(seq, &reply::bytes(line)?.unwrap_or_default())?;
             let ended = reply::bytes(ended)?.filter(|line: &Bytes| !line.is_empty());
-            let result = ended.map(|line| entry::result(seq, &line)).transpose()?;
-            let stored = Stored { operation, result };
-            if fits(query, &stored) {
+            let result = ended.map(|line| entry::decode_result(seq, &line)).transpose()?;
+            let stored = StoredEntry { operation, result };
+            if matches_query(query, &stored) {
                 found.push(stored);
             }
         }
@@ -185,9 +196,9 @@ impl Redis {
     }
 }
 
-impl Walk {
+impl ListScan {
     /// Puts back what lies below the last one that was looked at.
-    fn return_below(&mut self, stopped: Seq, stretch: Vec<Seen>) {
+    fn return_below(&mut self, stopped: Seq, stretch: Vec<ScannedOperation>) {
         for seen in stretch.into_iter().rev().filter(|seen| seen.seq < stopped) {
             self.ahead.push_front(seen);
         }
@@ -195,7 +206,7 @@ impl Walk {
 }
 
 /// The script only looks for marks; this is the decision.
-fn fits(query: &Query, stored: &Stored) -> bool {
+fn matches_query(query: &StoredQuery, stored: &StoredEntry) -> bool {
     let ended = stored.result.as_ref().map(|result| result.state);
     query.group.as_ref().is_none_or(|group| *group == stored.operation.group)
         && query.kind.as_ref().is_none_or(|kind| *kind == stored.operation.kind)

@@ -8,48 +8,51 @@ use redis::aio::PubSub;
 use redis::cmd;
 use tidegate_core::Time;
 use tidegate_store::nodes::Node;
-use tidegate_store::{Answer, Error, Kind, Nodes, Result};
+use tidegate_store::{Error, Nodes, Result, StoreErrorKind, StoreFuture};
 use tokio::sync::mpsc;
 
-use crate::ears::Ears;
-use crate::link::Failed;
-use crate::scripts::{self, Call};
-use crate::trouble::{Reach, undecided, unusable};
-use crate::{Redis, reply, span};
+use crate::connection::CommandFailure;
+use crate::errors::{Delivery, undecided, unusable};
+use crate::scripts::{self, ScriptCall};
+use crate::subscriber::Subscriber;
+use crate::{RedisStore, reply, span};
 
 /// Hints that a slow listener may have waiting before it loses some.
 const HINTS_WAITING_MAX: usize = 256;
 /// How long a listener waits before it connects again.
 const PAUSE: Duration = Duration::from_millis(250);
 
-impl Redis {
+impl RedisStore {
     /// Registers a node, or keeps one that is there; `None` when it is not.
     async fn keep_node(&self, name: &str, address: Option<&str>, ttl: Duration) -> Result<Option<Node>> {
-        let call = Call::new(&scripts::NODE_REGISTER, [self.keys.nodes()])
-            .with(self.now())
-            .with(name)
-            .with(address.unwrap_or_default())
-            .with(span(ttl))
-            .with(u8::from(address.is_none()));
-        let answer = call.send(&self.link).await;
-        let answer = answer.map_err(|failed| undecided(self.link.name(), "register the node", failed))?;
+        let call = ScriptCall::new(&scripts::NODE_REGISTER, [self.keys.nodes()])
+            .with_arg(self.now())
+            .with_arg(name)
+            .with_arg(address.unwrap_or_default())
+            .with_arg(span(ttl))
+            .with_arg(u8::from(address.is_none()));
+        let answer = call.send(&self.connection).await;
+        let answer =
+            answer.map_err(|failed| undecided(self.connection.name(), "register the node", failed))?;
         let mut parts = reply::list(answer)?;
         if parts.is_empty() {
             return Ok(None);
         }
-        let (until, address) = (reply::time_at(&mut parts, 0)?, reply::at(&mut parts, 1)?);
+        let (until, address) = (reply::time_at(&mut parts, 0)?, reply::part_at(&mut parts, 1)?);
         Ok(Some(Node { name: name.to_owned(), address, until }))
     }
 
     async fn nodes_now(&self) -> Result<Vec<Node>> {
-        let call = Call::new(&scripts::NODE_LIST, [self.keys.nodes()]).with(self.now());
-        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let call = ScriptCall::new(&scripts::NODE_LIST, [self.keys.nodes()]).with_arg(self.now());
+        let answer =
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let mut words = reply::parsed::<Vec<String>>(answer)?.into_iter();
-        let time = |text: &str| text.parse().map(Time::from_micros).map_err(|_| reply::odd("a time"));
+        let time =
+            |text: &str| text.parse().map(Time::from_micros).map_err(|_| reply::unexpected_reply("a time"));
         let now = time(&words.next().unwrap_or_default())?;
         let mut nodes = Vec::new();
         while let (Some(name), Some(kept)) = (words.next(), words.next()) {
-            let (until, address) = kept.split_once(' ').ok_or_else(|| reply::odd("a node"))?;
+            let (until, address) = kept.split_once(' ').ok_or_else(|| reply::unexpected_reply("a node"))?;
             let node = Node { name, address: address.to_owned(), until: time(until)? };
             if node.until > now {
                 nodes.push(node);
@@ -61,7 +64,7 @@ impl Redis {
 }
 
 /// Passes hints on until nobody listens any more. A connection that is lost is made anew.
-async fn pass_on(ears: Ears, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
+async fn pass_on(ears: Subscriber, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
     let mut ear = Some(first);
     loop {
         if let Some(ear) = ear.take() {
@@ -81,48 +84,51 @@ async fn pass_on(ears: Ears, channel: String, first: PubSub, listener: mpsc::Sen
         }
         tokio::select! {
             () = listener.closed() => return,
-            () = tokio::time::sleep(PAUSE) => ear = ears.hear(&channel).await.ok(),
+            () = tokio::time::sleep(PAUSE) => ear = ears.subscribe(&channel).await.ok(),
         }
     }
 }
 
-impl Nodes for Redis {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+impl Nodes for RedisStore {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let (name, address) = (name.to_owned(), address.to_owned());
         Box::pin(async move {
             let node = self.keep_node(&name, Some(&address), ttl).await?;
-            node.ok_or_else(|| reply::odd("a node"))
+            node.ok_or_else(|| reply::unexpected_reply("a node"))
         })
     }
 
-    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+    fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let name = name.to_owned();
         Box::pin(async move {
             let node = self.keep_node(&name, None, ttl).await?;
-            node.ok_or_else(|| Error::new(Kind::Invalid, format!("the node {name} is not registered")))
+            node.ok_or_else(|| {
+                Error::new(StoreErrorKind::Invalid, format!("the node {name} is not registered"))
+            })
         })
     }
 
-    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
+    fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
         Box::pin(self.nodes_now())
     }
 
-    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+    fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let mut publish = cmd("PUBLISH");
         publish.arg(self.keys.channel(topic)).arg(hint);
         Box::pin(async move {
-            let answer = self.link.send(&publish).await;
-            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)
+            let answer = self.connection.send(&publish).await;
+            reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)
         })
     }
 
-    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+    fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>> {
         let channel = self.keys.channel(topic);
         Box::pin(async move {
-            let ears = self.link.ears();
-            let first = ears.hear(&channel).await;
-            let first =
-                first.map_err(|cause| unusable(self.link.name(), Failed { reach: Reach::None, cause }))?;
+            let ears = self.connection.subscriber();
+            let first = ears.subscribe(&channel).await;
+            let first = first.map_err(|cause| {
+                unusable(self.connection.name(), CommandFailure { delivery: Delivery::NoEffect, cause })
+            })?;
             let (listener, hints) = mpsc::channel(HINTS_WAITING_MAX);
             tokio::spawn(pass_on(ears, channel, first, listener));
             Ok(hints)

@@ -7,24 +7,28 @@ use redis::{Value, pipe};
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::log::{Stored, StoredOperation};
+use tidegate_store::log::{StoredEntry, StoredOperation};
 
 use crate::checks::within_scores;
 use crate::entry::{self, Note};
-use crate::{Redis, reply};
+use crate::{RedisStore, reply};
 
 /// Operations that are asked for at once.
 const PAGE: usize = 256;
 
 /// Where an operation and its result are.
 #[derive(Clone, Debug, Default)]
-struct Place {
+struct OperationLocation {
     lsn: Option<String>,
     ended: Option<u64>,
 }
 
-impl Redis {
-    pub(crate) async fn read_all(&self, partition: Partition, seqs: &[Seq]) -> Result<Vec<Option<Stored>>> {
+impl RedisStore {
+    pub(crate) async fn read_all(
+        &self,
+        partition: Partition,
+        seqs: &[Seq],
+    ) -> Result<Vec<Option<StoredEntry>>> {
         let mut found = Vec::with_capacity(seqs.len());
         for page in seqs.chunks(PAGE) {
             let places = self.places(partition, page).await?;
@@ -33,7 +37,7 @@ impl Redis {
         Ok(found)
     }
 
-    async fn places(&self, partition: Partition, seqs: &[Seq]) -> Result<Vec<Place>> {
+    async fn places(&self, partition: Partition, seqs: &[Seq]) -> Result<Vec<OperationLocation>> {
         let ops = self.keys.ops(partition);
         let mut ask = pipe();
         for seq in seqs {
@@ -44,13 +48,13 @@ impl Redis {
         for seq in seqs {
             ask.arg(seq.0);
         }
-        let mut answers = self.asked(&ask).await?;
+        let mut answers = self.query_pipeline(&ask).await?;
         let notes: Vec<Option<String>> = reply::parsed(answers.pop().unwrap_or_default())?;
         let mut places = Vec::with_capacity(seqs.len());
         for (answer, note) in answers.into_iter().zip(notes) {
             let lsn = reply::parsed::<Vec<String>>(answer)?.pop();
             let ended = note.as_deref().map(Note::parse).transpose()?.map(|note| note.lsn);
-            places.push(Place { lsn, ended });
+            places.push(OperationLocation { lsn, ended });
         }
         Ok(places)
     }
@@ -59,8 +63,8 @@ impl Redis {
         &self,
         partition: Partition,
         seqs: &[Seq],
-        places: &[Place],
-    ) -> Result<Vec<Option<Stored>>> {
+        places: &[OperationLocation],
+    ) -> Result<Vec<Option<StoredEntry>>> {
         let batches = self.keys.batches(partition);
         let mut ask = pipe();
         for (seq, place) in seqs.iter().zip(places) {
@@ -72,14 +76,14 @@ impl Redis {
         if ask.is_empty() {
             return Ok(Vec::new());
         }
-        let mut answers = self.asked(&ask).await?.into_iter();
+        let mut answers = self.query_pipeline(&ask).await?.into_iter();
         let mut next = || reply::bytes(answers.next().unwrap_or(Value::Nil));
         let mut found = Vec::with_capacity(seqs.len());
         for seq in seqs {
             let (operation, result) = (next()?, next()?);
-            let operation = operation.map(|kept| entry::operation(*seq, &kept)).transpose()?;
-            let result = result.map(|kept| entry::result(*seq, &kept)).transpose()?;
-            found.push(operation.map(|operation| Stored { operation, result }));
+            let operation = operation.map(|kept| entry::decode_operation(*seq, &kept)).transpose()?;
+            let result = result.map(|kept| entry::decode_result(*seq, &kept)).transpose()?;
+            found.push(operation.map(|operation| StoredEntry { operation, result }));
         }
         Ok(found)
     }
@@ -112,7 +116,7 @@ impl Redis {
         ask.arg("LIMIT").arg(0).arg(1);
         ask.cmd("ZRANGEBYSCORE").arg(&ops).arg(format!("({first}")).arg(last).arg("WITHSCORES");
         ask.arg("LIMIT").arg(0).arg(PAGE);
-        let mut answers = self.asked(&ask).await?.into_iter();
+        let mut answers = self.query_pipeline(&ask).await?.into_iter();
         let mut next = || reply::parsed::<Vec<(String, u64)>>(answers.next().unwrap_or_default());
         let (mut starts, later) = (next()?, next()?);
         let is_cut = later.len() == PAGE;
@@ -151,10 +155,10 @@ impl Redis {
                 ask.arg(format!("o:{}", seq.0));
             }
         }
-        for (seqs, answer) in batches.values().zip(self.asked(&ask).await?) {
+        for (seqs, answer) in batches.values().zip(self.query_pipeline(&ask).await?) {
             for (seq, kept) in seqs.iter().zip(reply::list(answer)?) {
                 if let Some(kept) = reply::bytes(kept)? {
-                    found.insert(*seq, entry::operation(*seq, &kept)?);
+                    found.insert(*seq, entry::decode_operation(*seq, &kept)?);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, ErrorKind, ServerErrorKind, ToRedisArgs, Value, cmd};
 
-use crate::link::{Failed, Link};
+use crate::connection::{CommandFailure, SharedConnection};
 
 /// A script and the hash that a server knows it by.
 pub(crate) struct Script {
@@ -64,31 +64,31 @@ scripts! {
 }
 
 /// A call of a script: its keys, then what it is told.
-pub(crate) struct Call<'a> {
+pub(crate) struct ScriptCall<'a> {
     script: &'a Script,
     keys: Vec<String>,
-    told: Vec<Vec<u8>>,
+    args: Vec<Vec<u8>>,
 }
 
-impl<'a> Call<'a> {
+impl<'a> ScriptCall<'a> {
     pub(crate) fn new<const N: usize>(script: &'a Script, keys: [String; N]) -> Self {
-        Self { script, keys: keys.into(), told: Vec::new() }
+        Self { script, keys: keys.into(), args: Vec::new() }
     }
 
     /// With one more key.
-    pub(crate) fn on(&mut self, key: String) {
+    pub(crate) fn add_key(&mut self, key: String) {
         self.keys.push(key);
     }
 
     /// Told one more thing.
-    pub(crate) fn tell(&mut self, what: impl ToRedisArgs) -> &mut Self {
-        what.write_redis_args(&mut self.told);
+    pub(crate) fn arg(&mut self, what: impl ToRedisArgs) -> &mut Self {
+        what.write_redis_args(&mut self.args);
         self
     }
 
     /// The same, for one line.
-    pub(crate) fn with(mut self, what: impl ToRedisArgs) -> Self {
-        self.tell(what);
+    pub(crate) fn with_arg(mut self, what: impl ToRedisArgs) -> Self {
+        self.arg(what);
         self
     }
 
@@ -108,14 +108,14 @@ impl<'a> Call<'a> {
         for key in &self.keys {
             command.arg(key);
         }
-        for told in &self.told {
+        for told in &self.args {
             command.arg(told);
         }
         command
     }
 
     /// Calls it, in full when it must be.
-    pub(crate) async fn send(&self, link: &Link) -> Result<Value, Failed> {
+    pub(crate) async fn send(&self, link: &SharedConnection) -> Result<Value, CommandFailure> {
         match link.send(&self.by_hash()).await {
             Err(failed) if is_unknown(&failed) => link.send(&self.in_full()).await,
             answer => answer,
@@ -124,6 +124,6 @@ impl<'a> Call<'a> {
 }
 
 /// Whether the server said that it does not know the script, and so did nothing.
-fn is_unknown(failed: &Failed) -> bool {
+fn is_unknown(failed: &CommandFailure) -> bool {
     failed.cause.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

@@ -10,9 +10,9 @@ use redis::cmd;
 use tidegate_core::Time;
 use tidegate_store::{Clock, Result, SteadyClock};
 
-use crate::link::Link;
+use crate::connection::SharedConnection;
+use crate::errors::unusable;
 use crate::reply;
-use crate::trouble::unusable;
 
 /// What is known is asked for anew after this long; others go on with what is known meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(1);
@@ -23,35 +23,35 @@ const USED_FOR: Duration = Duration::from_secs(5);
 /// What is known of the server's clock.
 pub(crate) struct ServerTime {
     steady: SteadyClock,
-    known: Mutex<Option<Known>>,
+    offset: Mutex<Option<ClockOffset>>,
     /// Held by the one who asks.
     asking: tokio::sync::Mutex<()>,
 }
 
 /// How far the server's clock was from the steady one, and when by that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Known {
+struct ClockOffset {
     ahead: i64,
     at: Time,
 }
 
 impl ServerTime {
     pub(crate) fn new() -> Self {
-        Self { steady: SteadyClock::new(), known: Mutex::default(), asking: tokio::sync::Mutex::default() }
+        Self { steady: SteadyClock::new(), offset: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
     /// The time at the server that keeps `key`, of a cluster at one node of it.
-    pub(crate) async fn now(&self, link: &Link, key: &str) -> Result<Time> {
+    pub(crate) async fn now(&self, link: &SharedConnection, key: &str) -> Result<Time> {
         if let Some(known) = self.younger_than(FRESH_FOR) {
-            return Ok(self.by(known));
+            return Ok(self.apply_offset(known));
         }
         let _asking = match (self.asking.try_lock(), self.younger_than(USED_FOR)) {
             (Ok(asking), _) => asking,
-            (Err(_), Some(known)) => return Ok(self.by(known)),
+            (Err(_), Some(known)) => return Ok(self.apply_offset(known)),
             (Err(_), None) => self.asking.lock().await,
         };
         if let Some(known) = self.younger_than(FRESH_FOR) {
-            return Ok(self.by(known));
+            return Ok(self.apply_offset(known));
         }
         let asked = self.steady.now();
         let answer = link.send_to(key, cmd("TIME")).await;
@@ -59,20 +59,20 @@ impl ServerTime {
         let answer = answer.map_err(|failed| unusable(link.name(), failed))?;
         let (seconds, micros): (u64, u64) = reply::parsed(answer)?;
         let told = seconds.saturating_mul(1_000_000).saturating_add(micros);
-        let known = learned(self.known(), asked, answered, Time::from_micros(told));
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
-        Ok(self.by(known))
+        let known = updated_offset(self.offset(), asked, answered, Time::from_micros(told));
+        *self.offset.lock().unwrap_or_else(PoisonError::into_inner) = Some(known);
+        Ok(self.apply_offset(known))
     }
 
-    fn known(&self) -> Option<Known> {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    fn offset(&self) -> Option<ClockOffset> {
+        *self.offset.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn younger_than(&self, age: Duration) -> Option<Known> {
-        self.known().filter(|known| self.steady.now().since(known.at) < age)
+    fn younger_than(&self, age: Duration) -> Option<ClockOffset> {
+        self.offset().filter(|known| self.steady.now().since(known.at) < age)
     }
 
-    fn by(&self, known: Known) -> Time {
+    fn apply_offset(&self, known: ClockOffset) -> Time {
         Time::from_micros(self.steady.now().as_micros().saturating_add_signed(known.ahead))
     }
 }
@@ -80,11 +80,11 @@ impl ServerTime {
 /// What follows from an answer. The server read its clock at some time of the trip: what was known stands while it
 /// agrees, so that a slow trip spoils nothing, and else it is believed that the server answered last of all, because a
 /// time that is a little late takes nobody's lease away early.
-fn learned(known: Option<Known>, asked: Time, answered: Time, told: Time) -> Known {
+fn updated_offset(known: Option<ClockOffset>, asked: Time, answered: Time, told: Time) -> ClockOffset {
     let least = ahead_of(told, answered);
     let most = ahead_of(told, asked);
     let ahead = known.map(|known| known.ahead).filter(|ahead| (least..=most).contains(ahead));
-    Known { ahead: ahead.unwrap_or(least), at: answered }
+    ClockOffset { ahead: ahead.unwrap_or(least), at: answered }
 }
 
 /// How far one time is ahead of another, in microseconds.
@@ -105,19 +105,23 @@ mod tests {
 
     #[test]
     fn the_first_answer_is_taken_to_be_as_old_as_it_can_be_young() {
-        let known = learned(None, AT(1_000), AT(1_400), AT(5_000));
-        assert_eq!(known, Known { ahead: 3_600, at: AT(1_400) });
-        assert_eq!(learned(None, AT(9_000), AT(9_100), AT(5_000)).ahead, -4_100, "a server that is behind");
+        let known = updated_offset(None, AT(1_000), AT(1_400), AT(5_000));
+        assert_eq!(known, ClockOffset { ahead: 3_600, at: AT(1_400) });
+        assert_eq!(
+            updated_offset(None, AT(9_000), AT(9_100), AT(5_000)).ahead,
+            -4_100,
+            "a server that is behind"
+        );
     }
 
     #[test]
     fn a_slow_trip_changes_nothing_and_a_clock_that_was_set_does() {
-        let known = learned(None, AT(1_000), AT(1_400), AT(5_000));
-        let slow = learned(Some(known), AT(2_000), AT(900_000), AT(5_800));
-        assert_eq!(slow, Known { ahead: 3_600, at: AT(900_000) });
-        let set_back = learned(Some(slow), AT(950_000), AT(950_200), AT(3_000));
+        let known = updated_offset(None, AT(1_000), AT(1_400), AT(5_000));
+        let slow = updated_offset(Some(known), AT(2_000), AT(900_000), AT(5_800));
+        assert_eq!(slow, ClockOffset { ahead: 3_600, at: AT(900_000) });
+        let set_back = updated_offset(Some(slow), AT(950_000), AT(950_200), AT(3_000));
         assert_eq!(set_back.ahead, -947_200);
-        let set_forth = learned(Some(set_back), AT(960_000), AT(960_200), AT(2_000_000));
+        let set_forth = updated_offset(Some(set_back), AT(960_000), AT(960_200), AT(2_000_000));
         assert_eq!(set_forth.ahead, 1_039_800);
     }
 }

@@ -7,11 +7,11 @@ use bytes::Bytes;
 use redis::{Pipeline, cmd, pipe};
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Lsn, Ownership};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
-use crate::scripts::{self, Call};
-use crate::trouble::{all_answered, undecided, unusable};
-use crate::{Redis, checks, log, reply};
+use crate::errors::{check_answers, undecided, unusable};
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, checks, log, reply};
 
 /// Bytes that are sent at once, about.
 const SENT_LEN: usize = 4 * 1024 * 1024;
@@ -21,9 +21,9 @@ const TRIMMED_AT_ONCE: u64 = 256;
 /// Snapshots that this process has begun, to tell them apart.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
-impl Redis {
+impl RedisStore {
     pub(crate) async fn keep_snapshot(&self, owner: Ownership, upto: Lsn, parts: &[Bytes]) -> Result<()> {
-        checks::parts_are_readable(parts)?;
+        checks::check_snapshot_parts(parts)?;
         let count = BEGUN.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}.{}.{}.{count}", upto.0, owner.epoch.0, std::process::id());
         self.begin_snapshot(owner, upto, &name).await?;
@@ -37,18 +37,19 @@ impl Redis {
     }
 
     async fn begin_snapshot(&self, owner: Ownership, upto: Lsn, name: &str) -> Result<()> {
-        let call = Call::new(&scripts::SNAPSHOT_BEGIN, [self.keys.head(owner.partition)])
-            .with(owner.epoch.0)
-            .with(self.keys.snapshots(owner.partition))
-            .with(name)
-            .with(upto.0);
-        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        let (word, mut parts) = reply::said(answer)?;
+        let call = ScriptCall::new(&scripts::SNAPSHOT_BEGIN, [self.keys.head(owner.partition)])
+            .with_arg(owner.epoch.0)
+            .with_arg(self.keys.snapshots(owner.partition))
+            .with_arg(name)
+            .with_arg(upto.0);
+        let answer =
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
+        let (word, mut parts) = reply::split_verdict(answer)?;
         match word.as_str() {
             "ok" => Ok(()),
-            "ahead" => Err(checks::snapshot_ahead(upto, Lsn(reply::at(&mut parts, 0)?))),
-            "older" => Err(checks::snapshot_older(upto, Lsn(reply::at(&mut parts, 0)?))),
-            _ => Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?)),
+            "ahead" => Err(checks::snapshot_ahead_error(upto, Lsn(reply::part_at(&mut parts, 0)?))),
+            "older" => Err(checks::snapshot_older_error(upto, Lsn(reply::part_at(&mut parts, 0)?))),
+            _ => Err(log::fenced(owner, &reply::part_at::<String>(&mut parts, 0)?)),
         }
     }
 
@@ -66,8 +67,12 @@ impl Redis {
     }
 
     async fn send_parts(&self, parts: &Pipeline) -> Result<()> {
-        let answers = self.link.send_all(parts).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        all_answered(self.link.name(), answers).map(drop)
+        let answers = self
+            .connection
+            .send_all(parts)
+            .await
+            .map_err(|failed| unusable(self.connection.name(), failed))?;
+        check_answers(self.connection.name(), answers).map(drop)
     }
 
     async fn end_snapshot(
@@ -78,16 +83,16 @@ impl Redis {
         list: String,
         parts: usize,
     ) -> Result<()> {
-        let call = Call::new(&scripts::SNAPSHOT_END, [self.keys.head(owner.partition), list])
-            .with(owner.epoch.0)
-            .with(self.keys.snapshots(owner.partition))
-            .with(name)
-            .with(upto.0)
-            .with(parts);
+        let call = ScriptCall::new(&scripts::SNAPSHOT_END, [self.keys.head(owner.partition), list])
+            .with_arg(owner.epoch.0)
+            .with_arg(self.keys.snapshots(owner.partition))
+            .with_arg(name)
+            .with_arg(upto.0)
+            .with_arg(parts);
         let doing = format!("take the snapshot of partition {}", owner.partition);
-        let answer = call.send(&self.link).await;
-        let answer = answer.map_err(|failed| undecided(self.link.name(), &doing, failed))?;
-        let (word, mut parts) = reply::said(answer)?;
+        let answer = call.send(&self.connection).await;
+        let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
+        let (word, mut parts) = reply::split_verdict(answer)?;
         match word.as_str() {
             "ok" => Ok(()),
             "unstaged" => {
@@ -95,18 +100,18 @@ impl Redis {
                     "the snapshot of partition {} was not whole; the log is as it was",
                     owner.partition
                 );
-                Err(Error::new(Kind::Unavailable, message))
+                Err(Error::new(StoreErrorKind::Unavailable, message))
             }
-            _ => Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?)),
+            _ => Err(log::fenced(owner, &reply::part_at::<String>(&mut parts, 0)?)),
         }
     }
 
     /// Removes the facts that a snapshot has replaced. Whoever does it, and however often, it is right.
     async fn trim(&self, partition: Partition, upto: Lsn) -> Result<()> {
         let head = self.keys.head(partition);
-        let answer = self.link.send(cmd("HGET").arg(&head).arg("trimmed")).await;
+        let answer = self.connection.send(cmd("HGET").arg(&head).arg("trimmed")).await;
         let trimmed: Option<u64> =
-            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+            reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)?;
         let (mut trimmed, batches) = (trimmed.unwrap_or(0), self.keys.batches(partition));
         while trimmed < upto.0 {
             let next = upto.0.min(trimmed + TRIMMED_AT_ONCE);

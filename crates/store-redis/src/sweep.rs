@@ -8,10 +8,10 @@ use tidegate_store::Result;
 use tidegate_store::log::{Ownership, Retention};
 
 use crate::entry::Note;
-use crate::listing::Seen;
-use crate::scripts::{self, Call};
-use crate::trouble::{undecided, unusable};
-use crate::{Redis, log, reply};
+use crate::errors::{undecided, unusable};
+use crate::listing::ScannedOperation;
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, log, reply};
 
 /// Operations that one call looks at.
 const SCANNED_MAX: usize = 20_000;
@@ -28,7 +28,7 @@ struct Round {
     scanned: usize,
 }
 
-impl Redis {
+impl RedisStore {
     pub(crate) async fn sweep_results(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let from = self.swept_to(owner).await?;
         let mut round = Round { from, at: from, is_second: false, scanned: 0 };
@@ -62,7 +62,7 @@ impl Redis {
         gone: &mut usize,
     ) -> Result<bool> {
         let lsns: Vec<u64> = batches.iter().map(|(lsn, _)| *lsn).collect();
-        let mut seen = self.seen(owner.partition, &lsns).await?;
+        let mut seen = self.scan_batches(owner.partition, &lsns).await?;
         seen.sort_unstable_by_key(|seen| seen.seq);
         for (lsn, first) in batches {
             if round.is_second && *first >= round.from {
@@ -91,24 +91,24 @@ impl Redis {
         Ok(false)
     }
 
-    async fn remove(&self, owner: Ownership, lsn: u64, old: &[&Seen]) -> Result<usize> {
+    async fn remove(&self, owner: Ownership, lsn: u64, old: &[&ScannedOperation]) -> Result<usize> {
         let mut removed = 0;
         for chunk in old.chunks(REMOVED_AT_ONCE) {
             let partition = owner.partition;
             let keys = [self.keys.head(partition), self.keys.res(partition), self.keys.trail(partition)];
-            let mut call = Call::new(&scripts::SWEEP, keys);
-            call.tell(owner.epoch.0).tell(self.keys.batches(partition)).tell(lsn);
+            let mut call = ScriptCall::new(&scripts::SWEEP, keys);
+            call.arg(owner.epoch.0).arg(self.keys.batches(partition)).arg(lsn);
             for seen in chunk {
-                call.tell(seen.seq.0).tell(seen.note.as_deref().unwrap_or_default());
+                call.arg(seen.seq.0).arg(seen.note.as_deref().unwrap_or_default());
             }
             let doing = format!("sweep partition {partition}");
-            let answer = call.send(&self.link).await;
-            let answer = answer.map_err(|failed| undecided(self.link.name(), &doing, failed))?;
-            let (word, mut parts) = reply::said(answer)?;
+            let answer = call.send(&self.connection).await;
+            let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
+            let (word, mut parts) = reply::split_verdict(answer)?;
             if word != "ok" {
-                return Err(log::fenced(owner, &reply::at::<String>(&mut parts, 0)?));
+                return Err(log::fenced(owner, &reply::part_at::<String>(&mut parts, 0)?));
             }
-            removed += reply::at::<usize>(&mut parts, 0)?;
+            removed += reply::part_at::<usize>(&mut parts, 0)?;
         }
         Ok(removed)
     }
@@ -116,8 +116,8 @@ impl Redis {
     async fn forget_batch(&self, owner: Ownership, lsn: u64) -> Result<()> {
         let batch = format!("{}{lsn}", self.keys.batches(owner.partition));
         let keys = [self.keys.head(owner.partition), self.keys.ops(owner.partition), batch];
-        let call = Call::new(&scripts::SWEPT, keys).with(owner.epoch.0).with(lsn);
-        call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let call = ScriptCall::new(&scripts::SWEPT, keys).with_arg(owner.epoch.0).with_arg(lsn);
+        call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         Ok(())
     }
 
@@ -125,7 +125,8 @@ impl Redis {
         let mut ask = cmd("ZRANGEBYSCORE");
         ask.arg(self.keys.ops(partition)).arg(from.0).arg("+inf");
         ask.arg("WITHSCORES").arg("LIMIT").arg(0).arg(BATCHES);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let found: Vec<(u64, f64)> = reply::parsed(answer)?;
         Ok(found.into_iter().map(|(lsn, first)| (lsn, Seq(first as u64))).collect())
     }
@@ -134,7 +135,8 @@ impl Redis {
     async fn swept_to(&self, owner: Ownership) -> Result<Seq> {
         let mut ask = cmd("HMGET");
         ask.arg(self.keys.head(owner.partition)).arg(&["epoch", "swept"]);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let (epoch, swept): (Option<String>, Option<u64>) = reply::parsed(answer)?;
         let epoch = epoch.unwrap_or_default();
         if epoch != owner.epoch.0.to_string() {
@@ -146,12 +148,12 @@ impl Redis {
     async fn note_swept(&self, partition: Partition, at: Seq) -> Result<()> {
         let mut note = cmd("HSET");
         note.arg(self.keys.head(partition)).arg("swept").arg(at.0);
-        self.link.send(&note).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        self.connection.send(&note).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         Ok(())
     }
 }
 
-fn is_old(seen: &Seen, retention: Retention) -> Result<bool> {
+fn is_old(seen: &ScannedOperation, retention: Retention) -> Result<bool> {
     let note = seen.note.as_deref().map(Note::parse).transpose()?;
     Ok(note.is_some_and(|note| note.at < retention.ended_before))
 }

@@ -59,9 +59,9 @@ impl Tails {
     }
 
     /// The log of this partition goes at least so far.
-    pub(crate) fn reached(&self, partition: Partition, last: Lsn) {
+    pub(crate) fn advance_partition(&self, partition: Partition, last: Lsn) {
         if let Some(tail) = self.map().get(&partition) {
-            tail.reached(last);
+            tail.advance_to(last);
         }
     }
 
@@ -85,7 +85,7 @@ impl Tail {
         Lsn(self.last.load(Ordering::Acquire))
     }
 
-    pub(crate) fn reached(&self, last: Lsn) {
+    pub(crate) fn advance_to(&self, last: Lsn) {
         self.last.fetch_max(last.0, Ordering::AcqRel);
     }
 
@@ -100,7 +100,7 @@ impl Tail {
     }
 
     /// A place to stage a batch; waits while all are in use, in the order of asking.
-    pub(crate) async fn slot(&self) -> Slot<'_> {
+    pub(crate) async fn acquire_slot(&self) -> Slot<'_> {
         let room = self.room.acquire().await.ok();
         let number = self.free().pop().unwrap_or_default();
         Slot { tail: self, number, is_settled: false, _room: room }

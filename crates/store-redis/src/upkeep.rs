@@ -2,19 +2,19 @@
 
 use redis::{Value, cmd};
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{SECRET_LEN, Stats};
-use tidegate_store::{Answer, Error, Kind, Result, Upkeep};
+use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
+use tidegate_store::{Error, Result, StoreErrorKind, StoreFuture, Upkeep};
 
-use crate::scripts::{self, Call};
-use crate::trouble::{undecided, unreadable, unusable};
-use crate::{Redis, checks, reply};
+use crate::errors::{undecided, unreadable, unusable};
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, checks, reply};
 
 /// The layout that is written, and the newest that is read.
 const FORMAT: u64 = 2;
 /// How long a health check's write stays, in milliseconds.
 const TRIAL_MS: u64 = 60_000;
 
-impl Redis {
+impl RedisStore {
     /// A server that throws data away when it is full cannot keep a promise.
     pub(crate) async fn check_server(&self) -> Result<()> {
         for info in self.info().await? {
@@ -25,13 +25,13 @@ impl Redis {
                 let message = format!(
                     "{} throws keys away when it is full (maxmemory-policy is {policy} at {max} bytes): set it to \
                      noeviction",
-                    self.link.name()
+                    self.connection.name()
                 );
-                return Err(Error::new(Kind::Invalid, message));
+                return Err(Error::new(StoreErrorKind::Invalid, message));
             }
             if field("aof_enabled") == Some("0") {
                 tracing::warn!(
-                    server = self.link.name(),
+                    server = self.connection.name(),
                     "appendonly is off: what was accepted since the last save is lost when this Redis stops"
                 );
             }
@@ -43,26 +43,27 @@ impl Redis {
     pub(crate) async fn check_format(&self) -> Result<()> {
         let mut set = cmd("SET");
         set.arg(self.keys.format()).arg(FORMAT).arg("NX").arg("GET");
-        let answer = self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        if self.must_be_known(answer)?.is_some_and(|found| found < FORMAT) {
-            let call = Call::new(&scripts::FORMAT, [self.keys.format()]).with(FORMAT);
-            call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&set).await.map_err(|failed| unusable(self.connection.name(), failed))?;
+        if self.check_not_newer(answer)?.is_some_and(|found| found < FORMAT) {
+            let call = ScriptCall::new(&scripts::FORMAT, [self.keys.format()]).with_arg(FORMAT);
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         }
         Ok(())
     }
 
     /// Refuses a layout that a newer program has made; writes nothing.
     pub(crate) async fn look_at_format(&self) -> Result<()> {
-        let answer = self.link.send(cmd("GET").arg(self.keys.format())).await;
-        self.must_be_known(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        let answer = self.connection.send(cmd("GET").arg(self.keys.format())).await;
+        self.check_not_newer(answer.map_err(|failed| unusable(self.connection.name(), failed))?)?;
         Ok(())
     }
 
-    fn must_be_known(&self, format: Value) -> Result<Option<u64>> {
+    fn check_not_newer(&self, format: Value) -> Result<Option<u64>> {
         match reply::parsed(format)? {
             Some(found) if found > FORMAT => Err(unreadable(format!(
                 "{} holds data of format {found}; this program reads up to format {FORMAT}",
-                self.link.name()
+                self.connection.name()
             ))),
             found => Ok(found),
         }
@@ -71,10 +72,11 @@ impl Redis {
     /// What the server says about itself, of a cluster every node.
     async fn info(&self) -> Result<Vec<String>> {
         let mut ask = cmd("INFO");
-        if !self.link.is_cluster() {
+        if !self.connection.is_cluster() {
             ask.arg("memory").arg("persistence");
         }
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         match answer {
             Value::Map(nodes) => nodes.into_iter().map(|(_, info)| reply::parsed(info)).collect(),
             Value::Array(nodes) => nodes.into_iter().map(reply::parsed).collect(),
@@ -86,13 +88,13 @@ impl Redis {
     async fn settings(&self) -> Result<Vec<(String, String)>> {
         let mut ask = cmd("INFO");
         ask.arg("server");
-        let answer = self.link.send_to(&self.keys.format(), ask).await;
-        let info: String = reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+        let answer = self.connection.send_to(&self.keys.format(), ask).await;
+        let info: String = reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)?;
         let told = |name: &str| Some((name.to_owned(), field(&info, name)?.to_owned()));
         let mut found: Vec<_> = ["redis_version", "valkey_version"].into_iter().filter_map(told).collect();
         let mut ask = cmd("CONFIG");
         ask.arg("GET").arg("appendonly").arg("appendfsync");
-        if let Ok(answer) = self.link.send_to(&self.keys.format(), ask).await {
+        if let Ok(answer) = self.connection.send_to(&self.keys.format(), ask).await {
             found.extend(reply::parsed::<Vec<(String, String)>>(answer)?);
         }
         Ok(found)
@@ -100,17 +102,18 @@ impl Redis {
 
     /// Every partition that was ever owned.
     pub(crate) async fn known_partitions(&self) -> Result<Vec<Partition>> {
-        let answer = self.link.send(cmd("SMEMBERS").arg(self.keys.partitions())).await;
+        let answer = self.connection.send(cmd("SMEMBERS").arg(self.keys.partitions())).await;
         let mut known: Vec<Partition> =
-            reply::parsed(answer.map_err(|failed| unusable(self.link.name(), failed))?)?;
+            reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)?;
         known.sort_unstable();
         Ok(known)
     }
 
-    async fn count(&self, partition: Partition, stats: &mut Stats) -> Result<()> {
+    async fn count(&self, partition: Partition, stats: &mut StoreStats) -> Result<()> {
         let mut ask = cmd("HMGET");
         ask.arg(self.keys.head(partition)).arg(&["operations", "last", "upto"]);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let (operations, last, upto): (Option<u64>, Option<u64>, Option<u64>) = reply::parsed(answer)?;
         stats.operations += operations.unwrap_or(0);
         stats.appends += last.unwrap_or(0).saturating_sub(upto.unwrap_or(0));
@@ -123,53 +126,54 @@ fn field<'a>(info: &'a str, name: &str) -> Option<&'a str> {
     info.lines().find_map(of_line).map(|(_, value)| value.trim())
 }
 
-impl Upkeep for Redis {
-    fn migrate(&self) -> Answer<'_, ()> {
+impl Upkeep for RedisStore {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
         Box::pin(self.check_format())
     }
 
-    fn layout(&self) -> Answer<'_, ()> {
+    fn check_layout(&self) -> StoreFuture<'_, ()> {
         Box::pin(self.look_at_format())
     }
 
-    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+    fn ensure_partitions(&self, wanted: Partition) -> StoreFuture<'_, Partition> {
         Box::pin(async move {
-            checks::some_partitions(wanted)?;
+            checks::check_partition_count(wanted)?;
             let mut set = cmd("SET");
             set.arg(self.keys.count()).arg(wanted).arg("NX").arg("GET");
-            let answer = self.link.send(&set).await;
+            let answer = self.connection.send(&set).await;
             let answer =
-                answer.map_err(|failed| undecided(self.link.name(), "fix the partitions", failed))?;
+                answer.map_err(|failed| undecided(self.connection.name(), "fix the partitions", failed))?;
             Ok(reply::parsed::<Option<Partition>>(answer)?.unwrap_or(wanted))
         })
     }
 
-    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+    fn ensure_secret(&self, offered: [u8; SECRET_LEN]) -> StoreFuture<'_, [u8; SECRET_LEN]> {
         Box::pin(async move {
             let mut set = cmd("SET");
             let digits = format!("{:032x}", u128::from_be_bytes(offered));
             set.arg(self.keys.secret()).arg(digits).arg("NX").arg("GET");
-            let answer = self.link.send(&set).await;
-            let answer = answer.map_err(|failed| undecided(self.link.name(), "keep the secret", failed))?;
+            let answer = self.connection.send(&set).await;
+            let answer =
+                answer.map_err(|failed| undecided(self.connection.name(), "keep the secret", failed))?;
             let Some(kept) = reply::parsed::<Option<String>>(answer)? else { return Ok(offered) };
-            let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::odd("a secret"))?;
+            let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::unexpected_reply("a secret"))?;
             Ok(kept.to_be_bytes())
         })
     }
 
-    fn health(&self) -> Answer<'_, ()> {
+    fn health(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             // A replica, a full server, one that is loading and one whose disk is gone all refuse a write.
             let mut set = cmd("SET");
             set.arg(self.keys.health()).arg(1).arg("PX").arg(TRIAL_MS);
-            self.link.send(&set).await.map_err(|failed| unusable(self.link.name(), failed))?;
+            self.connection.send(&set).await.map_err(|failed| unusable(self.connection.name(), failed))?;
             self.look_at_format().await
         })
     }
 
-    fn stats(&self) -> Answer<'_, Stats> {
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
         Box::pin(async move {
-            let mut stats = Stats::default();
+            let mut stats = StoreStats::default();
             for partition in self.known_partitions().await? {
                 self.count(partition, &mut stats).await?;
             }
@@ -180,7 +184,7 @@ impl Upkeep for Redis {
         })
     }
 
-    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+    fn server_settings(&self) -> StoreFuture<'_, Vec<(String, String)>> {
         Box::pin(self.settings())
     }
 

@@ -5,27 +5,27 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::bounds::COSTS_MAX;
 use tidegate_core::id::Partition;
-use tidegate_core::shared::bucket::Reserve;
+use tidegate_core::shared::bucket::ReservationRequest;
 
 use crate::log::{Batch, Lsn};
-use crate::{Error, Kind, Result, codec};
+use crate::{Error, Result, StoreErrorKind, codec};
 
 /// A store has at least one partition.
 ///
 /// # Errors
 /// `Invalid` for none.
-pub fn some_partitions(wanted: Partition) -> Result<()> {
-    if wanted == 0 { Err(invalid("a store has at least one partition")) } else { Ok(()) }
+pub fn check_partition_count(wanted: Partition) -> Result<()> {
+    if wanted == 0 { Err(invalid_error("a store has at least one partition")) } else { Ok(()) }
 }
 
 /// A bucket that is named twice would be taken from as if it were two.
 ///
 /// # Errors
 /// `Invalid`, with its name.
-pub fn named_once(wanted: &[Reserve]) -> Result<()> {
+pub fn check_unique_names(wanted: &[ReservationRequest]) -> Result<()> {
     for (place, want) in wanted.iter().enumerate() {
         if wanted[..place].iter().any(|earlier| earlier.name == want.name) {
-            return Err(invalid(format!("the bucket {} is named twice", want.name)));
+            return Err(invalid_error(format!("the bucket {} is named twice", want.name)));
         }
     }
     Ok(())
@@ -35,11 +35,11 @@ pub fn named_once(wanted: &[Reserve]) -> Result<()> {
 ///
 /// # Errors
 /// `Invalid`, with the seq.
-pub fn seqs_grow(batch: &Batch, largest: Seq) -> Result<()> {
+pub fn check_seqs(batch: &Batch, largest: Seq) -> Result<()> {
     for pair in batch.operations.windows(2) {
         if pair[0].seq >= pair[1].seq {
             let (earlier, later) = (pair[0].seq.0, pair[1].seq.0);
-            return Err(invalid(format!(
+            return Err(invalid_error(format!(
                 "operation {later} comes after operation {earlier}: seqs must grow"
             )));
         }
@@ -48,7 +48,7 @@ pub fn seqs_grow(batch: &Batch, largest: Seq) -> Result<()> {
     let last = batch.operations.last().map(|operation| operation.seq);
     match results.chain(last).chain(batch.reopened.iter().copied()).max() {
         Some(seq) if seq > largest => {
-            Err(invalid(format!("the seq {} is too large; the largest is {}", seq.0, largest.0)))
+            Err(invalid_error(format!("the seq {} is too large; the largest is {}", seq.0, largest.0)))
         }
         _ => Ok(()),
     }
@@ -58,10 +58,10 @@ pub fn seqs_grow(batch: &Batch, largest: Seq) -> Result<()> {
 ///
 /// # Errors
 /// `Invalid`, with how many there are.
-pub fn costs_fit(batch: &Batch) -> Result<()> {
+pub fn check_cost_count(batch: &Batch) -> Result<()> {
     match batch.costs.len() {
         some if some <= COSTS_MAX => Ok(()),
-        many => Err(invalid(format!("an append keeps at most {COSTS_MAX} costs; these are {many}"))),
+        many => Err(invalid_error(format!("an append keeps at most {COSTS_MAX} costs; these are {many}"))),
     }
 }
 
@@ -69,10 +69,10 @@ pub fn costs_fit(batch: &Batch) -> Result<()> {
 ///
 /// # Errors
 /// `Invalid`, with the number of rows.
-pub fn no_outbox(batch: &Batch) -> Result<()> {
+pub fn check_nothing_drained(batch: &Batch) -> Result<()> {
     match batch.drained.len() {
         0 => Ok(()),
-        rows => Err(invalid(format!("this store has no outbox to take {rows} rows out of"))),
+        rows => Err(invalid_error(format!("this store has no outbox to take {rows} rows out of"))),
     }
 }
 
@@ -80,10 +80,11 @@ pub fn no_outbox(batch: &Batch) -> Result<()> {
 ///
 /// # Errors
 /// `Invalid`, with the part.
-pub fn parts_are_readable(parts: &[Bytes]) -> Result<()> {
+pub fn check_snapshot_parts(parts: &[Bytes]) -> Result<()> {
     for (place, part) in parts.iter().enumerate() {
         codec::decode(part).map_err(|cause| {
-            invalid(format!("part {} of the snapshot cannot be read back", place + 1)).because(cause)
+            invalid_error(format!("part {} of the snapshot cannot be read back", place + 1))
+                .with_source(cause)
         })?;
     }
     Ok(())
@@ -91,28 +92,28 @@ pub fn parts_are_readable(parts: &[Bytes]) -> Result<()> {
 
 /// An append that follows one that did not stand does not stand either.
 #[must_use]
-pub fn does_not_follow(follows: Lsn, last: Lsn) -> Error {
+pub fn not_following_error(follows: Lsn, last: Lsn) -> Error {
     let message = format!(
         "append {} does not stand, so the one after it was not written; the last append is {}",
         follows.0, last.0
     );
-    Error::new(Kind::Unavailable, message)
+    Error::new(StoreErrorKind::Unavailable, message)
 }
 
 /// A snapshot that goes further than the log.
 #[must_use]
-pub fn snapshot_ahead(upto: Lsn, last: Lsn) -> Error {
-    invalid(format!("a snapshot up to append {} is ahead of the last append, {}", upto.0, last.0))
+pub fn snapshot_ahead_error(upto: Lsn, last: Lsn) -> Error {
+    invalid_error(format!("a snapshot up to append {} is ahead of the last append, {}", upto.0, last.0))
 }
 
 /// A snapshot that says less than the one that is there.
 #[must_use]
-pub fn snapshot_older(upto: Lsn, newest: Lsn) -> Error {
-    invalid(format!("a snapshot up to append {} is older than the one up to {}", upto.0, newest.0))
+pub fn snapshot_older_error(upto: Lsn, newest: Lsn) -> Error {
+    invalid_error(format!("a snapshot up to append {} is older than the one up to {}", upto.0, newest.0))
 }
 
 /// A call that makes no sense.
 #[must_use]
-pub fn invalid(message: impl Into<String>) -> Error {
-    Error::new(Kind::Invalid, message)
+pub fn invalid_error(message: impl Into<String>) -> Error {
+    Error::new(StoreErrorKind::Invalid, message)
 }

@@ -14,7 +14,7 @@ mod wire;
 use bytes::Bytes;
 use tidegate_core::Fact;
 
-use crate::{Error, Kind, Result};
+use crate::{Error, Result, StoreErrorKind};
 use wire::{Input, Wire};
 
 /// The version that is written, and the newest that is read.
@@ -61,7 +61,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<Fact>> {
     let version = u8::get(&mut input).map_err(|_| damaged("it is empty"))?;
     if version != VERSION {
         let message = format!("the facts are of format {version}; this program reads format {VERSION}");
-        return Err(Error::new(Kind::Unreadable, message));
+        return Err(Error::new(StoreErrorKind::Unreadable, message));
     }
     let facts = list(&mut input).map_err(|problem| {
         let place = format!("at byte {} of {}", input.position(bytes), bytes.len());
@@ -97,9 +97,9 @@ fn newer(place: &str) -> Error {
     let message = format!(
         "a fact is of a kind that this program does not know, {place}: a newer version wrote it, or it is damaged"
     );
-    Error::new(Kind::Unreadable, message)
+    Error::new(StoreErrorKind::Unreadable, message)
 }
 
 fn damaged(how: &str) -> Error {
-    Error::new(Kind::Unreadable, format!("an encoded list of facts is damaged: {how}"))
+    Error::new(StoreErrorKind::Unreadable, format!("an encoded list of facts is damaged: {how}"))
 }

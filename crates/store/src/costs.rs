@@ -11,13 +11,13 @@ use tidegate_core::id::Partition;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Fence, OperationId, Time};
 
-pub use bill::{Bill, Line, Question, joined, summed};
+pub use bill::{CostLine, CostQuery, CostReport, merge_reports, sum_costs};
 
-use crate::Answer;
+use crate::StoreFuture;
 use crate::log::{Ownership, Retention};
 
 /// Rows that one question looks at, the newest ones.
-pub const LOOKED_AT_MAX: u32 = 500_000;
+pub const SCAN_MAX: u32 = 500_000;
 
 /// What one call cost of one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub struct Cost {
 impl Cost {
     /// What it came to: what it really cost, or what was taken for it when nobody said.
     #[must_use]
-    pub const fn came_to(&self) -> u64 {
+    pub const fn effective_cost(&self) -> u64 {
         match self.actual {
             Some(actual) => actual,
             None => self.requested,
@@ -59,7 +59,7 @@ pub fn upstream_of(limit: &str) -> &str {
 
 /// A limit as it stood at a time. Figures are in micro-tokens; those of a cap are places, in millionths too.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LimitSnapshot {
     /// Its name.
     pub name: Arc<str>,
     /// `drip`, `window`, `gate` or `cap`.
@@ -81,29 +81,29 @@ pub struct Standing {
 /// The costs and limits that a store keeps for people.
 pub trait Costs: Send + Sync {
     /// What calls cost, by shape, over all partitions.
-    fn bill(&self, question: Question) -> Answer<'_, Bill>;
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport>;
 
     /// Removes costs of calls that were answered before the time, at most so many; answers how many went. `Fenced` when a
     /// newer owner exists.
-    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize>;
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize>;
 
     /// Keeps how limits of the partition stand, each in place of what was kept of it before. `Fenced` when a newer owner
     /// exists.
-    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()>;
+    fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()>;
 
     /// The limits of a partition as they were last kept, by name.
-    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>>;
+    fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>>;
 }
 
 /// Micro-tokens as tables hold them: tokens, which people can sum up.
 #[must_use]
-pub fn tokens(micro: u64) -> f64 {
+pub fn micro_to_tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
 
 /// Tokens of a table in micro-tokens. Exact below two thousand million tokens, which is more than anything costs.
 #[must_use]
-pub fn micro(tokens: f64) -> u64 {
+pub fn tokens_to_micro(tokens: f64) -> u64 {
     // A cast from a float saturates.
     (tokens * MICRO as f64).round() as u64
 }
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn tokens_come_back_as_they_went() {
         for number in [0, 1, 999_999, 52 * MICRO, 1_000_000_007, 1_999_999_999_999_999] {
-            assert_eq!(micro(tokens(number)), number);
+            assert_eq!(tokens_to_micro(micro_to_tokens(number)), number);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// What the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum StoreErrorKind {
     /// A newer owner exists: stop, and drop what is in memory.
     Fenced,
     /// Nothing was written and nothing is lost; try again later (out of reach, disk full, busy).
@@ -22,7 +22,7 @@ pub enum Kind {
 /// A store's failure: its kind, and a sentence for people.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: StoreErrorKind,
     message: String,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
@@ -33,20 +33,20 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// A failure with no cause below it.
     #[must_use]
-    pub fn new(kind: Kind, message: impl Into<String>) -> Self {
+    pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
     /// The same with what caused it.
     #[must_use]
-    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
     }
 
     /// What the caller can do about it.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> StoreErrorKind {
         self.kind
     }
 }

@@ -12,7 +12,7 @@ use tidegate_core::{EndState, Fact, Fault, Seq, Time};
 
 use crate::costs::Cost;
 use crate::outbox::OutboxId;
-use crate::{Answer, Costs, Trail};
+use crate::{ArchiveQueue, Costs, StoreFuture};
 
 /// Grows with every owner of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub struct Ownership {
 
 /// Who owns a partition now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tenancy {
+pub struct PartitionOwner {
     /// Which.
     pub partition: Partition,
     /// The node that owns it.
@@ -107,7 +107,7 @@ pub struct StoredResult {
 
 /// An operation and, once it ended, its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct StoredEntry {
     /// As it was accepted.
     pub operation: StoredOperation,
     /// How it ended.
@@ -119,7 +119,7 @@ pub type Replay<'a> = &'a mut (dyn FnMut(Vec<Fact>) + Send);
 
 /// Which operations to list: newest first, at most `limit`, with seqs below `before`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Query {
+pub struct StoredQuery {
     /// Only of this group.
     pub group: Option<Arc<str>>,
     /// Only of this kind.
@@ -134,9 +134,9 @@ pub struct Query {
 
 /// A page of a list. Payloads and bodies are left out (empty).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Page {
+pub struct StoredPage {
     /// Newest first.
-    pub items: Vec<Stored>,
+    pub items: Vec<StoredEntry>,
     /// Where to go on: the last seq that was looked at. `None` when there is no more.
     pub next: Option<Seq>,
 }
@@ -153,48 +153,57 @@ pub struct Retention {
 /// The log of partitions.
 pub trait Log: Send + Sync {
     /// Becomes the owner: a new epoch, for `ttl`. `Held` while another owner's lease runs.
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership>;
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership>;
 
     /// Stays the owner for another `ttl`. `Fenced` when a newer one exists.
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership>;
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership>;
 
     /// Stops being the owner, so that the next one need not wait.
-    fn release(&self, owner: Ownership) -> Answer<'_, ()>;
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()>;
 
     /// Who owns which partition now, by partition. One whose lease has run out or was released is not listed.
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>>;
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>>;
 
     /// Hands over the last snapshot and every later append, in order; answers the last append's number.
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn>;
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn>;
 
     /// Makes a batch durable, all or nothing. `Fenced` when a newer owner exists, `Unavailable` when nothing was
     /// written, `Unsure` when that is not known.
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn>;
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn>;
 
     /// How many appends an owner may usefully have under way at once. Where the log takes them one after the other anyway,
     /// one: whoever comes meanwhile is better off in the next batch than in the one after it.
-    fn appends_at_once(&self) -> usize;
+    fn max_concurrent_appends(&self) -> usize;
 
     /// The operations asked for, in that order, with payloads and results; `None` for those that are not kept.
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>>;
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>>;
 
     /// The operations asked for, in that order, as they were accepted; `None` for those that are not kept. What `read`
     /// answers without the results, for whoever sends many of them: it must not cost more than `read`.
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>>;
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>>;
 
     /// A page of operations.
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page>;
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage>;
 
     /// Replaces everything up to and including `upto` by `facts`, which say the same. Encoded facts are taken in
     /// parts, because a snapshot can be large. The log stays readable throughout: a crash in between leaves the
     /// old one.
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()>;
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()>;
 
     /// Removes what retention no longer keeps; answers how many operations went. What is on the trail stays.
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize>;
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize>;
 
     /// What ended and is not archived yet, where appends note it.
-    fn trail(&self) -> Option<&dyn Trail> {
+    fn archive_queue(&self) -> Option<&dyn ArchiveQueue> {
         None
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate_core::Time;
 use tokio::sync::mpsc;
 
-use crate::Answer;
+use crate::StoreFuture;
 
 /// A process that shares the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,17 +21,17 @@ pub struct Node {
 /// The register of nodes, and hints between them.
 pub trait Nodes: Send + Sync {
     /// Says that this node is there, for `ttl`.
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node>;
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node>;
 
     /// Is still there, for another `ttl`. `Invalid` when it was never registered or has been forgotten.
-    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node>;
+    fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node>;
 
     /// Who is there now, by name.
-    fn list_nodes(&self) -> Answer<'_, Vec<Node>>;
+    fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>>;
 
     /// Tells whoever listens to `topic`; answers how many were reached, as far as that is known.
-    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize>;
+    fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize>;
 
     /// Hears the hints of `topic` from now on. Slow listeners lose hints.
-    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>>;
+    fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>>;
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
 
-use crate::Answer;
+use crate::StoreFuture;
 use crate::log::Ownership;
 
 /// The topic of hints that something waits; the hint is the number of the partition.
@@ -20,7 +20,7 @@ pub struct OutboxId(pub u64);
 
 /// A row that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct OutboxRow {
     /// Its number.
     pub id: OutboxId,
     /// For how long it has waited, by the store's clock.
@@ -31,7 +31,7 @@ pub struct Waiting {
 
 /// A row that was moved aside.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedOutboxRow {
     /// Its number.
     pub id: OutboxId,
     /// When it was handed in.
@@ -46,18 +46,18 @@ pub struct Refused {
 
 /// What an outbox looks like to people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Outlook {
+pub struct OutboxStatus {
     /// Rows that wait, counted up to a bound.
     pub waiting: u64,
     /// When the oldest of them was handed in.
     pub oldest: Option<Time>,
     /// Rows that were moved aside, newest first.
-    pub refused: Vec<Refused>,
+    pub refused: Vec<RefusedOutboxRow>,
 }
 
 /// An upstream, as far as the place of its operations goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishedUpstream {
     /// Its name.
     pub name: String,
     /// Whether its operations are spread over partitions by their groups.
@@ -67,15 +67,15 @@ pub struct Published {
 /// The outbox of a store.
 pub trait Outbox: Send + Sync {
     /// Says with which upstreams a node was started, so that what is handed in finds its place.
-    fn publish(&self, upstreams: Vec<Published>) -> Answer<'_, ()>;
+    fn publish(&self, upstreams: Vec<PublishedUpstream>) -> StoreFuture<'_, ()>;
 
     /// The rows of a partition with the smallest numbers, in their order, at most so many, and fewer when they are
     /// large.
-    fn waiting(&self, partition: Partition, most: usize) -> Answer<'_, Vec<Waiting>>;
+    fn waiting_rows(&self, partition: Partition, most: usize) -> StoreFuture<'_, Vec<OutboxRow>>;
 
     /// Moves a row aside that cannot be accepted. `Fenced` when a newer owner exists. Twice is as good as once.
-    fn refuse(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> Answer<'_, ()>;
+    fn refuse(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> StoreFuture<'_, ()>;
 
     /// How many wait, and a page of those that were moved aside: below this number, at most so many.
-    fn look(&self, below: Option<OutboxId>, most: usize) -> Answer<'_, Outlook>;
+    fn status(&self, below: Option<OutboxId>, most: usize) -> StoreFuture<'_, OutboxStatus>;
 }

@@ -2,11 +2,11 @@
 
 use tidegate_core::id::Partition;
 
-use crate::{Answer, Outbox};
+use crate::{Outbox, StoreFuture};
 
 /// What a store says about itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct StoreStats {
     /// Bytes on disk or in the server, as far as known.
     pub bytes: u64,
     /// Operations kept.
@@ -21,29 +21,29 @@ pub const SECRET_LEN: usize = 16;
 /// Looking after a store.
 pub trait Upkeep: Send + Sync {
     /// Brings the layout up to date. `Unreadable` when it is newer than this program.
-    fn migrate(&self) -> Answer<'_, ()>;
+    fn migrate(&self) -> StoreFuture<'_, ()>;
 
     /// Whether the layout is one that this program reads and writes; changes nothing. `Unreadable` when it is newer, or not
     /// there.
-    fn layout(&self) -> Answer<'_, ()>;
+    fn check_layout(&self) -> StoreFuture<'_, ()>;
 
     /// How many partitions there are: what is asked for first is kept for good, because every operation has its place
     /// by it. `Invalid` for none.
-    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition>;
+    fn ensure_partitions(&self, wanted: Partition) -> StoreFuture<'_, Partition>;
 
     /// The secret that the nodes on this store know each other by: what is offered first is kept, and whoever offers
     /// another one later is given that.
-    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]>;
+    fn ensure_secret(&self, offered: [u8; SECRET_LEN]) -> StoreFuture<'_, [u8; SECRET_LEN]>;
 
     /// Whether it would take an append now; the error says why not.
-    fn health(&self) -> Answer<'_, ()>;
+    fn health(&self) -> StoreFuture<'_, ()>;
 
     /// What it says about itself.
-    fn stats(&self) -> Answer<'_, Stats>;
+    fn stats(&self) -> StoreFuture<'_, StoreStats>;
 
     /// The server it is on, by the server's own names: its version, and the settings on which hangs what outlives a
     /// loss of power. Nothing where there is no server, or where it does not tell.
-    fn server(&self) -> Answer<'_, Vec<(String, String)>> {
+    fn server_settings(&self) -> StoreFuture<'_, Vec<(String, String)>> {
         Box::pin(async { Ok(Vec::new()) })
     }
 

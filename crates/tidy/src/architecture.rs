@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::floors::floor_of;
 use crate::manifest::manifests;
-use crate::repository::{File, Finding, file, must_be_empty};
+use crate::repository::{File, Finding, assert_no_findings, file};
 
 /// The cells of a row of a table.
 pub(crate) fn cells(line: &str) -> Option<Vec<&str>> {
@@ -42,7 +42,7 @@ fn check<'a>(page: &File, folders: impl Iterator<Item = &'a str>) -> Vec<Finding
 #[test]
 fn every_crate_says_what_it_never_knows() {
     let crates = manifests();
-    must_be_empty(check(&file("ARCHITECTURE.md"), crates.keys().map(String::as_str)));
+    assert_no_findings(check(&file("ARCHITECTURE.md"), crates.keys().map(String::as_str)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::repository::{File, Finding, file, files, must_be_empty};
+use crate::repository::{File, Finding, assert_no_findings, file, files};
 
 const CODES: &str = "crates/engine/src/error.rs";
 const PAGES: &str = "docs/errors";
@@ -44,7 +44,7 @@ fn check(source: &File, pages: &[File]) -> Vec<Finding> {
 
 #[test]
 fn every_code_has_its_page() {
-    must_be_empty(check(&file(CODES), &files(PAGES)));
+    assert_no_findings(check(&file(CODES), &files(PAGES)));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::repository::{File, Finding, files, must_be_empty, root};
+use crate::repository::{File, Finding, assert_no_findings, files, root};
 
 /// The targets of inline links and of `src="…"`, outside code.
 fn links(page: &File) -> Vec<(usize, String)> {
@@ -41,7 +41,7 @@ fn has_heading(page: &str, anchor: &str) -> bool {
 }
 
 /// `from` joined with `target`, without dots; `None` when it leaves the repository.
-fn joined(from: &str, target: &str) -> Option<PathBuf> {
+fn join_path(from: &str, target: &str) -> Option<PathBuf> {
     let mut path = Path::new(from).parent()?.to_path_buf();
     for part in Path::new(target).components() {
         match part {
@@ -62,7 +62,7 @@ fn problem(page: &File, target: &str) -> Option<String> {
     if path.is_empty() {
         return (!has_heading(&page.text, anchor)).then(|| format!("no heading #{anchor} on this page"));
     }
-    let Some(path) = joined(&page.path, path).map(|path| root().join(path)) else {
+    let Some(path) = join_path(&page.path, path).map(|path| root().join(path)) else {
         return Some(format!("{target} leaves the repository"));
     };
     if !path.exists() {
@@ -80,7 +80,7 @@ fn check(page: &File) -> Vec<Finding> {
 
 #[test]
 fn relative_links_lead_somewhere() {
-    must_be_empty(files("").iter().filter(|file| file.is("md")).flat_map(check).collect());
+    assert_no_findings(files("").iter().filter(|file| file.is("md")).flat_map(check).collect());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! A file is named after the one thing it is. Names that could hold anything are refused.
 
-use crate::repository::{File, Finding, must_be_empty, sources};
+use crate::repository::{File, Finding, assert_no_findings, sources};
 
 const REFUSED: [&str; 7] = ["mod", "utils", "util", "helpers", "helper", "common", "imp"];
 
@@ -12,7 +12,7 @@ fn check(file: &File) -> Option<Finding> {
 
 #[test]
 fn files_are_named_after_what_they_are() {
-    must_be_empty(sources().iter().filter_map(check).collect());
+    assert_no_findings(sources().iter().filter_map(check).collect());
 }
 
 #[test]

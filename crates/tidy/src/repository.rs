@@ -75,7 +75,7 @@ pub(crate) fn sources() -> Vec<File> {
 }
 
 /// Fails with everything that was found, one line each.
-pub(crate) fn must_be_empty(mut findings: Vec<Finding>) {
+pub(crate) fn assert_no_findings(mut findings: Vec<Finding>) {
     findings.sort();
     let told: Vec<_> = findings.iter().map(ToString::to_string).collect();
     assert!(told.is_empty(), "{} against the house rules:\n{}", told.len(), told.join("\n"));

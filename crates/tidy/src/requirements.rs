@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::architecture::cells;
-use crate::proofs::{Id, REQUIREMENTS, ids, tests};
-use crate::repository::{File, Finding, file, must_be_empty, sources};
+use crate::proofs::{REQUIREMENTS, RequirementId, collect_tests, ids};
+use crate::repository::{File, Finding, assert_no_findings, file, sources};
 
-type Tests = BTreeMap<String, BTreeSet<Id>>;
+type TestIndex = BTreeMap<String, BTreeSet<RequirementId>>;
 
 /// The rows of the page: line, id, proof.
-fn rows(page: &File) -> Vec<(usize, Id, &str)> {
+fn rows(page: &File) -> Vec<(usize, RequirementId, &str)> {
     let row = |(line, text)| {
         let cells = cells(text)?;
         let id = ids(cells.first()?).into_iter().next()?;
@@ -20,7 +20,7 @@ fn rows(page: &File) -> Vec<(usize, Id, &str)> {
 }
 
 /// What is wrong with one proof.
-fn problems(id: Id, proof: &str, tests: &Tests) -> Vec<String> {
+fn problems(id: RequirementId, proof: &str, tests: &TestIndex) -> Vec<String> {
     // Every second piece between backticks is a test's name.
     let named: Vec<_> = proof.split('`').skip(1).step_by(2).collect();
     if named.is_empty() && proof != "later" {
@@ -37,12 +37,12 @@ fn problems(id: Id, proof: &str, tests: &Tests) -> Vec<String> {
     named.iter().filter_map(wrong).collect()
 }
 
-fn check(page: &File, tests: &Tests) -> Vec<Finding> {
+fn check(page: &File, tests: &TestIndex) -> Vec<Finding> {
     let rows = rows(page);
     let mut findings = Vec::new();
     for (prefix, count) in REQUIREMENTS {
         for number in 1..=count {
-            let found = rows.iter().filter(|(_, id, _)| *id == Id(prefix, number)).count();
+            let found = rows.iter().filter(|(_, id, _)| *id == RequirementId(prefix, number)).count();
             if found != 1 {
                 findings.push(page.at(1, format!("{prefix}-{number} has {found} rows; it must have one")));
             }
@@ -55,9 +55,10 @@ fn check(page: &File, tests: &Tests) -> Vec<Finding> {
 }
 
 /// Ids that no requirement has.
-fn strangers(source: &File) -> Vec<Finding> {
-    let known =
-        |id: &Id| REQUIREMENTS.iter().any(|(prefix, count)| *prefix == id.0 && (1..=*count).contains(&id.1));
+fn unknown_ids(source: &File) -> Vec<Finding> {
+    let known = |id: &RequirementId| {
+        REQUIREMENTS.iter().any(|(prefix, count)| *prefix == id.0 && (1..=*count).contains(&id.1))
+    };
     let on = |(number, line)| {
         let strange = ids(line).into_iter().filter(|id| !known(id));
         strange.map(|id| source.at(number, format!("there is no requirement {id}"))).collect::<Vec<_>>()
@@ -67,24 +68,24 @@ fn strangers(source: &File) -> Vec<Finding> {
 
 #[test]
 fn every_requirement_has_its_proof() {
-    must_be_empty(check(&file("docs/requirements.md"), &tests(&sources())));
+    assert_no_findings(check(&file("docs/requirements.md"), &collect_tests(&sources())));
 }
 
 #[test]
 fn no_test_names_a_requirement_that_is_not_there() {
     // This crate's own samples are made to be wrong.
     let own = |file: &&File| file.path.starts_with("crates/tidy/");
-    must_be_empty(sources().iter().filter(|file| !own(file)).flat_map(strangers).collect());
+    assert_no_findings(sources().iter().filter(|file| !own(file)).flat_map(unknown_ids).collect());
 }
 
 #[test]
 fn a_proof_that_is_missing_wrong_or_about_something_else_is_found() {
-    let tests = Tests::from([("a.rs::t".into(), BTreeSet::from([Id("OPS", 1)]))]);
-    let of = |number, proof| problems(Id("OPS", number), proof, &tests).len();
+    let tests = TestIndex::from([("a.rs::t".into(), BTreeSet::from([RequirementId("OPS", 1)]))]);
+    let of = |number, proof| problems(RequirementId("OPS", number), proof, &tests).len();
     assert_eq!((of(1, "`a.rs::t`"), of(1, "later"), of(1, "later; begun in `a.rs::t`")), (0, 0, 0));
     assert_eq!((of(1, ""), of(1, "soon"), of(1, "`a.rs::gone`"), of(2, "`a.rs::t`")), (1, 1, 1, 1));
     let page = File::new("p.md", "| OPS-1 | x | later |\n| OPS-1 | x | later |\n");
     let all: u16 = REQUIREMENTS.iter().map(|(_, count)| count).sum();
     assert_eq!(check(&page, &tests).len(), usize::from(all), "one is there twice, the others not at all");
-    assert_eq!(strangers(&File::new("a.rs", "fine OPS-27\nnot OPS-28\n")).len(), 1);
+    assert_eq!(unknown_ids(&File::new("a.rs", "fine OPS-27\nnot OPS-28\n")).len(), 1);
 }

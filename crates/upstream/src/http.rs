@@ -1,20 +1,20 @@
 //! Requests to configured upstreams, by name, over HTTP. Each upstream has a gate of its own name, which a 429 closes,
 //! and a dialect that says what else a request charges and what an answer means; the plain one learns nothing.
 
-pub mod answer;
 pub mod config;
 mod connect;
 mod connections;
 pub mod dialect;
 pub mod download;
-pub mod handover;
-mod passing;
 pub mod plain;
+mod proxying;
+pub mod response;
+pub mod response_relay;
 pub mod result;
 pub mod send;
+pub mod send_state;
 pub mod stream;
 pub mod target;
-pub mod withdraw;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,22 +24,22 @@ use std::time::Duration;
 use tidegate_core::{Fault, FaultClass, OnUnknown, Verdict};
 
 pub use config::{LimitConfig, LimitKind, TokenHeader, UpstreamConfig};
-pub use dialect::{Dialect, MadeLimit, Meaning, Reader};
-pub use handover::{Expected, Handover, Streaming, Whole};
-pub use plain::Plain;
+pub use dialect::{Dialect, LimitDefinition, Meaning, ResponseInterpreter};
+pub use plain::PlainDialect;
+pub use response_relay::{CompleteResponse, ResponseRelay, ResponseWaiter, StreamingResponse};
 
-use crate::port::{Call, Carrying, Checked, Outcome, Refusal, Upstream};
+use crate::port::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 use crate::request::Envelope;
 use send::Sender;
 
 /// The configured upstreams.
 pub struct HttpUpstreams {
-    by_name: BTreeMap<String, Configured>,
-    handover: Handover,
+    by_name: BTreeMap<String, ConfiguredUpstream>,
+    response_relay: ResponseRelay,
 }
 
 /// One upstream with all that a call needs.
-struct Configured {
+struct ConfiguredUpstream {
     dialect: Arc<dyn Dialect>,
     sender: Sender,
 }
@@ -49,9 +49,9 @@ impl HttpUpstreams {
     ///
     /// # Errors
     /// Names the first upstream and field that cannot be used.
-    pub fn new(configs: Vec<UpstreamConfig>) -> Result<Self, Refusal> {
+    pub fn new(configs: Vec<UpstreamConfig>) -> Result<Self, FieldRefusal> {
         let plain = |config: UpstreamConfig| {
-            let dialect = Plain::new(&config.name, &config.limits);
+            let dialect = PlainDialect::new(&config.name, &config.limits);
             (config, Arc::new(dialect) as Arc<dyn Dialect>)
         };
         Self::with_dialects(configs.into_iter().map(plain).collect())
@@ -61,27 +61,27 @@ impl HttpUpstreams {
     ///
     /// # Errors
     /// Names the first upstream and field that cannot be used.
-    pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, Refusal> {
+    pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, FieldRefusal> {
         let mut by_name = BTreeMap::new();
         for (config, dialect) in configs {
             config.validate()?;
-            let configured = Configured { dialect, sender: Sender::new(&config)? };
+            let configured = ConfiguredUpstream { dialect, sender: Sender::new(&config)? };
             if by_name.insert(config.name.clone(), configured).is_some() {
                 return Err(config.refuse("name", "Two upstreams have this name."));
             }
         }
-        Ok(Self { by_name, handover: Handover::default() })
+        Ok(Self { by_name, response_relay: ResponseRelay::default() })
     }
 
     /// Hands answers that are waited for over here.
     #[must_use]
-    pub fn handing_over(self, handover: Handover) -> Self {
-        Self { handover, ..self }
+    pub fn with_response_relay(self, handover: ResponseRelay) -> Self {
+        Self { response_relay: handover, ..self }
     }
 
     /// What must be set in the model before anything is carried: for each upstream its gate, then its limits.
     #[must_use]
-    pub fn limits(&self) -> Vec<MadeLimit> {
+    pub fn limits(&self) -> Vec<LimitDefinition> {
         self.by_name.values().flat_map(|upstream| upstream.dialect.limits()).collect()
     }
 
@@ -90,17 +90,17 @@ impl HttpUpstreams {
         self.by_name.keys().map(String::as_str)
     }
 
-    fn find(&self, name: &str) -> Result<&Configured, Refusal> {
+    fn find(&self, name: &str) -> Result<&ConfiguredUpstream, FieldRefusal> {
         self.by_name.get(name).ok_or_else(|| {
             let known: Vec<_> = self.names().collect();
             let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
             let name: String = name.chars().take(config::NAME_LEN_MAX).collect();
-            Refusal::new("upstream", format!("No upstream is called {name:?}; configured: {known}."))
+            FieldRefusal::new("upstream", format!("No upstream is called {name:?}; configured: {known}."))
         })
     }
 
     /// The payload, and the upstream that is to get it.
-    fn read(&self, payload: &[u8]) -> Result<(Envelope, &Configured), Refusal> {
+    fn read(&self, payload: &[u8]) -> Result<(Envelope, &ConfiguredUpstream), FieldRefusal> {
         let envelope = Envelope::decode(payload)?;
         let upstream = self.find(&envelope.upstream)?;
         upstream.sender.check(&envelope.request)?;
@@ -110,19 +110,20 @@ impl HttpUpstreams {
     async fn attempt(&self, call: Call<'_>) -> Outcome {
         match self.read(call.payload) {
             Ok((envelope, upstream))
-                if call.look_first && upstream.dialect.on_unknown(&envelope.request) == OnUnknown::Ask =>
+                if call.reconcile_first
+                    && upstream.dialect.on_unknown(&envelope.request) == OnUnknown::Ask =>
             {
-                Outcome::unanswered(Verdict::Unknown(cannot_look(&envelope)))
+                Outcome::unanswered(Verdict::Unknown(cannot_reconcile(&envelope)))
             }
             Ok((Envelope { mut request, proxied, .. }, upstream)) => {
-                let reader = upstream.dialect.ready(&mut request, call.operation);
+                let reader = upstream.dialect.prepare_request(&mut request, call.operation);
                 match proxied {
-                    Some(proxied) => self.pass(upstream, request, reader, &proxied, call).await,
+                    Some(proxied) => self.send_proxied(upstream, request, reader, &proxied, call).await,
                     None => upstream.sender.send(request, reader, call).await,
                 }
             }
             // It was accepted once; the configuration has changed since.
-            Err(refusal) => Outcome::unanswered(no_longer_fits(&refusal)),
+            Err(refusal) => Outcome::unanswered(stale_payload_verdict(&refusal)),
         }
     }
 }
@@ -132,7 +133,7 @@ const MISSING: Duration = Duration::from_secs(15);
 
 /// An upstream that is gone from the configuration may be a slip of the pen: what was accepted for it waits. What no
 /// longer fits the upstream that is there fails.
-fn no_longer_fits(refusal: &Refusal) -> Verdict {
+fn stale_payload_verdict(refusal: &FieldRefusal) -> Verdict {
     let fault = Fault::new(FaultClass::Validation, format!("It was not sent: {refusal}"));
     if refusal.field == "upstream" {
         return Verdict::Throttled { after: Some(MISSING), scope: None, fault };
@@ -141,7 +142,7 @@ fn no_longer_fits(refusal: &Refusal) -> Verdict {
 }
 
 /// Plain HTTP has no way to look whether a request took effect, and nothing is repeated blindly.
-fn cannot_look(envelope: &Envelope) -> Fault {
+fn cannot_reconcile(envelope: &Envelope) -> Fault {
     let (method, upstream) = (envelope.request.method, &envelope.upstream);
     let message =
         format!("{method} to {upstream} was not sent again: whether it took effect cannot be looked up.");
@@ -149,18 +150,18 @@ fn cannot_look(envelope: &Envelope) -> Fault {
 }
 
 impl Upstream for HttpUpstreams {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let (envelope, upstream) = self.read(payload)?;
         let charges = upstream.dialect.charges(&envelope.request, cost)?;
-        Ok(Checked {
-            opens: upstream.dialect.opens(&envelope.request, &charges),
+        Ok(CallRequirements {
+            opens: upstream.dialect.limits_to_open(&envelope.request, &charges),
             charges,
             on_unknown: upstream.dialect.on_unknown(&envelope.request),
             can_reconcile: false,
         })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(self.attempt(call))
     }
 }

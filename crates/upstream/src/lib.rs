@@ -9,6 +9,6 @@ pub mod retry_after;
 pub mod secret;
 
 pub use http::HttpUpstreams;
-pub use port::{Call, Carrying, Checked, Outcome, Refusal, Spending, Upstream};
+pub use port::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 pub use request::{Body, Envelope, HttpRequest, Method};
 pub use secret::Secret;

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
 
 /// One attempt at a call.
@@ -18,7 +18,7 @@ pub struct Call<'a> {
     /// Which attempt it is; the first is 1.
     pub attempt: u16,
     /// The last attempt's outcome is unknown: look before anything is sent again.
-    pub look_first: bool,
+    pub reconcile_first: bool,
     /// When the attempt starts.
     pub now: Time,
     /// No answer is waited for after this time.
@@ -33,7 +33,7 @@ impl fmt::Debug for Call<'_> {
         f.debug_struct("Call")
             .field("operation", &self.operation)
             .field("attempt", &self.attempt)
-            .field("look_first", &self.look_first)
+            .field("look_first", &self.reconcile_first)
             .field("now", &self.now)
             .field("deadline", &self.deadline)
             .field("payload_len", &self.payload.len())
@@ -54,12 +54,12 @@ pub struct Outcome {
     pub status: Option<u16>,
     /// What the call cost, where the dialect knows it; kept for analysis, and no limit goes by it. Of one call at most
     /// [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept.
-    pub spending: Vec<Spending>,
+    pub spending: Vec<CallCost>,
 }
 
 /// What one call cost of one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Spending {
+pub struct CallCost {
     /// The limit, by its whole name.
     pub limit: Arc<str>,
     /// What calls of its like have in common, for people to read: a name, `#` and a short hash, as in
@@ -94,11 +94,11 @@ impl fmt::Debug for Outcome {
 
 /// What a payload that can be accepted asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Checked {
+pub struct CallRequirements {
     /// What must be granted before it is sent.
     pub charges: Vec<Charge>,
     /// Those of the charged limits that are made like this when there are none of these names.
-    pub opens: Vec<(Arc<str>, Shape)>,
+    pub opens: Vec<(Arc<str>, LimitShape)>,
     /// What follows an unknown outcome, when the caller does not say.
     pub on_unknown: OnUnknown,
     /// Whether the dialect can look whether an earlier attempt took effect.
@@ -107,14 +107,14 @@ pub struct Checked {
 
 /// Why a payload cannot be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct FieldRefusal {
     /// Which field, as callers spell it.
     pub field: String,
     /// What is wrong with it, as a sentence.
     pub message: String,
 }
 
-impl Refusal {
+impl FieldRefusal {
     /// A refusal of `field`.
     #[must_use]
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -122,16 +122,16 @@ impl Refusal {
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for FieldRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.message)
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for FieldRefusal {}
 
 /// A call under way. Dropping it ends the call; whether it took effect is then unknown.
-pub type Carrying<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
 /// A dialect: how calls of one kind are checked and carried.
 pub trait Upstream: Send + Sync {
@@ -139,8 +139,8 @@ pub trait Upstream: Send + Sync {
     ///
     /// # Errors
     /// Names the field that cannot be accepted.
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal>;
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal>;
 
     /// Sends it, at most once, and tells what became of it. Never repeats and never follows a redirect.
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a>;
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a>;
 }

@@ -14,9 +14,9 @@ use tidegate_core::OnUnknown;
 
 pub use body::Body;
 pub use envelope::Envelope;
-pub use proxied::Proxied;
+pub use proxied::ProxyInfo;
 
-use crate::port::Refusal;
+use crate::port::FieldRefusal;
 
 /// The methods that can be carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -94,31 +94,31 @@ impl HttpRequest {
     ///
     /// # Errors
     /// Names the first field that cannot be taken.
-    pub fn validate(&self) -> Result<(), Refusal> {
+    pub fn validate(&self) -> Result<(), FieldRefusal> {
         self.validate_form()?;
         self.refuse_credentials(&[])
     }
 
     /// The same, whether or not its headers carry credentials.
-    pub(crate) fn validate_form(&self) -> Result<(), Refusal> {
+    pub(crate) fn validate_form(&self) -> Result<(), FieldRefusal> {
         self.validate_head()?;
         if !self.body.is_empty() && matches!(self.method, Method::Get | Method::Head) {
             let message = format!("A {} carries no body; use POST, or put it into the query.", self.method);
-            return Err(Refusal::new("request.body", message));
+            return Err(FieldRefusal::new("request.body", message));
         }
         Ok(())
     }
 
     /// The same without its body, which a client of the proxy may send with any method.
-    pub(crate) fn validate_head(&self) -> Result<(), Refusal> {
-        path::validate(&self.path).map_err(|message| Refusal::new("request.path", message))?;
-        header::validate_form(&self.headers).map_err(|message| Refusal::new("request.headers", message))
+    pub(crate) fn validate_head(&self) -> Result<(), FieldRefusal> {
+        path::validate(&self.path).map_err(|message| FieldRefusal::new("request.path", message))?;
+        header::validate_form(&self.headers).map_err(|message| FieldRefusal::new("request.headers", message))
     }
 
     /// Refuses credentials in its headers, but for those of these names.
-    pub(crate) fn refuse_credentials(&self, stored: &[String]) -> Result<(), Refusal> {
+    pub(crate) fn refuse_credentials(&self, stored: &[String]) -> Result<(), FieldRefusal> {
         header::refuse_credentials(&self.headers, stored)
-            .map_err(|message| Refusal::new("request.headers", message))
+            .map_err(|message| FieldRefusal::new("request.headers", message))
     }
 
     /// The value of a header, whatever the case of its name.
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
-    fn decode(json: &str) -> Result<Envelope, Refusal> {
+    fn decode(json: &str) -> Result<Envelope, FieldRefusal> {
         Envelope::decode(json.as_bytes())
     }
 

@@ -20,12 +20,12 @@ pub fn parse(header: &str, now: Time) -> Option<Duration> {
     if text.starts_with(|c: char| c.is_ascii_digit() || c == '.') {
         return seconds(text);
     }
-    date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
+    parse_http_date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
 }
 
 /// A point in time as HTTP writes it.
 #[must_use]
-pub fn date(text: &str) -> Option<Time> {
+pub fn parse_http_date(text: &str) -> Option<Time> {
     let at = httpdate::parse_http_date(text).ok()?;
     at.duration_since(UNIX_EPOCH).ok().map(|since| Time::ZERO.after(since))
 }

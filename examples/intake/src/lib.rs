@@ -26,9 +26,9 @@ pub struct Item {
 
 /// The items that were taken in.
 #[derive(Clone, Default)]
-pub struct Shelf(Arc<Mutex<Vec<Item>>>);
+pub struct ItemStore(Arc<Mutex<Vec<Item>>>);
 
-impl Shelf {
+impl ItemStore {
     /// How many there are.
     pub fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
@@ -36,17 +36,17 @@ impl Shelf {
 }
 
 /// `POST /api/v1/items` takes an item in, `GET` lists them all.
-pub fn items(shelf: Shelf) -> Router {
-    Router::new().route("/api/v1/items", post(take_in).get(list)).with_state(shelf)
+pub fn router(shelf: ItemStore) -> Router {
+    Router::new().route("/api/v1/items", post(create_item).get(list_items)).with_state(shelf)
 }
 
-async fn take_in(State(shelf): State<Shelf>, Json(new): Json<NewItem>) -> (StatusCode, Json<Item>) {
+async fn create_item(State(shelf): State<ItemStore>, Json(new): Json<NewItem>) -> (StatusCode, Json<Item>) {
     let mut shelf = shelf.0.lock().unwrap_or_else(PoisonError::into_inner);
     let item = Item { id: shelf.len() + 1, sku: new.sku, title: new.title };
     shelf.push(item.clone());
     (StatusCode::CREATED, Json(item))
 }
 
-async fn list(State(shelf): State<Shelf>) -> Json<Vec<Item>> {
+async fn list_items(State(shelf): State<ItemStore>) -> Json<Vec<Item>> {
     Json(shelf.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }

@@ -8,9 +8,9 @@ mod tests {
     use std::time::Duration;
 
     use axum::http::StatusCode;
-    use intake::{Shelf, items};
-    use tidegate_idempotency::{Gate, IdempotencyLayer, Policy, Scoping};
-    use tidegate_store_embedded::{Embedded, Options};
+    use intake::{ItemStore, router};
+    use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
+    use tidegate_store_embedded::{EmbeddedStore, Options};
     use tokio::sync::Barrier;
 
     struct Service {
@@ -22,8 +22,8 @@ mod tests {
         /// The service on a port of its own; `delay` is how long an item takes.
         async fn start(delay: Duration) -> Self {
             let data = tempfile::tempdir().unwrap();
-            let gate = Gate::new(Arc::new(Embedded::open(data.path(), Options::default()).unwrap()));
-            let scoping = Scoping::header("x-api-key".parse().unwrap());
+            let gate = KeyStore::new(Arc::new(EmbeddedStore::open(data.path(), Options::default()).unwrap()));
+            let scoping = ScopeExtractor::header("x-api-key".parse().unwrap());
             let once = IdempotencyLayer::new(gate, Policy::default(), scoping).unwrap();
             let slow = axum::middleware::from_fn(
                 move |request: axum::extract::Request, next: axum::middleware::Next| async move {
@@ -31,7 +31,7 @@ mod tests {
                     next.run(request).await
                 },
             );
-            let app = items(Shelf::default()).layer(slow).layer(once);
+            let app = router(ItemStore::default()).layer(slow).layer(once);
             let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
             let at = listener.local_addr().unwrap();
             tokio::spawn(async move { axum::serve(listener, app).await });

@@ -3,12 +3,12 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 
-use super::Filled;
+use super::FillReport;
 
 /// A process that does not outlive whoever started it.
-struct Mortal(Child);
+struct ChildGuard(Child);
 
-impl Drop for Mortal {
+impl Drop for ChildGuard {
     fn drop(&mut self) {
         // It may have ended by itself; either way nothing is left behind.
         let _ = self.0.kill();
@@ -17,7 +17,7 @@ impl Drop for Mortal {
 }
 
 /// Lets a child fill the store, and kills it as soon as it has said what it took.
-pub(super) fn fill_and_kill(url: &str) -> Result<Filled, String> {
+pub(super) fn fill_and_kill(url: &str) -> Result<FillReport, String> {
     let program =
         std::env::current_exe().map_err(|error| format!("this program cannot be found: {error}"))?;
     let child = Command::new(&program)
@@ -28,7 +28,7 @@ pub(super) fn fill_and_kill(url: &str) -> Result<Filled, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let mut child = Mortal(child);
+    let mut child = ChildGuard(child);
     let stdout = child.0.stdout.take().ok_or("the child has no output")?;
     let mut line = String::new();
     BufReader::new(stdout)

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use tidegate::{Engine, Options, Submission};
 use tokio::time::Instant;
 
-use super::{Args, CALM, Filled, open_engine, per_operation, resident};
+use super::{Args, CALM, FillReport, open_engine, per_operation, resident};
 use crate::scratch;
-use crate::serving::parent_gone;
+use crate::server_process::parent_gone;
 
 const BATCH: u64 = 1_000;
 const TASKS: usize = 8;
@@ -22,7 +22,7 @@ const UNDER_WAY: Duration = Duration::from_millis(300);
 const MIB: u64 = 1_024 * 1_024;
 
 /// Fills, reports and goes on. It ends only if nobody kills it: then the answer says so.
-pub(super) async fn until_killed(url: &str, args: &Args) -> Result<String, String> {
+pub(super) async fn fill_until_killed(url: &str, args: &Args) -> Result<String, String> {
     let store = scratch::open(url).await?;
     let engine = open_engine(store).await?;
     let gone = parent_gone();
@@ -34,7 +34,7 @@ pub(super) async fn until_killed(url: &str, args: &Args) -> Result<String, Strin
     tokio::time::sleep(CALM).await;
     let after = resident()?;
     let (grown, cache) = (after.saturating_sub(before), Options::default().payload_cache_bytes as u64);
-    let mut filled = Filled {
+    let mut filled = FillReport {
         operations: args.operations,
         accepted_before_kill: args.operations,
         operations_per_s,

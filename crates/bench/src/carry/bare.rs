@@ -16,9 +16,9 @@ use tokio::task::JoinSet;
 
 use super::{Args, Run, Stopwatch};
 use crate::call;
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
-pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, String> {
+pub(super) async fn measure(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
     let body = Bytes::from(call::body(args.payload).to_string());
     let (before, next) = (upstream.items().await?, Arc::new(AtomicU64::new(0)));
     let mut connections = Vec::new();
@@ -39,7 +39,7 @@ pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, Stri
         ended.map_err(|error| error.to_string())??;
     }
     let run = watch.stop(args.operations);
-    super::queue::must_have_made(args.operations, upstream.items().await? - before)?;
+    super::queue::check_call_count(args.operations, upstream.items().await? - before)?;
     Ok(run)
 }
 

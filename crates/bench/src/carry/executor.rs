@@ -9,11 +9,11 @@ use tidegate_store::{Clock, WallClock};
 use tidegate_upstream::{Call, Upstream};
 use tokio::task::JoinSet;
 
-use super::queue::{http, joined, must_have_made, payload};
+use super::queue::{check_call_count, http, join_all, payload};
 use super::{Args, Run, Stopwatch};
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
-pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, String> {
+pub(super) async fn measure(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
     let (http, payload) = (Arc::new(http(upstream)?), payload(args)?);
     let (before, next) = (upstream.items().await?, Arc::new(AtomicU64::new(0)));
     let (mut tasks, watch) = (JoinSet::new(), Stopwatch::start());
@@ -25,7 +25,7 @@ pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, Stri
                 let call = Call {
                     payload: &payload,
                     attempt: 1,
-                    look_first: false,
+                    reconcile_first: false,
                     now: WallClock.now(),
                     deadline: None,
                     operation: "op_000000000000000000000000000",
@@ -38,8 +38,8 @@ pub(super) async fn measure(args: &Args, upstream: &Serving) -> Result<Run, Stri
             Ok(())
         });
     }
-    joined(tasks).await?;
+    join_all(tasks).await?;
     let run = watch.stop(args.operations);
-    must_have_made(args.operations, upstream.items().await? - before)?;
+    check_call_count(args.operations, upstream.items().await? - before)?;
     Ok(run)
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tidegate_core::Verdict;
-use tidegate_upstream::{Call, Carrying, Checked, HttpUpstreams, Outcome, Refusal, Upstream};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, HttpUpstreams, Outcome, Upstream};
 use tokio::sync::{Semaphore, watch};
 
 /// How long a call that never leaves is held.
@@ -14,7 +14,7 @@ const IDLE: Duration = Duration::from_millis(50);
 
 /// An executor around the one that is measured.
 #[derive(Debug)]
-pub(super) struct Metered {
+pub(super) struct MeteredUpstream {
     http: HttpUpstreams,
     released: watch::Sender<bool>,
     /// Whether no call ever leaves.
@@ -25,7 +25,7 @@ pub(super) struct Metered {
     failed: AtomicU64,
 }
 
-impl Metered {
+impl MeteredUpstream {
     /// Holds calls back until they are released.
     pub(super) fn holding(http: HttpUpstreams, outstanding: usize) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl Metered {
     }
 
     /// Waits until another operation may be submitted.
-    pub(super) async fn room(&self) {
+    pub(super) async fn wait_for_room(&self) {
         if let Ok(permit) = self.room.acquire().await {
             permit.forget();
         }
@@ -66,16 +66,16 @@ impl Metered {
     }
 }
 
-impl Upstream for Metered {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+impl Upstream for MeteredUpstream {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         self.http.check(payload, cost)
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             if self.is_idle {
                 tokio::time::sleep(IDLE).await;
-                return Outcome::unanswered(Verdict::GivenBack);
+                return Outcome::unanswered(Verdict::Returned);
             }
             if !*self.released.borrow() {
                 // The sender is this one: it is not gone while this waits.

@@ -9,52 +9,52 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::value::to_raw_value;
 use tidegate::{Engine, Executors, Options, Submission};
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tidegate_store::Store;
 use tidegate_upstream::http::UpstreamConfig;
 use tidegate_upstream::{Body, Envelope, HttpRequest, HttpUpstreams, Method, Upstream};
 use tokio::task::JoinSet;
 
-use super::metered::Metered;
+use super::metered::MeteredUpstream;
 use super::{Args, Run, Stopwatch};
 use crate::call;
 use crate::scratch::{self, Scratch};
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
 const KIND: &str = "http";
 /// Operations in a batch while the queue is filled, and tasks that fill it.
 const BATCH: u64 = 500;
 const FILLERS: usize = 8;
 /// What an operation takes in memory beside its body, at the most.
-const BESIDE_LEN: usize = 1_024;
+const OVERHEAD_LEN: usize = 1_024;
 /// Between two looks whether all is done.
 const LOOK: Duration = Duration::from_millis(2);
 /// How long nothing may move before it is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An engine, and what it calls through.
-struct Stage {
+struct TestEngine {
     engine: Engine,
-    metered: Arc<Metered>,
+    metered: Arc<MeteredUpstream>,
 }
 
-impl Stage {
+impl TestEngine {
     /// Holds calls back until they are released.
     async fn holding(
         store: &Arc<dyn Store>,
         args: &Args,
-        upstream: &Serving,
+        upstream: &ServerProcess,
         options: Options,
     ) -> Result<Self, String> {
-        let metered = |http| Metered::holding(http, args.outstanding);
+        let metered = |http| MeteredUpstream::holding(http, args.outstanding);
         Self::open(store, upstream, options, metered).await
     }
 
     async fn open(
         store: &Arc<dyn Store>,
-        upstream: &Serving,
+        upstream: &ServerProcess,
         options: Options,
-        metered: impl FnOnce(HttpUpstreams) -> Metered,
+        metered: impl FnOnce(HttpUpstreams) -> MeteredUpstream,
     ) -> Result<Self, String> {
         let http = http(upstream)?;
         let limits = http.limits();
@@ -65,7 +65,7 @@ impl Stage {
     }
 
     /// Waits until the results of this many calls are durable.
-    async fn settle(&self, calls: u64) -> Result<(), String> {
+    async fn wait_until_settled(&self, calls: u64) -> Result<(), String> {
         let (mut seen, mut idle) = (0, Duration::ZERO);
         while self.metered.ended() < calls {
             tokio::time::sleep(LOOK).await;
@@ -91,32 +91,32 @@ impl Stage {
         if self.metered.failed() > 0 {
             return Err(format!("{} of {calls} calls failed", self.metered.failed()));
         }
-        must_have_made(calls, seen)
+        check_call_count(calls, seen)
     }
 }
 
 /// The executor that a server uses.
-pub(super) fn http(upstream: &Serving) -> Result<HttpUpstreams, String> {
+pub(super) fn http(upstream: &ServerProcess) -> Result<HttpUpstreams, String> {
     let config = UpstreamConfig::new(call::UPSTREAM, format!("http://{}", upstream.addr));
     HttpUpstreams::new(vec![config]).map_err(|refusal| refusal.to_string())
 }
 
 /// An upstream that was called more or less often is no figure but an error.
-pub(super) fn must_have_made(calls: u64, seen: u64) -> Result<(), String> {
+pub(super) fn check_call_count(calls: u64, seen: u64) -> Result<(), String> {
     if calls == seen { Ok(()) } else { Err(format!("the upstream saw {seen} calls where {calls} were made")) }
 }
 
 /// Operations are submitted while they are sent, so that few wait.
 pub(super) async fn shallow(
     args: &Args,
-    upstream: &Serving,
+    upstream: &ServerProcess,
     server: &mut BTreeMap<String, String>,
 ) -> Result<Run, String> {
-    let scratch = Scratch::anywhere(&args.store)?;
+    let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
-    server.extend(store.server().await.map_err(|error| error.to_string())?);
+    server.extend(store.server_settings().await.map_err(|error| error.to_string())?);
     let before = upstream.items().await?;
-    let stage = Stage::holding(&store, args, upstream, options(args)).await?;
+    let stage = TestEngine::holding(&store, args, upstream, options(args)).await?;
     stage.metered.release();
     let (next, mut producers, watch) = (Arc::new(AtomicU64::new(0)), JoinSet::new(), Stopwatch::start());
     for _ in 0..args.producers {
@@ -128,50 +128,55 @@ pub(super) async fn shallow(
                 if number >= args.operations {
                     return Ok::<_, String>(());
                 }
-                metered.room().await;
+                metered.wait_for_room().await;
                 let submitted = engine.submit(submission(number, &args)?).await;
                 submitted.map_err(|error| error.to_string())?;
             }
         });
     }
-    joined(producers).await?;
-    stage.settle(args.operations).await?;
+    join_all(producers).await?;
+    stage.wait_until_settled(args.operations).await?;
     let run = watch.stop(args.operations);
     stage.close(args.operations, upstream.items().await? - before).await?;
     Ok(run)
 }
 
 /// All are queued before the first is sent, and the engine has kept all payloads.
-pub(super) async fn in_memory(args: &Args, upstream: &Serving) -> Result<Run, String> {
-    let scratch = Scratch::anywhere(&args.store)?;
+pub(super) async fn in_memory(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
+    let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
     let before = upstream.items().await?;
-    let room = (args.payload + BESIDE_LEN) * usize::try_from(args.operations).unwrap_or(usize::MAX);
+    let room = (args.payload + OVERHEAD_LEN) * usize::try_from(args.operations).unwrap_or(usize::MAX);
     let options = Options { payload_cache_bytes: room, ..options(args) };
-    let stage = Stage::holding(&store, args, upstream, options).await?;
+    let stage = TestEngine::holding(&store, args, upstream, options).await?;
     fill(&stage.engine, args).await?;
-    released(args, upstream, stage, before).await
+    release_and_measure(args, upstream, stage, before).await
 }
 
 /// All are queued before the first is sent, and the engine that sends them has accepted none of them.
-pub(super) async fn deep(args: &Args, upstream: &Serving) -> Result<Run, String> {
-    let scratch = Scratch::anywhere(&args.store)?;
+pub(super) async fn deep(args: &Args, upstream: &ServerProcess) -> Result<Run, String> {
+    let scratch = Scratch::on_any_store(&args.store)?;
     let store = scratch::open(scratch.url()).await?;
     let before = upstream.items().await?;
     let idle = Options { workers: 1, ..options(args) };
-    let idle = Stage::open(&store, upstream, idle, Metered::idle).await?;
+    let idle = TestEngine::open(&store, upstream, idle, MeteredUpstream::idle).await?;
     fill(&idle.engine, args).await?;
     idle.engine.drain().await;
     drop(idle);
-    let stage = Stage::holding(&store, args, upstream, options(args)).await?;
-    released(args, upstream, stage, before).await
+    let stage = TestEngine::holding(&store, args, upstream, options(args)).await?;
+    release_and_measure(args, upstream, stage, before).await
 }
 
 /// Lets calls leave and measures until the last one is settled.
-async fn released(args: &Args, upstream: &Serving, stage: Stage, before: u64) -> Result<Run, String> {
+async fn release_and_measure(
+    args: &Args,
+    upstream: &ServerProcess,
+    stage: TestEngine,
+    before: u64,
+) -> Result<Run, String> {
     let watch = Stopwatch::start();
     stage.metered.release();
-    stage.settle(args.operations).await?;
+    stage.wait_until_settled(args.operations).await?;
     let run = watch.stop(args.operations);
     stage.close(args.operations, upstream.items().await? - before).await?;
     Ok(run)
@@ -199,10 +204,10 @@ async fn fill(engine: &Engine, args: &Args) -> Result<(), String> {
             }
         });
     }
-    joined(fillers).await
+    join_all(fillers).await
 }
 
-pub(super) async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
+pub(super) async fn join_all(mut tasks: JoinSet<Result<(), String>>) -> Result<(), String> {
     while let Some(ended) = tasks.join_next().await {
         ended.map_err(|error| error.to_string())??;
     }
@@ -211,7 +216,7 @@ pub(super) async fn joined(mut tasks: JoinSet<Result<(), String>>) -> Result<(),
 
 /// Shares nothing with any other, as if it had come over the wire; its group is drawn by its number.
 fn submission(number: u64, args: &Args) -> Result<Submission, String> {
-    let group = Chance::new(number).next() % args.groups;
+    let group = SeededRng::new(number).next() % args.groups;
     Ok(Submission::new(KIND, format!("group-{group}"), payload(args)?))
 }
 

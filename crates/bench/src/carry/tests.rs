@@ -5,13 +5,13 @@ use clap::Parser;
 use super::*;
 
 #[derive(Parser)]
-struct Line {
+struct TestCli {
     #[command(flatten)]
     args: Args,
 }
 
 fn args(words: &[&str]) -> Args {
-    Line::parse_from([&["carry"], words].concat()).args
+    TestCli::parse_from([&["carry"], words].concat()).args
 }
 
 #[test]

@@ -8,10 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tidegate_discord::Id;
 use tidegate_discord::guild::Guild;
-use tidegate_discord::journal::Journal;
-use tidegate_discord::plan::{Action, Body, Handle, Options, Plan, Step};
+use tidegate_discord::journal::GuildJournal;
+use tidegate_discord::plan::{Action, CallBody, ObjectRef, Options, Plan, PlanStep};
 use tidegate_discord::template::Template;
-use tidegate_sim::discord::route::Target;
+use tidegate_sim::discord::route::RouteTarget;
 
 /// One call, as a peer is told of it.
 #[derive(Clone, Debug, Serialize)]
@@ -41,10 +41,10 @@ impl Call {
 }
 
 /// The calls, each behind those that it needs.
-pub(super) fn of(template: &Template, guild: Id) -> Result<Vec<Call>, String> {
+pub(super) fn plan_calls(template: &Template, guild: Id) -> Result<Vec<Call>, String> {
     let everyone = json!([{ "id": guild, "name": "@everyone", "permissions": "0" }]).to_string();
     let empty = Guild::decode(guild, everyone.as_bytes(), b"[]").map_err(|error| error.to_string())?;
-    let plan = Plan::make(template, &empty, &Journal::default(), Options::default());
+    let plan = Plan::make(template, &empty, &GuildJournal::default(), Options::default());
     if let Some(conflict) = plan.conflicts.first() {
         return Err(conflict.to_string());
     }
@@ -62,17 +62,19 @@ pub(super) fn of(template: &Template, guild: Id) -> Result<Vec<Call>, String> {
     Ok(calls)
 }
 
-fn call(step: &Step, guild: Id, made: &HashMap<String, usize>) -> Result<Call, String> {
+fn call(step: &PlanStep, guild: Id, made: &HashMap<String, usize>) -> Result<Call, String> {
     let call = step.call.as_ref().ok_or("a step that writes has no call")?;
     let (method, template) = (call.route.method().as_str(), call.route.template());
-    let channel = call.route.channel().map(|handle| handle.shown());
+    let channel = call.route.channel().map(|handle| handle.describe());
     let path = template
         .replace("{guild}", &guild.to_string())
         .replace("{channel}", channel.as_deref().unwrap_or("{channel}"));
     let body = match &call.body {
-        Body::Roles(roles) => Value::Array(places(roles.iter().rev(), 1).collect()),
-        Body::Channels(lists) => Value::Array(lists.iter().flat_map(|list| places(list.iter(), 0)).collect()),
-        Body::None | Body::Fields(_) => call.shown(),
+        CallBody::Roles(roles) => Value::Array(places(roles.iter().rev(), 1).collect()),
+        CallBody::Channels(lists) => {
+            Value::Array(lists.iter().flat_map(|list| places(list.iter(), 0)).collect())
+        }
+        CallBody::None | CallBody::Fields(_) => call.to_display_json(),
     };
     let mut needs = Vec::new();
     path.split('/').for_each(|part| needs.extend(made.get_key_value(part)));
@@ -92,15 +94,15 @@ fn call(step: &Step, guild: Id, made: &HashMap<String, usize>) -> Result<Call, S
 }
 
 /// Positions from `first` up.
-fn places<'a>(handles: impl Iterator<Item = &'a Handle>, first: u64) -> impl Iterator<Item = Value> {
-    (first..).zip(handles).map(|(position, handle)| json!({ "id": handle.shown(), "position": position }))
+fn places<'a>(handles: impl Iterator<Item = &'a ObjectRef>, first: u64) -> impl Iterator<Item = Value> {
+    (first..).zip(handles).map(|(position, handle)| json!({ "id": handle.describe(), "position": position }))
 }
 
 /// The limit that the simulator counts a route by.
 fn limit(method: &str, template: &str, whose: String) -> Result<Option<(&'static str, String)>, String> {
     let path = template.replace("{guild}", "1").replace("{channel}", "1");
     let method: Method = method.parse().map_err(|_| format!("{method} is no method"))?;
-    let target = Target::of(&method, &path).map_err(|_| {
+    let target = RouteTarget::of(&method, &path).map_err(|_| {
         format!("{method} {template} is not for an empty guild, or the simulator has no such route")
     })?;
     Ok(target.route.limit.map(|limit| (limit, whose)))

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use tidegate_sim::discord::stats::DiscordStats;
 
-use super::Stage;
+use super::Scenario;
 use crate::goal::to_thousandths;
 
 /// The figures.
@@ -29,7 +29,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub(super) fn of(stage: &Stage, seconds: f64, stats: DiscordStats) -> Self {
+    pub(super) fn of(stage: &Scenario, seconds: f64, stats: DiscordStats) -> Self {
         let mut wanted: BTreeMap<&str, u64> = BTreeMap::new();
         for call in stage.calls.iter().filter(|call| call.makes_something()) {
             *wanted.entry(&call.route).or_default() += 1;

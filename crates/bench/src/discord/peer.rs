@@ -12,7 +12,7 @@ use serde_json::json;
 use tidegate_sim::DiscordSim;
 use tokio::time::{Instant, sleep};
 
-use super::Stage;
+use super::Scenario;
 use super::figures::Figures;
 use crate::nodes::TOKEN;
 use crate::peer::{build_with_cargo, install_with_npm, version_in};
@@ -44,7 +44,7 @@ pub(super) struct PeerReport {
 
 /// What its program prints.
 #[derive(Debug, Deserialize)]
-struct Printed {
+struct PeerOutput {
     seconds: f64,
 }
 
@@ -65,11 +65,12 @@ pub(super) fn prepare() -> Result<[Peer; 2], String> {
 
 impl Peer {
     /// Runs it to its end, or for ten times as long as it should take.
-    pub(super) async fn run(&self, stage: &Stage, sim: &DiscordSim) -> Result<PeerReport, String> {
+    pub(super) async fn run(&self, stage: &Scenario, sim: &DiscordSim) -> Result<PeerReport, String> {
         let told = json!({ "at": sim.addr().to_string(), "token": TOKEN, "calls": stage.calls });
         let mut running = self.start(told.to_string()).await?;
         let patience = Duration::from_secs_f64(60.0 + 10.0 * stage.shortest.seconds);
-        let printed = running.printed(patience).await.map_err(|error| format!("{}: {error}", self.name))?;
+        let printed =
+            running.wait_for_output(patience).await.map_err(|error| format!("{}: {error}", self.name))?;
         let report = PeerReport {
             name: self.name,
             version: self.version.clone(),
@@ -80,14 +81,14 @@ impl Peer {
         Ok(report)
     }
 
-    async fn start(&self, told: String) -> Result<Running, String> {
+    async fn start(&self, told: String) -> Result<PeerProcess, String> {
         let mut command = Command::new(&self.program);
         command.args(&self.script).env("NODE_ENV", "production");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let name = self.name;
         let started = tokio::task::spawn_blocking(move || {
             let child = command.spawn().map_err(|error| format!("{name} cannot be started: {error}"))?;
-            let mut running = Running(child);
+            let mut running = PeerProcess(child);
             // Dropped at once: its end is the end of what is told.
             let input = running.0.stdin.take();
             let told = input.map(|mut input| input.write_all(told.as_bytes()));
@@ -99,10 +100,10 @@ impl Peer {
 }
 
 /// A process that ends with this.
-struct Running(Child);
+struct PeerProcess(Child);
 
-impl Running {
-    async fn printed(&mut self, patience: Duration) -> Result<Printed, String> {
+impl PeerProcess {
+    async fn wait_for_output(&mut self, patience: Duration) -> Result<PeerOutput, String> {
         let deadline = Instant::now() + patience;
         let status = loop {
             match self.0.try_wait().map_err(|error| error.to_string())? {
@@ -123,7 +124,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for PeerProcess {
     fn drop(&mut self) {
         // It may have ended by itself; either way nothing is left behind.
         let _ = self.0.kill();

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tidegate_sim::discord::limits::{GLOBAL, Limits};
-use tidegate_sim::discord::window::Figure;
+use tidegate_sim::discord::limits::{DiscordLimits, GLOBAL};
+use tidegate_sim::discord::window::WindowLimit;
 
 use super::calls::Call;
 
@@ -18,12 +18,12 @@ struct Window {
 
 impl Window {
     /// When a call that could go now may go.
-    fn free(&self, figure: Figure, now: Duration) -> Duration {
+    fn free(&self, figure: WindowLimit, now: Duration) -> Duration {
         let end = self.began + figure.window;
         if self.used < figure.calls { now } else { now.max(end) }
     }
 
-    fn take(&mut self, figure: Figure, now: Duration) {
+    fn take(&mut self, figure: WindowLimit, now: Duration) {
         if self.used == 0 || self.began + figure.window <= now {
             *self = Self { began: now, used: 0 };
         }
@@ -32,7 +32,12 @@ impl Window {
 }
 
 /// When the last answer is there. `behind` says what hangs on each call.
-pub(super) fn greedy(calls: &[Call], behind: &[Duration], limits: &Limits, latency: Duration) -> Duration {
+pub(super) fn greedy_duration(
+    calls: &[Call],
+    behind: &[Duration],
+    limits: &DiscordLimits,
+    latency: Duration,
+) -> Duration {
     let mut order: Vec<usize> = (0..calls.len()).collect();
     order.sort_by_key(|at| std::cmp::Reverse(behind[*at]));
     let mut answered: Vec<Option<Duration>> = vec![None; calls.len()];

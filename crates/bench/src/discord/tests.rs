@@ -5,20 +5,20 @@ use std::time::Duration;
 use clap::Parser;
 use serde_json::Value;
 use tidegate_discord::template::Template;
-use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::limits::DiscordLimits;
 
-use super::{Args, GUILD, LARGE, Stage, calls, shortest};
+use super::{Args, GUILD, LARGE, Scenario, calls, lower_bound};
 
 const SMALL: &str = include_str!("../../../../examples/guilds/small.yaml");
 
 #[derive(Parser)]
-struct Line {
+struct TestCli {
     #[command(flatten)]
     args: Args,
 }
 
-fn stage(words: &[&str]) -> Stage {
-    Stage::set(&Line::parse_from([&["discord"], words].concat()).args).unwrap()
+fn stage(words: &[&str]) -> Scenario {
+    Scenario::from_args(&TestCli::parse_from([&["discord"], words].concat()).args).unwrap()
 }
 
 /// The 215 channels alone take 21 windows of ten seconds before the last five. All but one, which has no message and no
@@ -43,8 +43,8 @@ fn the_shortest_time_is_that_of_the_channels() {
 #[test]
 fn without_limits_the_shortest_time_is_the_longest_chain() {
     let template = Template::read("small.yaml", SMALL).unwrap();
-    let calls = calls::of(&template, GUILD).unwrap();
-    let shortest = shortest::of(&calls, &Limits::default(), Duration::from_secs(1));
+    let calls = calls::plan_calls(&template, GUILD).unwrap();
+    let shortest = lower_bound::lower_bound(&calls, &DiscordLimits::default(), Duration::from_secs(1));
     let told = serde_json::to_value(shortest).unwrap();
     assert_eq!(
         (told["windows"].as_u64(), told["seconds"].as_f64()),
@@ -58,7 +58,7 @@ fn without_limits_the_shortest_time_is_the_longest_chain() {
 #[test]
 fn peers_are_told_all_that_they_need() {
     let template = Template::read("large.yaml", LARGE).unwrap();
-    let calls = calls::of(&template, GUILD).unwrap();
+    let calls = calls::plan_calls(&template, GUILD).unwrap();
     assert_eq!(calls.len(), 463);
     let told = serde_json::to_value(&calls).unwrap();
     let told = told.as_array().unwrap();

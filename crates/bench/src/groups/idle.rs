@@ -5,19 +5,19 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tidegate::{Engine, Executors, Options, Submission};
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 use tidegate_upstream::Upstream;
 use tokio::time::Instant;
 
 use super::Args;
-use crate::instant::Instant as InstantUpstream;
+use crate::instant_upstream::InstantUpstream;
 use crate::machine::cpu_seconds;
 use crate::scratch::{self, Scratch};
 
 /// What was measured.
 #[derive(Debug, Serialize)]
-pub(super) struct Idle {
+pub(super) struct IdleReport {
     store: String,
     waiting: u64,
     seconds: f64,
@@ -30,19 +30,19 @@ const BATCH: u64 = 1_000;
 /// For what is still being written when the last acceptance is answered.
 const CALM: Duration = Duration::from_secs(1);
 
-pub(super) async fn measure(args: &Args) -> Result<Idle, String> {
+pub(super) async fn measure(args: &Args) -> Result<IdleReport, String> {
     let scratch = Scratch::new(&args.store)?;
     let engine = open(&scratch).await?;
     eprintln!("filling an engine with {} groups that wait", args.many);
     fill(&engine, args.many).await?;
-    let waiting = waiting(&engine, args.many).await?;
+    let waiting = wait_until_idle(&engine, args.many).await?;
     tokio::time::sleep(CALM).await;
     eprintln!("watching it for {} s", args.idle_seconds);
     let (start, before) = (Instant::now(), cpu()?);
     tokio::time::sleep(Duration::from_secs(args.idle_seconds)).await;
     let (seconds, used) = (start.elapsed().as_secs_f64(), cpu()? - before);
     engine.drain().await;
-    Ok(Idle {
+    Ok(IdleReport {
         store: args.store.clone(),
         waiting,
         seconds: (seconds * 100.0).round() / 100.0,
@@ -58,7 +58,7 @@ async fn open(scratch: &Scratch) -> Result<Engine, String> {
     let store = scratch::open(scratch.url()).await?;
     let upstream = InstantUpstream::charging(vec![LIMIT.into()]);
     let executors = Executors::from([("bench".into(), Arc::new(upstream) as Arc<dyn Upstream>)]);
-    let shape = Shape::Drip { capacity: MICRO, refill_per_s: MICRO / 3_600, margin: 0 };
+    let shape = LimitShape::Drip { capacity: MICRO, refill_per_s: MICRO / 3_600, margin: 0 };
     let limits = vec![(LIMIT.into(), shape)];
     Engine::open(store, Options::default(), executors, limits).await.map_err(|error| error.to_string())
 }
@@ -78,7 +78,7 @@ async fn fill(engine: &Engine, groups: u64) -> Result<(), String> {
 }
 
 /// Waits until the first one has run and all others wait.
-async fn waiting(engine: &Engine, groups: u64) -> Result<u64, String> {
+async fn wait_until_idle(engine: &Engine, groups: u64) -> Result<u64, String> {
     let patience = Instant::now() + Duration::from_secs(60);
     loop {
         let counts = engine.counts().await.map_err(|error| error.to_string())?;

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::fact::{Fact, Shape};
-use tidegate_core::model::{Accept, Settle};
+use tidegate_core::fact::{Fact, LimitShape};
+use tidegate_core::model::{AcceptOutcome, SettleOutcome};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, Draft, Model, Time, Verdict};
 use tokio::time::Instant;
@@ -27,7 +27,7 @@ pub(super) fn measure(args: &Args) -> Result<(Case, Case), String> {
     let mut worlds = Vec::new();
     for groups in [args.few, args.many] {
         eprintln!("filling a model with {groups} groups of {} operations", args.depth);
-        let mut world = World::filled(groups, args)?;
+        let mut world = TestPartition::filled(groups, args)?;
         let chunk = CHUNK_MAX.min(groups * args.depth);
         // A first turn that does not count.
         world.run(args.steps.div_ceil(SLICES), chunk)?;
@@ -50,20 +50,20 @@ pub(super) fn measure(args: &Args) -> Result<(Case, Case), String> {
 }
 
 /// A partition with its clock.
-struct World {
+struct TestPartition {
     model: Model,
     facts: Vec<Fact>,
     now: Time,
     kind: Arc<str>,
 }
 
-impl World {
+impl TestPartition {
     /// Groups that can run, one that is stuck, and those that wait for a bucket that is empty.
     fn filled(groups: u64, args: &Args) -> Result<Self, String> {
         let (facts, now) = (Vec::new(), Time::from_millis(1_000_000));
         let mut world = Self { model: Model::new(), facts, now, kind: "bench".into() };
         let scarce: Arc<str> = "scarce".into();
-        let shape = Shape::Drip { capacity: MICRO, refill_per_s: MICRO, margin: 0 };
+        let shape = LimitShape::Drip { capacity: MICRO, refill_per_s: MICRO, margin: 0 };
         let set = world.model.configure(world.now, &scarce, shape, &mut world.facts);
         set.map_err(|refusal| format!("the limit was not set: {refusal:?}"))?;
         // One more than wait: it takes the only token.
@@ -114,7 +114,7 @@ impl World {
 
     fn accept(&mut self, draft: Draft) -> Result<(), String> {
         match self.model.accept(self.now, draft, &mut self.facts) {
-            Accept::New(_) => Ok(()),
+            AcceptOutcome::New(_) => Ok(()),
             other => Err(format!("the model did not accept an operation: {other:?}")),
         }
     }
@@ -128,8 +128,8 @@ impl World {
         let claim = self.take()?;
         let (seq, fence) = (claim.seq, claim.fence);
         match self.model.settle(self.now, seq, fence, Verdict::Done, &[], CHANCE, &mut self.facts) {
-            Settle::Settled { .. } => Ok(claim.group),
-            Settle::Stale => Err("the model refused a settlement".into()),
+            SettleOutcome::Settled { .. } => Ok(claim.group),
+            SettleOutcome::Stale => Err("the model refused a settlement".into()),
         }
     }
 }

@@ -8,12 +8,12 @@ use serde::Serialize;
 use super::Args;
 use super::load::{KEYS, Load};
 use super::peers::Peers;
-use super::serve::{Keys, Serve};
-use super::wrk::{Counted, Wrk};
+use super::serve::{KeyOptions, ServeMode};
+use super::wrk::{Wrk, WrkReport};
 use crate::goal::to_thousandths;
 use crate::report::median;
 use crate::scratch::Scratch;
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
 /// Seconds of load that do not count, before those that do.
 const WARM_UP_S: u64 = 1;
@@ -21,7 +21,7 @@ const WARM_UP_S: u64 = 1;
 /// Who serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Who {
+pub(super) enum Implementation {
     Bare,
     Layer,
     Proxy,
@@ -32,11 +32,11 @@ pub(super) enum Who {
 /// One case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Case {
-    who: Who,
+    who: Implementation,
     load: Load,
 }
 
-impl fmt::Display for Who {
+impl fmt::Display for Implementation {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Bare => "bare",
@@ -65,7 +65,7 @@ pub(super) struct Turn {
 
 /// A case, with the medians of its turns.
 #[derive(Debug, Serialize)]
-pub(super) struct Measured {
+pub(super) struct CaseReport {
     #[serde(flatten)]
     case: Case,
     requests_per_s: f64,
@@ -74,7 +74,7 @@ pub(super) struct Measured {
     turns: Vec<Turn>,
 }
 
-impl Measured {
+impl CaseReport {
     pub(super) fn of(case: Case, turns: Vec<Turn>) -> Self {
         let of = |figure: fn(&Turn) -> f64| to_thousandths(median(turns.iter().map(figure)));
         Self {
@@ -87,46 +87,46 @@ impl Measured {
     }
 
     /// Requests each second of a case, if it was measured.
-    pub(super) fn per_s(measured: &[Self], who: Who, load: Load) -> Option<f64> {
+    pub(super) fn per_s(measured: &[Self], who: Implementation, load: Load) -> Option<f64> {
         measured.iter().find(|one| one.case == Case { who, load }).map(|one| one.requests_per_s)
     }
 }
 
 /// What serves a case.
-pub(super) struct Stage {
-    pub(super) front: Serving,
+pub(super) struct CaseServers {
+    pub(super) front: ServerProcess,
     /// The service behind a proxy.
-    back: Option<Serving>,
+    back: Option<ServerProcess>,
     /// What keys are kept in, as long as they are.
     _scratch: Option<Scratch>,
 }
 
-impl Stage {
-    pub(super) async fn of(who: Who, args: &Args, peers: &Peers) -> Result<Self, String> {
+impl CaseServers {
+    pub(super) async fn of(who: Implementation, args: &Args, peers: &Peers) -> Result<Self, String> {
         // Longer than a case takes, or a replay would be a new key; no longer than that, or they would pile up.
         let keep_s = 2 * args.seconds + 60;
         let scratch = match who {
-            Who::Layer | Who::Proxy => Some(Scratch::anywhere(&args.store)?),
-            Who::Bare | Who::AxumIdempotent | Who::SetNx => None,
+            Implementation::Layer | Implementation::Proxy => Some(Scratch::on_any_store(&args.store)?),
+            Implementation::Bare | Implementation::AxumIdempotent | Implementation::SetNx => None,
         };
         let store = scratch.as_ref().map_or_else(String::new, |scratch| scratch.url().to_owned());
-        let keys = Keys { store, keep_s };
+        let keys = KeyOptions { store, keep_s };
         let (front, back) = match who {
-            Who::Bare => (Serve::Bare.start().await?, None),
-            Who::Layer => (Serve::Layer(keys).start().await?, None),
-            Who::Proxy => {
-                let back = Serve::Bare.start().await?;
-                let front = Serve::Proxy { upstream: back.addr, keys }.start().await?;
+            Implementation::Bare => (ServeMode::Bare.start().await?, None),
+            Implementation::Layer => (ServeMode::Layer(keys).start().await?, None),
+            Implementation::Proxy => {
+                let back = ServeMode::Bare.start().await?;
+                let front = ServeMode::Proxy { upstream: back.addr, keys }.start().await?;
                 (front, Some(back))
             }
-            Who::AxumIdempotent => (peers.start("axum-idempotent", keep_s).await?, None),
-            Who::SetNx => (peers.start("set-nx", keep_s).await?, None),
+            Implementation::AxumIdempotent => (peers.start("axum-idempotent", keep_s).await?, None),
+            Implementation::SetNx => (peers.start("set-nx", keep_s).await?, None),
         };
         Ok(Self { front, back, _scratch: scratch })
     }
 
     /// The one who has the items.
-    pub(super) fn service(&self) -> &Serving {
+    pub(super) fn service(&self) -> &ServerProcess {
         self.back.as_ref().unwrap_or(&self.front)
     }
 }
@@ -134,15 +134,15 @@ impl Stage {
 impl Case {
     /// All that can be measured beside these peers.
     pub(super) fn all(peers: &Peers) -> Vec<Self> {
-        let mut cases = vec![Self { who: Who::Bare, load: Load::NoKey }];
+        let mut cases = vec![Self { who: Implementation::Bare, load: Load::NoKey }];
         let mut add = |who, loads: &[Load]| cases.extend(loads.iter().map(|load| Self { who, load: *load }));
-        add(Who::Layer, &[Load::NoKey, Load::NewKeys, Load::Replays]);
-        add(Who::Proxy, &[Load::NoKey, Load::NewKeys, Load::Replays]);
+        add(Implementation::Layer, &[Load::NoKey, Load::NewKeys, Load::Replays]);
+        add(Implementation::Proxy, &[Load::NoKey, Load::NewKeys, Load::Replays]);
         if peers.have_redis() {
-            add(Who::SetNx, &[Load::NewKeys, Load::Replays]);
+            add(Implementation::SetNx, &[Load::NewKeys, Load::Replays]);
         }
         if peers.are_there() {
-            add(Who::AxumIdempotent, &[Load::NewKeys, Load::Replays]);
+            add(Implementation::AxumIdempotent, &[Load::NewKeys, Load::Replays]);
         }
         cases
     }
@@ -157,7 +157,7 @@ impl Case {
     }
 
     async fn try_measure(self, args: &Args, wrk: &Wrk, peers: &Peers) -> Result<Turn, String> {
-        let stage = Stage::of(self.who, args, peers).await?;
+        let stage = CaseServers::of(self.who, args, peers).await?;
         let to = stage.front.addr;
         self.load.fill(to).await?;
         wrk.load(to, self.load, WARM_UP_S).await?;
@@ -167,12 +167,12 @@ impl Case {
         let cpu = stage.front.cpu_seconds().zip(cpu_before).map(|(now, then)| now - then);
         let resident_mib = stage.front.used_kib()? / 1_024;
         let items = stage.service().items().await?;
-        made(self.load, counted.requests, items, items - before, args.connections as u64)?;
+        check_items(self.load, counted.requests, items, items - before, args.connections as u64)?;
         Ok(turn(&counted, cpu, resident_mib, items - before))
     }
 }
 
-fn turn(counted: &Counted, cpu: Option<f64>, resident_mib: u64, items: u64) -> Turn {
+fn turn(counted: &WrkReport, cpu: Option<f64>, resident_mib: u64, items: u64) -> Turn {
     let ms = |us: u64| us as f64 / 1_000.0;
     Turn {
         requests: counted.requests,
@@ -188,7 +188,7 @@ fn turn(counted: &Counted, cpu: Option<f64>, resident_mib: u64, items: u64) -> T
 
 /// Whether the items are those that the requests were to make: of replays one for each key, of others one for each request
 /// and up to one more for each connection that was cut when the time was over.
-pub(super) fn made(
+pub(super) fn check_items(
     load: Load,
     requests: u64,
     items: u64,
@@ -212,11 +212,11 @@ mod tests {
 
     #[test]
     fn what_was_made_must_be_what_was_asked_for() {
-        assert_eq!(made(Load::Replays, 50_000, KEYS, 0, 64), Ok(()));
-        assert!(made(Load::Replays, 50_000, KEYS + 1, 1, 64).is_err());
+        assert_eq!(check_items(Load::Replays, 50_000, KEYS, 0, 64), Ok(()));
+        assert!(check_items(Load::Replays, 50_000, KEYS + 1, 1, 64).is_err());
         for (grown, fits) in [(99, false), (100, true), (164, true), (165, false)] {
-            assert_eq!(made(Load::NewKeys, 100, grown, grown, 64).is_ok(), fits, "{grown}");
-            assert_eq!(made(Load::NoKey, 100, grown, grown, 64).is_ok(), fits, "{grown}");
+            assert_eq!(check_items(Load::NewKeys, 100, grown, grown, 64).is_ok(), fits, "{grown}");
+            assert_eq!(check_items(Load::NoKey, 100, grown, grown, 64).is_ok(), fits, "{grown}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-use super::cases::{Measured, Who};
-use super::half::HalfLoad;
+use super::cases::{CaseReport, Implementation};
+use super::half_load::HalfLoadReport;
 use super::load::Load;
-use super::memory::Memory;
+use super::memory::MemoryReport;
 use crate::goal::to_thousandths;
 
 /// Of a bare request, in time at saturation.
@@ -32,17 +32,21 @@ impl Goal {
     }
 }
 
-pub(super) fn held_against(cases: &[Measured], half_load: &[HalfLoad], memory: &[Memory]) -> Vec<Goal> {
-    let cost = |one: (Who, Load), of: (Who, Load)| {
-        let (one, of) = (Measured::per_s(cases, one.0, one.1)?, Measured::per_s(cases, of.0, of.1)?);
+pub(super) fn evaluate(
+    cases: &[CaseReport],
+    half_load: &[HalfLoadReport],
+    memory: &[MemoryReport],
+) -> Vec<Goal> {
+    let cost = |one: (Implementation, Load), of: (Implementation, Load)| {
+        let (one, of) = (CaseReport::per_s(cases, one.0, one.1)?, CaseReport::per_s(cases, of.0, of.1)?);
         Some(of / one)
     };
     let mut goals = Vec::new();
-    let bare = (Who::Bare, Load::NoKey);
-    if let Some(cost) = cost((Who::Layer, Load::Replays), bare) {
+    let bare = (Implementation::Bare, Load::NoKey);
+    if let Some(cost) = cost((Implementation::Layer, Load::Replays), bare) {
         goals.push(Goal::new("the cost of a replay, of a bare request".into(), REPLAY_MAX, cost));
     }
-    if let Some(cost) = cost((Who::Layer, Load::NewKeys), (Who::SetNx, Load::NewKeys)) {
+    if let Some(cost) = cost((Implementation::Layer, Load::NewKeys), (Implementation::SetNx, Load::NewKeys)) {
         let goal = "the cost of a new key, of one with SET NX".into();
         goals.push(Goal::new(goal, NEW_KEY_MAX, cost));
     }

@@ -11,13 +11,13 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 
 /// How many items there were.
-pub(super) type Count = Arc<AtomicUsize>;
+pub(super) type ItemCount = Arc<AtomicUsize>;
 
-pub(super) fn forgotten(count: Count) -> Router {
-    Router::new().route("/api/v1/items", post(take_in)).with_state(count)
+pub(super) fn counting_service(count: ItemCount) -> Router {
+    Router::new().route("/api/v1/items", post(create_item)).with_state(count)
 }
 
-async fn take_in(State(count): State<Count>, Json(new): Json<Value>) -> (StatusCode, Json<Value>) {
+async fn create_item(State(count): State<ItemCount>, Json(new): Json<Value>) -> (StatusCode, Json<Value>) {
     let id = count.fetch_add(1, Ordering::Relaxed) + 1;
     (StatusCode::CREATED, Json(json!({ "id": id, "sku": new["sku"], "title": new["title"] })))
 }

@@ -83,7 +83,7 @@ impl Load {
             fillers.spawn(async move {
                 let mut client = Client::connect(to).await?;
                 for number in (filler..self.keys()).step_by(FILLERS as usize) {
-                    sent(&mut client, &self.request(to, &run, number)).await?;
+                    send_checked(&mut client, &self.request(to, &run, number)).await?;
                 }
                 Ok::<_, String>(())
             });
@@ -96,7 +96,7 @@ impl Load {
 }
 
 /// Sends a request, which must succeed.
-pub(super) async fn sent(client: &mut Client, request: &[u8]) -> Result<(), String> {
+pub(super) async fn send_checked(client: &mut Client, request: &[u8]) -> Result<(), String> {
     match client.send(request).await? {
         (200..=299, _) => Ok(()),
         (status, _) => Err(format!("a request was answered with {status}")),

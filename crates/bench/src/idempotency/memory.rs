@@ -4,9 +4,9 @@
 use serde::Serialize;
 
 use super::Args;
-use super::cases::made;
+use super::cases::check_items;
 use super::load::Load;
-use super::serve::{Keys, Serve};
+use super::serve::{KeyOptions, ServeMode};
 use super::wrk::Wrk;
 use crate::goal::to_thousandths;
 use crate::scratch::Scratch;
@@ -22,14 +22,14 @@ const LONG_S: u64 = 7 * 24 * 3_600;
 
 /// One look.
 #[derive(Clone, Copy, Debug, Serialize)]
-struct Look {
+struct MemorySample {
     requests: u64,
     resident_kib: u64,
 }
 
 /// What was seen with one load.
 #[derive(Debug, Serialize)]
-pub(super) struct Memory {
+pub(super) struct MemoryReport {
     load: Load,
     requests: u64,
     /// Mean of the second quarter of the looks; the first is the warm-up.
@@ -39,11 +39,11 @@ pub(super) struct Memory {
     grown: f64,
     /// Slope of a line through all looks after the warm-up.
     bytes_per_request: f64,
-    looks: Vec<Look>,
+    looks: Vec<MemorySample>,
 }
 
-impl Memory {
-    fn of(load: Load, looks: Vec<Look>) -> Self {
+impl MemoryReport {
+    fn of(load: Load, looks: Vec<MemorySample>) -> Self {
         let quarter = looks.len() / 4;
         let (early, late) = (mean(&looks[quarter..2 * quarter]), mean(&looks[looks.len() - quarter..]));
         Self {
@@ -66,7 +66,7 @@ impl Memory {
     }
 }
 
-pub(super) async fn measure(args: &Args, wrk: &Wrk) -> Result<Vec<Memory>, String> {
+pub(super) async fn measure(args: &Args, wrk: &Wrk) -> Result<Vec<MemoryReport>, String> {
     if args.requests_for_memory == 0 {
         return Ok(Vec::new());
     }
@@ -74,37 +74,40 @@ pub(super) async fn measure(args: &Args, wrk: &Wrk) -> Result<Vec<Memory>, Strin
     for (load, keep_s) in [(Load::NewKeys, SHORT_S), (Load::Replays, LONG_S)] {
         eprintln!("memory over {} requests: {}", args.requests_for_memory, load.name());
         let looks = watch(args, wrk, load, keep_s).await;
-        seen.push(Memory::of(load, looks.map_err(|error| format!("memory, {}: {error}", load.name()))?));
+        seen.push(MemoryReport::of(
+            load,
+            looks.map_err(|error| format!("memory, {}: {error}", load.name()))?,
+        ));
     }
     Ok(seen)
 }
 
-async fn watch(args: &Args, wrk: &Wrk, load: Load, keep_s: u64) -> Result<Vec<Look>, String> {
-    let scratch = Scratch::anywhere(&args.store)?;
-    let keys = Keys { store: scratch.url().to_owned(), keep_s };
-    let service = Serve::Forgetful(keys).start().await?;
+async fn watch(args: &Args, wrk: &Wrk, load: Load, keep_s: u64) -> Result<Vec<MemorySample>, String> {
+    let scratch = Scratch::on_any_store(&args.store)?;
+    let keys = KeyOptions { store: scratch.url().to_owned(), keep_s };
+    let service = ServeMode::Forgetful(keys).start().await?;
     load.fill(service.addr).await?;
     let (mut looks, mut requests, mut cut) = (Vec::new(), 0, 0);
     while requests < args.requests_for_memory || looks.len() < SLICES_MIN {
         requests += wrk.load(service.addr, load, SLICE_S).await?.requests;
         cut += args.connections as u64;
-        looks.push(Look { requests, resident_kib: service.used_kib()? });
+        looks.push(MemorySample { requests, resident_kib: service.used_kib()? });
     }
     let items = service.items().await?;
-    made(load, requests, items, items, cut)?;
+    check_items(load, requests, items, items, cut)?;
     Ok(looks)
 }
 
-fn mean(looks: &[Look]) -> f64 {
+fn mean(looks: &[MemorySample]) -> f64 {
     looks.iter().map(|look| look.resident_kib as f64).sum::<f64>() / looks.len().max(1) as f64
 }
 
 /// KiB for each request, by least squares.
-fn slope(looks: &[Look]) -> f64 {
+fn slope(looks: &[MemorySample]) -> f64 {
     let count = looks.len().max(1) as f64;
     let middle = looks.iter().map(|look| look.requests as f64).sum::<f64>() / count;
     let level = mean(looks);
-    let away = |look: &Look| look.requests as f64 - middle;
+    let away = |look: &MemorySample| look.requests as f64 - middle;
     let over: f64 = looks.iter().map(|look| away(look) * (look.resident_kib as f64 - level)).sum();
     let under: f64 = looks.iter().map(|look| away(look).powi(2)).sum();
     if under == 0.0 { 0.0 } else { over / under }
@@ -114,15 +117,15 @@ fn slope(looks: &[Look]) -> f64 {
 mod tests {
     use super::*;
 
-    fn looks(resident_kib: impl Fn(u64) -> u64) -> Vec<Look> {
-        (1..=16).map(|n| Look { requests: n * 1_000, resident_kib: resident_kib(n) }).collect()
+    fn looks(resident_kib: impl Fn(u64) -> u64) -> Vec<MemorySample> {
+        (1..=16).map(|n| MemorySample { requests: n * 1_000, resident_kib: resident_kib(n) }).collect()
     }
 
     #[test]
     fn what_grows_is_told_from_what_is_flat() {
-        let flat = Memory::of(Load::Replays, looks(|_| 10_000));
+        let flat = MemoryReport::of(Load::Replays, looks(|_| 10_000));
         assert_eq!((flat.grown, flat.bytes_per_request, flat.requests), (1.0, 0.0, 16_000));
-        let grows = Memory::of(Load::Replays, looks(|n| 10_000 + n * 1_000));
+        let grows = MemoryReport::of(Load::Replays, looks(|n| 10_000 + n * 1_000));
         assert_eq!(grows.bytes_per_request, 1_024.0, "a KiB for each request");
         assert!(grows.grown > 1.3, "{}", grows.grown);
     }
@@ -130,7 +133,7 @@ mod tests {
     /// What a process takes once, at first, is no growth.
     #[test]
     fn the_warm_up_does_not_count() {
-        let warm = Memory::of(Load::NewKeys, looks(|n| if n <= 4 { n * 1_000 } else { 10_000 }));
+        let warm = MemoryReport::of(Load::NewKeys, looks(|n| if n <= 4 { n * 1_000 } else { 10_000 }));
         assert_eq!((warm.grown, warm.bytes_per_request), (1.0, 0.0));
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::peer::{build_with_cargo, is_one_redis, url_for_peers, version_in};
-use crate::serving::Serving;
+use crate::server_process::ServerProcess;
 
 /// Where the Redis is told. A variable, because arguments show in the list of processes, and passwords with them.
 const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
@@ -47,13 +47,13 @@ impl Peers {
         self.program.is_some() && self.redis.is_some()
     }
 
-    pub(super) async fn start(&self, who: &str, keep_s: u64) -> Result<Serving, String> {
+    pub(super) async fn start(&self, who: &str, keep_s: u64) -> Result<ServerProcess, String> {
         let program = self.program.as_ref().ok_or("the peers were left out")?;
         let mut command = Command::new(program);
         command.args([who, &keep_s.to_string()]);
         if let Some(redis) = &self.redis {
             command.env(STORE_VAR, redis);
         }
-        Serving::start(command).await
+        ServerProcess::start(command).await
     }
 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get;
-use intake::{Shelf, items};
+use intake::{ItemStore, router};
 use serde::{Deserialize, Serialize};
-use tidegate_idempotency::{Gate, IdempotencyLayer, Policy, Scoping};
+use tidegate_idempotency::{IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
 use tidegate_server::ProxyServer;
 use tidegate_server::config::{ProxyConfig, ProxyOverrides};
-use tidegate_store::{Shared, Store};
+use tidegate_store::{SharedState, Store};
 use tokio::net::TcpListener;
 
-use super::items::{Count, forgotten};
+use super::items::{ItemCount, counting_service};
 use crate::scratch;
-use crate::serving::{Serving, parent_gone, tell};
+use crate::server_process::{ServerProcess, announce_addr, parent_gone};
 
 /// Tells callers apart, as in the example.
 const CALLER: &str = "x-api-key";
@@ -27,25 +27,25 @@ const SWEEP_STEP: usize = 1_000;
 /// What to serve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Serve {
+pub(super) enum ServeMode {
     /// The service.
     Bare,
     /// The service with the layer on it.
-    Layer(Keys),
+    Layer(KeyOptions),
     /// The proxy, in front of a service.
-    Proxy { upstream: SocketAddr, keys: Keys },
+    Proxy { upstream: SocketAddr, keys: KeyOptions },
     /// A service that keeps no items, with the layer on it, cleaning up all the time.
-    Forgetful(Keys),
+    Forgetful(KeyOptions),
 }
 
 /// Where keys are kept and for how long.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Keys {
+pub(super) struct KeyOptions {
     pub(super) store: String,
     pub(super) keep_s: u64,
 }
 
-impl Keys {
+impl KeyOptions {
     async fn open(&self) -> Result<Arc<dyn Store>, String> {
         let store = scratch::open(&self.store).await?;
         store.migrate().await.map_err(|error| error.to_string())?;
@@ -53,16 +53,16 @@ impl Keys {
     }
 
     fn layer(&self, store: &Arc<dyn Store>) -> Result<IdempotencyLayer, String> {
-        let gate = Gate::new(Arc::clone(store) as Arc<dyn Shared>);
+        let gate = KeyStore::new(Arc::clone(store) as Arc<dyn SharedState>);
         let policy = Policy { ttl: Duration::from_secs(self.keep_s), ..Policy::default() };
         let caller = CALLER.parse().map_err(|_| format!("{CALLER} is no name of a header"))?;
-        IdempotencyLayer::new(gate, policy, Scoping::header(caller)).map_err(|error| error.to_string())
+        IdempotencyLayer::new(gate, policy, ScopeExtractor::header(caller)).map_err(|error| error.to_string())
     }
 }
 
 /// Serves until the parent is gone; then the answer says so.
-pub(super) async fn until_alone(asked: &str) -> Result<String, String> {
-    let serve: Serve = serde_json::from_str(asked).map_err(|error| format!("--serve: {error}"))?;
+pub(super) async fn serve_until_parent_exits(asked: &str) -> Result<String, String> {
+    let serve: ServeMode = serde_json::from_str(asked).map_err(|error| format!("--serve: {error}"))?;
     let gone = parent_gone();
     tokio::select! {
         ended = serve.run() => ended?,
@@ -72,27 +72,27 @@ pub(super) async fn until_alone(asked: &str) -> Result<String, String> {
     Ok("nobody is left to serve for".into())
 }
 
-impl Serve {
+impl ServeMode {
     /// Starts a child that serves it.
-    pub(super) async fn start(&self) -> Result<Serving, String> {
+    pub(super) async fn start(&self) -> Result<ServerProcess, String> {
         let asked = serde_json::to_string(self).map_err(|error| error.to_string())?;
-        Serving::ours(&["--serve", &asked]).await
+        ServerProcess::start_self(&["--serve", &asked]).await
     }
 
     async fn run(self) -> Result<(), String> {
-        let shelf = Shelf::default();
+        let shelf = ItemStore::default();
         let counted = shelf.clone();
         let count = get(async move || counted.count().to_string());
         match self {
-            Self::Bare => serve(items(shelf).route("/count", count)).await,
+            Self::Bare => serve(router(shelf).route("/count", count)).await,
             Self::Layer(keys) => {
                 let layer = keys.layer(&keys.open().await?)?;
-                serve(Router::new().route("/count", count).merge(items(shelf).layer(layer))).await
+                serve(Router::new().route("/count", count).merge(router(shelf).layer(layer))).await
             }
             Self::Forgetful(keys) => {
                 let store = keys.open().await?;
-                let (layer, counted) = (keys.layer(&store)?, Count::default());
-                let service = forgotten(Arc::clone(&counted)).layer(layer);
+                let (layer, counted) = (keys.layer(&store)?, ItemCount::default());
+                let service = counting_service(Arc::clone(&counted)).layer(layer);
                 let count = get(async move || counted.load(std::sync::atomic::Ordering::Relaxed).to_string());
                 tokio::select! {
                     ended = serve(Router::new().route("/count", count).merge(service)) => ended,
@@ -106,16 +106,16 @@ impl Serve {
 
 async fn serve(service: Router) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("a service cannot be started: {error}");
-    let listener = TcpListener::bind(nowhere_yet()).await.map_err(failed)?;
-    tell(listener.local_addr().map_err(failed)?)?;
+    let listener = TcpListener::bind(any_local_port()).await.map_err(failed)?;
+    announce_addr(listener.local_addr().map_err(failed)?)?;
     axum::serve(listener, service).await.map_err(failed)
 }
 
-async fn proxy(upstream: SocketAddr, keys: Keys) -> Result<(), String> {
+async fn proxy(upstream: SocketAddr, keys: KeyOptions) -> Result<(), String> {
     let over = ProxyOverrides {
         upstream: Some(format!("http://{upstream}")),
-        listen: Some(nowhere_yet()),
-        admin_listen: Some(nowhere_yet()),
+        listen: Some(any_local_port()),
+        admin_listen: Some(any_local_port()),
         store_url: Some(keys.store),
         ttl: Some(Duration::from_secs(keys.keep_s)),
         scope_header: Some(CALLER.to_owned()),
@@ -124,7 +124,7 @@ async fn proxy(upstream: SocketAddr, keys: Keys) -> Result<(), String> {
     // What the environment says is for the user's own proxy.
     let config = ProxyConfig::parse("bench", "", &|_| None, &over, &[]).map_err(|wrong| wrong.to_string())?;
     let proxy = ProxyServer::start(config).await.map_err(|error| error.to_string())?;
-    tell(proxy.addr)?;
+    announce_addr(proxy.addr)?;
     std::future::pending().await
 }
 
@@ -138,6 +138,6 @@ async fn sweep(store: Arc<dyn Store>) -> Result<(), String> {
     }
 }
 
-fn nowhere_yet() -> SocketAddr {
+fn any_local_port() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
 }

@@ -18,7 +18,7 @@ const FIGURES: &str = "figures ";
 
 /// What it counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct Counted {
+pub(super) struct WrkReport {
     pub(super) requests: u64,
     pub(super) micros: u64,
     pub(super) p50_us: u64,
@@ -31,7 +31,7 @@ pub(super) struct Counted {
     timeouts: u64,
 }
 
-impl Counted {
+impl WrkReport {
     pub(super) fn per_s(&self) -> f64 {
         self.requests as f64 / (self.micros.max(1) as f64 / 1e6)
     }
@@ -87,7 +87,7 @@ impl Wrk {
     }
 
     /// Loads a service for some seconds.
-    pub(super) async fn load(&self, to: SocketAddr, load: Load, seconds: u64) -> Result<Counted, String> {
+    pub(super) async fn load(&self, to: SocketAddr, load: Load, seconds: u64) -> Result<WrkReport, String> {
         let mut command = Command::new("wrk");
         command
             .args([
@@ -110,7 +110,7 @@ impl Wrk {
         if !ended.status.success() {
             return Err(format!("wrk ended with {}: {}", ended.status, said.trim()));
         }
-        Counted::read(&said)
+        WrkReport::read(&said)
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_figures_are_read_from_what_wrk_prints() {
-        let counted = Counted::read(&said(0, 0, 0)).unwrap();
+        let counted = WrkReport::read(&said(0, 0, 0)).unwrap();
         assert_eq!(
             (counted.requests, counted.p50_us, counted.p99_us, counted.max_us),
             (34_000, 1_500, 5_200, 11_300)
@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn a_run_in_which_anything_failed_counts_for_nothing() {
         for said in [said(1, 0, 0), said(0, 2, 0), said(0, 0, 3)] {
-            assert!(Counted::read(&said).unwrap_err().contains("of 34000 requests"), "{said}");
+            assert!(WrkReport::read(&said).unwrap_err().contains("of 34000 requests"), "{said}");
         }
-        let error = Counted::read("unable to connect to 127.0.0.1:1 Connection refused\n").unwrap_err();
+        let error = WrkReport::read("unable to connect to 127.0.0.1:1 Connection refused\n").unwrap_err();
         assert!(error.contains("unable to connect"), "{error}");
-        assert!(Counted::read("figures {\"requests\":nan}\n").is_err());
+        assert!(WrkReport::read("figures {\"requests\":nan}\n").is_err());
         let idle = said(0, 0, 0).replace("34000", "0");
-        assert_eq!(Counted::read(&idle).unwrap_err(), "wrk got no answer at all");
+        assert_eq!(WrkReport::read(&idle).unwrap_err(), "wrk got no answer at all");
     }
 }

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Stdio};
 
-use super::Shape;
+use super::LoadShape;
 
 /// The smallest script that keeps something.
 const SCRIPT: &str = "return redis.call('incr',KEYS[1])";
@@ -15,7 +15,7 @@ const CALIBRATION: u64 = 20_000;
 
 /// A server's own benchmark.
 #[derive(Debug)]
-pub(super) enum Peer {
+pub(super) enum ServerBenchmark {
     /// With the script's hash.
     Redis {
         url: String,
@@ -26,7 +26,7 @@ pub(super) enum Peer {
     },
 }
 
-impl Peer {
+impl ServerBenchmark {
     /// The peer of a store, if there is one and it is installed.
     pub(super) fn of(store: &str) -> Result<Option<Self>, String> {
         let url = store.split('?').next().unwrap_or_default().to_owned();
@@ -56,7 +56,7 @@ impl Peer {
     }
 
     /// Steps each second.
-    pub(super) fn measure(&self, shape: Shape) -> Result<f64, String> {
+    pub(super) fn measure(&self, shape: LoadShape) -> Result<f64, String> {
         match self {
             Self::Redis { url, hash } => {
                 let about = redis_benchmark(url, hash, shape, CALIBRATION)?;
@@ -68,7 +68,7 @@ impl Peer {
     }
 }
 
-impl Drop for Peer {
+impl Drop for ServerBenchmark {
     fn drop(&mut self) {
         // What stays behind harms nobody.
         let _ = match self {
@@ -78,7 +78,7 @@ impl Drop for Peer {
     }
 }
 
-fn redis_benchmark(url: &str, hash: &str, shape: Shape, steps: u64) -> Result<f64, String> {
+fn redis_benchmark(url: &str, hash: &str, shape: LoadShape, steps: u64) -> Result<f64, String> {
     redis_cli(url, &["DEL", KEY])?;
     let (clients, deep, steps) = (shape.connections.to_string(), shape.deep.to_string(), steps.to_string());
     let mut benchmark = Command::new("redis-benchmark");
@@ -96,7 +96,7 @@ fn redis_benchmark(url: &str, hash: &str, shape: Shape, steps: u64) -> Result<f6
         .ok_or_else(|| format!("redis-benchmark said something else than a figure: {said}"))
 }
 
-fn pgbench(url: &str, shape: Shape) -> Result<f64, String> {
+fn pgbench(url: &str, shape: LoadShape) -> Result<f64, String> {
     let script = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
     std::fs::write(script.path(), UPDATE).map_err(|error| error.to_string())?;
     let (clients, seconds) = (shape.connections.to_string(), shape.time.as_secs().max(1).to_string());

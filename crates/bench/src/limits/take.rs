@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limits::{Bucket, Taken, try_take_all};
+use tidegate_limits::{SharedBucket, TokenTakeOutcome, try_take_all};
 use tidegate_store::Store;
 use tokio::time::Instant;
 
-use super::Shape;
+use super::LoadShape;
 use crate::report::{Latency, Recorder};
 use crate::scratch;
 
@@ -34,13 +34,17 @@ pub(super) async fn stores(url: &str, count: usize) -> Result<Stores, String> {
 }
 
 /// Takes from `count` buckets at once; how many each second, and how long each took.
-pub(super) async fn measure(stores: &Stores, shape: Shape, count: usize) -> Result<(f64, Latency), String> {
+pub(super) async fn measure(
+    stores: &Stores,
+    shape: LoadShape,
+    count: usize,
+) -> Result<(f64, Latency), String> {
     let start = Instant::now();
     let mut takers = Vec::new();
     for store in stores {
         let mut buckets = Vec::new();
         for name in NAMES.iter().take(count) {
-            let bucket = Bucket::new(Arc::clone(store) as _, *name, CAPACITY, REFILL);
+            let bucket = SharedBucket::new(Arc::clone(store) as _, *name, CAPACITY, REFILL);
             buckets.push(bucket.map_err(|error| error.to_string())?);
         }
         for _ in 0..shape.deep {
@@ -56,14 +60,14 @@ pub(super) async fn measure(stores: &Stores, shape: Shape, count: usize) -> Resu
     Ok((done as f64 / start.elapsed().as_secs_f64(), all.latency()))
 }
 
-async fn take(buckets: Vec<Bucket>, start: Instant, time: Duration) -> Result<(u64, Recorder), String> {
+async fn take(buckets: Vec<SharedBucket>, start: Instant, time: Duration) -> Result<(u64, Recorder), String> {
     let (mut latency, mut done) = (Recorder::new()?, 0);
     let both: Vec<_> = buckets.iter().map(|bucket| (bucket, 1.into())).collect();
     let mut asked = Instant::now();
     while asked - start < time {
         let is_granted = match both.as_slice() {
-            [(bucket, cost)] => matches!(bucket.try_take(*cost).await, Ok(Taken::Granted(_))),
-            both => matches!(try_take_all(both).await, Ok(Taken::Granted(_))),
+            [(bucket, cost)] => matches!(bucket.try_take(*cost).await, Ok(TokenTakeOutcome::Granted(_))),
+            both => matches!(try_take_all(both).await, Ok(TokenTakeOutcome::Granted(_))),
         };
         if !is_granted {
             return Err("a reservation was not granted; use a store that nothing else uses".into());

@@ -3,13 +3,13 @@
 use serde_json::Value;
 
 /// The version of a package in a lock file of cargo.
-pub(crate) fn of_cargo(lock: &str, package: &str) -> Option<String> {
+pub(crate) fn cargo_version(lock: &str, package: &str) -> Option<String> {
     let (_, rest) = lock.split_once(&format!("name = \"{package}\"\nversion = \""))?;
     rest.split('"').next().map(ToOwned::to_owned)
 }
 
 /// The version of a package in a lock file of npm.
-pub(super) fn of_npm(lock: &str, package: &str) -> Option<String> {
+pub(super) fn npm_version(lock: &str, package: &str) -> Option<String> {
     let lock: Value = serde_json::from_str(lock).ok()?;
     let version = lock.get("packages")?.get(format!("node_modules/{package}"))?.get("version")?;
     version.as_str().map(ToOwned::to_owned)
@@ -22,17 +22,17 @@ mod tests {
     #[test]
     fn a_version_is_read_from_a_lock_file_of_cargo() {
         let lock = "[[package]]\nname = \"effectum-x\"\nversion = \"9.9.9\"\n\n[[package]]\nname = \"effectum\"\nversion = \"0.7.0\"\n";
-        assert_eq!(of_cargo(lock, "effectum").as_deref(), Some("0.7.0"));
-        assert_eq!(of_cargo(lock, "other"), None);
+        assert_eq!(cargo_version(lock, "effectum").as_deref(), Some("0.7.0"));
+        assert_eq!(cargo_version(lock, "other"), None);
     }
 
     #[test]
     fn a_version_is_read_from_a_lock_file_of_npm() {
         let lock =
             r#"{"packages": {"node_modules/a": {"version": "1.2.3"}, "node_modules/b/node_modules/c": {}}}"#;
-        assert_eq!(of_npm(lock, "a").as_deref(), Some("1.2.3"));
-        assert_eq!(of_npm(lock, "c"), None);
-        assert_eq!(of_npm("no json", "a"), None);
+        assert_eq!(npm_version(lock, "a").as_deref(), Some("1.2.3"));
+        assert_eq!(npm_version(lock, "c"), None);
+        assert_eq!(npm_version("no json", "a"), None);
     }
 
     /// Our own lock files name exact versions and no place to load them from: that is the reader's to choose.
@@ -59,7 +59,7 @@ mod tests {
             let wanted = manifest["dependencies"].as_object().unwrap();
             assert!(peers.iter().all(|peer| wanted.contains_key(*peer)));
             for (package, version) in wanted {
-                assert_eq!(of_npm(lock, package).as_deref(), version.as_str(), "{package}");
+                assert_eq!(npm_version(lock, package).as_deref(), version.as_str(), "{package}");
             }
         }
     }

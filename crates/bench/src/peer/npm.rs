@@ -18,7 +18,7 @@ const INSTALLED: &str = "installed.json";
 
 /// What was installed.
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct InstalledPackage {
     /// The script that is run.
     pub main: PathBuf,
     /// The version of the package.
@@ -29,12 +29,12 @@ pub(crate) struct Installed {
 
 /// Installs a queue; gives its version too.
 pub(super) fn install(name: &str, store: &str) -> Result<(Option<String>, Program), String> {
-    let Installed { main, version, node_version } = install_from("node", name)?;
+    let InstalledPackage { main, version, node_version } = install_from("node", name)?;
     Ok((version, Program::Script { main, node_version, store: url_for_peers(store) }))
 }
 
 /// Installs the package `name` with the scripts of a folder of peers.
-pub(crate) fn install_from(folder: &str, name: &str) -> Result<Installed, String> {
+pub(crate) fn install_from(folder: &str, name: &str) -> Result<InstalledPackage, String> {
     let (sources, folder) = (sources(folder)?, build_folder(folder));
     let node_version = node_version(name)?;
     let told =
@@ -48,7 +48,11 @@ pub(crate) fn install_from(folder: &str, name: &str) -> Result<Installed, String
         packages(name, &folder)?;
         fs::write(folder.join(INSTALLED), &versions).map_err(told)?;
     }
-    Ok(Installed { main: folder.join("main.js"), version: lock::of_npm(&versions, name), node_version })
+    Ok(InstalledPackage {
+        main: folder.join("main.js"),
+        version: lock::npm_version(&versions, name),
+        node_version,
+    })
 }
 
 /// Sees whether there is a Node that will do.

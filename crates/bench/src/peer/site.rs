@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Where a store is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Site {
+pub(super) enum StoreSite {
     Disk,
     Memory,
     Redis,
@@ -12,7 +12,7 @@ pub(super) enum Site {
     Postgres,
 }
 
-impl Site {
+impl StoreSite {
     pub(super) fn of(store: &str) -> Self {
         let (place, params) = store.split_once('?').unwrap_or((store, ""));
         match place.split(':').next().unwrap_or_default() {
@@ -36,7 +36,7 @@ impl Site {
     }
 }
 
-impl fmt::Display for Site {
+impl fmt::Display for StoreSite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Disk => "a directory",

@@ -5,17 +5,17 @@ use clap::{Parser, ValueEnum};
 use super::*;
 
 #[derive(Parser)]
-struct Line {
+struct TestCli {
     #[command(flatten)]
     args: Args,
 }
 
 #[test]
 fn several_peers_may_be_named() {
-    let line = Line::parse_from(["bench", "--peer", "bullmq", "--peer", "pg-boss"]);
+    let line = TestCli::parse_from(["bench", "--peer", "bullmq", "--peer", "pg-boss"]);
     assert_eq!(line.args.peer, [Peer::Bullmq, Peer::PgBoss]);
-    assert_eq!(Line::parse_from(["bench"]).args.peer, []);
-    assert!(Line::try_parse_from(["bench", "--peer", "sidekiq"]).is_err());
+    assert_eq!(TestCli::parse_from(["bench"]).args.peer, []);
+    assert!(TestCli::try_parse_from(["bench", "--peer", "sidekiq"]).is_err());
 }
 
 #[test]
@@ -27,7 +27,7 @@ fn a_peer_is_named_as_its_package_is() {
 
 #[test]
 fn a_peer_fits_where_it_can_run() {
-    let fits = |peer: Peer, url: &str| peer.check(Site::of(url)).is_ok();
+    let fits = |peer: Peer, url: &str| peer.check(StoreSite::of(url)).is_ok();
     let table = [
         ("file:bench", [true, false, false, false]),
         ("memory:", [false, false, false, false]),

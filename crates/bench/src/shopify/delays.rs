@@ -12,15 +12,15 @@ use crate::report::{Latency, Recorder};
 
 /// What is measured for one shop.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct DelaySum {
     total: Duration,
     count: u32,
 }
 
 /// All that was recorded.
 #[derive(Debug)]
-pub(super) struct Delays {
-    shops: Vec<Sum>,
+pub(super) struct DelayRecorder {
+    shops: Vec<DelaySum>,
     all: Recorder,
 }
 
@@ -36,18 +36,18 @@ pub(super) struct StartDelays {
     least_ms: f64,
     /// Of single operations.
     operations: Latency,
-    by_plan: Vec<OfPlan>,
+    by_plan: Vec<PlanDelay>,
 }
 
 #[derive(Debug, Serialize)]
-struct OfPlan {
+struct PlanDelay {
     restore_per_s: u64,
     mean_ms: f64,
 }
 
-impl Delays {
+impl DelayRecorder {
     pub(super) fn new(shops: usize) -> Result<Self, String> {
-        Ok(Self { shops: vec![Sum::default(); shops], all: Recorder::new()? })
+        Ok(Self { shops: vec![DelaySum::default(); shops], all: Recorder::new()? })
     }
 
     pub(super) fn record(&mut self, shop: &Shop, delay: Duration) {
@@ -65,12 +65,12 @@ impl Delays {
     }
 
     /// The mean of the busy shop, if it had work.
-    pub(super) fn of_busy_ms(&self, shops: &[Shop]) -> Option<f64> {
+    pub(super) fn busy_mean_ms(&self, shops: &[Shop]) -> Option<f64> {
         shops.iter().find(|shop| shop.is_busy).and_then(|shop| self.mean_ms(shop)).map(to_thousandths)
     }
 
     /// Of the others.
-    pub(super) fn told(&self, shops: &[Shop]) -> Result<StartDelays, String> {
+    pub(super) fn summarize(&self, shops: &[Shop]) -> Result<StartDelays, String> {
         let mut means = Vec::new();
         for shop in shops.iter().filter(|shop| !shop.is_busy) {
             let mean = self.mean_ms(shop);
@@ -86,7 +86,7 @@ impl Delays {
         let of_plan = |restore_per_s: u64| {
             let of: Vec<f64> =
                 means.iter().filter(|(plan, _)| *plan == restore_per_s).map(|(_, mean)| *mean).collect();
-            OfPlan { restore_per_s, mean_ms: to_thousandths(self::mean(&of)) }
+            PlanDelay { restore_per_s, mean_ms: to_thousandths(self::mean(&of)) }
         };
         Ok(StartDelays {
             mean_ms: to_thousandths(mean),
@@ -111,29 +111,29 @@ fn at(sorted: &[f64], quantile: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shops::dealt;
+    use super::super::shops::make_shops;
     use super::*;
 
     /// One shop that waits longer than the others shows, and the busy one is not held against them.
     #[test]
     fn one_shop_that_waits_shows_in_the_figure() {
-        let shops = dealt(50);
-        let mut delays = Delays::new(50).unwrap();
+        let shops = make_shops(50);
+        let mut delays = DelayRecorder::new(50).unwrap();
         for shop in &shops {
             let delay = if shop.number == 7 { 500 } else { 100 };
             delays.record(shop, Duration::from_millis(if shop.is_busy { 60_000 } else { delay }));
         }
-        let told = delays.told(&shops).unwrap();
+        let told = delays.summarize(&shops).unwrap();
         assert_eq!((told.p99_ms, told.least_ms), (500.0, 100.0));
         assert!((told.mean_ms - (48.0 * 100.0 + 500.0) / 49.0).abs() < 0.001, "{}", told.mean_ms);
-        assert_eq!(delays.of_busy_ms(&shops), Some(60_000.0));
+        assert_eq!(delays.busy_mean_ms(&shops), Some(60_000.0));
     }
 
     #[test]
     fn a_shop_that_was_never_called_is_an_error_and_no_figure() {
-        let shops = dealt(2);
-        let mut delays = Delays::new(2).unwrap();
+        let shops = make_shops(2);
+        let mut delays = DelayRecorder::new(2).unwrap();
         delays.record(&shops[0], Duration::from_millis(1));
-        assert_eq!(delays.told(&shops).unwrap_err(), "shop-1 was not called while it was measured");
+        assert_eq!(delays.summarize(&shops).unwrap_err(), "shop-1 was not called while it was measured");
     }
 }

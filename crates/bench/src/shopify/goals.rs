@@ -1,6 +1,6 @@
 //! The goals, and what was measured with the busy shop held against them.
 
-use super::ours::Run;
+use super::node_run::Run;
 use crate::goal::Goal;
 
 const USED_MIN: f64 = 0.98;
@@ -9,7 +9,7 @@ const P99_TO_MEAN_MAX: f64 = 2.0;
 /// Nothing, as far as two runs can be told apart.
 const BUSY_ADDS_MAX: f64 = 1.05;
 
-pub(super) fn held_against(run: &Run, busy_shop_adds: f64) -> Vec<Goal> {
+pub(super) fn evaluate(run: &Run, busy_shop_adds: f64) -> Vec<Goal> {
     vec![
         Goal::at_least("points used, of those that came back", USED_MIN, run.used.used),
         Goal::at_most(

@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Load;
-use super::ours::simulator;
-use super::shops::{self, Shop, Work};
-use super::window::{self, Used};
+use super::node_run::simulator;
+use super::shops::{self, BusyShopWork, Shop};
+use super::window::{self, PointUsage};
 use crate::nodes::TOKEN;
-use crate::peer::{Installed, install_with_npm};
+use crate::peer::{InstalledPackage, install_with_npm};
 use process::Processes;
 
 const NAME: &str = "shopify-api-node";
@@ -35,7 +35,7 @@ struct Case {
     limiter: &'static str,
     /// Whether each process has one call under way for each shop, or all that wait.
     one_at_a_time: bool,
-    used: Used,
+    used: PointUsage,
     throttled_before_learned: u64,
     throttled_after_learned: u64,
     throttled_per_s: f64,
@@ -44,11 +44,11 @@ struct Case {
 /// Its limiters, and whether calls are made one at a time.
 const CASES: [(&str, bool); 3] = [("autoLimit", false), ("maxRetries", false), ("maxRetries", true)];
 
-pub(super) fn install() -> Result<Installed, String> {
+pub(super) fn install() -> Result<InstalledPackage, String> {
     install_with_npm("shopify", NAME)
 }
 
-pub(super) async fn run(installed: Installed, load: &Load) -> Result<PeerReport, String> {
+pub(super) async fn run(installed: InstalledPackage, load: &Load) -> Result<PeerReport, String> {
     let mut cases = Vec::new();
     for (limiter, one_at_a_time) in CASES {
         let case = measure(&installed, load, limiter, one_at_a_time).await?;
@@ -65,14 +65,14 @@ pub(super) async fn run(installed: Installed, load: &Load) -> Result<PeerReport,
 }
 
 async fn measure(
-    installed: &Installed,
+    installed: &InstalledPackage,
     load: &Load,
     limiter: &'static str,
     one_at_a_time: bool,
 ) -> Result<Case, String> {
     let sim = simulator(load).await?;
-    let told = |number: usize| told(load, sim.addr().port(), (limiter, one_at_a_time), number);
-    shops::open(sim.addr(), &load.shops).await?;
+    let told = |number: usize| process_input(load, sim.addr().port(), (limiter, one_at_a_time), number);
+    shops::apply_plans(sim.addr(), &load.shops).await?;
     let mut processes = Processes::start(&installed.main, (0..load.processes).map(told).collect()).await?;
     let learned = sim.stats().all.throttled;
     processes.go()?;
@@ -80,14 +80,14 @@ async fn measure(
     let start = sim.stats();
     tokio::time::sleep(load.time).await;
     let end = sim.stats();
-    processes.all_run()?;
+    processes.check_running()?;
     let throttled = end.all.throttled - learned;
     let shops: Vec<&Shop> = load.shops.iter().collect();
     let seconds = (load.warm_up + load.time).max(Duration::from_secs(1)).as_secs_f64();
     Ok(Case {
         limiter,
         one_at_a_time,
-        used: window::used(&shops, &start, &end),
+        used: window::measure_usage(&shops, &start, &end),
         throttled_before_learned: learned,
         throttled_after_learned: throttled,
         throttled_per_s: (throttled as f64 / seconds).round(),
@@ -95,9 +95,9 @@ async fn measure(
 }
 
 /// What a process is told: its part of what waits for each shop.
-fn told(load: &Load, port: u16, (limiter, one_at_a_time): (&str, bool), number: usize) -> Value {
+fn process_input(load: &Load, port: u16, (limiter, one_at_a_time): (&str, bool), number: usize) -> Value {
     let shop = |shop: &Shop| {
-        let waiting = shop.waiting(load.backlog, Work::MoreForTheBusy) / load.processes as f64;
+        let waiting = shop.waiting(load.backlog, BusyShopWork::MoreForTheBusy) / load.processes as f64;
         json!({ "name": shop.name, "waiting": waiting, "first": load.deck.first(shop.number) })
     };
     json!({

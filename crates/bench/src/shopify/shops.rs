@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::deck::COST_MAX;
+use super::queries::COST_MAX;
 use crate::client::{Client, request};
 use crate::nodes::TOKEN_VAR;
 
@@ -27,7 +27,7 @@ const OK: u16 = 200;
 
 /// What waits for the busy shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Work {
+pub(super) enum BusyShopWork {
     /// Nothing: the others are alone.
     NoneForTheBusy,
     /// Ten times what waits for others.
@@ -44,7 +44,7 @@ pub(super) struct Shop {
 }
 
 /// So many, of the plans in turn.
-pub(super) fn dealt(count: usize) -> Vec<Shop> {
+pub(super) fn make_shops(count: usize) -> Vec<Shop> {
     let shop = |number: usize| Shop {
         number,
         name: format!("shop-{number}"),
@@ -57,11 +57,11 @@ pub(super) fn dealt(count: usize) -> Vec<Shop> {
 impl Shop {
     /// Points that wait for it: what comes back in the time of the backlog, so that with a fair turn for every shop
     /// everything waits for as long.
-    pub(super) fn waiting(&self, backlog: Duration, work: Work) -> f64 {
+    pub(super) fn waiting(&self, backlog: Duration, work: BusyShopWork) -> f64 {
         let usual = self.restore_per_s as f64 * backlog.as_secs_f64();
         match (self.is_busy, work) {
-            (true, Work::NoneForTheBusy) => 0.0,
-            (true, Work::MoreForTheBusy) => usual * BUSY_TIMES,
+            (true, BusyShopWork::NoneForTheBusy) => 0.0,
+            (true, BusyShopWork::MoreForTheBusy) => usual * BUSY_TIMES,
             (false, _) => usual,
         }
     }
@@ -77,7 +77,7 @@ impl Shop {
 }
 
 /// Gives every shop of a simulator its plan, and little to begin with. It fills from here on.
-pub(super) async fn open(sim: SocketAddr, shops: &[Shop]) -> Result<(), String> {
+pub(super) async fn apply_plans(sim: SocketAddr, shops: &[Shop]) -> Result<(), String> {
     let mut client = Client::connect(sim).await?;
     for Shop { name, restore_per_s, .. } in shops {
         for maximum in [AT_FIRST, restore_per_s * HELD_S] {
@@ -98,18 +98,18 @@ mod tests {
 
     #[test]
     fn every_plan_has_its_share_and_one_shop_is_busy() {
-        let shops = dealt(50);
+        let shops = make_shops(50);
         let of = |rate| shops.iter().filter(|shop| shop.restore_per_s == rate).count();
         assert_eq!([100, 200, 1_000, 2_000].map(of), [20, 15, 10, 5]);
         assert_eq!(shops.iter().filter(|shop| shop.is_busy).count(), 1);
-        assert!(dealt(LEAST).iter().any(|shop| shop.is_busy));
+        assert!(make_shops(LEAST).iter().any(|shop| shop.is_busy));
     }
 
     #[test]
     fn the_same_time_of_work_waits_for_every_shop() {
-        let (shops, backlog) = (dealt(LEAST), Duration::from_secs(3));
+        let (shops, backlog) = (make_shops(LEAST), Duration::from_secs(3));
         let waiting = |work| [0, 4, 8, 9].map(|number: usize| shops[number].waiting(backlog, work));
-        assert_eq!(waiting(Work::NoneForTheBusy), [300.0, 600.0, 3_000.0, 0.0]);
-        assert_eq!(waiting(Work::MoreForTheBusy), [300.0, 600.0, 3_000.0, 60_000.0]);
+        assert_eq!(waiting(BusyShopWork::NoneForTheBusy), [300.0, 600.0, 3_000.0, 0.0]);
+        assert_eq!(waiting(BusyShopWork::MoreForTheBusy), [300.0, 600.0, 3_000.0, 60_000.0]);
     }
 }

@@ -3,14 +3,14 @@
 
 use serde::Serialize;
 use tidegate_sim::shopify::shop::ShopStats;
-use tidegate_sim::shopify::world::ShopifyStats;
+use tidegate_sim::shopify::sim_state::ShopifyStats;
 
 use super::shops::Shop;
 use crate::goal::to_thousandths;
 
 /// Of all shops that had work.
 #[derive(Debug, Serialize)]
-pub(super) struct Used {
+pub(super) struct PointUsage {
     /// Of what came back, the part that was used.
     pub used: f64,
     points_used: u64,
@@ -19,11 +19,11 @@ pub(super) struct Used {
     /// back meanwhile, so it is taken off before `used` is reckoned.
     points_drawn_down: u64,
     calls: u64,
-    by_plan: Vec<OfPlan>,
+    by_plan: Vec<PlanUsage>,
 }
 
 #[derive(Debug, Serialize)]
-struct OfPlan {
+struct PlanUsage {
     restore_per_s: u64,
     shops: usize,
     used: f64,
@@ -33,7 +33,7 @@ struct OfPlan {
 
 /// Sums of some shops.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sums {
+struct PointSums {
     granted: u64,
     restorable: u64,
     before: u64,
@@ -42,7 +42,7 @@ struct Sums {
     shops: usize,
 }
 
-impl Sums {
+impl PointSums {
     fn between<'a>(shops: impl Iterator<Item = &'a Shop>, start: &ShopifyStats, end: &ShopifyStats) -> Self {
         let nothing = ShopStats::default();
         shops.fold(Self::default(), |sums, shop| {
@@ -70,29 +70,29 @@ fn share(granted: u64, drawn_down: u64, restorable: u64) -> f64 {
 }
 
 /// Of these shops, which had work all the time.
-pub(super) fn used(shops: &[&Shop], start: &ShopifyStats, end: &ShopifyStats) -> Used {
+pub(super) fn measure_usage(shops: &[&Shop], start: &ShopifyStats, end: &ShopifyStats) -> PointUsage {
     let mut plans: Vec<u64> = shops.iter().map(|shop| shop.restore_per_s).collect();
     plans.sort_unstable();
     plans.dedup();
     let of_plan = |restore_per_s: &u64| {
         let of = shops.iter().copied().filter(|shop| shop.restore_per_s == *restore_per_s);
-        (*restore_per_s, Sums::between(of, start, end))
+        (*restore_per_s, PointSums::between(of, start, end))
     };
-    let plans: Vec<(u64, Sums)> = plans.iter().map(of_plan).collect();
-    let all = Sums::between(shops.iter().copied(), start, end);
+    let plans: Vec<(u64, PointSums)> = plans.iter().map(of_plan).collect();
+    let all = PointSums::between(shops.iter().copied(), start, end);
     let points_drawn_down = plans.iter().map(|(_, sums)| sums.drawn_down()).sum();
-    Used {
+    PointUsage {
         used: (share(all.granted, points_drawn_down, all.restorable) * 10_000.0).round() / 10_000.0,
         points_used: all.granted,
         points_restorable: all.restorable,
         points_drawn_down,
         calls: all.calls,
-        by_plan: plans.iter().map(|(restore_per_s, sums)| OfPlan::of(*restore_per_s, sums)).collect(),
+        by_plan: plans.iter().map(|(restore_per_s, sums)| PlanUsage::of(*restore_per_s, sums)).collect(),
     }
 }
 
-impl OfPlan {
-    fn of(restore_per_s: u64, sums: &Sums) -> Self {
+impl PlanUsage {
+    fn of(restore_per_s: u64, sums: &PointSums) -> Self {
         let each = (restore_per_s * sums.shops as u64) as f64;
         Self {
             restore_per_s,
@@ -105,7 +105,7 @@ impl OfPlan {
 
 #[cfg(test)]
 mod tests {
-    use super::super::shops::dealt;
+    use super::super::shops::make_shops;
     use super::*;
 
     fn stats(granted: u64, restorable: u64, available: u64) -> ShopifyStats {
@@ -121,12 +121,12 @@ mod tests {
     /// A store of points that is spent meanwhile does not hide that what came back was not used.
     #[test]
     fn what_a_shop_held_before_is_no_use_of_what_came_back() {
-        let shops = dealt(1);
+        let shops = make_shops(1);
         let one = [&shops[0]];
-        assert_eq!(used(&one, &stats(50, 100, 2_000), &stats(1_050, 1_100, 2_000)).used, 1.0);
-        assert_eq!(used(&one, &stats(50, 100, 2_000), &stats(1_050, 1_100, 1_500)).used, 0.5);
+        assert_eq!(measure_usage(&one, &stats(50, 100, 2_000), &stats(1_050, 1_100, 2_000)).used, 1.0);
+        assert_eq!(measure_usage(&one, &stats(50, 100, 2_000), &stats(1_050, 1_100, 1_500)).used, 0.5);
         assert_eq!(
-            used(&one, &stats(50, 100, 0), &stats(550, 1_100, 500)).used,
+            measure_usage(&one, &stats(50, 100, 0), &stats(550, 1_100, 500)).used,
             0.5,
             "what is left is not used"
         );

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use clap::Subcommand;
-use tidegate_sim::shopify::plan::Plan;
+use tidegate_sim::shopify::plan::ShopPlan;
 use tidegate_sim::shopify::version::Version;
 
 use crate::sim::discord::DiscordSimArgs;
@@ -79,7 +79,7 @@ pub(crate) struct ShopifySimArgs {
     pub listen: SocketAddr,
     /// The plan of every shop: standard, advanced, plus, enterprise.
     #[arg(long, default_value = "standard", value_name = "PLAN")]
-    pub plan: Plan,
+    pub plan: ShopPlan,
     /// The version that answers when an older one is asked for.
     #[arg(long, default_value_t = Version::OLDEST, value_name = "VERSION")]
     pub oldest_version: Version,

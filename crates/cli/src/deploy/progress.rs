@@ -4,13 +4,13 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tidegate_discord::deploy::{Listener, Told};
+use tidegate_discord::deploy::{ProgressEvent, ProgressListener};
 use tokio::time::Instant;
 
 use crate::output::Output;
 
 /// How often a line is written where there is no terminal.
-const EVERY: Duration = Duration::from_secs(5);
+const LINE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What is shown of a deployment.
 pub(super) struct Progress<'a> {
@@ -42,7 +42,7 @@ impl<'a> Progress<'a> {
     }
 
     /// So many of so many steps are done.
-    pub(super) fn at(&self, done: usize, of: usize) {
+    pub(super) fn set_progress(&self, done: usize, of: usize) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.done, state.of) = (done, of);
         if of > 0 {
@@ -54,15 +54,16 @@ impl<'a> Progress<'a> {
         if self.output.json {
             return;
         }
-        self.bar.suspend(|| self.output.say(text));
+        self.bar.suspend(|| self.output.print_status(text));
     }
 
     fn show(&self, state: &mut State, what: &str) {
-        let left = left(state).map_or_else(String::new, |left| format!("about {} left  ", span(left)));
+        let left = estimate_left(state)
+            .map_or_else(String::new, |left| format!("about {} left  ", format_span(left)));
         self.bar.set_length(state.of as u64);
         self.bar.set_position(state.done as u64);
         self.bar.set_message(format!("{left}{what}"));
-        if self.bar.is_hidden() && state.said.is_none_or(|said| said.elapsed() >= EVERY) {
+        if self.bar.is_hidden() && state.said.is_none_or(|said| said.elapsed() >= LINE_INTERVAL) {
             state.said = Some(Instant::now());
             let so_far = match state.of {
                 0 => String::new(),
@@ -74,41 +75,41 @@ impl<'a> Progress<'a> {
 }
 
 /// By what it took so far.
-fn left(state: &State) -> Option<Duration> {
+fn estimate_left(state: &State) -> Option<Duration> {
     let done = u32::try_from(state.done).ok().filter(|done| *done > 2)?;
     let rest = u32::try_from(state.of.saturating_sub(state.done)).ok()?;
     Some(state.begun.elapsed() / done * rest)
 }
 
-fn span(time: Duration) -> String {
+fn format_span(time: Duration) -> String {
     match time.as_secs() {
         0..=99 => format!("{} s", time.as_secs().max(1)),
         seconds => format!("{} min", seconds.div_ceil(60)),
     }
 }
 
-impl Listener for Progress<'_> {
-    fn tell(&self, told: &Told<'_>) {
+impl ProgressListener for Progress<'_> {
+    fn on_event(&self, told: &ProgressEvent<'_>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = &mut *state;
         match told {
-            Told::Begun { deployment, resumed: true } => {
+            ProgressEvent::Begun { deployment, resumed: true } => {
                 self.line(&format!("going on with deployment {deployment}, which was interrupted"));
             }
-            Told::Planned { calls, .. } => {
+            ProgressEvent::Planned { calls, .. } => {
                 state.of = state.done + calls;
                 if *calls > 0 {
                     self.show(state, "");
                 }
             }
-            Told::Waiting { because } => {
+            ProgressEvent::Waiting { because } => {
                 self.show(state, because);
             }
-            Told::Applied { step, .. } => {
+            ProgressEvent::Applied { step, .. } => {
                 state.done += 1;
-                self.show(state, &format!("{} {}", step.action.word(), step.target));
+                self.show(state, &format!("{} {}", step.action.as_str(), step.target));
             }
-            Told::Again { because } => self.line(&format!("planning again: {because}")),
+            ProgressEvent::Replanning { because } => self.line(&format!("planning again: {because}")),
             _ => {}
         }
     }

@@ -5,45 +5,50 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::Method;
 use serde_json::{Value, json};
-use tidegate_discord::deploy::{Report, Wanted};
+use tidegate_discord::deploy::{DeployReport, DeployRequest};
 use tokio::time::{Instant, sleep};
 
 use super::progress::Progress;
-use super::{StatusArgs, ending, local, status};
-use crate::client::{Client, query, segment};
+use super::{StatusArgs, local, status, summary};
+use crate::client::{Client, encode_segment, query};
+use crate::error::CliError;
 use crate::output::{Output, text};
 use crate::signals::Signals;
-use crate::trouble::Trouble;
 
 const PATH: &str = "/v1/deployments";
 /// How long the server may take for a plan.
 const PLANNED: Duration = Duration::from_secs(60);
 /// Between two looks.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// How long a server may be away while its deployment is watched.
-const AWAY: Duration = Duration::from_secs(60);
+const OUTAGE_MAX: Duration = Duration::from_secs(60);
 
-pub(super) async fn plan(client: &Client, wanted: &Wanted, output: &Output) -> Result<(), Trouble> {
-    wanted.read().map_err(|problems| local::unusable(&problems))?;
-    let planned = ask(client, wanted, true, "plan").await?;
+pub(super) async fn plan(client: &Client, wanted: &DeployRequest, output: &Output) -> Result<(), CliError> {
+    wanted.read().map_err(|problems| local::template_error(&problems))?;
+    let planned = post_deployment(client, wanted, true, "plan").await?;
     if output.json {
-        output.value(&json!({ "plan": planned["plan"], "estimate": planned["estimate"] }));
+        output.print_json(&json!({ "plan": planned["plan"], "estimate": planned["estimate"] }));
     } else {
         for line in lines(&planned, "lines") {
-            output.data(&local::colored(line, output));
+            output.print_data(&local::color_line(line, output));
         }
         for line in lines(&planned, "notes") {
-            output.say(line);
+            output.print_status(line);
         }
     }
-    local::settled(planned["plan"]["conflicts"].as_array().map_or(0, Vec::len))
+    local::check_conflicts(planned["plan"]["conflicts"].as_array().map_or(0, Vec::len))
 }
 
 fn lines<'a>(planned: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     planned[field].as_array().map(Vec::as_slice).unwrap_or_default().iter().filter_map(Value::as_str)
 }
 
-async fn ask(client: &Client, wanted: &Wanted, dry_run: bool, mark: &str) -> Result<Value, Trouble> {
+async fn post_deployment(
+    client: &Client,
+    wanted: &DeployRequest,
+    dry_run: bool,
+    mark: &str,
+) -> Result<Value, CliError> {
     let body = json!({
         "guild": wanted.guild, "upstream": wanted.upstream, "template": wanted.template, "prune": wanted.prune,
         "verify": wanted.verify, "audit_channel": wanted.audit_channel, "dry_run": dry_run,
@@ -51,49 +56,49 @@ async fn ask(client: &Client, wanted: &Wanted, dry_run: bool, mark: &str) -> Res
     client.call(Method::POST, PATH, Some(Bytes::from(body.to_string())), PLANNED, mark).await
 }
 
-pub(super) async fn apply(client: &Client, wanted: &Wanted, output: &Output) -> Result<(), Trouble> {
-    wanted.read().map_err(|problems| local::unusable(&problems))?;
+pub(super) async fn apply(client: &Client, wanted: &DeployRequest, output: &Output) -> Result<(), CliError> {
+    wanted.read().map_err(|problems| local::template_error(&problems))?;
     let mut signals = Signals::new()?;
-    let begun = ask(client, wanted, false, "id").await?;
+    let begun = post_deployment(client, wanted, false, "id").await?;
     let id = text(&begun, "id");
     let progress = Progress::new(output);
     let watched = tokio::select! {
         watched = watch(client, &id, &progress) => watched,
         () = signals.next() => {
             let message = format!("Stopped watching. The server goes on with deployment {id}.");
-            Err(Trouble::new(message).hint(format!("look at it with `tidegate deploy status --guild {} --server URL`", wanted.guild)))
+            Err(CliError::new(message).hint(format!("look at it with `tidegate deploy status --guild {} --server URL`", wanted.guild)))
         }
     };
     progress.end();
     let ended = watched?;
     if ended["stage"] == "done" {
-        ending::say(wanted, &report(&ended), output);
+        summary::print_summary(wanted, &report(&ended), output);
         return Ok(());
     }
     let note = ended["note"].as_str().unwrap_or("The deployment failed.");
     let hint = match note.starts_with("The guild and the template do not fit together") {
-        true => ending::CONFLICTS,
-        false => ending::AGAIN,
+        true => summary::CONFLICTS,
+        false => summary::AGAIN,
     };
-    Err(Trouble::new(note).hint(hint))
+    Err(CliError::new(note).hint(hint))
 }
 
 /// Until it has ended. A server that is started again goes on with it, and so does whoever watches.
-async fn watch(client: &Client, id: &str, progress: &Progress<'_>) -> Result<Value, Trouble> {
+async fn watch(client: &Client, id: &str, progress: &Progress<'_>) -> Result<Value, CliError> {
     let mut seen = Instant::now();
     loop {
-        match client.get(&format!("{PATH}/{}", segment(id)), "stage").await {
+        match client.get(&format!("{PATH}/{}", encode_segment(id)), "stage").await {
             Ok(one) if one["stage"] != "running" => return Ok(one),
             Ok(one) => {
                 seen = Instant::now();
                 let of = steps(&one).filter(|step| step["action"] != "skip").count();
                 let done = steps(&one).filter(|step| is_applied(step) && step["action"] != "skip").count();
-                progress.at(done, of);
+                progress.set_progress(done, of);
             }
-            Err(trouble) if seen.elapsed() >= AWAY => return Err(trouble),
+            Err(trouble) if seen.elapsed() >= OUTAGE_MAX => return Err(trouble),
             Err(_) => {}
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -106,10 +111,10 @@ fn is_applied(step: &Value) -> bool {
 }
 
 /// What the journal says was done.
-fn report(ended: &Value) -> Report {
+fn report(ended: &Value) -> DeployReport {
     let count =
         |action: &str| steps(ended).filter(|step| is_applied(step) && step["action"] == action).count();
-    Report {
+    DeployReport {
         deployment: text(ended, "id"),
         rounds: ended["plans"].as_u64().and_then(|plans| u32::try_from(plans).ok()).unwrap_or_default(),
         created: count("create"),
@@ -117,19 +122,19 @@ fn report(ended: &Value) -> Report {
         moved: count("order"),
         removed: count("remove"),
         skipped: count("skip"),
-        ..Report::default()
+        ..DeployReport::default()
     }
 }
 
-pub(super) async fn status(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), Trouble> {
+pub(super) async fn status(client: &Client, args: &StatusArgs, output: &Output) -> Result<(), CliError> {
     let pairs = [("guild", Some(args.guild.to_string())), ("limit", Some(status::LISTED.to_string()))];
     let mut all = client.get(&format!("{PATH}{}", query(&pairs)), "deployments").await?;
     let all: Vec<Value> = serde_json::from_value(all["deployments"].take()).unwrap_or_default();
     let asked = args.deployment.as_deref();
     let Some(one) = all.iter().find(|one| asked.is_none_or(|id| one["id"] == id)) else {
-        return Err(status::none(args));
+        return Err(status::no_deployments(args));
     };
-    let one = client.get(&format!("{PATH}/{}", segment(&text(one, "id"))), "stage").await?;
+    let one = client.get(&format!("{PATH}/{}", encode_segment(&text(one, "id"))), "stage").await?;
     status::show(&one, &all, output);
     Ok(())
 }

@@ -4,35 +4,35 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate_discord::deploy::group;
-use tidegate_server::{backend, deployment};
+use tidegate_server::{backend, deployment_json};
 use tidegate_store::SteadyClock;
 
 use super::StatusArgs;
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 /// Deployments that are listed.
 pub(super) const LISTED: usize = 100;
 
-pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), Trouble> {
+pub(super) async fn run(args: &StatusArgs, output: &Output) -> Result<(), CliError> {
     let store = backend::open(&args.store.store, Arc::new(SteadyClock::new())).await?;
-    store.layout().await.map_err(tidegate::Error::from)?;
+    store.check_layout().await.map_err(tidegate::Error::from)?;
     let scope = group(args.guild);
     let all = store.deployments(Some(&scope), LISTED).await.map_err(tidegate::Error::from)?;
     let Some(shown) = all.iter().find(|one| args.deployment.as_deref().is_none_or(|id| *one.id == *id))
     else {
-        return Err(none(args));
+        return Err(no_deployments(args));
     };
     let steps = store.deployment_steps(&shown.id).await.map_err(tidegate::Error::from)?;
-    let shown = deployment(shown, Some(&steps));
-    let all: Vec<_> = all.iter().map(|one| deployment(one, None)).collect();
+    let shown = deployment_json(shown, Some(&steps));
+    let all: Vec<_> = all.iter().map(|one| deployment_json(one, None)).collect();
     show(&shown, &all, output);
     Ok(())
 }
 
 /// There is nothing to show.
-pub(super) fn none(args: &StatusArgs) -> Trouble {
-    Trouble::new(match &args.deployment {
+pub(super) fn no_deployments(args: &StatusArgs) -> CliError {
+    CliError::new(match &args.deployment {
         Some(id) => format!("There is no deployment {id} of guild {} among the last {LISTED}.", args.guild),
         None => format!("No deployment of guild {} is in the journal.", args.guild),
     })
@@ -41,18 +41,19 @@ pub(super) fn none(args: &StatusArgs) -> Trouble {
 /// One of them with its steps, below all of them.
 pub(super) fn show(one: &Value, all: &[Value], output: &Output) {
     if output.json {
-        return output.value(&json!({ "deployment": one, "deployments": all }));
+        return output.print_json(&json!({ "deployment": one, "deployments": all }));
     }
     let row =
         |one: &Value| ["id", "stage", "plans", "updated_at", "note"].map(|field| text(one, field)).to_vec();
     let rows: Vec<_> = all.iter().map(row).collect();
-    output.table(&["DEPLOYMENT", "STAGE", "PLANS", "UPDATED", "NOTE"], &rows);
-    output.say("");
+    output.print_table(&["DEPLOYMENT", "STAGE", "PLANS", "UPDATED", "NOTE"], &rows);
+    output.print_status("");
     let row = |step: &Value| {
         let what = format!("{} {}", text(step, "kind"), text(step, "key"));
         let rest = ["action", "state", "object", "note"].map(|field| text(step, field));
         [what].into_iter().chain(rest).collect::<Vec<_>>()
     };
     let steps = one["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-    output.table(&["STEP", "ACTION", "STATE", "ID", "NOTE"], &steps.iter().map(row).collect::<Vec<_>>());
+    output
+        .print_table(&["STEP", "ACTION", "STATE", "ID", "NOTE"], &steps.iter().map(row).collect::<Vec<_>>());
 }

@@ -4,8 +4,8 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::client::{Client, RemoteArgs};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 #[derive(Args, Debug)]
 pub(crate) struct ClusterArgs {
@@ -21,12 +21,12 @@ enum ClusterCommand {
     Status,
 }
 
-pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), CliError> {
     let client = Client::new(&args.remote)?;
     let ClusterCommand::Status = args.command;
     let value = client.get("/v1/cluster", "partitions").await?;
     if output.json {
-        output.value(&value);
+        output.print_json(&value);
         return Ok(());
     }
     let list = |name: &str| value[name].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -36,18 +36,18 @@ pub(crate) async fn run(args: ClusterArgs, output: &Output) -> Result<(), Troubl
     };
     let nodes: Vec<_> = list("nodes").iter().map(node).collect();
     if nodes.is_empty() {
-        output.say("one server with a store of its own");
+        output.print_status("one server with a store of its own");
     } else {
-        output.table(&["NODE", "ADDRESS", "PARTITIONS", "UNTIL"], &nodes);
-        output.say("");
+        output.print_table(&["NODE", "ADDRESS", "PARTITIONS", "UNTIL"], &nodes);
+        output.print_status("");
     }
     let partition =
         |one: &Value| vec![text(one, "partition"), text(one, "node"), text(one, "epoch"), text(one, "until")];
     let partitions: Vec<_> = list("partitions").iter().map(partition).collect();
-    output.table(&["PARTITION", "OWNER", "EPOCH", "UNTIL"], &partitions);
+    output.print_table(&["PARTITION", "OWNER", "EPOCH", "UNTIL"], &partitions);
     let unowned = list("partitions").iter().filter(|one| one["node"].is_null()).count();
     if unowned > 0 {
-        output.say(&format!("{unowned} of {} partitions have no owner now", partitions.len()));
+        output.print_status(&format!("{unowned} of {} partitions have no owner now", partitions.len()));
     }
     Ok(())
 }

@@ -3,9 +3,9 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::client::{Client, RemoteArgs, query, segment};
+use crate::client::{Client, RemoteArgs, encode_segment, query};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 #[derive(Args, Debug)]
 pub(crate) struct GroupArgs {
@@ -57,7 +57,7 @@ enum GroupCommand {
     },
 }
 
-pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), CliError> {
     let client = Client::new(&args.remote)?;
     match args.command {
         GroupCommand::List { state, after, limit } => {
@@ -70,7 +70,7 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble>
             let body = json!({ "by": by, "reason": reason, "create": create });
             let value = client.post(&path(&group, "/pause"), &body, "group").await?;
             show(&value, output);
-            output.remark(&format!("paused; to go on: tidegate group resume {group}"));
+            output.print_remark(&format!("paused; to go on: tidegate group resume {group}"));
         }
         GroupCommand::Resume { group } => {
             show(&client.post(&path(&group, "/resume"), &json!({}), "group").await?, output);
@@ -80,12 +80,12 @@ pub(crate) async fn run(args: GroupArgs, output: &Output) -> Result<(), Trouble>
 }
 
 fn path(group: &str, rest: &str) -> String {
-    format!("/v1/groups/{}{rest}", segment(group))
+    format!("/v1/groups/{}{rest}", encode_segment(group))
 }
 
 fn list(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let none = Vec::new();
     let groups = value["groups"].as_array().unwrap_or(&none);
@@ -94,17 +94,17 @@ fn list(value: &Value, output: &Output) {
     };
     let rows: Vec<_> = groups.iter().map(row).collect();
     if rows.is_empty() && value["next"].is_null() {
-        return output.say("no group matches");
+        return output.print_status("no group matches");
     }
-    output.table(&["GROUP", "STATE", "DEPTH", "WHY"], &rows);
+    output.print_table(&["GROUP", "STATE", "DEPTH", "WHY"], &rows);
     if let Some(next) = value["next"].as_str() {
-        output.say(&format!("showing {}; for more: --after {next:?}", rows.len()));
+        output.print_status(&format!("showing {}; for more: --after {next:?}", rows.len()));
     }
 }
 
 fn show(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let paused = &value["paused"];
     let pause = match paused.is_null() {
@@ -113,7 +113,7 @@ fn show(value: &Value, output: &Output) {
             format!("by {} since {} {}", text(paused, "by"), text(paused, "since"), text(paused, "reason"))
         }
     };
-    output.facts(&[
+    output.print_facts(&[
         ("group", text(value, "group")),
         ("state", text(value, "state")),
         ("depth", text(value, "depth")),
@@ -124,5 +124,5 @@ fn show(value: &Value, output: &Output) {
     let Some(line) = value["line"].as_array().filter(|line| !line.is_empty()) else { return };
     let row =
         |op: &Value| vec![text(op, "id"), text(op, "state"), text(op, "attempt"), text(op, "created_at")];
-    output.table(&["ID", "STATE", "TRY", "CREATED"], &line.iter().map(row).collect::<Vec<_>>());
+    output.print_table(&["ID", "STATE", "TRY", "CREATED"], &line.iter().map(row).collect::<Vec<_>>());
 }

@@ -6,12 +6,12 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tidegate_idempotency::Scope;
+use tidegate_idempotency::CallerScope;
 
 use super::submit::{read_body, read_headers};
-use crate::client::{Client, RemoteArgs, query, segment};
+use crate::client::{Client, RemoteArgs, encode_segment, query};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 const NAMING: &str = "\
 A key belongs to a caller and a route. When only one has it, its text is enough; else say which with --scope (or
@@ -44,7 +44,7 @@ enum KeyCommand {
         #[arg(long)]
         key: Option<String>,
         #[command(flatten)]
-        whose: Whose,
+        whose: KeyScopeArgs,
         /// Only in this state: processing, unknown, completed.
         #[arg(long)]
         state: Option<String>,
@@ -57,18 +57,18 @@ enum KeyCommand {
     },
     /// Show a key: where it stands, and status and size of its answer.
     #[command(after_help = NAMING)]
-    Show(Which),
+    Show(KeyNameArgs),
     /// Free a key whose request is in work or has an unknown outcome: the next request with it is handled.
     #[command(after_help = NAMING)]
-    Release(Which),
+    Release(KeyNameArgs),
     /// Forget the answer of a key now: the next request with it is handled as new.
     #[command(after_help = NAMING)]
-    Expire(Which),
+    Expire(KeyNameArgs),
     /// Record what came of a request whose outcome is unknown: its repeats get this answer.
     #[command(after_help = COMPLETING)]
     Complete {
         #[command(flatten)]
-        which: Which,
+        which: KeyNameArgs,
         /// The status of the answer, 200 to 599.
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(200..=599))]
         status: u16,
@@ -83,11 +83,11 @@ enum KeyCommand {
 
 /// One key.
 #[derive(Args, Debug)]
-struct Which {
+struct KeyNameArgs {
     /// The key, as the client sent it.
     key: String,
     #[command(flatten)]
-    whose: Whose,
+    whose: KeyScopeArgs,
     /// The method of its request.
     #[arg(long)]
     method: Option<String>,
@@ -98,7 +98,7 @@ struct Which {
 
 /// One caller.
 #[derive(Args, Debug)]
-struct Whose {
+struct KeyScopeArgs {
     /// Whose key, as `key list` shows it.
     #[arg(long, value_name = "NAME", allow_hyphen_values = true)]
     scope: Option<String>,
@@ -107,30 +107,30 @@ struct Whose {
     scope_value: Option<String>,
 }
 
-impl Whose {
+impl KeyScopeArgs {
     fn scope(self) -> Option<String> {
-        let hashed = |value: String| Scope::secret(value.as_bytes()).as_str().to_owned();
+        let hashed = |value: String| CallerScope::secret(value.as_bytes()).as_str().to_owned();
         self.scope.or_else(|| self.scope_value.map(hashed))
     }
 }
 
-impl Which {
+impl KeyNameArgs {
     /// Where it is, with more behind its name.
-    fn at(self, more: &str) -> String {
+    fn request_path(self, more: &str) -> String {
         let pairs = [("scope", self.whose.scope()), ("method", self.method), ("path", self.path)];
-        format!("/v1/keys/{}{more}{}", segment(&self.key), query(&pairs))
+        format!("/v1/keys/{}{more}{}", encode_segment(&self.key), query(&pairs))
     }
 }
 
 /// The answer that is recorded, its JSON as it was written.
 #[derive(Serialize)]
-struct RecordedAnswer {
+struct AnswerBody {
     status: u16,
     headers: BTreeMap<String, String>,
     body: Option<Box<RawValue>>,
 }
 
-pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), CliError> {
     let client = Client::new(&args.remote)?;
     match args.command {
         KeyCommand::List { key, whose, state, limit, cursor } => {
@@ -144,16 +144,16 @@ pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
             ];
             list(&client.get(&format!("/v1/keys{}", query(&pairs)), "keys").await?, output);
         }
-        KeyCommand::Show(which) => show(&client.get(&which.at(""), "key").await?, output),
+        KeyCommand::Show(which) => show(&client.get(&which.request_path(""), "key").await?, output),
         KeyCommand::Release(which) => {
-            show(&client.post(&which.at("/release"), &json!({}), "key").await?, output);
+            show(&client.post(&which.request_path("/release"), &json!({}), "key").await?, output);
         }
         KeyCommand::Expire(which) => {
-            show(&client.post(&which.at("/expire"), &json!({}), "key").await?, output);
+            show(&client.post(&which.request_path("/expire"), &json!({}), "key").await?, output);
         }
         KeyCommand::Complete { which, status, body, headers } => {
-            let answer = RecordedAnswer { status, headers: read_headers(&headers)?, body: read_body(body)? };
-            show(&client.post(&which.at("/complete"), &answer, "key").await?, output);
+            let answer = AnswerBody { status, headers: read_headers(&headers)?, body: read_body(body)? };
+            show(&client.post(&which.request_path("/complete"), &answer, "key").await?, output);
         }
     }
     Ok(())
@@ -161,7 +161,7 @@ pub(crate) async fn run(args: KeyArgs, output: &Output) -> Result<(), Trouble> {
 
 fn list(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let none = Vec::new();
     let keys = value["keys"].as_array().unwrap_or(&none);
@@ -172,12 +172,14 @@ fn list(value: &Value, output: &Output) {
     };
     let rows: Vec<_> = keys.iter().map(row).collect();
     match (rows.is_empty(), value["next_cursor"].as_str()) {
-        (true, None) => output.say("no key matches"),
-        (true, Some(cursor)) => output.say(&format!("none so far; to look further: --cursor {cursor}")),
+        (true, None) => output.print_status("no key matches"),
+        (true, Some(cursor)) => {
+            output.print_status(&format!("none so far; to look further: --cursor {cursor}"));
+        }
         (false, next) => {
-            output.table(&["KEY", "STATE", "SCOPE", "METHOD", "PATH", "CREATED", "EXPIRES"], &rows);
+            output.print_table(&["KEY", "STATE", "SCOPE", "METHOD", "PATH", "CREATED", "EXPIRES"], &rows);
             if let Some(cursor) = next {
-                output.say(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
+                output.print_status(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
             }
         }
     }
@@ -185,7 +187,7 @@ fn list(value: &Value, output: &Output) {
 
 fn show(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let answer = &value["answer"];
     let answer = match (answer.is_null(), answer["body_bytes"].as_u64()) {
@@ -193,7 +195,7 @@ fn show(value: &Value, output: &Output) {
         (false, Some(bytes)) => format!("status {}, a body of {bytes} bytes", text(answer, "status")),
         (false, None) => format!("status {}, too large to be kept", text(answer, "status")),
     };
-    output.facts(&[
+    output.print_facts(&[
         ("key", text(value, "key")),
         ("state", text(value, "state")),
         ("scope", text(value, "scope")),

@@ -5,9 +5,9 @@ mod costs;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::client::{Client, RemoteArgs, segment};
+use crate::client::{Client, RemoteArgs, encode_segment};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 #[derive(Args, Debug)]
 pub(crate) struct LimitArgs {
@@ -25,7 +25,7 @@ enum LimitCommand {
     #[command(
         after_help = "Example:\n  tidegate limit costs --upstream acme-shop --since 1h\n\nThe share is of all that was spent of the same limit. A call whose cost was not said counts as what was taken for it, one that was turned away as nothing."
     )]
-    Costs(costs::Which),
+    Costs(costs::CostFilter),
     /// Set a limit to other figures, take that back, or open a gate that an upstream has closed.
     #[command(
         after_help = "Examples:\n  tidegate limit set echo/requests --capacity 40 --refill-per-s 2\n  tidegate limit set echo/slots --at-once 4\n  tidegate limit set echo --open\n  tidegate limit set echo/requests --reset\n\nIt takes effect at once and stands until it is reset or the figures in the configuration change."
@@ -51,15 +51,15 @@ enum LimitCommand {
     },
 }
 
-pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), CliError> {
     let client = Client::new(&args.remote)?;
     match args.command {
         LimitCommand::List => {
             let value = client.get("/v1/limits", "limits").await?;
             match (output.json, value["limits"].as_array()) {
-                (false, Some(limits)) if limits.is_empty() => output.say("there are no limits"),
+                (false, Some(limits)) if limits.is_empty() => output.print_status("there are no limits"),
                 (false, Some(limits)) => table(limits, output),
-                _ => output.value(&value),
+                _ => output.print_json(&value),
             }
         }
         LimitCommand::Costs(which) => costs::run(which, &client, output).await?,
@@ -70,20 +70,20 @@ pub(crate) async fn run(args: LimitArgs, output: &Output) -> Result<(), Trouble>
                 (None, None, true) => {
                     let known = find(&client, &name).await?;
                     if known.is_some_and(|limit| limit["closed_until"].is_null()) {
-                        output.remark("it was not closed: tidegate limit list shows what is");
+                        output.print_remark("it was not closed: tidegate limit list shows what is");
                     }
                     json!({ "open": true })
                 }
                 (None, None, false) if reset => json!({ "reset": true }),
                 (None, None, false) => {
-                    return Err(Trouble::usage(
+                    return Err(CliError::usage(
                         "Say --capacity or --refill-per-s or both, or --at-once, or --open, or --reset.",
                     ));
                 }
             };
-            let value = client.put(&format!("/v1/limits/{}", segment(&name)), &body, "name").await?;
+            let value = client.put(&format!("/v1/limits/{}", encode_segment(&name)), &body, "name").await?;
             match output.json {
-                true => output.value(&value),
+                true => output.print_json(&value),
                 false => table(&[value], output),
             }
         }
@@ -97,7 +97,7 @@ async fn figures(
     name: &str,
     capacity: Option<f64>,
     refill_per_s: Option<f64>,
-) -> Result<Value, Trouble> {
+) -> Result<Value, CliError> {
     let mut body = json!({ "capacity": capacity, "refill_per_s": refill_per_s });
     if capacity.is_none() || refill_per_s.is_none() {
         let known = find(client, name).await?.unwrap_or_default();
@@ -105,7 +105,7 @@ async fn figures(
             let figure = body[field].take();
             body[field] = if figure.is_null() { known[field].clone() } else { figure };
             if body[field].is_null() {
-                return Err(Trouble::new(format!("{name:?} is no limit with a capacity and a refill."))
+                return Err(CliError::new(format!("{name:?} is no limit with a capacity and a refill."))
                     .hint("tidegate limit list"));
             }
         }
@@ -114,7 +114,7 @@ async fn figures(
 }
 
 /// A limit as it stands.
-async fn find(client: &Client, name: &str) -> Result<Option<Value>, Trouble> {
+async fn find(client: &Client, name: &str) -> Result<Option<Value>, CliError> {
     let mut all = client.get("/v1/limits", "limits").await?;
     let found = all["limits"].as_array_mut().and_then(|all| all.iter_mut().find(|one| one["name"] == name));
     Ok(found.map(Value::take))
@@ -136,5 +136,5 @@ fn table(limits: &[Value], output: &Output) {
         ]
     };
     let headings = ["LIMIT", "KIND", "LEFT", "OF", "REFILL", "WAITING", "SOURCE", "CLOSED UNTIL"];
-    output.table(&headings, &limits.iter().map(row).collect::<Vec<_>>());
+    output.print_table(&headings, &limits.iter().map(row).collect::<Vec<_>>());
 }

@@ -7,9 +7,9 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::submit::{self, SubmitArgs};
-use crate::client::{Client, RemoteArgs, query, segment};
+use crate::client::{Client, RemoteArgs, encode_segment, query};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 /// Longest wait that the server takes at once.
 pub(super) const WAIT_MAX_MS: u64 = 60_000;
@@ -94,12 +94,12 @@ enum OpCommand {
         id: String,
         /// What became of it: succeeded, failed (it did not happen and shall not), repeat (send it again).
         #[arg(long = "as", value_enum, value_name = "OUTCOME", hide_possible_values = true)]
-        outcome: Outcome,
+        outcome: ResolvedOutcome,
     },
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Outcome {
+enum ResolvedOutcome {
     /// It happened.
     Succeeded,
     /// It did not, and shall not.
@@ -108,7 +108,7 @@ enum Outcome {
     Repeat,
 }
 
-pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), CliError> {
     let client = Client::new(&args.remote)?;
     match args.command {
         OpCommand::Submit(args) => return submit::run(&client, *args, output).await,
@@ -149,9 +149,9 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
         OpCommand::Rerun { id } => show(&client.post(&path(&id, "/rerun"), &json!({}), "id").await?, output),
         OpCommand::Resolve { id, outcome } => {
             let word = match outcome {
-                Outcome::Succeeded => "succeeded",
-                Outcome::Failed => "failed",
-                Outcome::Repeat => "repeat",
+                ResolvedOutcome::Succeeded => "succeeded",
+                ResolvedOutcome::Failed => "failed",
+                ResolvedOutcome::Repeat => "repeat",
             };
             show(&client.post(&path(&id, "/resolve"), &json!({ "as": word }), "id").await?, output);
         }
@@ -160,18 +160,18 @@ pub(crate) async fn run(args: OpArgs, output: &Output) -> Result<(), Trouble> {
 }
 
 fn path(id: &str, rest: &str) -> String {
-    format!("/v1/operations/{}{rest}", segment(id))
+    format!("/v1/operations/{}{rest}", encode_segment(id))
 }
 
 /// One operation.
 pub(super) fn show(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let result = &value["result"];
     let answer = if result.is_null() { String::new() } else { format!("status {}", text(result, "status")) };
     let body = if result["body"].is_null() { String::new() } else { text(result, "body") };
-    output.facts(&[
+    output.print_facts(&[
         ("id", text(value, "id")),
         ("state", text(value, "state")),
         ("kind", text(value, "kind")),
@@ -201,7 +201,7 @@ fn fault(value: &Value) -> String {
 
 /// The first page that shows something. A server looks at a bounded number of operations for each answer, so a page can
 /// be empty and have more behind it.
-async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> Result<Value, Trouble> {
+async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> Result<Value, CliError> {
     let mut pages = 1;
     loop {
         let page = client.get(&format!("/v1/operations{}", query(&pairs)), "operations").await?;
@@ -216,7 +216,7 @@ async fn first_page(client: &Client, mut pairs: [(&str, Option<String>); 9]) -> 
 
 fn list(value: &Value, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
     let none = Vec::new();
     let operations = value["operations"].as_array().unwrap_or(&none);
@@ -234,25 +234,26 @@ fn list(value: &Value, output: &Output) {
     let next = value["next_cursor"].as_str();
     if rows.is_empty() {
         return match next {
-            Some(cursor) => output
-                .say(&format!("no operation matches among those looked at; to look on: --cursor {cursor}")),
-            None => output.say("no operation matches"),
+            Some(cursor) => output.print_status(&format!(
+                "no operation matches among those looked at; to look on: --cursor {cursor}"
+            )),
+            None => output.print_status("no operation matches"),
         };
     }
-    output.table(&["ID", "STATE", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
+    output.print_table(&["ID", "STATE", "GROUP", "TRY", "CREATED", "FAULT"], &rows);
     if let Some(cursor) = next {
-        output.say(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
+        output.print_status(&format!("showing {}; for more: --cursor {cursor}", rows.len()));
     }
 }
 
 fn why(value: &Value, id: &str, output: &Output) {
     if output.json {
-        return output.value(value);
+        return output.print_json(value);
     }
-    output.data(&text(value, "because"));
+    output.print_data(&text(value, "because"));
     let expected = [("until", "until"), ("starts about", "starts_at"), ("behind", "behind")];
-    output.facts(&expected.map(|(name, field)| (name, text(value, field))));
+    output.print_facts(&expected.map(|(name, field)| (name, text(value, field))));
     if value["waiting_for"] == "person" {
-        output.say(&format!("to act: tidegate op resolve {id} --as … when its outcome is unknown, else tidegate group resume …"));
+        output.print_status(&format!("to act: tidegate op resolve {id} --as … when its outcome is unknown, else tidegate group resume …"));
     }
 }

@@ -10,9 +10,9 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::op::{WAIT_MAX_MS, show};
-use crate::client::{Client, segment};
+use crate::client::{Client, encode_segment};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 pub(super) const EXAMPLES: &str = "\
 Examples:
@@ -77,28 +77,28 @@ pub(crate) struct SubmitArgs {
     wait_ms: Option<u64>,
 }
 
-pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> Result<(), Trouble> {
+pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> Result<(), CliError> {
     let wait = args.wait_ms;
     let accepted = client.post("/v1/operations", &operation(args)?, "id").await?;
     let id = text(&accepted, "id");
     if accepted["deduplicated"] == true {
-        output.remark("this key was there before: it is the same operation");
+        output.print_remark("this key was there before: it is the same operation");
     }
     let Some(wait) = wait else {
         match output.json {
-            true => output.value(&accepted),
-            false => output.data(&id),
+            true => output.print_json(&accepted),
+            false => output.print_data(&id),
         }
         return Ok(());
     };
-    let path = format!("/v1/operations/{}?wait_ms={wait}", segment(&id));
+    let path = format!("/v1/operations/{}?wait_ms={wait}", encode_segment(&id));
     let ended = client.call(Method::GET, &path, None, Duration::from_millis(wait), "id").await?;
     show(&ended, output);
     match ended["state"].as_str() {
         Some("succeeded") => Ok(()),
-        Some(state @ ("failed" | "canceled")) => Err(Trouble::new(format!("{id} {state}."))),
+        Some(state @ ("failed" | "canceled")) => Err(CliError::new(format!("{id} {state}."))),
         state => {
-            Err(Trouble::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("under way")))
+            Err(CliError::new(format!("{id} is still {} after {wait} ms.", state.unwrap_or("under way")))
                 .hint(format!("tidegate op why {id}")))
         }
     }
@@ -106,11 +106,11 @@ pub(super) async fn run(client: &Client, args: SubmitArgs, output: &Output) -> R
 
 /// An operation as the server reads it; what was not said is left out.
 #[derive(Serialize)]
-struct Operation {
+struct OperationBody {
     kind: String,
     group: String,
     upstream: String,
-    request: Request,
+    request: RequestBody,
     #[serde(skip_serializing_if = "Option::is_none")]
     dedupe_key: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -133,40 +133,40 @@ struct Operation {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Request {
-    Http(HttpRequest),
+enum RequestBody {
+    Http(HttpRequestBody),
     Other(Option<Box<RawValue>>),
 }
 
 #[derive(Serialize)]
-struct HttpRequest {
+struct HttpRequestBody {
     method: String,
     path: String,
     headers: BTreeMap<String, String>,
     body: Option<Box<RawValue>>,
 }
 
-fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
+fn operation(args: SubmitArgs) -> Result<OperationBody, CliError> {
     let headers = read_headers(&args.headers)?;
     let mut cost = BTreeMap::new();
     for entry in &args.costs {
         let parsed =
             entry.split_once('=').and_then(|(name, tokens)| Some((name, tokens.parse::<u64>().ok()?)));
         let (name, tokens) = parsed
-            .ok_or_else(|| Trouble::usage(format!("A cost is written LIMIT=TOKENS, not {entry:?}.")))?;
+            .ok_or_else(|| CliError::usage(format!("A cost is written LIMIT=TOKENS, not {entry:?}.")))?;
         cost.insert(name.to_owned(), tokens);
     }
     let body = read_body(args.body)?;
     let request = match args.kind {
-        Some(_) => Request::Other(body),
-        None => Request::Http(HttpRequest {
+        Some(_) => RequestBody::Other(body),
+        None => RequestBody::Http(HttpRequestBody {
             method: args.method.unwrap_or_default().to_ascii_uppercase(),
             path: args.path.unwrap_or_default(),
             headers,
             body,
         }),
     };
-    Ok(Operation {
+    Ok(OperationBody {
         kind: args.kind.unwrap_or_else(|| "http".to_owned()),
         group: args.group.unwrap_or_else(|| args.upstream.clone()),
         upstream: args.upstream,
@@ -184,19 +184,19 @@ fn operation(args: SubmitArgs) -> Result<Operation, Trouble> {
 }
 
 /// Headers as they are said, each NAME: VALUE.
-pub(super) fn read_headers(said: &[String]) -> Result<BTreeMap<String, String>, Trouble> {
+pub(super) fn read_headers(said: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     let pairs = said.iter().map(|header| {
         let (name, value) =
-            header.split_once(':').ok_or_else(|| Trouble::usage("A header is written NAME: VALUE."))?;
+            header.split_once(':').ok_or_else(|| CliError::usage("A header is written NAME: VALUE."))?;
         Ok((name.trim().to_owned(), value.trim().to_owned()))
     });
     pairs.collect()
 }
 
 /// JSON where it is JSON, byte for byte; else the text.
-pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, Trouble> {
+pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, CliError> {
     let Some(said) = said else { return Ok(None) };
-    let failed = |error: std::io::Error| Trouble::new(format!("The body cannot be read: {error}."));
+    let failed = |error: std::io::Error| CliError::new(format!("The body cannot be read: {error}."));
     let text = if said == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).map_err(failed)?;
@@ -207,7 +207,7 @@ pub(super) fn read_body(said: Option<String>) -> Result<Option<Box<RawValue>>, T
         said
     };
     let raw = serde_json::from_str(&text).or_else(|_| to_raw_value(&text));
-    raw.map(Some).map_err(|error| Trouble::new(format!("The body cannot be sent: {error}.")))
+    raw.map(Some).map_err(|error| CliError::new(format!("The body cannot be sent: {error}.")))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::limits::DiscordLimits;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 
+use crate::error::CliError;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::trouble::Trouble;
 
 /// How it behaves.
 #[derive(clap::Args, Debug)]
@@ -41,33 +41,33 @@ fn limit(text: &str) -> Result<(String, u64, u64), String> {
     });
     let (name, calls, window_ms): (String, u64, u64) =
         parts.ok_or("a limit is NAME=CALLS/MS, as in role-create=5/2000")?;
-    Limits::default().set(&name, calls, window_ms)?;
+    DiscordLimits::default().set(&name, calls, window_ms)?;
     Ok((name, calls, window_ms))
 }
 
-pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), Trouble> {
+pub(crate) async fn run(args: &DiscordSimArgs, output: &Output) -> Result<(), CliError> {
     let mut signals = Signals::new()?;
     let sim = DiscordSim::start(options(args)?).await.map_err(|error| {
-        Trouble::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
+        CliError::new(format!("The simulator cannot be started on {}: {error}.", args.listen))
     })?;
-    output.data(&format!("http://{}", sim.addr()));
-    output.say(&format!(
+    output.print_data(&format!("http://{}", sim.addr()));
+    output.print_status(&format!(
         "simulates Discord at http://{0}/api/v10; counts are at http://{0}/_sim/stats",
         sim.addr()
     ));
     signals.next().await;
     let stats = sim.stats();
-    output.say(&format!(
+    output.print_status(&format!(
         "{} calls, {} writes, {} throttled, {} duplicates, {} bans",
         stats.all.calls, stats.all.writes, stats.all.throttled, stats.all.duplicates, stats.bans
     ));
-    signals.unless_again(sim.shutdown()).await
+    signals.run_until_signal(sim.shutdown()).await
 }
 
-fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, Trouble> {
-    let mut limits = Limits::default();
+fn options(args: &DiscordSimArgs) -> Result<DiscordSimOptions, CliError> {
+    let mut limits = DiscordLimits::default();
     for (name, calls, window_ms) in &args.limits {
-        limits.set(name, *calls, *window_ms).map_err(Trouble::new)?;
+        limits.set(name, *calls, *window_ms).map_err(CliError::new)?;
     }
     Ok(DiscordSimOptions {
         listen: args.listen,

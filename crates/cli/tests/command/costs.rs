@@ -7,7 +7,7 @@ use tidegate_core::{Fence, OperationId, Seq};
 use tidegate_store::costs::Cost;
 use tidegate_store::log::Batch;
 use tidegate_store::{Clock, Log, WallClock};
-use tidegate_store_embedded::{Embedded, Options};
+use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::support::World;
 
@@ -26,17 +26,17 @@ async fn lim_10_costs_are_listed() {
         requested: 52 * MICRO,
         actual: Some(actual * MICRO),
     };
-    let store = Embedded::open(dir.path(), Options::default()).unwrap();
-    let owner = store.own(0, "before", Duration::from_secs(1)).await.unwrap();
+    let store = EmbeddedStore::open(dir.path(), Options::default()).unwrap();
+    let owner = store.acquire_partition(0, "before", Duration::from_secs(1)).await.unwrap();
     let costs = vec![cost("acme/points", "GetOrders#1f", 2, 30), cost("acme/points", "ListShops#77", 0, 10)];
     store.append(owner, Batch { costs, ..Batch::default() }).await.unwrap();
     store.release(owner).await.unwrap();
     drop(store);
     let world = World::on(&format!("file:{}", dir.path().display())).await;
     let table = world.run(&["limit", "costs"]).await;
-    let first: Vec<&str> = table.good().lines().next().unwrap().split('\t').collect();
+    let first: Vec<&str> = table.expect_success().lines().next().unwrap().split('\t').collect();
     assert_eq!(first[..7], ["GetOrders", "acme/points", "1", "52", "30", "30.0", "75.0 %"], "{table:?}");
-    assert_eq!((first[8], table.good().lines().count()), ("GetOrders#1f", 2));
+    assert_eq!((first[8], table.expect_success().lines().count()), ("GetOrders#1f", 2));
     let young =
         world.run(&["limit", "costs", "--since", "1h", "--upstream", "acme", "--limit", "5", "--json"]).await;
     let young = young.json();
@@ -45,7 +45,7 @@ async fn lim_10_costs_are_listed() {
         (Some(1), &"ListShops#77".into())
     );
     let none = world.run(&["limit", "costs", "--upstream", "nobody"]).await;
-    assert_eq!((none.good(), none.err.trim()), ("", "no call has said what it cost"));
+    assert_eq!((none.expect_success(), none.err.trim()), ("", "no call has said what it cost"));
     let wrong = world.run(&["limit", "costs", "--limit", "0"]).await;
     assert!(wrong.exit == Some(1) && wrong.err.contains("limit"), "{wrong:?}");
 }

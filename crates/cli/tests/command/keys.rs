@@ -23,13 +23,13 @@ fn post(world: &World, path: &str, key: &str, body: &str) -> String {
 async fn idm_22_keys_are_operated_on_from_the_command_line() {
     let world = World::new().await;
     let none = world.run(&["key", "list"]).await;
-    assert_eq!((none.good(), none.err.trim()), ("", "no key matches"));
+    assert_eq!((none.expect_success(), none.err.trim()), ("", "no key matches"));
     for path in ["/v1/groups/a/pause", "/v1/groups/b/pause"] {
         let said = tokio::task::block_in_place(|| post(&world, path, "order-1", r#"{"create":true}"#));
         assert!(said.contains("200"), "{said}");
     }
     let list = world.run(&["key", "list", "--state", "completed", "--scope", "-"]).await;
-    assert_eq!(list.good().lines().count(), 2, "{list:?}");
+    assert_eq!(list.expect_success().lines().count(), 2, "{list:?}");
     assert!(list.out.contains("order-1\tcompleted\t-\tPOST\t/v1/groups/a/pause\t"), "{list:?}");
     let both = world.run(&["key", "show", "order-1"]).await;
     assert_eq!(both.exit, Some(1));
@@ -37,7 +37,7 @@ async fn idm_22_keys_are_operated_on_from_the_command_line() {
     assert!(both.err.contains("--scope - --method POST --path /v1/groups/b/pause"), "{both:?}");
     let which = ["order-1", "--scope", "-", "--method", "POST", "--path", "/v1/groups/b/pause"];
     let shown = world.run(&[&["key", "show"], &which[..]].concat()).await;
-    assert!(shown.good().contains("state\tcompleted\n"), "{shown:?}");
+    assert!(shown.expect_success().contains("state\tcompleted\n"), "{shown:?}");
     assert!(shown.out.contains("answer\tstatus 200, a body of "), "{shown:?}");
     let released = world.run(&[&["key", "release"], &which[..]].concat()).await;
     assert!(released.exit == Some(1) && released.err.starts_with("error[TG0013]: "), "{released:?}");

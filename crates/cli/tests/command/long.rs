@@ -9,9 +9,9 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 use crate::support::{run, tidegate};
 
 /// A command that runs, ended when the test does.
-struct Running(Child);
+struct RunningCommand(Child);
 
-impl Running {
+impl RunningCommand {
     fn start(args: &[&str], dir: &std::path::Path) -> Self {
         Self(tidegate().args(args).current_dir(dir).spawn().unwrap())
     }
@@ -35,7 +35,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();
@@ -54,15 +54,15 @@ fn ops_8_serve_stops_in_order_and_keeps_what_it_accepted() {
         command.env("TIDEGATE_SERVER", address).args(args);
         run(command)
     };
-    let mut server = Running::start(&args, dir.path());
+    let mut server = RunningCommand::start(&args, dir.path());
     let address = server.address("tidegate serves ");
-    ask(&address, &["group", "pause", "g", "--create"]).good();
+    ask(&address, &["group", "pause", "g", "--create"]).expect_success();
     let submitted = ask(&address, &["op", "submit", "GET", "/", "--upstream", "echo", "--group", "g"]);
-    let id = submitted.good();
+    let id = submitted.expect_success();
     assert_eq!(server.stop("-TERM"), Some(0));
-    let mut server = Running::start(&args, dir.path());
+    let mut server = RunningCommand::start(&args, dir.path());
     let address = server.address("tidegate serves ");
-    assert!(ask(&address, &["op", "show", id]).good().contains("state\twaiting"));
+    assert!(ask(&address, &["op", "show", id]).expect_success().contains("state\twaiting"));
     assert_eq!(server.stop("-INT"), Some(0));
 }
 
@@ -76,11 +76,11 @@ async fn a_second_signal_ends_it_at_once() {
     std::fs::write(dir.path().join("tidegate.toml"), format!("[server]\ndrain_s = 3600\n{config}")).unwrap();
     tokio::task::spawn_blocking(move || {
         let mut server =
-            Running::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
+            RunningCommand::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
         let address = server.address("tidegate serves ");
         let mut command = tidegate();
         command.env("TIDEGATE_SERVER", address).args(["op", "submit", "GET", "/", "--upstream", "echo"]);
-        run(command).good();
+        run(command).expect_success();
         server.signal("-TERM");
         server.address("calls under way may finish");
         assert!(server.0.try_wait().unwrap().is_none(), "it did not wait for the call");
@@ -94,7 +94,8 @@ async fn a_second_signal_ends_it_at_once() {
 #[test]
 fn ops_22_the_log_is_json_when_nobody_watches() {
     let dir = tempfile::tempdir().unwrap();
-    let mut server = Running::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
+    let mut server =
+        RunningCommand::start(&["serve", "--listen", "127.0.0.1:0", "--store", "memory:"], dir.path());
     server.address("tidegate serves ");
     server.signal("-TERM");
     let mut log = String::new();
@@ -110,7 +111,7 @@ fn a_simulator_says_where_it_is_and_ends_in_order() {
     let dir = tempfile::tempdir().unwrap();
     for which in [["http", "--refill-per-s", "5"], ["shopify", "--plan", "plus"]] {
         let args = ["sim", "--listen", "127.0.0.1:0"];
-        let mut sim = Running::start(&[&args[..1], &which[..], &args[1..]].concat(), dir.path());
+        let mut sim = RunningCommand::start(&[&args[..1], &which[..], &args[1..]].concat(), dir.path());
         let mut line = String::new();
         BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert!(line.starts_with("http://127.0.0.1:"), "{line}");
@@ -131,7 +132,7 @@ fn the_discord_simulator_takes_limits_by_name() {
     let dir = tempfile::tempdir().unwrap();
     let args =
         ["sim", "discord", "--listen", "127.0.0.1:0", "--limit", "routes=9/1000", "--limit", "me=1/60000"];
-    let mut sim = Running::start(&args, dir.path());
+    let mut sim = RunningCommand::start(&args, dir.path());
     let mut line = String::new();
     BufReader::new(sim.0.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("http://127.0.0.1:"), "{line}");

@@ -14,17 +14,18 @@ async fn ops_6_submit_and_wait() {
         ["op", "submit", "post", "/x?q=1", "--upstream", "echo", "--group", "g", "--body", "{\"n\":1}"];
     let shown = world.run(&[&submit[..], &["--wait-ms", "20000", "--cost", "points=2"]].concat()).await;
     assert!(
-        shown.good().contains("state\tsucceeded\n") && shown.out.contains("result\tstatus 200"),
+        shown.expect_success().contains("state\tsucceeded\n") && shown.out.contains("result\tstatus 200"),
         "{shown:?}"
     );
     assert_eq!(shown.err, "");
     let keyed = [&submit[..], &["--key", "k", "--header", "accept: text/plain"]].concat();
     let first = world.run(&keyed).await;
-    assert!(first.good().starts_with("op_") && first.good().len() == 29, "{first:?}");
+    assert!(first.expect_success().starts_with("op_") && first.expect_success().len() == 29, "{first:?}");
     let again = world.run(&keyed).await;
-    assert_eq!(again.good(), first.good());
+    assert_eq!(again.expect_success(), first.expect_success());
     assert!(again.err.contains("same operation"), "{again:?}");
-    let json = world.run(&["op", "show", first.good(), "--wait-ms", "20000", "--json"]).await.json();
+    let json =
+        world.run(&["op", "show", first.expect_success(), "--wait-ms", "20000", "--json"]).await.json();
     assert_eq!((&json["state"], &json["result"]["body"]["body"]), (&json!("succeeded"), &json!({ "n": 1 })));
     assert_eq!(world.sim.stats().writes, 2);
 }
@@ -47,25 +48,31 @@ async fn ops_9_groups_and_orders() {
     let misspelled = world.run(&["group", "pause", "a/b"]).await;
     assert!(misspelled.err.starts_with("error[TG0011]: "), "{misspelled:?}");
     let paused = world.run(&["group", "pause", "a/b", "--create", "--reason", "template fix"]).await;
-    assert!(paused.good().contains("state\tpaused\n"), "{paused:?}");
+    assert!(paused.expect_success().contains("state\tpaused\n"), "{paused:?}");
     assert!(paused.err.contains("tidegate group resume a/b"), "{paused:?}");
     let submitted = world.run(&["op", "submit", "POST", "/x", "--upstream", "echo", "--group", "a/b"]).await;
-    let id = submitted.good();
+    let id = submitted.expect_success();
     let why = world.run(&["op", "why", id]).await;
-    assert!(why.good().contains("tester") && why.out.contains("template fix"), "{why:?}");
+    assert!(why.expect_success().contains("tester") && why.out.contains("template fix"), "{why:?}");
     let list = world.run(&["group", "list", "--state", "paused"]).await;
-    assert!(list.good().starts_with("a/b\tpaused\t1\t"), "{list:?}");
-    assert!(world.run(&["op", "cancel", id]).await.good().contains("state\tcanceled"));
+    assert!(list.expect_success().starts_with("a/b\tpaused\t1\t"), "{list:?}");
+    assert!(world.run(&["op", "cancel", id]).await.expect_success().contains("state\tcanceled"));
     let twice = world.run(&["op", "cancel", id]).await;
     assert_eq!(twice.exit, Some(1));
     assert!(twice.err.starts_with("error[TG0013]: ") && twice.out.is_empty(), "{twice:?}");
-    world.run(&["op", "rerun", id]).await.good();
-    world.run(&["group", "resume", "a/b"]).await.good();
-    assert!(world.run(&["op", "show", id, "--wait-ms", "20000"]).await.good().contains("state\tsucceeded"));
+    world.run(&["op", "rerun", id]).await.expect_success();
+    world.run(&["group", "resume", "a/b"]).await.expect_success();
+    assert!(
+        world
+            .run(&["op", "show", id, "--wait-ms", "20000"])
+            .await
+            .expect_success()
+            .contains("state\tsucceeded")
+    );
     let list = world.run(&["op", "list", "--group", "a/b", "--state", "succeeded"]).await;
-    assert_eq!(list.good().split('\t').take(3).collect::<Vec<_>>(), [id, "succeeded", "a/b"]);
+    assert_eq!(list.expect_success().split('\t').take(3).collect::<Vec<_>>(), [id, "succeeded", "a/b"]);
     let none = world.run(&["op", "list", "--state", "failed"]).await;
-    assert_eq!((none.good(), none.err.trim()), ("", "no operation matches"));
+    assert_eq!((none.expect_success(), none.err.trim()), ("", "no operation matches"));
 }
 
 /// A server that gives these answers, one to each call; then the lines with which it was called.
@@ -97,7 +104,7 @@ fn ops_6_a_list_goes_on_behind_an_empty_page() {
     let mut command = tidegate();
     command.args(["op", "list", "--state", "waiting", "--server", &address]);
     let ran = run(command);
-    assert!(ran.good().starts_with("op_1\twaiting"), "{ran:?}");
+    assert!(ran.expect_success().starts_with("op_1\twaiting"), "{ran:?}");
     let called = called.join().unwrap();
     for (call, cursor) in called[1..].iter().zip(["cursor=c1", "cursor=c2"]) {
         assert!(call.contains("state=waiting") && call.contains(cursor), "{called:?}");
@@ -108,7 +115,11 @@ fn ops_6_a_list_goes_on_behind_an_empty_page() {
 async fn limits_are_listed_and_set() {
     let world = World::new().await;
     let list = world.run(&["limit", "list"]).await;
-    assert_eq!(list.good().lines().last(), Some("echo/points\tdrip\t10\t10\t0.5/s\t0\tconfig"), "{list:?}");
+    assert_eq!(
+        list.expect_success().lines().last(),
+        Some("echo/points\tdrip\t10\t10\t0.5/s\t0\tconfig"),
+        "{list:?}"
+    );
     let set = world
         .run(&["limit", "set", "echo/points", "--capacity", "40", "--refill-per-s", "2", "--json"])
         .await;
@@ -117,7 +128,7 @@ async fn limits_are_listed_and_set() {
     let one = world.run(&["limit", "set", "echo/points", "--refill-per-s", "0.01", "--json"]).await;
     assert_eq!((&one.json()["capacity"], &one.json()["refill_per_s"]), (&json!(40), &json!(0.01)));
     let open = world.run(&["limit", "set", "echo", "--open"]).await;
-    assert!(open.good().starts_with("echo\t") && open.err.contains("not closed"), "{open:?}");
+    assert!(open.expect_success().starts_with("echo\t") && open.err.contains("not closed"), "{open:?}");
     let unknown = world.run(&["limit", "set", "nobody", "--capacity", "4"]).await;
     assert!(unknown.exit == Some(1) && unknown.err.contains("nobody"), "{unknown:?}");
     let none = world.run(&["limit", "set", "nobody", "--open"]).await;
@@ -128,7 +139,7 @@ async fn limits_are_listed_and_set() {
 async fn a_server_alone_owns_its_one_partition() {
     let world = World::new().await;
     let status = world.run(&["cluster", "status"]).await;
-    assert!(status.good().starts_with("0\ttidegate\t"), "{status:?}");
+    assert!(status.expect_success().starts_with("0\ttidegate\t"), "{status:?}");
     assert!(status.err.contains("a store of its own"), "{status:?}");
     let json = world.run(&["cluster", "status", "--json"]).await.json();
     assert_eq!(json["partitions"].as_array().unwrap().len(), 1, "{json}");

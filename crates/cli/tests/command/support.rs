@@ -9,23 +9,23 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 /// What a run left behind.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct CommandOutput {
     pub exit: Option<i32>,
     pub out: String,
     pub err: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// Its data, when it went well.
     #[track_caller]
-    pub(crate) fn good(&self) -> &str {
+    pub(crate) fn expect_success(&self) -> &str {
         assert_eq!(self.exit, Some(0), "{self:?}");
         self.out.trim_end()
     }
 
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(self.good()).unwrap()
+        serde_json::from_str(self.expect_success()).unwrap()
     }
 }
 
@@ -40,9 +40,9 @@ pub(crate) fn tidegate() -> Command {
     command
 }
 
-pub(crate) fn run(mut command: Command) -> Ran {
+pub(crate) fn run(mut command: Command) -> CommandOutput {
     let output = command.output().unwrap();
-    Ran {
+    CommandOutput {
         exit: output.status.code(),
         out: String::from_utf8(output.stdout).unwrap(),
         err: String::from_utf8(output.stderr).unwrap(),
@@ -73,7 +73,7 @@ impl World {
     }
 
     /// Runs the command against this server.
-    pub(crate) async fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) async fn run(&self, args: &[&str]) -> CommandOutput {
         let mut command = tidegate();
         command.env("TIDEGATE_SERVER", format!("http://{}", self.server.addr)).args(args);
         tokio::task::spawn_blocking(move || run(command)).await.unwrap()

@@ -6,9 +6,9 @@ use std::process::Stdio;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::support::{Ran, World, run, tidegate};
+use crate::support::{CommandOutput, World, run, tidegate};
 
-fn told(args: &[&str]) -> Ran {
+fn run_failing(args: &[&str]) -> CommandOutput {
     let mut command = tidegate();
     command.args(args);
     run(command)
@@ -21,7 +21,7 @@ fn check(text: &str) -> (Option<i32>, String) {
 }
 
 /// A command in a directory where `tidegate.toml` says this.
-fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> Ran {
+fn with_file(text: &str, args: &[&str], env: &[(&str, &str)]) -> CommandOutput {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("tidegate.toml"), text).unwrap();
     let mut command = tidegate();
@@ -98,7 +98,8 @@ fn a_bad_configuration_is_told_line_by_line() {
 
 #[test]
 fn serve_tells_what_is_wrong_with_its_configuration() {
-    let ran = told(&["serve", "--listen", "0.0.0.0:0", "--store", "mysql://x", "--log-level", "error"]);
+    let ran =
+        run_failing(&["serve", "--listen", "0.0.0.0:0", "--store", "mysql://x", "--log-level", "error"]);
     assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""));
     assert_snapshot!(ran.err, @r"
     error[TG0020]: the configuration cannot be used
@@ -118,7 +119,7 @@ fn wrong_usage_exits_with_two() {
         &["op", "resolve", "x", "--as", "maybe"],
         &["serve", "--workers", "0"],
     ] {
-        assert_eq!(told(args).exit, Some(2), "{args:?}");
+        assert_eq!(run_failing(args).exit, Some(2), "{args:?}");
     }
 }
 
@@ -137,22 +138,22 @@ fn help_says_what_comes_next() {
         (&["sim", "shopify", "--help"], "POST /_sim/shops/acme"),
     ];
     for (args, words) in table {
-        let ran = told(args);
-        assert!(ran.good().contains(words), "{ran:?}");
+        let ran = run_failing(args);
+        assert!(ran.expect_success().contains(words), "{ran:?}");
     }
 }
 
 /// An address that cannot be called says why, and what can.
 #[test]
 fn only_plain_http_is_spoken() {
-    let https = told(&["op", "list", "--server", "https://127.0.0.1/"]);
+    let https = run_failing(&["op", "list", "--server", "https://127.0.0.1/"]);
     assert_eq!(https.exit, Some(2));
     assert_snapshot!(https.err, @r"
     error: https://127.0.0.1 cannot be called: this command speaks http:// only, without TLS.
       hint: call it on its own machine, or through a tunnel: ssh -L 7400:127.0.0.1:7400 HOST, and --server http://127.0.0.1:7400
     ");
     for address in ["127.0.0.1:7400", "ftp://127.0.0.1", "http://", ""] {
-        let ran = told(&["op", "list", "--server", address]);
+        let ran = run_failing(&["op", "list", "--server", address]);
         assert_eq!(ran.exit, Some(2), "{ran:?}");
         assert!(
             ran.err.contains("is no address of a server") && ran.err.contains("http://127.0.0.1:7400"),
@@ -162,7 +163,7 @@ fn only_plain_http_is_spoken() {
 }
 
 /// A server that gives this answer to whoever calls first.
-fn stranger(answer: &'static str) -> String {
+fn foreign_server(answer: &'static str) -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
@@ -193,8 +194,8 @@ fn another_server_is_told_apart() {
         ),
     ];
     for (answer, words) in answers {
-        let address = stranger(answer);
-        let ran = told(&["op", "list", "--server", &address]);
+        let address = foreign_server(answer);
+        let ran = run_failing(&["op", "list", "--server", &address]);
         assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""), "{answer}");
         assert!(
             ran.err.contains(&format!("error: {address} is no Tidegate server: it answered {words}")),
@@ -207,7 +208,7 @@ fn another_server_is_told_apart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn data_that_cannot_be_written_is_a_failure() {
     let world = World::new().await;
-    world.run(&["op", "submit", "GET", "/x", "--upstream", "echo"]).await.good();
+    world.run(&["op", "submit", "GET", "/x", "--upstream", "echo"]).await.expect_success();
     let address = format!("http://{}", world.server.addr);
     let list = |out: Stdio| {
         let mut command = tidegate();
@@ -227,7 +228,7 @@ async fn data_that_cannot_be_written_is_a_failure() {
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_are_json_when_json_is_asked_for() {
     let world = World::new().await;
-    let error = |ran: Ran| {
+    let error = |ran: CommandOutput| {
         assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""), "{ran:?}");
         serde_json::from_str::<Value>(&ran.err).unwrap()["error"].clone()
     };
@@ -235,7 +236,7 @@ async fn errors_are_json_when_json_is_asked_for() {
     assert_eq!((&refused["code"], &refused["detail"]["field"]), (&"TG0003".into(), &"upstream".into()));
     assert!(refused["message"].as_str().unwrap().contains("nobody"), "{refused}");
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let absent = error(told(&["op", "list", "--json", "--server", &format!("http://{address}")]));
+    let absent = error(run_failing(&["op", "list", "--json", "--server", &format!("http://{address}")]));
     assert_eq!(absent["code"], Value::Null);
     assert!(absent["message"].is_string() && absent["hints"][0].is_string(), "{absent}");
 }
@@ -244,7 +245,7 @@ async fn errors_are_json_when_json_is_asked_for() {
 fn a_server_that_is_not_there_is_told_with_a_hint() {
     // A port that was free a moment ago.
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let ran = told(&["op", "list", "--server", &format!("http://{address}")]);
+    let ran = run_failing(&["op", "list", "--server", &format!("http://{address}")]);
     assert_eq!((ran.exit, ran.out.as_str()), (Some(1), ""));
     assert_snapshot!(ran.err.replace(&address, "ADDRESS"), @r"
     error: no server answers at http://ADDRESS (Connection refused (os error 111))

@@ -11,7 +11,7 @@ use twilight_model::id::Id;
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure};
+use crate::child::{RunningServer, configure};
 use crate::languages::{node, run};
 
 /// Calls that are made at once.
@@ -19,17 +19,17 @@ const CALLS: usize = 32;
 const GUILD: u64 = 900_000_000_000_000_001;
 
 /// Discord and a server before it.
-struct Stage {
+struct DiscordSetup {
     sim: DiscordSim,
-    server: Running,
+    server: RunningServer,
     /// A channel of the guild.
     channel: u64,
     _dir: tempfile::TempDir,
 }
 
-impl Stage {
+impl DiscordSetup {
     /// With limits that 32 calls at once run into, each of them soon over, and one that others have spent.
-    async fn set() -> Self {
+    async fn new() -> Self {
         let latency = Duration::from_millis(20);
         let sim =
             DiscordSim::start(DiscordSimOptions { latency, ..DiscordSimOptions::default() }).await.unwrap();
@@ -47,7 +47,7 @@ impl Stage {
         );
         configure(dir.path(), 64, &upstream);
         let server = tokio::task::block_in_place(|| {
-            Running::start(dir.path(), "error", Some(("BOT_TOKEN", "a token of the bot")))
+            RunningServer::start(dir.path(), "error", Some(("BOT_TOKEN", "a token of the bot")))
         });
         let channel = channel["id"].as_str().unwrap().parse().unwrap();
         // Long enough for a client that is slow to start.
@@ -71,7 +71,7 @@ impl Stage {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_discord_js_is_paced() {
     let _alone = ALONE.lock().await;
-    let stage = Stage::set().await;
+    let stage = DiscordSetup::new().await;
     let mut client = node("bots/client.mjs");
     client.arg(format!("{}/proxy/discord", stage.server.address));
     client.args([GUILD.to_string(), stage.channel.to_string()]);
@@ -90,7 +90,7 @@ async fn lim_28_ops_21_discord_js_is_paced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_ops_21_twilight_is_paced() {
     let _alone = ALONE.lock().await;
-    let stage = Stage::set().await;
+    let stage = DiscordSetup::new().await;
     let proxy = format!("{}/proxy/discord", stage.server.address.trim_start_matches("http://"));
     let client = std::sync::Arc::new(
         Client::builder().token("a token that is not used".to_owned()).proxy(proxy, true).build(),

@@ -7,7 +7,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, tidegate, upstream};
+use crate::child::{RunningServer, configure, tidegate, upstream};
 
 /// Whose outcome is not known.
 const UNKNOWN: usize = 25;
@@ -41,7 +41,7 @@ async fn ops_23_unknown_outcomes_are_not_buried() {
     let sim = HttpSim::start(HttpSimOptions { cut_rate: 1.0, ..HttpSimOptions::default() }).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &upstream("echo", &sim, None));
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let mut ids = Vec::new();
     for nth in 0..UNKNOWN {

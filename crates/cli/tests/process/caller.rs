@@ -20,7 +20,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 const WAIT_MS: u64 = 5_000;
 
 /// What came back: the status and the text.
-pub(crate) type Answer = (u16, String);
+pub(crate) type StatusAndText = (u16, String);
 
 /// A caller. It calls wherever the server was last said to be.
 #[derive(Clone)]
@@ -46,13 +46,13 @@ impl Caller {
         path: &str,
         headers: &[(&str, &str)],
         body: Option<&Value>,
-    ) -> Option<Answer> {
-        let (status, _, text) = self.whole(method, path, headers, body).await?;
+    ) -> Option<StatusAndText> {
+        let (status, _, text) = self.call_full(method, path, headers, body).await?;
         Some((status, text))
     }
 
     /// The same with the headers of the answer.
-    pub(crate) async fn whole(
+    pub(crate) async fn call_full(
         &self,
         method: Method,
         path: &str,
@@ -108,7 +108,7 @@ impl Caller {
     }
 
     /// Waits until an operation that was acknowledged has ended, over restarts; its last state.
-    pub(crate) async fn ended(&self, id: &str) -> String {
+    pub(crate) async fn wait_until_ended(&self, id: &str) -> String {
         let path = format!("/v1/operations/{id}?wait_ms={WAIT_MS}");
         loop {
             match self.call(Method::GET, &path, &[], None).await {

@@ -16,11 +16,11 @@ const START: Duration = Duration::from_secs(30);
 const SERVES: [&str; 2] = ["tidegate serves ", "tidegate proxies "];
 
 /// A server that was started and may not serve yet. Dropping it kills it.
-pub(crate) struct Started(Child);
+pub(crate) struct StartingServer(Child);
 
 /// A server that serves. Dropping it kills it.
-pub(crate) struct Running {
-    started: Started,
+pub(crate) struct RunningServer {
+    started: StartingServer,
     /// Where it serves: `http://127.0.0.1:PORT`.
     pub address: String,
     talk: Option<JoinHandle<String>>,
@@ -61,7 +61,7 @@ pub(crate) fn proxy(dir: &Path, upstream: &str, store: &str) -> Command {
     command
 }
 
-impl Started {
+impl StartingServer {
     /// In a folder that `configure` has written to, with a secret in its environment.
     pub(crate) fn new(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
         let mut command = tidegate();
@@ -82,20 +82,20 @@ impl Started {
     }
 }
 
-impl Drop for Started {
+impl Drop for StartingServer {
     fn drop(&mut self) {
         self.kill();
     }
 }
 
-impl Running {
+impl RunningServer {
     /// Starts one and waits until it serves.
     pub(crate) fn start(dir: &Path, level: &str, secret: Option<(&str, &str)>) -> Self {
-        Self::of(Started::new(dir, level, secret))
+        Self::of(StartingServer::new(dir, level, secret))
     }
 
     /// Waits until one that was started serves.
-    pub(crate) fn of(mut started: Started) -> Self {
+    pub(crate) fn of(mut started: StartingServer) -> Self {
         let (tell, told) = mpsc::channel();
         let lines = BufReader::new(started.0.stderr.take().unwrap()).lines();
         // Read to the end, or a full pipe would hold the server up.
@@ -130,7 +130,7 @@ impl Running {
     }
 
     /// How it ended, if it has.
-    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+    pub(crate) fn exit_status(&mut self) -> Option<ExitStatus> {
         self.started.0.try_wait().unwrap()
     }
 

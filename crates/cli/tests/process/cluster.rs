@@ -8,13 +8,13 @@ mod clock;
 mod cut;
 mod deadlock;
 mod deployed;
-mod doors;
 mod flush;
 mod frozen;
 mod idle;
 mod internal;
 mod killed;
 mod load;
+mod node_clients;
 mod nodes;
 mod outage;
 mod outbox;
@@ -27,15 +27,15 @@ mod store;
 mod strangers;
 mod versions;
 
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 
 use crate::ALONE;
 use store::Store;
 
 /// Chance for a test: the same in each run, unless `TIDEGATE_SEED` says another.
-pub(crate) fn chance(what: &str) -> Chance {
-    println!("{what} draws as a run {}", tidegate_contract::dice::how_to_repeat());
-    Chance::new(tidegate_contract::dice::seed_or(7400))
+pub(crate) fn chance(what: &str) -> SeededRng {
+    println!("{what} draws as a run {}", tidegate_contract::rng::how_to_repeat());
+    SeededRng::new(tidegate_contract::rng::seed_or(7400))
 }
 
 /// OPS-8, OPS-4, LIM-6, LIM-24: nodes that are killed and nodes that are frozen, see `killed` and `frozen`. What a dead

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
-use crate::books::arrivals;
+use crate::arrivals::arrivals;
 use crate::caller::Caller;
-use crate::child::{Running, configure, tidegate, upstream};
+use crate::child::{RunningServer, configure, tidegate, upstream};
 
 fn operation(nth: usize) -> Value {
     let request =
@@ -18,8 +18,8 @@ fn operation(nth: usize) -> Value {
 }
 
 /// The server in a folder with a paused group and these operations in it; its address, and their ids.
-async fn with_operations(dir: &Path, count: usize) -> (Running, Vec<String>) {
-    let server = Running::start(dir, "warn", None);
+async fn with_operations(dir: &Path, count: usize) -> (RunningServer, Vec<String>) {
+    let server = RunningServer::start(dir, "warn", None);
     let caller = Caller::of(&server.address);
     caller.post("/v1/groups/g/pause", &[], &json!({ "create": true })).await;
     let mut ids = Vec::new();
@@ -67,14 +67,14 @@ async fn ops_8_a_patched_payload_is_never_sent() {
         let _ = fs::remove_file(data.join(name));
     }
     patch(&data.join("p0.sqlite"), b"marker-1", b"marker-7").await;
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let waiting = caller.get("/v1/operations?state=queued").await;
     assert!(ids[1..].iter().all(|id| waiting.contains(id)), "one that is damaged hides no other: {waiting}");
     caller.post("/v1/groups/g/resume", &[], &json!({})).await;
     let mut states = Vec::new();
     for id in &ids {
-        states.push(caller.ended(id).await);
+        states.push(caller.wait_until_ended(id).await);
     }
     assert_eq!(states, ["succeeded", "failed", "succeeded"]);
     for path in [format!("/v1/operations/{}", ids[1]), "/?state=failed".into()] {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 use tokio::time::sleep;
 
@@ -22,7 +22,7 @@ fn example(name: &str) -> PathBuf {
 }
 
 /// A simulator whose routes are wider than what a test needs.
-async fn wide(mut options: DiscordSimOptions) -> DiscordSim {
+async fn start_wide_sim(mut options: DiscordSimOptions) -> DiscordSim {
     options.limits.set("routes", 1_000, 1_000).unwrap();
     DiscordSim::start(options).await.unwrap()
 }
@@ -65,7 +65,7 @@ async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_guild_is_planned_applied_and_told() {
     let (sim, dir, small) =
-        (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
     let of = |verb: &str| deploy(verb, &sim, dir.path(), &small);
     let planned = run(of("plan")).await;
     let told = text(&planned);
@@ -94,7 +94,7 @@ async fn ops_19_a_guild_is_planned_applied_and_told() {
 /// OPS-19: what is wrong with a template is told before anything else, with its place; a missing token likewise.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_a_wrong_template_is_told_with_its_place() {
-    let (sim, dir) = (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap());
+    let (sim, dir) = (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap());
     let file = dir.path().join("guild.yaml");
     std::fs::write(
         &file,
@@ -126,7 +126,7 @@ async fn ops_19_a_wrong_template_is_told_with_its_place() {
 async fn ops_14_a_bad_day_ends_right() {
     let options =
         DiscordSimOptions { fail_rate: 0.05, cut_rate: 0.02, seed: 11, ..DiscordSimOptions::default() };
-    let (sim, dir, small) = (wide(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    let (sim, dir, small) = (start_wide_sim(options).await, TempDir::new().unwrap(), example("small.yaml"));
     let applying = tokio::spawn(run(deploy("apply", &sim, dir.path(), &small)));
     until("the first writes", || sim.stats().all.writes >= 3).await;
     let control = Caller::of(&format!("http://{}", sim.addr()));
@@ -146,7 +146,7 @@ async fn ops_14_a_bad_day_ends_right() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_15_a_killed_command_is_gone_on_with() {
     let (sim, dir, small) =
-        (wide(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
+        (start_wide_sim(DiscordSimOptions::default()).await, TempDir::new().unwrap(), example("small.yaml"));
     let control = Caller::of(&format!("http://{}", sim.addr()));
     let stop = json!({ "write": 6, "when": "after" });
     control.call(Method::POST, "/_sim/stop", &[], Some(&stop)).await.unwrap();
@@ -175,8 +175,8 @@ async fn ops_15_a_killed_command_is_gone_on_with() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_19_two_commands_at_once_make_no_duplicate() {
     let options = DiscordSimOptions { latency: Duration::from_millis(40), ..DiscordSimOptions::default() };
-    let (sim, dir, small) = (wide(options).await, TempDir::new().unwrap(), example("small.yaml"));
-    let server = Redis::start();
+    let (sim, dir, small) = (start_wide_sim(options).await, TempDir::new().unwrap(), example("small.yaml"));
+    let server = RedisServer::start();
     let of = || {
         let mut command = deploy("apply", &sim, dir.path(), &small);
         command.args(["--store", &server.url()]);

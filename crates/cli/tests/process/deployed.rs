@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, tidegate};
+use crate::child::{RunningServer, configure, tidegate};
 
 const SMALL: &str = include_str!("../../../../examples/guilds/small.yaml");
 const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/guilds/small.yaml");
@@ -50,7 +50,7 @@ pub(crate) async fn stop_at(sim: &DiscordSim, write: u64) {
 }
 
 /// Until it hangs there.
-pub(crate) async fn stopped(sim: &DiscordSim) {
+pub(crate) async fn wait_until_stopped(sim: &DiscordSim) {
     let caller = Caller::of(&format!("http://{}", sim.addr()));
     while serde_json::from_str::<Value>(&caller.get("/_sim/stop").await).unwrap()["reached"] != true {
         sleep(LOOK).await;
@@ -58,7 +58,7 @@ pub(crate) async fn stopped(sim: &DiscordSim) {
 }
 
 /// The deployment, when it has ended.
-pub(crate) async fn ended(caller: &Caller, id: &str) -> Value {
+pub(crate) async fn wait_until_ended(caller: &Caller, id: &str) -> Value {
     loop {
         let answer = caller.call(Method::GET, &format!("/v1/deployments/{id}"), &[], None).await;
         let one: Value = answer.map_or(Value::Null, |(_, one)| serde_json::from_str(&one).unwrap());
@@ -73,18 +73,19 @@ async fn killed_in_the_middle() {
     let sim = discord().await;
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &upstream(&sim));
-    let start = || tokio::task::block_in_place(|| Running::start(dir.path(), "info", Some(UPSTREAM_TOKEN)));
+    let start =
+        || tokio::task::block_in_place(|| RunningServer::start(dir.path(), "info", Some(UPSTREAM_TOKEN)));
     let server = start();
     stop_at(&sim, 5).await;
     let begun = Caller::of(&server.address).post("/v1/deployments", &[], &small()).await;
-    stopped(&sim).await;
+    wait_until_stopped(&sim).await;
     tokio::task::block_in_place(|| server.kill());
     Caller::of(&format!("http://{}", sim.addr()))
         .call(Method::DELETE, "/_sim/stop", &[], None)
         .await
         .unwrap();
     let server = start();
-    let done = ended(&Caller::of(&server.address), begun["id"].as_str().unwrap()).await;
+    let done = wait_until_ended(&Caller::of(&server.address), begun["id"].as_str().unwrap()).await;
     assert_eq!(done["stage"], "done", "{done}");
     let stats = sim.stats();
     assert_eq!((stats.all.duplicates, stats.all.objects["channels"]), (0, 8), "{stats:?}");
@@ -100,7 +101,7 @@ async fn ops_15_ops_18_a_killed_server_goes_on_by_itself() {
 }
 
 /// A run of `deploy` with this server: whether it went well, and what it said.
-fn deploy(server: &Running, args: &[&str]) -> (bool, String, String) {
+fn deploy(server: &RunningServer, args: &[&str]) -> (bool, String, String) {
     let mut command = tidegate();
     command.arg("deploy").args(args).args(["--guild", GUILD, "--server", &server.address]);
     let ran = tokio::task::block_in_place(|| command.output().unwrap());
@@ -115,7 +116,8 @@ async fn ops_19_the_command_has_a_server_do_it() {
     let sim = discord().await;
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &upstream(&sim));
-    let server = tokio::task::block_in_place(|| Running::start(dir.path(), "info", Some(UPSTREAM_TOKEN)));
+    let server =
+        tokio::task::block_in_place(|| RunningServer::start(dir.path(), "info", Some(UPSTREAM_TOKEN)));
     let of = |verb: &'static str| [verb, "--template", TEMPLATE];
     let (good, _, err) = deploy(&server, &["status"]);
     assert!(!good && err.contains("No deployment of guild 4177 is in the journal."), "{err}");

@@ -6,7 +6,7 @@ use std::path::Path;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
-use crate::child::{Running, configure, upstream};
+use crate::child::{RunningServer, configure, upstream};
 use crate::languages::python_tool;
 
 /// What is drawn when nothing else is asked for.
@@ -35,7 +35,7 @@ async fn a_stranger_finds_what_is_described() {
     let dir = tempfile::tempdir().unwrap();
     let token = "[[token]]\nname = \"stranger\"\nvalue_env = \"STRANGER\"\nscopes = [\"read\", \"write\", \"operate\"]\n";
     configure(dir.path(), 8, &(upstream("echo", &sim, Some((1_000, 1_000.0))) + token));
-    let server = Running::start(dir.path(), "warn", Some(("STRANGER", TOKEN)));
+    let server = RunningServer::start(dir.path(), "warn", Some(("STRANGER", TOKEN)));
     let settings = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/process/described/schemathesis.toml");
     let drawn = std::env::var("TIDEGATE_SEED").ok();
     let examples = if drawn.is_some() { EXAMPLES_LONG } else { EXAMPLES };

@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use crate::ALONE;
-use crate::books::arrivals;
+use crate::arrivals::arrivals;
 use crate::caller::Caller;
-use crate::child::{Running, Started, configure, upstream};
+use crate::child::{RunningServer, StartingServer, configure, upstream};
 
 /// Kills under load.
 const KILLS: usize = 12;
@@ -33,7 +33,7 @@ const START_MS: std::ops::Range<u64> = 0..60;
 const WHOLE_TEST: Duration = Duration::from_secs(40);
 
 /// What was acknowledged to one group's caller, in the order it handed it in.
-struct Group {
+struct GroupLog {
     name: String,
     ids: Vec<String>,
 }
@@ -46,7 +46,7 @@ fn operation(group: &str, n: usize) -> Value {
 }
 
 /// Hands in operations with growing ids until it is told to stop, and waits for the end of all of them.
-async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> Group {
+async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> GroupLog {
     let mut ids: Vec<String> = Vec::new();
     let mut ended = 0;
     loop {
@@ -54,16 +54,16 @@ async fn load(caller: Caller, name: String, stop: Arc<AtomicBool>) -> Group {
         if !stopped && ids.len() < ended + AHEAD {
             ids.push(caller.submit(&operation(&name, ids.len())).await.0);
         } else if ended < ids.len() {
-            assert_eq!(caller.ended(&ids[ended]).await, "succeeded", "{name}, {ended}");
+            assert_eq!(caller.wait_until_ended(&ids[ended]).await, "succeeded", "{name}, {ended}");
             ended += 1;
         } else {
-            return Group { name, ids };
+            return GroupLog { name, ids };
         }
     }
 }
 
 /// A time out of a range of milliseconds.
-fn draw(chance: &mut Chance, millis: std::ops::Range<u64>) -> Duration {
+fn draw(chance: &mut SeededRng, millis: std::ops::Range<u64>) -> Duration {
     Duration::from_millis(millis.start + chance.next() % (millis.end - millis.start))
 }
 
@@ -71,10 +71,10 @@ fn draw(chance: &mut Chance, millis: std::ops::Range<u64>) -> Duration {
 /// Gives the last one back, and how many were killed.
 async fn kill_and_start(
     dir: &std::path::Path,
-    mut chance: Chance,
+    mut chance: SeededRng,
     at: &watch::Sender<String>,
-) -> (Running, usize) {
-    let start = || Running::start(dir, "warn", None);
+) -> (RunningServer, usize) {
+    let start = || RunningServer::start(dir, "warn", None);
     let mut server = tokio::task::block_in_place(start);
     let mut kills = KILLS;
     for _ in 0..KILLS {
@@ -83,7 +83,7 @@ async fn kill_and_start(
         tokio::task::block_in_place(|| server.kill());
         if chance.happens(0.5) {
             kills += 1;
-            let _early = Started::new(dir, "warn", None);
+            let _early = StartingServer::new(dir, "warn", None);
             sleep(draw(&mut chance, START_MS)).await;
         }
         server = tokio::task::block_in_place(start);
@@ -125,7 +125,7 @@ async fn ops_8_ops_4_lim_24_killed_again_and_again() {
     check(kills, &groups, &caller, &sim).await;
 }
 
-async fn check(kills: usize, groups: &[Group], caller: &Caller, sim: &HttpSim) {
+async fn check(kills: usize, groups: &[GroupLog], caller: &Caller, sim: &HttpSim) {
     let arrived = arrivals(sim).await;
     let (mut accepted, mut repeated) = (0, 0);
     for group in groups {

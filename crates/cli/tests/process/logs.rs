@@ -7,7 +7,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, upstream};
+use crate::child::{RunningServer, configure, upstream};
 
 /// What every attempt that has them all is logged with.
 const FIELDS: [&str; 10] = [
@@ -60,7 +60,7 @@ async fn ops_22_an_attempt_is_logged_with_its_traces_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let with_token = |name, sim| upstream(name, sim, None) + "token_env = \"UPSTREAM_TOKEN\"\n";
     configure(dir.path(), 8, &(with_token("good", &good) + &with_token("bad", &bad)));
-    let server = Running::start(dir.path(), "trace", Some(("UPSTREAM_TOKEN", SECRET)));
+    let server = RunningServer::start(dir.path(), "trace", Some(("UPSTREAM_TOKEN", SECRET)));
     let caller = Caller::of(&server.address);
     let mut ids = Vec::new();
     for (name, state) in [("good", "succeeded"), ("bad", "failed")] {
@@ -68,7 +68,7 @@ async fn ops_22_an_attempt_is_logged_with_its_traces_and_nothing_else() {
         let headers = [("x-request-id", request_id.as_str())];
         let accepted = caller.post("/v1/operations", &headers, &operation(name)).await;
         let id = accepted["id"].as_str().unwrap().to_owned();
-        assert_eq!(caller.ended(&id).await, state);
+        assert_eq!(caller.wait_until_ended(&id).await, state);
         ids.push((name, id));
     }
     let log = tokio::task::block_in_place(|| server.kill());
@@ -110,7 +110,7 @@ async fn idm_22_a_change_by_hand_is_in_the_log_with_who_made_it() {
     let token =
         "[[token]]\nname = \"anna\"\nvalue_env = \"ANNAS_TOKEN\"\nscopes = [\"write\", \"operate\"]\n";
     configure(dir.path(), 8, &(upstream("good", &sim, None) + token));
-    let server = Running::start(dir.path(), "warn", Some(("ANNAS_TOKEN", SECRET)));
+    let server = RunningServer::start(dir.path(), "warn", Some(("ANNAS_TOKEN", SECRET)));
     let caller = Caller::of(&server.address);
     let bearer = format!("Bearer {SECRET}");
     let body = json!({ "upstream": "good", "group": "g", "request": { "method": "POST", "path": "/x" } });

@@ -8,11 +8,12 @@
     reason = "what goes wrong in a test ends it"
 )]
 
-mod books;
+mod arrivals;
 mod bots;
 mod buried;
 mod caller;
 mod child;
+mod clocks;
 mod cluster;
 mod damage;
 mod deploy;
@@ -30,7 +31,6 @@ mod runbook;
 mod sdk;
 mod storm;
 mod streams;
-mod walls;
 mod why;
 
 /// One test at a time: they share two or more cores with the server they look at, and some of them look at its pace.

@@ -8,16 +8,16 @@ use std::process::Command;
 use std::sync::atomic::Ordering;
 
 use serde_json::Value;
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tokio::task::block_in_place;
 use tokio::time::Instant;
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, Started, proxy};
+use crate::child::{RunningServer, StartingServer, proxy};
 use crate::cluster::chance;
 use crate::languages::{Service, node, python, run};
-use cutter::Cutter;
+use cutter::CuttingProxy;
 
 /// At each of the two services.
 const ORDERS: usize = 5_000;
@@ -28,9 +28,10 @@ const WORKERS: usize = 16;
 async fn place(name: &str, service: Command, mut client: Command, store: String) {
     let service = block_in_place(|| Service::start(service));
     let dir = tempfile::tempdir().unwrap();
-    let proxy = Started::of(proxy(dir.path(), &service.address, &store));
-    let proxy = block_in_place(|| Running::of(proxy));
-    let line = Cutter::start(proxy.address.trim_start_matches("http://").to_owned(), chance(name)).await;
+    let proxy = StartingServer::of(proxy(dir.path(), &service.address, &store));
+    let proxy = block_in_place(|| RunningServer::of(proxy));
+    let line =
+        CuttingProxy::start(proxy.address.trim_start_matches("http://").to_owned(), chance(name)).await;
     client
         .arg(format!("http://127.0.0.1:{}/orders", line.port))
         .args([ORDERS, WORKERS].map(|n| n.to_string()));
@@ -68,7 +69,7 @@ async fn place(name: &str, service: Command, mut client: Command, store: String)
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_12_idm_17_no_order_is_lost_and_none_is_there_twice() {
     let _alone = ALONE.lock().await;
-    let redis = block_in_place(Redis::start);
+    let redis = block_in_place(RedisServer::start);
     place("requests", python("orders/service.py"), python("orders/client.py"), "file:keys".to_owned()).await;
     place("got", node("orders/service.mjs"), node("orders/client.mjs"), redis.url()).await;
 }

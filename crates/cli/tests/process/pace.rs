@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, upstream};
+use crate::child::{RunningServer, configure, upstream};
 
 fn operation(upstream: &str, group: &str, n: usize) -> Value {
     let request = json!({ "method": "POST", "path": "/x", "body": { "id": format!("{group}:{n}") } });
@@ -80,13 +80,13 @@ async fn paced(capacity: u64, refill_per_s: u32, calls: usize) -> (f64, tidegate
     let sim = HttpSim::start(options).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 64, &upstream("echo", &sim, Some((capacity, f64::from(refill_per_s)))));
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let counted = span_of(&sim, calls as u64);
     let (ids, span) = tokio::join!(batch(&caller, "echo", 100, calls), timeout(SOON, counted));
     let (span, gap) = span.unwrap_or_else(|_| panic!("{:?} within {SOON:?}", sim.stats()));
     for id in &ids {
-        assert_eq!(caller.ended(id).await, "succeeded");
+        assert_eq!(caller.wait_until_ended(id).await, "succeeded");
     }
     let permitted = capacity as f64 + f64::from(refill_per_s) * span.as_secs_f64();
     (calls as f64 / permitted, sim.stats(), gap)
@@ -106,13 +106,13 @@ async fn lim_13_a_busy_upstream_slows_no_other() {
     let dir = tempfile::tempdir().unwrap();
     let upstreams = upstream("slow", &slow, Some((2, 1.0))) + &upstream("quick", &quick, None);
     configure(dir.path(), 4, &upstreams);
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let waiting = batch(&caller, "slow", 50, EACH).await;
     let passing = batch(&caller, "quick", 10, EACH).await;
     let all = async {
         for id in &passing {
-            assert_eq!(caller.ended(id).await, "succeeded");
+            assert_eq!(caller.wait_until_ended(id).await, "succeeded");
         }
     };
     timeout(SOON, all).await.expect("calls to the quick one wait for the slow one");

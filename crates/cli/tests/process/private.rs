@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::caller::Caller;
-use crate::child::{Running, configure, upstream};
+use crate::child::{RunningServer, configure, upstream};
 
 const SECRET: &str = "hunter2-hunter2";
 
@@ -38,7 +38,7 @@ async fn ops_22_credentials_and_files_are_private() {
     std::fs::set_permissions(&data, std::fs::Permissions::from_mode(0o755)).unwrap();
     let allowed = format!("{}stored_headers = [\"X-Tenant-Key\"]\n", upstream("echo", &sim, None));
     configure(dir.path(), 4, &allowed);
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let operation = |path: &str, name: &str, value: &str| {
         let request = json!({ "method": "POST", "path": path, "headers": { name: value }, "body": {} });
@@ -58,7 +58,7 @@ async fn ops_22_credentials_and_files_are_private() {
     }
     for (name, value) in [("x-group", "kept-value-1"), ("x-tenant-key", "kept-value-2")] {
         let (id, _) = caller.submit(&operation("/x", name, value)).await;
-        assert_eq!(caller.ended(&id).await, "succeeded");
+        assert_eq!(caller.wait_until_ended(&id).await, "succeeded");
     }
     let found = files(&data);
     assert!(found.iter().any(|(.., bytes)| holds(bytes, "kept-value-1")), "headers are stored here");

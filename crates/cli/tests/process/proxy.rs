@@ -23,7 +23,8 @@ use service::Service;
 /// A POST with a key: the status, the text, and whether it says that it was given before.
 async fn post(caller: &Caller, key: &str) -> Option<(u16, String, bool)> {
     let headers = [("idempotency-key", key)];
-    let (status, headers, text) = caller.whole(Method::POST, "/items", &headers, Some(&json!({}))).await?;
+    let (status, headers, text) =
+        caller.call_full(Method::POST, "/items", &headers, Some(&json!({}))).await?;
     Some((status, text, headers.contains_key("idempotent-replayed")))
 }
 

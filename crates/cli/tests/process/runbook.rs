@@ -10,7 +10,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, tidegate, upstream};
+use crate::child::{RunningServer, configure, tidegate, upstream};
 
 const OPERATIONS: usize = 24;
 /// What the page sets the limit to.
@@ -18,7 +18,7 @@ const AGREED: (u64, f64) = (10, 5.0);
 
 /// A block of commands, and the number of the step it stands in.
 #[derive(Debug)]
-struct Block {
+struct CommandBlock {
     step: u32,
     commands: String,
 }
@@ -35,14 +35,14 @@ fn in_prose(page: &str) -> Vec<&str> {
 }
 
 /// Every block that is marked as shell.
-fn blocks(page: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn blocks(page: &str) -> Vec<CommandBlock> {
+    let mut blocks: Vec<CommandBlock> = Vec::new();
     let (mut step, mut is_inside) = (0, false);
     for line in page.lines() {
         match line {
             "```sh" => {
                 is_inside = true;
-                blocks.push(Block { step, commands: String::new() });
+                blocks.push(CommandBlock { step, commands: String::new() });
             }
             "```" => is_inside = false,
             line if is_inside => {
@@ -60,13 +60,13 @@ fn blocks(page: &str) -> Vec<Block> {
 }
 
 /// The emergency.
-struct Emergency {
+struct EmergencySetup {
     dir: PathBuf,
-    server: Option<Running>,
+    server: Option<RunningServer>,
 }
 
-impl Emergency {
-    fn server(&self) -> &Running {
+impl EmergencySetup {
+    fn server(&self) -> &RunningServer {
         self.server.as_ref().unwrap()
     }
 
@@ -90,7 +90,7 @@ impl Emergency {
     }
 
     /// Runs a block as it is written, and gives back what it said.
-    async fn run(&self, block: &Block) -> String {
+    async fn run(&self, block: &CommandBlock) -> String {
         let mut shell = Command::new("sh");
         shell.args(["-eu", "-c", &block.commands]).current_dir(&self.dir);
         let program = Path::new(tidegate().get_program()).parent().unwrap().to_owned();
@@ -111,7 +111,7 @@ impl Emergency {
     }
 
     /// That what the page says of a block has come true.
-    async fn check(&mut self, block: &Block, said: &str) {
+    async fn check(&mut self, block: &CommandBlock, said: &str) {
         let does = |command: &str| block.commands.contains(command);
         let has =
             |words: [&str; 2]| assert!(words.iter().all(|word| said.contains(word)), "{block:?}: {said}");
@@ -143,14 +143,14 @@ impl Emergency {
     async fn restart(&mut self) {
         let mut server = self.server.take().unwrap();
         let ended = loop {
-            match server.ended() {
+            match server.exit_status() {
                 Some(ended) => break ended,
                 None => pause().await,
             }
         };
         assert!(ended.success(), "{ended:?}");
         let dir = self.dir.clone();
-        let started = tokio::task::spawn_blocking(move || Running::start(&dir, "warn", None));
+        let started = tokio::task::spawn_blocking(move || RunningServer::start(&dir, "warn", None));
         self.server = Some(started.await.unwrap());
     }
 }
@@ -177,8 +177,8 @@ async fn lim_22_the_runbook_works_as_written() {
     let mut sim = HttpSim::start(cut()).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &upstream("acme", &sim, Some((40, 40.0))));
-    let server = Running::start(dir.path(), "warn", None);
-    let mut emergency = Emergency { dir: dir.path().to_owned(), server: Some(server) };
+    let server = RunningServer::start(dir.path(), "warn", None);
+    let mut emergency = EmergencySetup { dir: dir.path().to_owned(), server: Some(server) };
     for n in 0..OPERATIONS {
         let group = ["shop:acme", "shop:b", "shop:c"][n % 3];
         let operation =

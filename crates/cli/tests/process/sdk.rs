@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure};
+use crate::child::{RunningServer, configure};
 use crate::languages::{node, python, run};
 
 /// Calls that are made at once.
@@ -22,15 +22,15 @@ const MAXIMUM: u64 = 1_000;
 const PAGES: usize = 3;
 
 /// A shop and a server before it.
-struct Stage {
+struct ShopSetup {
     sim: ShopifySim,
-    server: Running,
+    server: RunningServer,
     _dir: tempfile::TempDir,
 }
 
-impl Stage {
+impl ShopSetup {
     /// With limits that 32 calls at once run into, each of them soon over.
-    async fn set() -> Self {
+    async fn new() -> Self {
         let sim = ShopifySim::start(ShopifySimOptions::default()).await.unwrap();
         let shop = format!("http://{}", sim.addr());
         let figures =
@@ -43,7 +43,7 @@ impl Stage {
         );
         configure(dir.path(), 64, &upstream);
         let server = tokio::task::block_in_place(|| {
-            Running::start(dir.path(), "warn", Some(("ACME_TOKEN", "a token of the shop")))
+            RunningServer::start(dir.path(), "warn", Some(("ACME_TOKEN", "a token of the shop")))
         });
         Self { sim, server, _dir: dir }
     }
@@ -86,7 +86,7 @@ fn check_lists(told: &[Value]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopifys_own_client_is_paced() {
     let _alone = ALONE.lock().await;
-    let stage = Stage::set().await;
+    let stage = ShopSetup::new().await;
     let told = stage.run(node("sdk/client.mjs")).await;
     let cost: f64 = told.iter().filter_map(|call| call["cost"].as_f64()).sum();
     // A budget that was never short would prove nothing.
@@ -99,7 +99,7 @@ async fn lim_28_shopifys_own_client_is_paced() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
     let _alone = ALONE.lock().await;
-    let stage = Stage::set().await;
+    let stage = ShopSetup::new().await;
     let told = stage.run(node("sdk/node.mjs")).await;
     check_lists(&told);
     stage.check(CALLS * (1 + PAGES)).await;
@@ -110,7 +110,7 @@ async fn lim_28_shopify_api_node_is_paced_to_the_last_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_28_shopify_api_of_python_stays_behind_the_proxy() {
     let _alone = ALONE.lock().await;
-    let stage = Stage::set().await;
+    let stage = ShopSetup::new().await;
     let told = stage.run(python("sdk/client.py")).await;
     check_lists(&told);
     let here = format!("{}/proxy/acme/", stage.server.address);

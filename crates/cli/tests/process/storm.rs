@@ -1,17 +1,17 @@
 //! Four proxies on one Redis, and a crowd in front of them that says the same thing at once, over and over.
 
-mod crowd;
+mod client_pool;
 
 use std::time::Duration;
 
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::time::Instant;
 
 use crate::ALONE;
-use crate::books::arrivals;
-use crate::child::{Running, Started, proxy};
-use crowd::{Crowd, Said};
+use crate::arrivals::arrivals;
+use crate::child::{RunningServer, StartingServer, proxy};
+use client_pool::{ClientPool, ReceivedResponse};
 
 const PROXIES: usize = 4;
 /// Equal requests at once, spread over the proxies.
@@ -24,15 +24,15 @@ const LATENCY: Duration = Duration::from_millis(5);
 
 /// What a crowd was told in one round or in all of them.
 #[derive(Debug, Default)]
-struct Told {
+struct OutcomeCounts {
     handled: usize,
     replayed: usize,
     in_work: usize,
 }
 
-impl Told {
+impl OutcomeCounts {
     /// Everything else that can be said is wrong.
-    fn of(round: usize, said: &[Said]) -> Self {
+    fn count(round: usize, said: &[ReceivedResponse]) -> Self {
         let mut told = Self::default();
         let answer = said.iter().find(|said| said.status == 200).map(|said| &said.body);
         for said in said {
@@ -56,18 +56,19 @@ impl Told {
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_8_a_storm_of_equal_requests_is_one_request() {
     let _alone = ALONE.lock().await;
-    let redis = tokio::task::block_in_place(Redis::start);
+    let redis = tokio::task::block_in_place(RedisServer::start);
     let sim = HttpSim::start(HttpSimOptions { latency: LATENCY, ..HttpSimOptions::default() }).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let upstream = format!("http://{}", sim.addr());
     let proxies: Vec<_> = (0..PROXIES)
-        .map(|_| Started::of(proxy(dir.path(), &upstream, &redis.url())))
-        .map(|started| tokio::task::block_in_place(|| Running::of(started)))
+        .map(|_| StartingServer::of(proxy(dir.path(), &upstream, &redis.url())))
+        .map(|started| tokio::task::block_in_place(|| RunningServer::of(started)))
         .collect();
-    let mut crowd = Crowd::at(proxies.iter().map(|proxy| proxy.address.as_str()), AT_ONCE).await;
-    let (since, mut all) = (Instant::now(), Told::default());
+    let mut crowd = ClientPool::connect(proxies.iter().map(|proxy| proxy.address.as_str()), AT_ONCE).await;
+    let (since, mut all) = (Instant::now(), OutcomeCounts::default());
     for round in 0..ROUNDS {
-        let told = Told::of(round, &crowd.say(PATH, &round.to_string(), "{\"sku\":\"a-1\"}").await);
+        let told =
+            OutcomeCounts::count(round, &crowd.post_all(PATH, &round.to_string(), "{\"sku\":\"a-1\"}").await);
         assert_eq!(told.handled, 1, "round {round}: {told:?}");
         all.handled += told.handled;
         all.replayed += told.replayed;

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::ALONE;
-use crate::child::{Running, configure};
+use crate::child::{RunningServer, configure};
 
 /// How long a body is, in bytes: many times what the server may need for it.
 const LEN: usize = 128 << 20;
@@ -74,7 +74,7 @@ async fn lim_28_large_bodies_take_no_memory() {
     let upstream = upstream().await;
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &format!("[[upstream]]\nname = \"up\"\nbase_url = \"http://{upstream}\"\n"));
-    let server = tokio::task::block_in_place(|| Running::start(dir.path(), "warn", None));
+    let server = tokio::task::block_in_place(|| RunningServer::start(dir.path(), "warn", None));
     let before = memory(server.pid(), "VmRSS:");
     let mut stream = TcpStream::connect(server.address.trim_start_matches("http://")).await.unwrap();
     let request = format!("PUT /proxy/up/x HTTP/1.1\r\nhost: localhost\r\ncontent-length: {LEN}\r\n\r\n");

@@ -5,7 +5,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, configure, tidegate, upstream};
+use crate::child::{RunningServer, configure, tidegate, upstream};
 
 /// A sentence without how long ago it was: three places are asked one after the other.
 fn timeless(sentence: &str) -> String {
@@ -40,7 +40,7 @@ async fn ops_24_why_is_the_same_sentence_everywhere() {
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     configure(dir.path(), 8, &upstream("echo", &sim, None));
-    let server = Running::start(dir.path(), "warn", None);
+    let server = RunningServer::start(dir.path(), "warn", None);
     let caller = Caller::of(&server.address);
     let reason = "\"fix\" the <template> & wait";
     caller

@@ -6,43 +6,44 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tidegate_core::id::Partition;
-use tidegate_store::log::Tenancy;
-use tidegate_store::{Kind, Result};
+use tidegate_store::log::PartitionOwner;
+use tidegate_store::{Result, StoreErrorKind};
 use tokio::time::Instant;
 
 use super::Member;
+use crate::admission::{Admission, ThisNode, admission_of};
 use crate::join::Settings;
-use crate::notice::{self, Sign};
-use crate::standing::{Me, Standing, judge};
+use crate::node_record::{self, NodeRecord};
 
-type Owners = BTreeMap<Partition, Tenancy>;
+type Owners = BTreeMap<Partition, PartitionOwner>;
 
 impl Member {
     /// Gives a sign of life, looks around, and joins or steps back by what it finds.
-    pub(super) async fn ask(&mut self) -> Result<(Vec<Sign>, Owners)> {
+    pub(super) async fn refresh_membership(&mut self) -> Result<(Vec<NodeRecord>, Owners)> {
         self.unreadable.retain(|_, until| *until > Instant::now());
-        self.put_up().await?;
-        let mut around = self.around().await?;
-        let mut standing = self.judge(&around);
-        let joins = !self.joined && !self.leaving && standing.is_good();
+        self.publish_record().await?;
+        let mut around = self.read_cluster().await?;
+        let mut standing = self.judge_admission(&around);
+        let joins = !self.joined && !self.leaving && standing.is_admitted();
         let before = (self.joined, self.is_candidate);
         if joins {
             self.is_candidate = true;
-            self.put_up().await?;
-            around = self.around().await?;
-            standing = self.judge(&around);
-            if standing.is_good() {
-                standing = self.host.prepare().await.map_or_else(Standing::Apart, |()| Standing::Good);
+            self.publish_record().await?;
+            around = self.read_cluster().await?;
+            standing = self.judge_admission(&around);
+            if standing.is_admitted() {
+                standing =
+                    self.host.prepare().await.map_or_else(Admission::Excluded, |()| Admission::Admitted);
             }
-            self.joined = standing.is_good();
+            self.joined = standing.is_admitted();
         }
-        self.is_candidate &= matches!(standing, Standing::Waits(_));
-        self.joined &= standing.is_good();
-        self.tell_of(standing);
+        self.is_candidate &= matches!(standing, Admission::Waiting(_));
+        self.joined &= standing.is_admitted();
+        self.report_problem(standing);
         let has_changed = before != (self.joined, self.is_candidate);
         if joins || has_changed {
-            self.put_up().await?;
-            around.0 = self.signs().await?;
+            self.publish_record().await?;
+            around.0 = self.read_nodes().await?;
         }
         // It hears itself: a hint with nothing behind it would never end.
         if has_changed {
@@ -51,60 +52,60 @@ impl Member {
         Ok(around)
     }
 
-    fn judge(&self, (signs, owners): &(Vec<Sign>, Owners)) -> Standing {
-        let Settings { node, address, placing, .. } = &self.settings;
-        let owns = !self.held.is_empty() || !self.coming.is_empty();
-        let me = Me { node, address, placing, joined: self.joined, owns };
-        judge(&me, signs, owners, &self.findings)
+    fn judge_admission(&self, (signs, owners): &(Vec<NodeRecord>, Owners)) -> Admission {
+        let Settings { node, address, placement_hash: placing, .. } = &self.settings;
+        let owns = !self.held.is_empty() || !self.acquiring.is_empty();
+        let me = ThisNode { node, address, placement_hash: placing, joined: self.joined, owns };
+        admission_of(&me, signs, owners, &self.findings)
     }
 
-    async fn signs(&self) -> Result<Vec<Sign>> {
-        Ok(self.store.list_nodes().await?.into_iter().map(notice::read).collect())
+    async fn read_nodes(&self) -> Result<Vec<NodeRecord>> {
+        Ok(self.store.list_nodes().await?.into_iter().map(node_record::parse_record).collect())
     }
 
-    async fn around(&self) -> Result<(Vec<Sign>, Owners)> {
-        let signs = self.signs().await?;
-        let owners = self.store.owners().await?;
+    async fn read_cluster(&self) -> Result<(Vec<NodeRecord>, Owners)> {
+        let signs = self.read_nodes().await?;
+        let owners = self.store.partition_owners().await?;
         Ok((signs, owners.into_iter().map(|owner| (owner.partition, owner)).collect()))
     }
 
     /// Has the register say what is so.
-    async fn put_up(&mut self) -> Result<()> {
-        let serves = !self.held.is_empty() || !self.coming.is_empty();
+    async fn publish_record(&mut self) -> Result<()> {
+        let serves = !self.held.is_empty() || !self.acquiring.is_empty();
         if !(self.joined || self.is_candidate || serves) {
-            return self.take_down().await;
+            return self.withdraw_record().await;
         }
-        let Settings { node, address, placing, ttl, .. } = &self.settings;
+        let Settings { node, address, placement_hash: placing, ttl, .. } = &self.settings;
         let without = self.unreadable.keys().copied().collect();
-        let mut notice = notice::notice(address, self.leaving || !self.joined, &without, placing);
-        if notice == self.put_up {
+        let mut notice = node_record::encode_record(address, self.leaving || !self.joined, &without, placing);
+        if notice == self.published_record {
             match self.store.heartbeat(node, *ttl).await {
                 Ok(_) => return Ok(()),
                 // Forgotten, when it gave no sign of life for too long: others may be there who do not go with it.
-                Err(error) if error.kind() == Kind::Invalid => {
+                Err(error) if error.kind() == StoreErrorKind::Invalid => {
                     (self.joined, self.is_candidate) = (false, true);
-                    notice = notice::notice(address, true, &without, placing);
+                    notice = node_record::encode_record(address, true, &without, placing);
                 }
                 Err(error) => return Err(error),
             }
         }
         self.store.register(node, &notice, *ttl).await?;
-        self.put_up = notice;
+        self.published_record = notice;
         Ok(())
     }
 
     /// Takes its sign down, if it is up. Without one nothing is touched: it may be that of another of the same name.
-    pub(super) async fn take_down(&mut self) -> Result<()> {
-        if !std::mem::take(&mut self.put_up).is_empty() {
+    pub(super) async fn withdraw_record(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.published_record).is_empty() {
             self.store.heartbeat(&self.settings.node, Duration::ZERO).await?;
         }
         Ok(())
     }
 
     /// Says what is wrong when that has changed, once.
-    fn tell_of(&mut self, standing: Standing) {
+    fn report_problem(&mut self, standing: Admission) {
         let (node, joined) = (&*self.settings.node, self.joined);
-        let trouble = standing.trouble();
+        let trouble = standing.into_problem();
         if trouble != self.trouble {
             match &trouble {
                 Some(why) if joined => tracing::warn!(node, why, "it takes part, but something is wrong"),

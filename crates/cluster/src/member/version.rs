@@ -2,7 +2,7 @@
 //! open the store.
 
 use tidegate_core::id::Partition;
-use tidegate_store::Kind;
+use tidegate_store::StoreErrorKind;
 
 use super::Member;
 
@@ -11,7 +11,8 @@ impl Member {
     /// what it serves ends by itself with the next renewal.
     pub(super) async fn is_outdated(&mut self) -> bool {
         // Whatever else is wrong is said by what comes next.
-        let newer = self.store.layout().await.err().filter(|error| error.kind() == Kind::Unreadable);
+        let newer =
+            self.store.check_layout().await.err().filter(|error| error.kind() == StoreErrorKind::Unreadable);
         let before = std::mem::replace(&mut self.outdated, newer.is_some());
         match newer {
             Some(error) if !before => {
@@ -28,7 +29,7 @@ impl Member {
             self.view.send_modify(|view| {
                 view.nodes.clear();
                 view.owners.clear();
-                view.here = here;
+                view.local_partitions = here;
             });
         }
         self.outdated

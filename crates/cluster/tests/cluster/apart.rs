@@ -3,22 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_cluster::Answered;
-use tidegate_contract::Plan;
+use tidegate_cluster::HandshakeOutcome;
+use tidegate_contract::FaultPlan;
 
-use crate::world::{Lines, Member, Odd, owned, store, until};
+use crate::world::{AnswersByAddress, NodeOptions, TestNode, owned, store, wait_until_owned};
 
 /// Longer than it takes to join, to look again, and to be forgotten.
 const LONG: Duration = Duration::from_secs(8);
 
-fn placing(placing: &'static str) -> Odd {
-    Odd { placing, ..Odd::default() }
+fn placing(placing: &'static str) -> NodeOptions {
+    NodeOptions { placing, ..NodeOptions::default() }
 }
 
 #[track_caller]
-fn is_apart(node: &Member, words: &str) {
+fn is_apart(node: &TestNode, words: &str) {
     let view = node.cluster.view();
-    let trouble = view.trouble.unwrap_or_default();
+    let trouble = view.problem.unwrap_or_default();
     assert!(!view.joined && trouble.contains(words), "{trouble:?} instead of {words:?}");
     assert_eq!(node.serves(), 0);
 }
@@ -27,26 +27,31 @@ fn is_apart(node: &Member, words: &str) {
 #[tokio::test(start_paused = true)]
 async fn a_node_at_a_wrong_address_takes_nothing() {
     let store = store();
-    let ann = Member::join(&store, "ann", Plan::none()).await;
-    until(&store, &[("ann", 16)]).await;
-    let lines = Lines::default();
+    let ann = TestNode::join(&store, "ann", FaultPlan::none()).await;
+    wait_until_owned(&store, &[("ann", 16)]).await;
+    let answers = AnswersByAddress::default();
     for wrong in [
-        Answered::Nobody("nobody answers there".into()),
-        Answered::Node { name: "ann".into(), differs: None },
-        Answered::Refused,
+        HandshakeOutcome::Nobody("nobody answers there".into()),
+        HandshakeOutcome::Node { name: "ann".into(), differs: None },
+        HandshakeOutcome::Refused,
     ] {
-        lines.lock().unwrap().insert("ben:7400".into(), wrong);
-        let ben = Member::join_odd(&store, "ben", Odd { lines: Arc::clone(&lines), ..Odd::default() }).await;
-        ben.cluster.settled(LONG).await;
+        answers.lock().unwrap().insert("ben:7400".into(), wrong);
+        let ben = TestNode::join_with(
+            &store,
+            "ben",
+            NodeOptions { answers: Arc::clone(&answers), ..NodeOptions::default() },
+        )
+        .await;
+        ben.cluster.wait_until_decided(LONG).await;
         tokio::time::sleep(LONG).await;
         is_apart(&ben, "ben:7400");
         assert_eq!(owned(&store).await["ann"], 16);
         assert_eq!(ann.cluster.view().nodes.len(), 1, "nobody is sent there");
-        lines.lock().unwrap().clear();
-        until(&store, &[("ann", 8), ("ben", 8)]).await;
-        assert_eq!(ben.cluster.view().trouble, None);
+        answers.lock().unwrap().clear();
+        wait_until_owned(&store, &[("ann", 8), ("ben", 8)]).await;
+        assert_eq!(ben.cluster.view().problem, None);
         ben.cluster.leave().await;
-        until(&store, &[("ann", 16)]).await;
+        wait_until_owned(&store, &[("ann", 16)]).await;
     }
 }
 
@@ -54,11 +59,14 @@ async fn a_node_at_a_wrong_address_takes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn the_second_of_one_name_touches_nothing() {
     let store = store();
-    let first = Member::join(&store, "ann", Plan::none()).await;
-    until(&store, &[("ann", 16)]).await;
-    let lines = Lines::default();
-    lines.lock().unwrap().insert("ann:7400".into(), Answered::Node { name: "ann".into(), differs: None });
-    let second = Member::join_odd(&store, "ann", Odd { lines, ..Odd::default() }).await;
+    let first = TestNode::join(&store, "ann", FaultPlan::none()).await;
+    wait_until_owned(&store, &[("ann", 16)]).await;
+    let answers = AnswersByAddress::default();
+    answers
+        .lock()
+        .unwrap()
+        .insert("ann:7400".into(), HandshakeOutcome::Node { name: "ann".into(), differs: None });
+    let second = TestNode::join_with(&store, "ann", NodeOptions { answers, ..NodeOptions::default() }).await;
     tokio::time::sleep(LONG).await;
     is_apart(&second, "another process of the same name");
     second.cluster.leave().await;
@@ -71,38 +79,41 @@ async fn the_second_of_one_name_touches_nothing() {
 #[tokio::test(start_paused = true)]
 async fn a_refused_node_waits_and_a_dead_one_keeps_nobody_out() {
     let store = store();
-    let ann = Member::join(&store, "ann", Plan::none()).await;
-    until(&store, &[("ann", 16)]).await;
-    let lines = Lines::default();
-    lines.lock().unwrap().insert("ann:7400".into(), Answered::Refused);
-    let ben = Member::join_odd(&store, "ben", Odd { lines, ..Odd::default() }).await;
+    let ann = TestNode::join(&store, "ann", FaultPlan::none()).await;
+    wait_until_owned(&store, &[("ann", 16)]).await;
+    let answers = AnswersByAddress::default();
+    answers.lock().unwrap().insert("ann:7400".into(), HandshakeOutcome::Refused);
+    let ben = TestNode::join_with(&store, "ben", NodeOptions { answers, ..NodeOptions::default() }).await;
     tokio::time::sleep(LONG).await;
     is_apart(&ben, "ann at ann:7400 refuses the secret of ben");
     ann.cluster.leave().await;
-    until(&store, &[("ben", 16)]).await;
-    let lines = Lines::default();
-    lines.lock().unwrap().insert("ben:7400".into(), Answered::Nobody("nobody answers there".into()));
-    let cleo = Member::join_odd(&store, "cleo", Odd { lines, ..Odd::default() }).await;
-    until(&store, &[("ben", 8), ("cleo", 8)]).await;
-    assert_eq!(cleo.cluster.view().trouble, None);
+    wait_until_owned(&store, &[("ben", 16)]).await;
+    let answers = AnswersByAddress::default();
+    answers
+        .lock()
+        .unwrap()
+        .insert("ben:7400".into(), HandshakeOutcome::Nobody("nobody answers there".into()));
+    let cleo = TestNode::join_with(&store, "cleo", NodeOptions { answers, ..NodeOptions::default() }).await;
+    wait_until_owned(&store, &[("ben", 8), ("cleo", 8)]).await;
+    assert_eq!(cleo.cluster.view().problem, None);
 }
 
 /// OPS-7: nodes that place operations differently do not share work: the later one waits until the others are gone.
 #[tokio::test(start_paused = true)]
 async fn ops_7_nodes_that_place_differently_do_not_share() {
     let store = store();
-    let ann = Member::join_odd(&store, "ann", placing("aa")).await;
-    let ben = Member::join_odd(&store, "ben", placing("aa")).await;
-    until(&store, &[("ann", 8), ("ben", 8)]).await;
-    let cleo = Member::join_odd(&store, "cleo", placing("bb")).await;
+    let ann = TestNode::join_with(&store, "ann", placing("aa")).await;
+    let ben = TestNode::join_with(&store, "ben", placing("aa")).await;
+    wait_until_owned(&store, &[("ann", 8), ("ben", 8)]).await;
+    let cleo = TestNode::join_with(&store, "cleo", placing("bb")).await;
     tokio::time::sleep(LONG).await;
     is_apart(&cleo, "place operations differently");
     ann.cluster.leave().await;
-    until(&store, &[("ben", 16)]).await;
+    wait_until_owned(&store, &[("ben", 16)]).await;
     tokio::time::sleep(LONG).await;
     is_apart(&cleo, "cleo and ben place operations differently");
     ben.cluster.leave().await;
-    until(&store, &[("cleo", 16)]).await;
+    wait_until_owned(&store, &[("cleo", 16)]).await;
     assert!(cleo.cluster.view().joined);
 }
 
@@ -112,9 +123,9 @@ async fn ops_7_of_several_at_once_one_kind_wins() {
     for kinds in [["aa", "bb", "aa"], ["bb", "bb", "aa"], ["aa", "bb", "cc"]] {
         let store = store();
         let (ann, ben, cleo) = tokio::join!(
-            Member::join_odd(&store, "ann", placing(kinds[0])),
-            Member::join_odd(&store, "ben", placing(kinds[1])),
-            Member::join_odd(&store, "cleo", placing(kinds[2])),
+            TestNode::join_with(&store, "ann", placing(kinds[0])),
+            TestNode::join_with(&store, "ben", placing(kinds[1])),
+            TestNode::join_with(&store, "cleo", placing(kinds[2])),
         );
         let nodes = [("ann", &ann), ("ben", &ben), ("cleo", &cleo)];
         for _ in 0..1_000 {
@@ -134,12 +145,12 @@ async fn ops_7_of_several_at_once_one_kind_wins() {
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_back_to_others_steps_back() {
     let store = store();
-    let ann = Member::join_odd(&store, "ann", placing("aa")).await;
-    until(&store, &[("ann", 16)]).await;
-    ann.way.set_down(true);
-    let ben = Member::join_odd(&store, "ben", placing("bb")).await;
-    until(&store, &[("ben", 16)]).await;
-    ann.way.set_down(false);
+    let ann = TestNode::join_with(&store, "ann", placing("aa")).await;
+    wait_until_owned(&store, &[("ann", 16)]).await;
+    ann.store.set_down(true);
+    let ben = TestNode::join_with(&store, "ben", placing("bb")).await;
+    wait_until_owned(&store, &[("ben", 16)]).await;
+    ann.store.set_down(false);
     tokio::time::sleep(LONG).await;
     is_apart(&ann, "ann and ben place operations differently");
     assert_eq!(ben.serves(), 16);

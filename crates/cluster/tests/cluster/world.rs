@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_cluster::{Answered, Cluster, Declined, Host, Later, Settings, Tenant};
-use tidegate_contract::{Faulty, Plan};
+use tidegate_cluster::{
+    AcquireError, BoxFuture, Cluster, HandshakeOutcome, PartitionHandle, PartitionHost, Settings,
+};
+use tidegate_contract::{FaultPlan, FaultyStore};
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{Batch, Ownership};
-use tidegate_store::{Clock, Kind, Log, Store};
-use tidegate_store_embedded::Memory;
+use tidegate_store::{Clock, Log, Store, StoreErrorKind};
+use tidegate_store_embedded::MemoryStore;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -18,107 +20,114 @@ pub(crate) const PARTITIONS: Partition = 16;
 const LEASE: Duration = Duration::from_secs(5);
 
 /// The store's clock, which moves with tokio's.
-struct Moving(Instant);
+struct TokioClock(Instant);
 
-impl Clock for Moving {
+impl Clock for TokioClock {
     fn now(&self) -> Time {
         Time::from_millis(1_000_000_000).after(self.0.elapsed())
     }
 }
 
 pub(crate) fn store() -> Arc<dyn Store> {
-    Arc::new(Memory::new(Arc::new(Moving(Instant::now()))))
+    Arc::new(MemoryStore::new(Arc::new(TokioClock(Instant::now()))))
 }
 
 /// Who answers at which address; whoever is not here answers at its own, for itself.
-pub(crate) type Lines = Arc<Mutex<BTreeMap<String, Answered>>>;
+pub(crate) type AnswersByAddress = Arc<Mutex<BTreeMap<String, HandshakeOutcome>>>;
 
 /// What is out of the ordinary about a node.
 #[derive(Default)]
-pub(crate) struct Odd {
-    pub(crate) plan: Option<Plan>,
+pub(crate) struct NodeOptions {
+    pub(crate) plan: Option<FaultPlan>,
     pub(crate) cannot_read: Option<Partition>,
     pub(crate) placing: &'static str,
-    pub(crate) lines: Lines,
+    pub(crate) answers: AnswersByAddress,
 }
 
 /// A node: its part in the cluster, and its way to the store.
-pub(crate) struct Member {
+pub(crate) struct TestNode {
     pub(crate) cluster: Cluster,
-    pub(crate) way: Arc<Faulty>,
+    pub(crate) store: Arc<FaultyStore>,
 }
 
-impl Member {
-    pub(crate) async fn join(store: &Arc<dyn Store>, name: &str, plan: Plan) -> Self {
-        Self::join_odd(store, name, Odd { plan: Some(plan), ..Odd::default() }).await
+impl TestNode {
+    pub(crate) async fn join(store: &Arc<dyn Store>, name: &str, plan: FaultPlan) -> Self {
+        Self::join_with(store, name, NodeOptions { plan: Some(plan), ..NodeOptions::default() }).await
     }
 
-    pub(crate) async fn join_odd(store: &Arc<dyn Store>, name: &str, odd: Odd) -> Self {
-        let Odd { plan, cannot_read, placing, lines } = odd;
-        let way = Arc::new(Faulty::new(Arc::clone(store), plan.unwrap_or_else(Plan::none)));
-        let host = Keeper { store: Arc::clone(&way), node: name.to_owned(), cannot_read, lines };
+    pub(crate) async fn join_with(store: &Arc<dyn Store>, name: &str, odd: NodeOptions) -> Self {
+        let NodeOptions { plan, cannot_read, placing, answers: lines } = odd;
+        let way = Arc::new(FaultyStore::new(Arc::clone(store), plan.unwrap_or_else(FaultPlan::none)));
+        let host = TestHost { store: Arc::clone(&way), node: name.to_owned(), cannot_read, answers: lines };
         let settings = Settings {
             partitions: PARTITIONS,
-            placing: placing.to_owned(),
+            placement_hash: placing.to_owned(),
             ..Settings::new(name, format!("{name}:7400"))
         };
         let cluster = Cluster::join(Arc::clone(&way) as _, settings, Arc::new(host)).await.unwrap();
-        Self { cluster, way }
+        Self { cluster, store: way }
     }
 
     pub(crate) fn serves(&self) -> usize {
-        self.cluster.view().here.len()
+        self.cluster.view().local_partitions.len()
     }
 }
 
 /// Owns partitions and keeps its leases, as an engine would.
-struct Keeper {
-    store: Arc<Faulty>,
+struct TestHost {
+    store: Arc<FaultyStore>,
     node: String,
     cannot_read: Option<Partition>,
-    lines: Lines,
+    answers: AnswersByAddress,
 }
 
-struct Kept {
-    store: Arc<Faulty>,
+struct TestPartition {
+    store: Arc<FaultyStore>,
     owner: Mutex<Ownership>,
     ended: watch::Sender<bool>,
 }
 
-impl Host for Keeper {
-    fn call_at(&self, address: String) -> Later<'_, Answered> {
+impl PartitionHost for TestHost {
+    fn handshake(&self, address: String) -> BoxFuture<'_, HandshakeOutcome> {
         let name = address.split(':').next().unwrap_or_default().to_owned();
         let is_me = name == self.node;
-        let usual = if is_me { Answered::Here } else { Answered::Node { name, differs: None } };
-        let answered = self.lines.lock().unwrap().get(&address).cloned().unwrap_or(usual);
+        let usual = if is_me {
+            HandshakeOutcome::ThisProcess
+        } else {
+            HandshakeOutcome::Node { name, differs: None }
+        };
+        let answered = self.answers.lock().unwrap().get(&address).cloned().unwrap_or(usual);
         Box::pin(std::future::ready(answered))
     }
 
-    fn prepare(&self) -> Later<'_, Result<(), String>> {
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
-    fn take_on(&self, partition: Partition) -> Later<'_, Result<Arc<dyn Tenant>, Declined>> {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+    ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>> {
         Box::pin(async move {
             if self.cannot_read == Some(partition) {
-                return Err(Declined { why: "a newer version wrote it".into(), unreadable: true });
+                return Err(AcquireError { why: "a newer version wrote it".into(), unreadable: true });
             }
             let declined =
-                |error: tidegate_store::Error| Declined { why: error.to_string(), unreadable: false };
-            let owner = self.store.own(partition, &self.node, LEASE).await.map_err(declined)?;
-            let kept = Kept {
+                |error: tidegate_store::Error| AcquireError { why: error.to_string(), unreadable: false };
+            let owner = self.store.acquire_partition(partition, &self.node, LEASE).await.map_err(declined)?;
+            let kept = TestPartition {
                 store: Arc::clone(&self.store),
                 owner: Mutex::new(owner),
                 ended: watch::channel(false).0,
             };
             let kept = Arc::new(kept);
             tokio::spawn(Arc::clone(&kept).keep());
-            Ok(kept as Arc<dyn Tenant>)
+            Ok(kept as Arc<dyn PartitionHandle>)
         })
     }
 }
 
-impl Kept {
+impl TestPartition {
     /// Renews, and writes a little; the first word of another owner ends it.
     async fn keep(self: Arc<Self>) {
         while !*self.ended.borrow() {
@@ -129,15 +138,15 @@ impl Kept {
             if let Ok(owner) = renewed {
                 *self.owner.lock().unwrap() = owner;
             }
-            if appended.is_err_and(|error| error.kind() == Kind::Fenced) {
+            if appended.is_err_and(|error| error.kind() == StoreErrorKind::Fenced) {
                 self.ended.send_replace(true);
             }
         }
     }
 }
 
-impl Tenant for Kept {
-    fn hand_over(&self) -> Later<'_, ()> {
+impl PartitionHandle for TestPartition {
+    fn hand_over(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let owner = *self.owner.lock().unwrap();
@@ -146,7 +155,7 @@ impl Tenant for Kept {
         })
     }
 
-    fn ended(&self) -> Later<'_, String> {
+    fn ended(&self) -> BoxFuture<'_, String> {
         Box::pin(async move {
             let mut ended = self.ended.subscribe();
             let _ = ended.wait_for(|ended| *ended).await;
@@ -158,14 +167,14 @@ impl Tenant for Kept {
 /// How many partitions each node owns, by what the store says.
 pub(crate) async fn owned(store: &Arc<dyn Store>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
-    for owner in store.owners().await.unwrap() {
+    for owner in store.partition_owners().await.unwrap() {
         *counts.entry(owner.node).or_default() += 1;
     }
     counts
 }
 
 /// Waits until the store says so; answers how long that took.
-pub(crate) async fn until(store: &Arc<dyn Store>, expected: &[(&str, usize)]) -> Duration {
+pub(crate) async fn wait_until_owned(store: &Arc<dyn Store>, expected: &[(&str, usize)]) -> Duration {
     let expected: BTreeMap<String, usize> =
         expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
     let start = Instant::now();

@@ -1,37 +1,37 @@
 //! The journal of a store that fails on purpose.
 
-use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
-use tidegate_store::{Answer, Journal};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
+use tidegate_store::{Journal, StoreFuture};
 
-use super::{Faulty, Verb};
+use super::{FaultyStore, StoreMethod};
 
-impl Journal for Faulty {
-    fn keep_deployment(&self, deployment: Deployment) -> Answer<'_, bool> {
-        self.pass(Verb::KeepDeployment, move || self.inner.keep_deployment(deployment))
+impl Journal for FaultyStore {
+    fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool> {
+        self.call_with_fault(StoreMethod::SaveDeployment, move || self.inner.save_deployment(deployment))
     }
 
-    fn write_journal(&self, deployment: &str, fence: u64, lines: Lines) -> Answer<'_, bool> {
+    fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool> {
         let id = deployment.to_owned();
-        self.pass(Verb::WriteJournal, move || self.inner.write_journal(&id, fence, lines))
+        self.call_with_fault(StoreMethod::WriteJournal, move || self.inner.write_journal(&id, fence, lines))
     }
 
-    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+    fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>> {
         let id = id.to_owned();
-        self.pass(Verb::Deployment, move || self.inner.deployment(&id))
+        self.call_with_fault(StoreMethod::Deployment, move || self.inner.deployment(&id))
     }
 
-    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+    fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>> {
         let scope = scope.map(str::to_owned);
-        self.pass(Verb::Deployments, move || self.inner.deployments(scope.as_deref(), most))
+        self.call_with_fault(StoreMethod::Deployments, move || self.inner.deployments(scope.as_deref(), most))
     }
 
-    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+    fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
-        self.pass(Verb::DeploymentSteps, move || self.inner.deployment_steps(&id))
+        self.call_with_fault(StoreMethod::DeploymentSteps, move || self.inner.deployment_steps(&id))
     }
 
-    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
+    fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
         let scope = scope.to_owned();
-        self.pass(Verb::Mapped, move || self.inner.mapped(&scope))
+        self.call_with_fault(StoreMethod::MappedObjects, move || self.inner.mapped_objects(&scope))
     }
 }

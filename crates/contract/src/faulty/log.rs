@@ -6,64 +6,76 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{
-    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+    Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
+    StoredQuery,
 };
-use tidegate_store::{Answer, Costs, Log, Trail};
+use tidegate_store::{ArchiveQueue, Costs, Log, StoreFuture};
 
-use super::{Faulty, Verb};
+use super::{FaultyStore, StoreMethod};
 
-impl Log for Faulty {
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+impl Log for FaultyStore {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership> {
         let node = node.to_owned();
-        self.pass(Verb::Own, move || self.inner.own(partition, &node, ttl))
+        self.call_with_fault(StoreMethod::AcquirePartition, move || {
+            self.inner.acquire_partition(partition, &node, ttl)
+        })
     }
 
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
-        self.pass(Verb::Renew, move || self.inner.renew(owner, ttl))
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership> {
+        self.call_with_fault(StoreMethod::Renew, move || self.inner.renew(owner, ttl))
     }
 
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
-        self.pass(Verb::Owners, move || self.inner.owners())
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>> {
+        self.call_with_fault(StoreMethod::PartitionOwners, move || self.inner.partition_owners())
     }
 
-    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
-        self.pass(Verb::Release, move || self.inner.release(owner))
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()> {
+        self.call_with_fault(StoreMethod::Release, move || self.inner.release(owner))
     }
 
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
-        self.pass(Verb::Load, move || self.inner.load(partition, replay))
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn> {
+        self.call_with_fault(StoreMethod::Load, move || self.inner.load(partition, replay))
     }
 
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
-        self.pass(Verb::Append, move || self.inner.append(owner, batch))
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
+        self.call_with_fault(StoreMethod::Append, move || self.inner.append(owner, batch))
     }
 
-    fn appends_at_once(&self) -> usize {
-        self.inner.appends_at_once()
+    fn max_concurrent_appends(&self) -> usize {
+        self.inner.max_concurrent_appends()
     }
 
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
-        self.pass(Verb::Read, move || self.inner.read(partition, seqs))
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
+        self.call_with_fault(StoreMethod::Read, move || self.inner.read(partition, seqs))
     }
 
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
-        self.pass(Verb::Read, move || self.inner.operations(partition, seqs))
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
+        self.call_with_fault(StoreMethod::Read, move || self.inner.load_operations(partition, seqs))
     }
 
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
-        self.pass(Verb::List, move || self.inner.list(partition, query))
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
+        self.call_with_fault(StoreMethod::List, move || self.inner.list(partition, query))
     }
 
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
-        self.pass(Verb::Snapshot, move || self.inner.snapshot(owner, upto, parts))
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {
+        self.call_with_fault(StoreMethod::Snapshot, move || self.inner.snapshot(owner, upto, parts))
     }
 
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        self.pass(Verb::Sweep, move || self.inner.sweep(owner, retention))
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        self.call_with_fault(StoreMethod::Sweep, move || self.inner.sweep(owner, retention))
     }
 
-    fn trail(&self) -> Option<&dyn Trail> {
-        self.inner.trail()
+    fn archive_queue(&self) -> Option<&dyn ArchiveQueue> {
+        self.inner.archive_queue()
     }
 
     fn costs(&self) -> Option<&dyn Costs> {

@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::dice::Dice;
+use crate::rng::TestRng;
 
 /// A verb of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the method of that name")]
-pub enum Verb {
-    Own,
+pub enum StoreMethod {
+    AcquirePartition,
     Renew,
     Release,
-    Owners,
+    PartitionOwners,
     Load,
     Append,
     Read,
@@ -23,14 +23,14 @@ pub enum Verb {
     CompleteRecord,
     ReleaseRecord,
     RenewRecord,
-    LookRecord,
+    GetRecord,
     ListRecords,
     ForgetRecord,
     SweepRecords,
     AcquireLease,
     RenewLease,
     ReleaseLease,
-    LookLease,
+    LeaseStatus,
     ListLeases,
     Reserve,
     SettleBucket,
@@ -39,38 +39,38 @@ pub enum Verb {
     ForgetBucket,
     OpenWindow,
     PeekWindow,
-    KeepDeployment,
+    SaveDeployment,
     WriteJournal,
     Deployment,
     Deployments,
     DeploymentSteps,
-    Mapped,
+    MappedObjects,
     Register,
     Heartbeat,
     ListNodes,
     Notify,
     Listen,
     Migrate,
-    Layout,
-    Partitions,
-    Secret,
+    CheckLayout,
+    EnsurePartitions,
+    EnsureSecret,
     Health,
     Stats,
 }
 
-impl Verb {
+impl StoreMethod {
     /// Whether it changes nothing, so that a lost answer leaves nothing unsure.
     #[must_use]
     pub const fn only_reads(self) -> bool {
         matches!(
             self,
-            Self::Owners
+            Self::PartitionOwners
                 | Self::Load
                 | Self::Read
                 | Self::List
-                | Self::LookRecord
+                | Self::GetRecord
                 | Self::ListRecords
-                | Self::LookLease
+                | Self::LeaseStatus
                 | Self::ListLeases
                 | Self::ObserveBucket
                 | Self::ListBuckets
@@ -78,10 +78,10 @@ impl Verb {
                 | Self::Deployment
                 | Self::Deployments
                 | Self::DeploymentSteps
-                | Self::Mapped
+                | Self::MappedObjects
                 | Self::ListNodes
                 | Self::Listen
-                | Self::Layout
+                | Self::CheckLayout
                 | Self::Health
                 | Self::Stats
         )
@@ -90,7 +90,7 @@ impl Verb {
 
 /// What happens to one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Injury {
+pub enum InjectedFault {
     /// Nothing: it is done and answered.
     #[default]
     None,
@@ -104,7 +104,7 @@ pub enum Injury {
 
 /// How often what happens, in calls of a thousand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Odds {
+pub struct FaultRates {
     /// Fails before it is done.
     pub fail: u16,
     /// Is delayed.
@@ -117,14 +117,14 @@ pub struct Odds {
 
 /// When which verb fails.
 #[derive(Debug, Default)]
-pub struct Plan {
-    script: HashMap<(Verb, u64), Injury>,
-    seen: HashMap<Verb, u64>,
-    chance: Option<(Dice, Odds)>,
-    only: Option<Vec<Verb>>,
+pub struct FaultPlan {
+    script: HashMap<(StoreMethod, u64), InjectedFault>,
+    seen: HashMap<StoreMethod, u64>,
+    chance: Option<(TestRng, FaultRates)>,
+    only: Option<Vec<StoreMethod>>,
 }
 
-impl Plan {
+impl FaultPlan {
     /// Nothing ever fails.
     #[must_use]
     pub fn none() -> Self {
@@ -133,48 +133,48 @@ impl Plan {
 
     /// By chance, from a seed.
     #[must_use]
-    pub fn seeded(seed: u64, odds: Odds) -> Self {
-        Self { chance: Some((Dice::new(seed), odds)), ..Self::default() }
+    pub fn seeded(seed: u64, odds: FaultRates) -> Self {
+        Self { chance: Some((TestRng::new(seed), odds)), ..Self::default() }
     }
 
     /// Chance touches these verbs only.
     #[must_use]
-    pub fn only(mut self, verbs: &[Verb]) -> Self {
+    pub fn only(mut self, verbs: &[StoreMethod]) -> Self {
         self.only = Some(verbs.to_vec());
         self
     }
 
     /// The `nth` call of `verb` from now on (1 is the next one) has this injury.
     #[must_use]
-    pub fn at(mut self, verb: Verb, nth: u64, injury: Injury) -> Self {
+    pub fn at(mut self, verb: StoreMethod, nth: u64, injury: InjectedFault) -> Self {
         self.script.insert((verb, nth), injury);
         self
     }
 
     /// What happens to the next call of `verb`.
-    pub fn next(&mut self, verb: Verb) -> Injury {
+    pub fn next_fault(&mut self, verb: StoreMethod) -> InjectedFault {
         let seen = self.seen.entry(verb).or_default();
         *seen += 1;
         if let Some(injury) = self.script.get(&(verb, *seen)) {
             return *injury;
         }
         if self.only.as_ref().is_some_and(|only| !only.contains(&verb)) {
-            return Injury::None;
+            return InjectedFault::None;
         }
-        self.chance.as_mut().map_or(Injury::None, |(dice, odds)| by_chance(dice, *odds))
+        self.chance.as_mut().map_or(InjectedFault::None, |(dice, odds)| random_fault(dice, *odds))
     }
 }
 
-fn by_chance(dice: &mut Dice, odds: Odds) -> Injury {
+fn random_fault(dice: &mut TestRng, odds: FaultRates) -> InjectedFault {
     let roll = dice.below(1_000) as u16;
     let delay = Duration::from_micros(dice.below(odds.delay_max.as_micros() as u64 + 1));
     if roll < odds.fail {
-        Injury::Fail
+        InjectedFault::Fail
     } else if roll < odds.fail + odds.delay {
-        Injury::Delay(delay)
+        InjectedFault::Delay(delay)
     } else if roll < odds.fail + odds.delay + odds.lose_reply {
-        Injury::LoseReply
+        InjectedFault::LoseReply
     } else {
-        Injury::None
+        InjectedFault::None
     }
 }

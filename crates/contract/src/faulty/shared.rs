@@ -3,107 +3,111 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease, Status};
-use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
-use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
+use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
+use tidegate_core::shared::record::{
+    ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 
-use super::{Faulty, Verb};
+use super::{FaultyStore, StoreMethod};
 
-impl Shared for Faulty {
-    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+impl SharedState for FaultyStore {
+    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
         let key = key.to_owned();
-        self.pass(Verb::ClaimRecord, move || self.inner.claim_record(&key, claim))
+        self.call_with_fault(StoreMethod::ClaimRecord, move || self.inner.claim_record(&key, claim))
     }
 
-    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        self.pass(Verb::CompleteRecord, move || self.inner.complete_record(&key, holder, answer))
+        self.call_with_fault(StoreMethod::CompleteRecord, move || {
+            self.inner.complete_record(&key, holder, answer)
+        })
     }
 
-    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        self.pass(Verb::ReleaseRecord, move || self.inner.release_record(&key, holder))
+        self.call_with_fault(StoreMethod::ReleaseRecord, move || self.inner.release_record(&key, holder))
     }
 
-    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        self.pass(Verb::RenewRecord, move || self.inner.renew_record(&key, holder, ttl))
+        self.call_with_fault(StoreMethod::RenewRecord, move || self.inner.renew_record(&key, holder, ttl))
     }
 
-    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
         let key = key.to_owned();
-        self.pass(Verb::LookRecord, move || self.inner.look_record(&key))
+        self.call_with_fault(StoreMethod::GetRecord, move || self.inner.get_record(&key))
     }
 
-    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
-        self.pass(Verb::ListRecords, move || self.inner.list_records(after, most))
+    fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
+        self.call_with_fault(StoreMethod::ListRecords, move || self.inner.list_records(after, most))
     }
 
-    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
         let key = key.to_owned();
-        self.pass(Verb::ForgetRecord, move || self.inner.forget_record(&key, what))
+        self.call_with_fault(StoreMethod::ForgetRecord, move || self.inner.forget_record(&key, what))
     }
 
-    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
-        self.pass(Verb::SweepRecords, move || self.inner.sweep_records(most))
+    fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
+        self.call_with_fault(StoreMethod::SweepRecords, move || self.inner.sweep_records(most))
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
         let name = name.to_owned();
-        self.pass(Verb::AcquireLease, move || self.inner.acquire_lease(&name, ttl))
+        self.call_with_fault(StoreMethod::AcquireLease, move || self.inner.acquire_lease(&name, ttl))
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
         let name = name.to_owned();
-        self.pass(Verb::RenewLease, move || self.inner.renew_lease(&name, lease, ttl))
+        self.call_with_fault(StoreMethod::RenewLease, move || self.inner.renew_lease(&name, lease, ttl))
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        self.pass(Verb::ReleaseLease, move || self.inner.release_lease(&name, lease))
+        self.call_with_fault(StoreMethod::ReleaseLease, move || self.inner.release_lease(&name, lease))
     }
 
-    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
         let name = name.to_owned();
-        self.pass(Verb::LookLease, move || self.inner.look_lease(&name))
+        self.call_with_fault(StoreMethod::LeaseStatus, move || self.inner.lease_status(&name))
     }
 
-    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
-        self.pass(Verb::ListLeases, move || self.inner.list_leases(after, most))
+    fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
+        self.call_with_fault(StoreMethod::ListLeases, move || self.inner.list_leases(after, most))
     }
 
-    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
-        self.pass(Verb::Reserve, move || self.inner.reserve(wanted))
+    fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome> {
+        self.call_with_fault(StoreMethod::Reserve, move || self.inner.reserve(wanted))
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
-        self.pass(Verb::SettleBucket, move || self.inner.settle_bucket(&name, settlement))
+        self.call_with_fault(StoreMethod::SettleBucket, move || self.inner.settle_bucket(&name, settlement))
     }
 
-    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
-        self.pass(Verb::ObserveBucket, move || self.inner.observe_bucket(&name))
+        self.call_with_fault(StoreMethod::ObserveBucket, move || self.inner.observe_bucket(&name))
     }
 
-    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
-        self.pass(Verb::ListBuckets, move || self.inner.list_buckets(after, most))
+    fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
+        self.call_with_fault(StoreMethod::ListBuckets, move || self.inner.list_buckets(after, most))
     }
 
-    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        self.pass(Verb::ForgetBucket, move || self.inner.forget_bucket(&name))
+        self.call_with_fault(StoreMethod::ForgetBucket, move || self.inner.forget_bucket(&name))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
         let key = key.to_owned();
-        self.pass(Verb::OpenWindow, move || self.inner.open_window(&key, level, ttl))
+        self.call_with_fault(StoreMethod::OpenWindow, move || self.inner.open_window(&key, level, ttl))
     }
 
-    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
         let key = key.to_owned();
-        self.pass(Verb::PeekWindow, move || self.inner.peek_window(&key))
+        self.call_with_fault(StoreMethod::PeekWindow, move || self.inner.peek_window(&key))
     }
 }

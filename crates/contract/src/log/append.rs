@@ -4,74 +4,79 @@ use std::sync::Arc;
 
 use tidegate_store::log::{Batch, Lsn};
 use tidegate_store::outbox::OutboxId;
-use tidegate_store::{Clock, Kind};
+use tidegate_store::{Clock, StoreErrorKind};
 
-use super::mirror::{Found, Mirror, same};
-use super::{Office, PARTITION};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
-use crate::samples::Author;
+use super::mirror::{LoadedLog, Mirror, same};
+use super::{OwnedPartition, PARTITION};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
+use crate::samples::BatchWriter;
 
 /// An empty partition has nothing to replay and ends at 0; then each append has the next number, whatever is in it.
 pub async fn appends_are_numbered_one_by_one(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(11));
-    let office = Office::enter(backend, PARTITION).await;
-    let empty = Found::load(&*office.store, PARTITION).await;
-    assert_eq!(empty, Found { last: Lsn(0), facts: Vec::new() }, "an empty partition");
+    let mut author = BatchWriter::new(TestRng::seeded_or(11));
+    let office = OwnedPartition::open(backend, PARTITION).await;
+    let empty = LoadedLog::load(&*office.store, PARTITION).await;
+    assert_eq!(empty, LoadedLog { last: Lsn(0), facts: Vec::new() }, "an empty partition");
     for wanted in 1..=20 {
         let batch = if wanted % 5 == 0 { Batch::default() } else { author.batch(backend.clock().now()) };
         assert_eq!(office.append(batch).await, Lsn(wanted));
     }
     drop(office);
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     assert_eq!(office.append(Batch::default()).await, Lsn(21), "numbers go on after a restart");
 }
 
 /// An append that says which one it follows is refused when that is not the last one: nothing stands on an append that
 /// does not.
 pub async fn an_append_stands_only_on_the_one_it_follows(backend: &dyn Backend) {
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
     assert_eq!(office.append(after(0)).await, Lsn(1));
     assert_eq!(office.append(after(1)).await, Lsn(2));
     for wrong in [0, 1, 3, 9] {
         let refused = office.store.append(office.owner, after(wrong)).await;
-        assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Unavailable), "follows {wrong}");
+        assert_eq!(
+            refused.map_err(|error| error.kind()),
+            Err(StoreErrorKind::Unavailable),
+            "follows {wrong}"
+        );
     }
-    assert_eq!(Found::load(&*office.store, PARTITION).await.last, Lsn(2), "nothing of them is there");
+    assert_eq!(LoadedLog::load(&*office.store, PARTITION).await.last, Lsn(2), "nothing of them is there");
     assert_eq!(office.append(after(2)).await, Lsn(3));
 }
 
 /// OPS-8: an append that takes out of an outbox what is not in it is refused as a whole; so is one to a store that has
 /// no outbox.
 pub async fn an_append_takes_out_of_the_outbox_only_what_is_there(backend: &dyn Backend) {
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let missing = Batch { drained: vec![OutboxId(1_000_007)], ..Batch::default() };
     let refused = office.store.append(office.owner, missing).await.map_err(|error| error.kind());
-    let wanted = if office.store.outbox().is_some() { Kind::Unavailable } else { Kind::Invalid };
+    let wanted =
+        if office.store.outbox().is_some() { StoreErrorKind::Unavailable } else { StoreErrorKind::Invalid };
     assert_eq!(refused, Err(wanted));
-    assert_eq!(Found::load(&*office.store, PARTITION).await.last, Lsn(0), "nothing of it is there");
+    assert_eq!(LoadedLog::load(&*office.store, PARTITION).await.last, Lsn(0), "nothing of it is there");
 }
 
 /// OPS-8: what an append has answered is found after everything stopped right then.
 pub async fn an_append_is_durable_when_answered(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(12));
+    let mut author = BatchWriter::new(TestRng::seeded_or(12));
     let mut mirror = Mirror::default();
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     for round in 0..25 {
         let batch = author.batch(backend.clock().now());
         mirror.note(&batch);
         office.append(batch).await;
-        let image = backend.crash().await.must("take a crash image");
+        let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, &format!("in the image after append {}", round + 1)).await;
     }
 }
 
 /// OPS-8: an image taken at any moment holds whole appends only: facts, operations and results together.
 pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(13));
+    let mut author = BatchWriter::new(TestRng::seeded_or(13));
     let mut before = Mirror::default();
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     for round in 0..8 {
         let batch = author.sized_batch(200, backend.clock().now());
         let mut after = before.clone();
@@ -80,12 +85,12 @@ pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
         let append = tokio::spawn(async move { store.append(owner, batch).await });
         loop {
             let is_over = append.is_finished();
-            let image = backend.crash().await.must("take a crash image");
-            let found = Found::load(&*image, PARTITION).await;
+            let image = backend.crash_image().await.expect_value("take a crash image");
+            let found = LoadedLog::load(&*image, PARTITION).await;
             let is_in = found.last == after.last;
             let wanted = if is_in { &after } else { &before };
             let when = format!("in an image during append {}", round + 1);
-            same(&found, &wanted.wanted(), &when);
+            same(&found, &wanted.expected_load(), &when);
             // A server's image goes on living, so what is read later than the replay may be newer than it.
             if is_in {
                 wanted.check_stored(&*image, PARTITION, &when).await;
@@ -95,7 +100,7 @@ pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
             }
             tokio::task::yield_now().await;
         }
-        append.await.must("join the append").must("append a batch");
+        append.await.expect_value("join the append").expect_value("append a batch");
         before = after;
         before.check(&*office.store, PARTITION, "after the append").await;
     }
@@ -103,9 +108,9 @@ pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
 
 /// A batch that a log refuses (here: an operation whose seq is taken) leaves nothing behind.
 pub async fn half_a_refused_batch_is_not_kept(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(14));
+    let mut author = BatchWriter::new(TestRng::seeded_or(14));
     let mut mirror = Mirror::default();
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let first = author.sized_batch(3, backend.clock().now());
     mirror.note(&first);
     office.append(first.clone()).await;
@@ -114,22 +119,26 @@ pub async fn half_a_refused_batch_is_not_kept(backend: &dyn Backend) {
     let new = bad.operations[0].seq;
     if office.store.append(office.owner, bad.clone()).await.is_err() {
         mirror.check(&*office.store, PARTITION, "after a batch was refused").await;
-        let found = office.store.read(PARTITION, vec![new]).await.must("read");
+        let found = office.store.read(PARTITION, vec![new]).await.expect_value("read");
         assert_eq!(found, [None], "an operation of a refused batch was kept");
-        let image = backend.crash().await.must("take a crash image");
+        let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, "in the image after a batch was refused").await;
     } else {
         mirror.note(&bad);
-        same(&Found::load(&*office.store, PARTITION).await, &mirror.wanted(), "after it was taken");
+        same(
+            &LoadedLog::load(&*office.store, PARTITION).await,
+            &mirror.expected_load(),
+            "after it was taken",
+        );
     }
 }
 
 /// OPS-8: whatever the sequence of appends, snapshots and restarts, every image along the way replays to exactly
 /// what was appended, in order.
 pub async fn what_was_appended_comes_back_exactly(backend: &dyn Backend) {
-    let mut author = Author::new(Dice::seeded_or(15));
+    let mut author = BatchWriter::new(TestRng::seeded_or(15));
     let mut mirror = Mirror::default();
-    let mut office = Office::enter(backend, PARTITION).await;
+    let mut office = OwnedPartition::open(backend, PARTITION).await;
     for step in 0..60 {
         match author.dice.below(10) {
             0 if mirror.last > Lsn(0) => {
@@ -138,7 +147,7 @@ pub async fn what_was_appended_comes_back_exactly(backend: &dyn Backend) {
             }
             1 => {
                 drop(office);
-                office = Office::enter(backend, PARTITION).await;
+                office = OwnedPartition::open(backend, PARTITION).await;
             }
             _ => {
                 let batch = author.batch(backend.clock().now());
@@ -146,7 +155,7 @@ pub async fn what_was_appended_comes_back_exactly(backend: &dyn Backend) {
                 assert_eq!(office.append(batch).await, mirror.last);
             }
         }
-        let image = backend.crash().await.must("take a crash image");
+        let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, &format!("in the image after step {step}")).await;
     }
     mirror.check(&*office.store, PARTITION, "at the end").await;

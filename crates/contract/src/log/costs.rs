@@ -9,22 +9,22 @@ use tidegate_core::bounds::COSTS_MAX;
 use tidegate_core::id::Partition;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Fence, OperationId, Seq, Time};
-use tidegate_store::costs::{Bill, Cost, Question, Standing, summed};
+use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot, sum_costs};
 use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
-use tidegate_store::{Clock, Kind, Store};
+use tidegate_store::{Clock, Store, StoreErrorKind};
 
-use super::mirror::Found;
-use super::{Office, PARTITION, TTL};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
+use super::mirror::LoadedLog;
+use super::{OwnedPartition, PARTITION, TTL};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
 use crate::samples::{maybe, name, some};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Costs that some call may have.
-fn costs(dice: &mut Dice, count: usize, at: Time) -> Vec<Cost> {
+fn costs(dice: &mut TestRng, count: usize, at: Time) -> Vec<Cost> {
     const LIMITS: [&str; 4] = ["acme/points", "acme/requests", "Größe", "it's/\"quoted\""];
-    let one = |dice: &mut Dice, nth: usize| Cost {
+    let one = |dice: &mut TestRng, nth: usize| Cost {
         at,
         operation: OperationId::new(at, PARTITION, Seq(1 + dice.below(1_000))),
         claim: Fence(dice.below(1 << 40)),
@@ -38,24 +38,29 @@ fn costs(dice: &mut Dice, count: usize, at: Time) -> Vec<Cost> {
 }
 
 /// Quarters of tokens: sums of them are exact in any order.
-fn figure(dice: &mut Dice) -> u64 {
+fn figure(dice: &mut TestRng) -> u64 {
     dice.below(1 << 20) * (MICRO / 4)
 }
 
-fn all() -> Question {
-    Question { upstream: None, since: Time::ZERO, most: 1_000 }
+fn all() -> CostQuery {
+    CostQuery { upstream: None, since: Time::ZERO, most: 1_000 }
 }
 
-async fn bill(store: &dyn Store, question: Question) -> Bill {
-    store.costs().must("find what keeps costs").bill(question).await.must("sum costs up")
+async fn bill(store: &dyn Store, question: CostQuery) -> CostReport {
+    store
+        .costs()
+        .expect_value("find what keeps costs")
+        .cost_report(question)
+        .await
+        .expect_value("sum costs up")
 }
 
 /// LIM-10: what an append says its calls cost is there when it is answered, once, whatever else is in it; it is summed up
 /// by limit and shape, since a time, of one upstream or all.
 pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
-    let mut dice = Dice::seeded_or(71);
+    let mut dice = TestRng::seeded_or(71);
     let mut kept = Vec::new();
-    let mut office = Office::enter(backend, PARTITION).await;
+    let mut office = OwnedPartition::open(backend, PARTITION).await;
     for round in 0..12 {
         let now = backend.clock().advance(HOUR);
         let count = if round % 4 == 3 { 0 } else { 1 + dice.below(300) as usize };
@@ -65,14 +70,14 @@ pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
         if office.store.costs().is_none() {
             continue;
         }
-        let image = backend.crash().await.must("take a crash image");
+        let image = backend.crash_image().await.expect_value("take a crash image");
         for store in [&office.store, &image] {
-            assert_eq!(bill(&**store, all()).await, summed(kept.iter(), &all()), "after round {round}");
+            assert_eq!(bill(&**store, all()).await, sum_costs(kept.iter(), &all()), "after round {round}");
         }
         if round % 5 == 4 {
             drop((office, image));
-            office = Office::enter(backend, PARTITION).await;
-            assert_eq!(bill(&*office.store, all()).await, summed(kept.iter(), &all()), "after a restart");
+            office = OwnedPartition::open(backend, PARTITION).await;
+            assert_eq!(bill(&*office.store, all()).await, sum_costs(kept.iter(), &all()), "after a restart");
         }
     }
     if office.store.costs().is_none() {
@@ -81,10 +86,10 @@ pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
     let middle = kept[kept.len() / 2].at;
     for upstream in [None, Some("acme"), Some("Größe"), Some("it's"), Some("acme/points"), Some("")] {
         for (since, most) in [(Time::ZERO, 3), (middle, 100), (Time::MAX, 100), (Time::ZERO, 0)] {
-            let question = Question { upstream: upstream.map(Arc::from), since, most };
+            let question = CostQuery { upstream: upstream.map(Arc::from), since, most };
             assert_eq!(
                 bill(&*office.store, question.clone()).await,
-                summed(kept.iter(), &question),
+                sum_costs(kept.iter(), &question),
                 "{question:?}"
             );
         }
@@ -93,8 +98,8 @@ pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
 
 /// LIM-10: costs are there with the rest of their append or not at all, at whatever moment everything stops.
 pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
-    let mut dice = Dice::seeded_or(72);
-    let office = Office::enter(backend, PARTITION).await;
+    let mut dice = TestRng::seeded_or(72);
+    let office = OwnedPartition::open(backend, PARTITION).await;
     if office.store.costs().is_none() {
         return;
     }
@@ -107,15 +112,15 @@ pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
         let append = tokio::spawn(async move { store.append(owner, batch).await });
         loop {
             let is_over = append.is_finished();
-            let image = backend.crash().await.must("take a crash image");
-            let found = Found::load(&*image, PARTITION).await;
+            let image = backend.crash_image().await.expect_value("take a crash image");
+            let found = LoadedLog::load(&*image, PARTITION).await;
             let summed_up = bill(&*image, all()).await;
             // A server's image goes on living, so costs that are read later than the replay may be newer than it.
             if found.last == Lsn(round) {
-                assert_eq!(summed_up, summed(after.iter(), &all()), "the append is there");
+                assert_eq!(summed_up, sum_costs(after.iter(), &all()), "the append is there");
             } else {
-                let either =
-                    summed_up == summed(before.iter(), &all()) || summed_up == summed(after.iter(), &all());
+                let either = summed_up == sum_costs(before.iter(), &all())
+                    || summed_up == sum_costs(after.iter(), &all());
                 assert!(either, "some of the costs of an append are there");
             }
             if is_over {
@@ -123,7 +128,7 @@ pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
             }
             tokio::task::yield_now().await;
         }
-        append.await.must("join the append").must("append a batch");
+        append.await.expect_value("join the append").expect_value("append a batch");
         before = after;
     }
 }
@@ -131,25 +136,25 @@ pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
 /// LIM-10: an append that is refused keeps no costs: of an older owner, after one that does not stand, or with more than
 /// an append may have.
 pub async fn a_refused_append_keeps_no_costs(backend: &dyn Backend) {
-    let mut dice = Dice::seeded_or(73);
-    let old = Office::enter(backend, PARTITION).await;
+    let mut dice = TestRng::seeded_or(73);
+    let old = OwnedPartition::open(backend, PARTITION).await;
     let now = backend.clock().now();
     let first = costs(&mut dice, 5, now);
     old.append(Batch { costs: first.clone(), ..Batch::default() }).await;
     let stale = old.owner;
     drop(old);
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let mut refused = |owner: Ownership, batch: Batch, count| {
         let batch = Batch { costs: costs(&mut dice, count, now), ..batch };
         let store = Arc::clone(&office.store);
         async move { store.append(owner, batch).await.map_err(|error| error.kind()) }
     };
-    assert_eq!(refused(stale, Batch::default(), 5).await, Err(Kind::Fenced));
+    assert_eq!(refused(stale, Batch::default(), 5).await, Err(StoreErrorKind::Fenced));
     let unfounded = Batch { follows: Some(Lsn(7)), ..Batch::default() };
-    assert_eq!(refused(office.owner, unfounded, 5).await, Err(Kind::Unavailable));
-    assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX + 1).await, Err(Kind::Invalid));
+    assert_eq!(refused(office.owner, unfounded, 5).await, Err(StoreErrorKind::Unavailable));
+    assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX + 1).await, Err(StoreErrorKind::Invalid));
     if office.store.costs().is_some() {
-        assert_eq!(bill(&*office.store, all()).await, summed(first.iter(), &all()));
+        assert_eq!(bill(&*office.store, all()).await, sum_costs(first.iter(), &all()));
     }
     assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX).await, Ok(Lsn(2)), "the most there may be");
 }
@@ -157,13 +162,14 @@ pub async fn a_refused_append_keeps_no_costs(backend: &dyn Backend) {
 /// LIM-10: costs go with their time, of one partition, a bounded number at once, and only for its owner.
 pub async fn costs_go_when_their_time_is_up(backend: &dyn Backend) {
     const OTHER: Partition = PARTITION + 1;
-    let mut dice = Dice::seeded_or(74);
-    let office = Office::enter(backend, PARTITION).await;
+    let mut dice = TestRng::seeded_or(74);
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let Some(books) = office.store.costs() else { return };
-    let elsewhere = office.store.own(OTHER, "suite", TTL).await.must("own another partition");
+    let elsewhere =
+        office.store.acquire_partition(OTHER, "suite", TTL).await.expect_value("own another partition");
     let there = costs(&mut dice, 3, backend.clock().now());
     let batch = Batch { costs: there.clone(), ..Batch::default() };
-    office.store.append(elsewhere, batch).await.must("append elsewhere");
+    office.store.append(elsewhere, batch).await.expect_value("append elsewhere");
     let mut kept = Vec::new();
     for _ in 0..4 {
         let costs = costs(&mut dice, 10, backend.clock().advance(HOUR));
@@ -173,24 +179,24 @@ pub async fn costs_go_when_their_time_is_up(backend: &dyn Backend) {
     // Meanwhile its lease has run out, and nobody else wanted it.
     let cut = kept[20].at;
     let sweep = |before, most| books.sweep_costs(office.owner, Retention { ended_before: before, most });
-    assert_eq!(sweep(Time::ZERO, 100).await.must("sweep"), 0);
-    assert_eq!(sweep(cut, 0).await.must("sweep"), 0);
+    assert_eq!(sweep(Time::ZERO, 100).await.expect_value("sweep"), 0);
+    assert_eq!(sweep(cut, 0).await.expect_value("sweep"), 0);
     for wanted in [7, 7, 6, 0] {
-        assert_eq!(sweep(cut, 7).await.must("sweep"), wanted);
+        assert_eq!(sweep(cut, 7).await.expect_value("sweep"), wanted);
     }
     kept.drain(..20);
     let left: Vec<Cost> = there.into_iter().chain(kept).collect();
-    assert_eq!(bill(&*office.store, all()).await, summed(left.iter(), &all()));
-    let image = backend.crash().await.must("take a crash image");
-    assert_eq!(bill(&*image, all()).await, summed(left.iter(), &all()), "in an image");
+    assert_eq!(bill(&*office.store, all()).await, sum_costs(left.iter(), &all()));
+    let image = backend.crash_image().await.expect_value("take a crash image");
+    assert_eq!(bill(&*image, all()).await, sum_costs(left.iter(), &all()), "in an image");
     let stale = Ownership { epoch: tidegate_store::log::Epoch(office.owner.epoch.0 + 7), ..office.owner };
     let refused = books.sweep_costs(stale, Retention { ended_before: Time::MAX, most: 9 }).await;
-    assert_eq!(refused.map_err(|error| error.kind()), Err(Kind::Fenced));
-    assert_eq!(sweep(Time::MAX, 1_000).await.must("sweep"), 20);
+    assert_eq!(refused.map_err(|error| error.kind()), Err(StoreErrorKind::Fenced));
+    assert_eq!(sweep(Time::MAX, 1_000).await.expect_value("sweep"), 20);
 }
 
-fn standing(dice: &mut Dice, name: &str, now: Time) -> Standing {
-    Standing {
+fn standing(dice: &mut TestRng, name: &str, now: Time) -> LimitSnapshot {
+    LimitSnapshot {
         name: name.into(),
         kind: (*dice.pick(&["drip", "window", "gate", "cap"])).into(),
         capacity: maybe(dice, |dice| dice.below(1 << 50)),
@@ -204,8 +210,8 @@ fn standing(dice: &mut Dice, name: &str, now: Time) -> Standing {
 
 /// LIM-10: how limits stand is kept by name, the latest of each, apart for each partition, and only for its owner.
 pub async fn limits_are_kept_as_they_stand(backend: &dyn Backend) {
-    let mut dice = Dice::seeded_or(75);
-    let office = Office::enter(backend, PARTITION).await;
+    let mut dice = TestRng::seeded_or(75);
+    let office = OwnedPartition::open(backend, PARTITION).await;
     let Some(books) = office.store.costs() else { return };
     let mut wanted = BTreeMap::new();
     for _ in 0..6 {
@@ -216,14 +222,18 @@ pub async fn limits_are_kept_as_they_stand(backend: &dyn Backend) {
         told.dedup();
         let told: Vec<_> = told.into_iter().map(|name| standing(&mut dice, name, now)).collect();
         wanted.extend(told.iter().map(|standing| (Arc::clone(&standing.name), standing.clone())));
-        books.keep_standings(office.owner, told).await.must("keep how limits stand");
+        books.save_limit_snapshots(office.owner, told).await.expect_value("keep how limits stand");
     }
-    let found = books.standings(PARTITION).await.must("look at limits");
+    let found = books.limit_snapshots(PARTITION).await.expect_value("look at limits");
     assert_eq!(found, wanted.into_values().collect::<Vec<_>>());
-    assert!(books.standings(PARTITION + 1).await.must("look elsewhere").is_empty());
+    assert!(books.limit_snapshots(PARTITION + 1).await.expect_value("look elsewhere").is_empty());
     let newer = Ownership { epoch: tidegate_store::log::Epoch(office.owner.epoch.0 + 7), ..office.owner };
     let late = vec![standing(&mut dice, "late", Time::ZERO)];
-    let refused = books.keep_standings(newer, late).await.map_err(|error| error.kind());
-    assert_eq!(refused, Err(Kind::Fenced));
-    assert_eq!(books.standings(PARTITION).await.must("look at limits"), found, "nothing of it is there");
+    let refused = books.save_limit_snapshots(newer, late).await.map_err(|error| error.kind());
+    assert_eq!(refused, Err(StoreErrorKind::Fenced));
+    assert_eq!(
+        books.limit_snapshots(PARTITION).await.expect_value("look at limits"),
+        found,
+        "nothing of it is there"
+    );
 }

@@ -1,22 +1,22 @@
 //! Lists: newest first, filtered, in pages that cover everything exactly once.
 
 use tidegate_core::{EndState, Seq};
-use tidegate_store::log::{Query, Stored};
+use tidegate_store::log::{StoredEntry, StoredQuery};
 use tidegate_store::{Clock, Log};
 
 use super::mirror::Mirror;
-use super::{Office, PARTITION};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
-use crate::samples::{self, Author};
+use super::{OwnedPartition, PARTITION};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
+use crate::samples::{self, BatchWriter};
 
 /// More pages than any list here can need, so that a list that goes round in circles ends.
 const PAGES_MAX: usize = 2_000;
 
-async fn filled(backend: &dyn Backend, seed: u64) -> (Office, Mirror, Dice) {
-    let mut author = Author::new(Dice::seeded_or(seed));
+async fn filled(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, TestRng) {
+    let mut author = BatchWriter::new(TestRng::seeded_or(seed));
     let mut mirror = Mirror::default();
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     while mirror.stored.len() < 150 {
         let batch = author.batch(backend.clock().now());
         mirror.note(&batch);
@@ -27,11 +27,11 @@ async fn filled(backend: &dyn Backend, seed: u64) -> (Office, Mirror, Dice) {
 }
 
 /// Every page of a query, one after the other.
-async fn every_page<L: Log + ?Sized>(log: &L, query: Query) -> Vec<Stored> {
+async fn every_page<L: Log + ?Sized>(log: &L, query: StoredQuery) -> Vec<StoredEntry> {
     let mut query = query;
     let mut all = Vec::new();
     for _ in 0..PAGES_MAX {
-        let page = log.list(PARTITION, query.clone()).await.must("list a page");
+        let page = log.list(PARTITION, query.clone()).await.expect_value("list a page");
         assert!(page.items.len() <= query.limit, "a page is longer than its limit");
         if let (Some(next), Some(last)) = (page.next, page.items.last()) {
             assert!(next <= last.operation.seq, "the next page would repeat the end of this one");
@@ -46,8 +46,8 @@ async fn every_page<L: Log + ?Sized>(log: &L, query: Query) -> Vec<Stored> {
 }
 
 #[track_caller]
-fn same(found: &[Stored], wanted: &[Stored], query: &Query) {
-    let seqs = |list: &[Stored]| list.iter().map(|stored| stored.operation.seq.0).collect::<Vec<_>>();
+fn same(found: &[StoredEntry], wanted: &[StoredEntry], query: &StoredQuery) {
+    let seqs = |list: &[StoredEntry]| list.iter().map(|stored| stored.operation.seq.0).collect::<Vec<_>>();
     assert_eq!(seqs(found), seqs(wanted), "{query:?}");
     assert!(found == wanted, "the listed operations differ, or payloads were not left out: {query:?}");
 }
@@ -56,7 +56,7 @@ fn same(found: &[Stored], wanted: &[Stored], query: &Query) {
 pub async fn pages_cover_everything_once(backend: &dyn Backend) {
     let (office, mirror, _) = filled(backend, 41).await;
     for limit in [1, 2, 7, 50, 149, 150, 151, 10_000] {
-        let query = Query { limit, ..Query::default() };
+        let query = StoredQuery { limit, ..StoredQuery::default() };
         same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
     }
 }
@@ -66,7 +66,7 @@ pub async fn a_list_filters(backend: &dyn Backend) {
     let (office, mirror, mut dice) = filled(backend, 42).await;
     let dice = &mut dice;
     for _ in 0..80 {
-        let query = Query {
+        let query = StoredQuery {
             group: samples::maybe(dice, samples::name),
             kind: samples::maybe(dice, samples::name),
             ended: samples::maybe(dice, samples::end_state),
@@ -75,10 +75,10 @@ pub async fn a_list_filters(backend: &dyn Backend) {
         };
         same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
     }
-    let nobody = Query { group: Some("nobody".into()), limit: 10, ..Query::default() };
+    let nobody = StoredQuery { group: Some("nobody".into()), limit: 10, ..StoredQuery::default() };
     assert!(every_page(&*office.store, nobody).await.is_empty());
     for ended in [EndState::Succeeded, EndState::Failed, EndState::Canceled] {
-        let query = Query { ended: Some(ended), limit: 1_000, ..Query::default() };
+        let query = StoredQuery { ended: Some(ended), limit: 1_000, ..StoredQuery::default() };
         assert!(!mirror.listed(&query).is_empty(), "the suite has nothing to find");
     }
 }
@@ -87,15 +87,15 @@ pub async fn a_list_filters(backend: &dyn Backend) {
 pub async fn a_list_survives_odd_cursors(backend: &dyn Backend) {
     let (office, mirror, _) = filled(backend, 43).await;
     for before in [0, 1] {
-        let query = Query { before: Some(Seq(before)), limit: 5, ..Query::default() };
-        let page = office.store.list(PARTITION, query).await.must("list before the first");
+        let query = StoredQuery { before: Some(Seq(before)), limit: 5, ..StoredQuery::default() };
+        let page = office.store.list(PARTITION, query).await.expect_value("list before the first");
         assert!(page.items.is_empty() && page.next.is_none(), "there is nothing before the first");
     }
     for before in [10_000, i64::MAX as u64, u64::MAX] {
-        let query = Query { before: Some(Seq(before)), limit: 30, ..Query::default() };
+        let query = StoredQuery { before: Some(Seq(before)), limit: 30, ..StoredQuery::default() };
         same(&every_page(&*office.store, query.clone()).await, &mirror.listed(&query), &query);
     }
-    let query = Query { limit: 5, ..Query::default() };
-    let page = office.store.list(PARTITION + 1, query).await.must("list an empty partition");
+    let query = StoredQuery { limit: 5, ..StoredQuery::default() };
+    let page = office.store.list(PARTITION + 1, query).await.expect_value("list an empty partition");
     assert!(page.items.is_empty() && page.next.is_none(), "an empty partition has an empty list");
 }

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use tidegate_core::id::Partition;
 use tidegate_core::{Fact, Seq};
 use tidegate_store::Log;
-use tidegate_store::log::{Batch, Lsn, Query, Stored};
+use tidegate_store::log::{Batch, Lsn, StoredEntry, StoredQuery};
 
-use crate::harness::Must;
+use crate::harness::ExpectValue;
 
 /// What a partition must hold.
 #[derive(Clone, Debug, Default)]
@@ -17,21 +17,22 @@ pub(super) struct Mirror {
     appends: BTreeMap<Lsn, Vec<Fact>>,
     pub(super) base_upto: Lsn,
     pub(super) last: Lsn,
-    pub(super) stored: BTreeMap<Seq, Stored>,
+    pub(super) stored: BTreeMap<Seq, StoredEntry>,
 }
 
 /// What a partition was found to hold.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct LoadedLog {
     pub(super) last: Lsn,
     pub(super) facts: Vec<Fact>,
 }
 
-impl Found {
+impl LoadedLog {
     /// Replays the partition.
     pub(super) async fn load<L: Log + ?Sized>(log: &L, partition: Partition) -> Self {
         let mut facts = Vec::new();
-        let last = log.load(partition, &mut |part| facts.extend(part)).await.must("replay the partition");
+        let last =
+            log.load(partition, &mut |part| facts.extend(part)).await.expect_value("replay the partition");
         Self { last, facts }
     }
 }
@@ -47,7 +48,7 @@ impl Mirror {
             }
         }
         for operation in &batch.operations {
-            self.stored.insert(operation.seq, Stored { operation: operation.clone(), result: None });
+            self.stored.insert(operation.seq, StoredEntry { operation: operation.clone(), result: None });
         }
         for result in &batch.results {
             if let Some(stored) = self.stored.get_mut(&result.seq) {
@@ -64,26 +65,29 @@ impl Mirror {
     }
 
     /// What a replay must give.
-    pub(super) fn wanted(&self) -> Found {
+    pub(super) fn expected_load(&self) -> LoadedLog {
         let later = self.appends.values().flatten().cloned();
-        Found { last: self.last, facts: self.base.iter().cloned().chain(later).collect() }
+        LoadedLog { last: self.last, facts: self.base.iter().cloned().chain(later).collect() }
     }
 
     /// Compares replay and operations with what a log holds.
     pub(super) async fn check<L: Log + ?Sized>(&self, log: &L, partition: Partition, when: &str) {
-        same(&Found::load(log, partition).await, &self.wanted(), when);
+        same(&LoadedLog::load(log, partition).await, &self.expected_load(), when);
         self.check_stored(log, partition, when).await;
     }
 
     /// Compares the operations alone.
     pub(super) async fn check_stored<L: Log + ?Sized>(&self, log: &L, partition: Partition, when: &str) {
         let seqs: Vec<Seq> = self.stored.keys().copied().collect();
-        let found = log.read(partition, seqs.clone()).await.must("read operations");
+        let found = log.read(partition, seqs.clone()).await.expect_value("read operations");
         assert_eq!(found.len(), seqs.len(), "{when}: one answer for each operation that was asked for");
         for (seq, found) in seqs.iter().zip(found) {
             assert!(found.as_ref() == self.stored.get(seq), "{when}: operation {} reads back wrong", seq.0);
         }
-        let found = log.operations(partition, seqs.clone()).await.must("read operations without results");
+        let found = log
+            .load_operations(partition, seqs.clone())
+            .await
+            .expect_value("read operations without results");
         let wanted = self.stored.values().map(|stored| &stored.operation);
         assert_eq!(found.len(), seqs.len(), "{when}: one operation for each that was asked for");
         for (found, wanted) in found.iter().zip(wanted) {
@@ -96,8 +100,8 @@ impl Mirror {
     }
 
     /// What a list must hold, newest first.
-    pub(super) fn listed(&self, query: &Query) -> Vec<Stored> {
-        let fits = |stored: &&Stored| {
+    pub(super) fn listed(&self, query: &StoredQuery) -> Vec<StoredEntry> {
+        let fits = |stored: &&StoredEntry| {
             query.group.as_ref().is_none_or(|group| *group == stored.operation.group)
                 && query.kind.as_ref().is_none_or(|kind| *kind == stored.operation.kind)
                 && query.ended.is_none_or(|ended| stored.result.as_ref().is_some_and(|r| r.state == ended))
@@ -107,7 +111,7 @@ impl Mirror {
     }
 }
 
-fn without_bodies(stored: &Stored) -> Stored {
+fn without_bodies(stored: &StoredEntry) -> StoredEntry {
     let mut stored = stored.clone();
     stored.operation.payload = Bytes::new();
     if let Some(result) = &mut stored.result {
@@ -118,7 +122,7 @@ fn without_bodies(stored: &Stored) -> Stored {
 
 /// Compares two replays and says where they part, without printing all of both.
 #[track_caller]
-pub(super) fn same(found: &Found, wanted: &Found, when: &str) {
+pub(super) fn same(found: &LoadedLog, wanted: &LoadedLog, when: &str) {
     let parts = found.facts.iter().zip(&wanted.facts).position(|(found, wanted)| found != wanted);
     if let Some(at) = parts {
         assert_eq!(found.facts[at], wanted.facts[at], "{when}: fact {at} is another one");

@@ -7,18 +7,18 @@ use tidegate_store::Clock;
 use tidegate_store::log::{Batch, Retention};
 
 use super::mirror::Mirror;
-use super::{Office, PARTITION};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
-use crate::samples::Author;
+use super::{OwnedPartition, PARTITION};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
+use crate::samples::BatchWriter;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// Five hours of operations, of which every third has ended at once.
-async fn aged(backend: &dyn Backend, seed: u64) -> (Office, Mirror, Author) {
-    let mut author = Author::new(Dice::seeded_or(seed));
+async fn aged(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, BatchWriter) {
+    let mut author = BatchWriter::new(TestRng::seeded_or(seed));
     let mut mirror = Mirror::default();
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     for _ in 0..5 {
         let now = backend.clock().advance(HOUR);
         let batch = author.sized_batch(12, now);
@@ -44,21 +44,21 @@ pub async fn a_sweep_takes_only_what_ended_before(backend: &dyn Backend) {
     for ended_before_time in [Time::ZERO, third_hour, Time::MAX] {
         let gone = ended_before(&mirror, ended_before_time);
         let retention = Retention { ended_before: ended_before_time, most: 1_000 };
-        let swept = office.store.sweep(office.owner, retention).await.must("sweep");
+        let swept = office.store.sweep(office.owner, retention).await.expect_value("sweep");
         assert_eq!(swept, gone.len(), "operations swept that ended before {ended_before_time:?}");
         mirror.stored.retain(|seq, _| !gone.contains(seq));
         mirror.check(&*office.store, PARTITION, "after a sweep").await;
-        let found = office.store.read(PARTITION, gone.clone()).await.must("read what was swept");
+        let found = office.store.read(PARTITION, gone.clone()).await.expect_value("read what was swept");
         assert!(found.iter().all(Option::is_none), "what was swept can still be read");
-        let image = backend.crash().await.must("take a crash image");
+        let image = backend.crash_image().await.expect_value("take a crash image");
         mirror.check(&*image, PARTITION, "in the image after a sweep").await;
-        let query = tidegate_store::log::Query { limit: 1_000, ..Default::default() };
-        let page = office.store.list(PARTITION, query.clone()).await.must("list");
+        let query = tidegate_store::log::StoredQuery { limit: 1_000, ..Default::default() };
+        let page = office.store.list(PARTITION, query.clone()).await.expect_value("list");
         assert!(page.items == mirror.listed(&query), "the list does not agree with the sweep");
     }
     assert_eq!(mirror.stored.len(), 41, "what has not ended is kept: 40 of 60, and one that runs again");
     drop(office);
-    let office = Office::enter(backend, PARTITION).await;
+    let office = OwnedPartition::open(backend, PARTITION).await;
     mirror.check(&*office.store, PARTITION, "after a restart").await;
 }
 
@@ -69,14 +69,14 @@ pub async fn a_sweep_is_bounded(backend: &dyn Backend) {
     let retention = Retention { ended_before: Time::MAX, most: 7 };
     let mut left = all;
     while left > 0 {
-        let swept = office.store.sweep(office.owner, retention).await.must("sweep");
+        let swept = office.store.sweep(office.owner, retention).await.expect_value("sweep");
         assert_eq!(swept, left.min(7), "swept of {left} that may go, at most 7");
         left -= swept;
-        let query = tidegate_store::log::Query { limit: 1_000, ..Default::default() };
-        let kept = office.store.list(PARTITION, query).await.must("list").items.len();
+        let query = tidegate_store::log::StoredQuery { limit: 1_000, ..Default::default() };
+        let kept = office.store.list(PARTITION, query).await.expect_value("list").items.len();
         assert_eq!(kept, mirror.stored.len() - (all - left), "operations kept");
     }
-    assert_eq!(office.store.sweep(office.owner, retention).await.must("sweep"), 0);
+    assert_eq!(office.store.sweep(office.owner, retention).await.expect_value("sweep"), 0);
     let nothing = Retention { ended_before: Time::MAX, most: 0 };
-    assert_eq!(office.store.sweep(office.owner, nothing).await.must("sweep nothing"), 0);
+    assert_eq!(office.store.sweep(office.owner, nothing).await.expect_value("sweep nothing"), 0);
 }

@@ -3,20 +3,23 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::fact::Shape;
-use tidegate_core::model::{Accept, Cancel, Ended, LimitRefusal, NotNow, Resolution, Settle, Take};
+use tidegate_core::fact::LimitShape;
+use tidegate_core::model::{
+    AcceptOutcome, CancelOutcome, ControlRefusal, EndedOperation, LimitRefusal, Resolution, SettleOutcome,
+    TakeOutcome,
+};
 use tidegate_core::{Draft, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
 /// A command and the time it is given at.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
     pub(super) now: Time,
-    pub(super) order: Order,
+    pub(super) order: CommandKind,
 }
 
 /// What is wanted of the model.
 #[derive(Clone, Debug)]
-pub(super) enum Order {
+pub(super) enum CommandKind {
     Accept(Draft),
     Reopen(Seq, Time, Draft),
     Take { n: usize, lease: Duration, chance: u32 },
@@ -27,66 +30,74 @@ pub(super) enum Order {
     Resolve(Seq, Resolution),
     Pause(Arc<str>),
     Resume(Arc<str>),
-    Configure(Arc<str>, Shape),
-    SetLimit(Arc<str>, Shape),
+    Configure(Arc<str>, LimitShape),
+    SetLimit(Arc<str>, LimitShape),
     Thaw(Arc<str>),
 }
 
 /// What the model said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Answered {
-    Accept(Accept),
-    Reopen(Option<Accept>),
-    Take(Take),
-    Settle(Settle),
+pub(super) enum CommandOutcome {
+    Accept(AcceptOutcome),
+    Reopen(Option<AcceptOutcome>),
+    Take(TakeOutcome),
+    Settle(SettleOutcome),
     Renewed(bool),
     Sent(bool),
-    Cancel(Cancel),
-    Resolve(Result<Option<Ended>, NotNow>),
+    Cancel(CancelOutcome),
+    Resolve(Result<Option<EndedOperation>, ControlRefusal>),
     Paused,
-    Resume(Result<(), NotNow>),
+    Resume(Result<(), ControlRefusal>),
     Configured(Result<bool, LimitRefusal>),
     Limit(Result<(), LimitRefusal>),
 }
 
 impl Command {
     /// Gives it to a model.
-    pub(super) fn apply(&self, model: &mut Model, facts: &mut Vec<Fact>) -> Answered {
+    pub(super) fn apply(&self, model: &mut Model, facts: &mut Vec<Fact>) -> CommandOutcome {
         let now = self.now;
         match &self.order {
-            Order::Accept(draft) => Answered::Accept(model.accept(now, draft.clone(), facts)),
-            Order::Reopen(seq, at, draft) => {
-                Answered::Reopen(model.reopen(now, (*seq, *at), draft.clone(), facts))
+            CommandKind::Accept(draft) => CommandOutcome::Accept(model.accept(now, draft.clone(), facts)),
+            CommandKind::Reopen(seq, at, draft) => {
+                CommandOutcome::Reopen(model.reopen(now, (*seq, *at), draft.clone(), facts))
             }
-            Order::Take { n, lease, chance } => Answered::Take(model.take(now, *n, *lease, *chance, facts)),
-            Order::Settle { seq, fence, verdict, hints, chance } => {
-                Answered::Settle(model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts))
+            CommandKind::Take { n, lease, chance } => {
+                CommandOutcome::Take(model.take(now, *n, *lease, *chance, facts))
             }
-            Order::Renew { seq, fence, until } => Answered::Renewed(model.renew(*seq, *fence, *until, facts)),
-            Order::Send { seq, fence } => Answered::Sent(model.send(now, *seq, *fence, facts)),
-            Order::Cancel(seq) => Answered::Cancel(model.cancel(now, *seq, facts)),
-            Order::Resolve(seq, resolution) => {
-                Answered::Resolve(model.resolve(now, *seq, *resolution, facts))
+            CommandKind::Settle { seq, fence, verdict, hints, chance } => CommandOutcome::Settle(
+                model.settle(now, *seq, *fence, verdict.clone(), hints, *chance, facts),
+            ),
+            CommandKind::Renew { seq, fence, until } => {
+                CommandOutcome::Renewed(model.renew(*seq, *fence, *until, facts))
             }
-            Order::Pause(group) => {
+            CommandKind::Send { seq, fence } => {
+                CommandOutcome::Sent(model.mark_sent(now, *seq, *fence, facts))
+            }
+            CommandKind::Cancel(seq) => CommandOutcome::Cancel(model.cancel(now, *seq, facts)),
+            CommandKind::Resolve(seq, resolution) => {
+                CommandOutcome::Resolve(model.resolve(now, *seq, *resolution, facts))
+            }
+            CommandKind::Pause(group) => {
                 model.pause(now, group, &"suite".into(), &"to see".into(), facts);
-                Answered::Paused
+                CommandOutcome::Paused
             }
-            Order::Resume(group) => Answered::Resume(model.resume(now, group, facts)),
-            Order::Configure(limit, shape) => {
-                Answered::Configured(model.configure(now, limit, *shape, facts))
+            CommandKind::Resume(group) => CommandOutcome::Resume(model.resume(now, group, facts)),
+            CommandKind::Configure(limit, shape) => {
+                CommandOutcome::Configured(model.configure(now, limit, *shape, facts))
             }
-            Order::SetLimit(limit, shape) => Answered::Limit(model.set_limit(now, limit, *shape, facts)),
-            Order::Thaw(limit) => Answered::Limit(model.thaw(now, limit, facts)),
+            CommandKind::SetLimit(limit, shape) => {
+                CommandOutcome::Limit(model.set_limit(now, limit, *shape, facts))
+            }
+            CommandKind::Thaw(limit) => CommandOutcome::Limit(model.thaw(now, limit, facts)),
         }
     }
 }
 
-impl Answered {
+impl CommandOutcome {
     /// Whether it is a take that could have given more.
-    pub(super) fn left_room(&self, command: &Command) -> bool {
+    pub(super) fn is_partial_take(&self, command: &Command) -> bool {
         match (self, &command.order) {
-            (Self::Take(take), Order::Take { n, .. }) => take.claims.len() < *n,
+            (Self::Take(take), CommandKind::Take { n, .. }) => take.claims.len() < *n,
             _ => false,
         }
     }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::fact::Shape;
-use tidegate_core::operation::{Dedupe, MICRO};
+use tidegate_core::fact::LimitShape;
+use tidegate_core::operation::{DedupeEntry, MICRO};
 use tidegate_core::{Charge, Draft, Fault, FaultClass, Hint, OnFailure, OnUnknown, Time, Verdict};
 
-use crate::dice::Dice;
+use crate::rng::TestRng;
 use crate::samples::maybe;
 
 /// The limits that commands name.
 pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
 
 /// What became of an attempt: mostly success.
-pub(super) fn verdict(dice: &mut Dice) -> Verdict {
+pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
     match dice.below(12) {
@@ -26,14 +26,14 @@ pub(super) fn verdict(dice: &mut Dice) -> Verdict {
         7 | 8 => Verdict::Retry { after, fault },
         9 => Verdict::Rejected(fault),
         10 => Verdict::Unknown(fault),
-        _ if dice.percent(50) => Verdict::GivenBack,
+        _ if dice.percent(50) => Verdict::Returned,
         _ => Verdict::Canceled { may_have_happened: dice.percent(50) },
     }
 }
 
 /// An operation that charges up to two limits, some of which may not be there.
-pub(super) fn draft(dice: &mut Dice, group: Arc<str>, now: Time) -> Draft {
-    let soon = |dice: &mut Dice| now.after(Duration::from_millis(dice.below(20_000)));
+pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
+    let soon = |dice: &mut TestRng| now.after(Duration::from_millis(dice.below(20_000)));
     let first = dice.index(LIMITS.len());
     let charges = (0..dice.index(3)).map(|place| {
         let (limit, cost) = (LIMITS[(first + place) % LIMITS.len()].into(), dice.below(4 * MICRO));
@@ -53,25 +53,25 @@ pub(super) fn draft(dice: &mut Dice, group: Arc<str>, now: Time) -> Draft {
 }
 
 /// Figures for a limit, which always keeps its kind.
-pub(super) fn shape(dice: &mut Dice, limit: &str) -> Shape {
+pub(super) fn shape(dice: &mut TestRng, limit: &str) -> LimitShape {
     match limit {
-        "drip" => Shape::Drip {
+        "drip" => LimitShape::Drip {
             capacity: dice.within(2..9) * MICRO,
             refill_per_s: dice.within(1..3_000_000),
             margin: dice.below(MICRO),
         },
-        "window" if dice.percent(30) => Shape::Window { limit: 0, period: Duration::ZERO },
+        "window" if dice.percent(30) => LimitShape::Window { limit: 0, period: Duration::ZERO },
         "window" => {
             let period = Duration::from_millis(dice.within(1..9_000));
-            Shape::Window { limit: dice.within(1..7) * MICRO, period }
+            LimitShape::Window { limit: dice.within(1..7) * MICRO, period }
         }
-        "gate" => Shape::Gate,
-        _ => Shape::Cap { at_once: dice.within(1..4) as u32 },
+        "gate" => LimitShape::Gate,
+        _ => LimitShape::Cap { at_once: dice.within(1..4) as u32 },
     }
 }
 
-fn dedupe(dice: &mut Dice, now: Time) -> Dedupe {
-    Dedupe {
+fn dedupe(dice: &mut TestRng, now: Time) -> DedupeEntry {
+    DedupeEntry {
         key: u128::from(dice.below(4)),
         fingerprint: u128::from(dice.below(2)),
         expires: now.after(Duration::from_millis(dice.below(30_000))),
@@ -79,7 +79,7 @@ fn dedupe(dice: &mut Dice, now: Time) -> Dedupe {
 }
 
 /// What an answer says about one limit.
-pub(super) fn hint(dice: &mut Dice) -> Hint {
+pub(super) fn hint(dice: &mut TestRng) -> Hint {
     Hint {
         limit: (*dice.pick(&LIMITS)).into(),
         remaining: maybe(dice, |dice| dice.below(5 * MICRO)),

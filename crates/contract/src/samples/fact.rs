@@ -3,23 +3,24 @@
 use std::time::Duration;
 
 use tidegate_core::fact::{
-    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
+    SettleEffect, SettledClaim,
 };
-use tidegate_core::operation::Dedupe;
+use tidegate_core::operation::DedupeEntry;
 use tidegate_core::{Charge, Fact, Fence, Hint, OnFailure, OnUnknown, Seq, Turn};
 
 use super::{end_state, fault, maybe, name, number, some, time};
-use crate::dice::Dice;
+use crate::rng::TestRng;
 
 /// A fact of any kind.
-pub fn fact(dice: &mut Dice) -> Fact {
+pub fn fact(dice: &mut TestRng) -> Fact {
     match dice.below(16) {
         0 => Fact::Accepted(Box::new(accepted(dice))),
         1 => Fact::Claimed { seq: seq(dice), fence: fence(dice), at: time(dice), until: time(dice) },
         2 => Fact::Renewed { seq: seq(dice), fence: fence(dice), until: time(dice) },
         3 => Fact::Settled(Box::new(settled(dice))),
         4 => Fact::Ended { seq: seq(dice), at: time(dice), state: end_state(dice), hold: dice.percent(50) },
-        5 => Fact::CancelAsked { seq: seq(dice) },
+        5 => Fact::CancelRequested { seq: seq(dice) },
         6 => Fact::Repeated { seq: seq(dice), at: time(dice) },
         7 => Fact::Paused { group: name(dice), at: time(dice), by: name(dice), reason: name(dice) },
         8 => Fact::Resumed { group: name(dice), at: time(dice) },
@@ -33,16 +34,16 @@ pub fn fact(dice: &mut Dice) -> Fact {
     }
 }
 
-fn seq(dice: &mut Dice) -> Seq {
+fn seq(dice: &mut TestRng) -> Seq {
     Seq(number(dice))
 }
 
-fn fence(dice: &mut Dice) -> Fence {
+fn fence(dice: &mut TestRng) -> Fence {
     Fence(number(dice))
 }
 
-fn accepted(dice: &mut Dice) -> Accepted {
-    Accepted {
+fn accepted(dice: &mut TestRng) -> AcceptedOperation {
+    AcceptedOperation {
         seq: seq(dice),
         at: time(dice),
         group: name(dice),
@@ -59,34 +60,34 @@ fn accepted(dice: &mut Dice) -> Accepted {
         on_unknown: *dice.pick(&[OnUnknown::Repeat, OnUnknown::Reconcile, OnUnknown::Ask]),
         on_failure: *dice.pick(&[OnFailure::Skip, OnFailure::Hold]),
         dedupe: maybe(dice, dedupe),
-        again: dice.percent(20),
+        is_rerun: dice.percent(20),
     }
 }
 
-fn dedupe(dice: &mut Dice) -> Dedupe {
-    let wide = |dice: &mut Dice| (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
-    Dedupe { key: wide(dice), fingerprint: wide(dice), expires: time(dice) }
+fn dedupe(dice: &mut TestRng) -> DedupeEntry {
+    let wide = |dice: &mut TestRng| (u128::from(dice.roll()) << 64) | u128::from(dice.roll());
+    DedupeEntry { key: wide(dice), fingerprint: wide(dice), expires: time(dice) }
 }
 
-fn settled(dice: &mut Dice) -> Settled {
+fn settled(dice: &mut TestRng) -> SettledClaim {
     let after = match dice.below(5) {
-        0 => After::Ended { state: end_state(dice), hold: dice.percent(50) },
-        1 => After::Retry { at: time(dice), look_first: dice.percent(50) },
-        2 => After::Throttled { closed: some(dice, 2, name), until: time(dice) },
-        3 => After::Held,
-        _ => After::GivenBack,
+        0 => SettleEffect::Ended { state: end_state(dice), hold: dice.percent(50) },
+        1 => SettleEffect::Retry { at: time(dice), reconcile_first: dice.percent(50) },
+        2 => SettleEffect::Throttled { closed: some(dice, 2, name), until: time(dice) },
+        3 => SettleEffect::Held,
+        _ => SettleEffect::Returned,
     };
-    Settled {
+    SettledClaim {
         seq: seq(dice),
         fence: fence(dice),
         at: time(dice),
-        after,
+        effect: after,
         fault: fault(dice),
         hints: some(dice, 2, hint),
     }
 }
 
-fn hint(dice: &mut Dice) -> Hint {
+fn hint(dice: &mut TestRng) -> Hint {
     Hint {
         limit: name(dice),
         remaining: maybe(dice, number),
@@ -97,20 +98,20 @@ fn hint(dice: &mut Dice) -> Hint {
     }
 }
 
-fn shape(dice: &mut Dice) -> Shape {
+fn shape(dice: &mut TestRng) -> LimitShape {
     match dice.below(4) {
-        0 => Shape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
-        1 => Shape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
-        2 => Shape::Gate,
-        _ => Shape::Cap { at_once: number(dice) as u32 },
+        0 => LimitShape::Drip { capacity: number(dice), refill_per_s: number(dice), margin: number(dice) },
+        1 => LimitShape::Window { limit: number(dice), period: Duration::from_micros(number(dice)) },
+        2 => LimitShape::Gate,
+        _ => LimitShape::Cap { at_once: number(dice) as u32 },
     }
 }
 
-fn source(dice: &mut Dice) -> Source {
-    *dice.pick(&[Source::Config, Source::Operator, Source::Learned])
+fn source(dice: &mut TestRng) -> LimitSource {
+    *dice.pick(&[LimitSource::Config, LimitSource::Operator, LimitSource::Learned])
 }
 
-fn counters(dice: &mut Dice) -> Counters {
+fn counters(dice: &mut TestRng) -> Counters {
     Counters {
         next_seq: seq(dice),
         next_fence: fence(dice),
@@ -120,7 +121,7 @@ fn counters(dice: &mut Dice) -> Counters {
     }
 }
 
-fn limit_image(dice: &mut Dice) -> LimitImage {
+fn limit_image(dice: &mut TestRng) -> LimitImage {
     LimitImage {
         limit: name(dice),
         shape: shape(dice),
@@ -138,8 +139,8 @@ fn limit_image(dice: &mut Dice) -> LimitImage {
     }
 }
 
-fn group_image(dice: &mut Dice) -> GroupImage {
-    let held = |dice: &mut Dice| Held {
+fn group_image(dice: &mut TestRng) -> GroupImage {
+    let held = |dice: &mut TestRng| GroupHold {
         seq: seq(dice),
         since: time(dice),
         unknown: dice.percent(50),
@@ -155,12 +156,12 @@ fn group_image(dice: &mut Dice) -> GroupImage {
     }
 }
 
-fn operation_image(dice: &mut Dice) -> OperationImage {
+fn operation_image(dice: &mut TestRng) -> OperationImage {
     OperationImage {
-        accepted: Accepted { dedupe: None, ..accepted(dice) },
+        accepted: AcceptedOperation { dedupe: None, ..accepted(dice) },
         attempt: number(dice) as u16,
-        look_first: dice.percent(50),
-        cancel_asked: dice.percent(50),
+        reconcile_first: dice.percent(50),
+        cancel_requested: dice.percent(50),
         fault: fault(dice),
     }
 }

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{self, Level, Reserve, Settlement};
+use tidegate_core::shared::bucket::{self, Level, ReservationRequest, Settlement};
 
 use super::{KEYS, STEPS, Trial};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
 
 /// Buckets of one family, and what sizes their figures have.
 #[derive(Clone, Copy)]
@@ -26,12 +26,12 @@ impl Figures {
 }
 
 /// Wants of one to three different buckets, seldom more than they can hold.
-fn any_wants(dice: &mut Dice, most: Figures) -> Vec<Reserve> {
+fn any_wants(dice: &mut TestRng, most: Figures) -> Vec<ReservationRequest> {
     let first = dice.index(KEYS.len());
     let count = 1 + dice.index(3);
-    let want = |dice: &mut Dice, place: usize| {
+    let want = |dice: &mut TestRng, place: usize| {
         let capacity = dice.within(1..most.capacity);
-        Reserve {
+        ReservationRequest {
             name: most.name(KEYS[(first + place) % KEYS.len()]),
             cost: if dice.percent(96) { dice.below(capacity + 1) } else { capacity + 1 },
             capacity,
@@ -67,14 +67,14 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
         match dice.below(31) {
             30 => {
                 let wanted = states.remove(&name).is_some();
-                let found = store.forget_bucket(&name).await.must("forget");
+                let found = store.forget_bucket(&name).await.expect_value("forget");
                 assert_eq!(found, wanted, "step {step}: forget of {name} at {now:?}");
             }
             0..18 => {
                 let wants = any_wants(dice, figures);
                 let before: Vec<_> = wants.iter().map(|want| states.get(&want.name).copied()).collect();
                 let (after, wanted) = bucket::reserve(&before, &wants, now);
-                let found = store.reserve(wants.clone()).await.must("reserve");
+                let found = store.reserve(wants.clone()).await.expect_value("reserve");
                 assert_eq!(found, wanted, "step {step}: reserve of {wants:?} at {now:?} from {before:?}");
                 states.extend(wants.into_iter().map(|want| want.name).zip(after));
             }
@@ -82,13 +82,13 @@ async fn compare(backend: &dyn Backend, seed: u64, figures: Figures, time: Durat
                 let reserved = dice.below(figures.capacity);
                 let settlement = Settlement { reserved, actual: dice.below(reserved.saturating_mul(2) + 1) };
                 let wanted = states.get(&name).map(|state| bucket::settle(*state, settlement, now));
-                let found = store.settle_bucket(&name, settlement).await.must("settle");
+                let found = store.settle_bucket(&name, settlement).await.expect_value("settle");
                 assert_eq!(found, wanted, "step {step}: settle of {name} by {settlement:?} at {now:?}");
                 states.extend(wanted.map(|level| (name, level)));
             }
             _ => {
                 let wanted = states.get(&name).map(|state| bucket::observe(*state, now));
-                let found = store.observe_bucket(&name).await.must("observe");
+                let found = store.observe_bucket(&name).await.expect_value("observe");
                 assert_eq!(found, wanted, "step {step}: observe of {name} at {now:?}");
             }
         }

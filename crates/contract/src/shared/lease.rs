@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use tidegate_core::shared::lease::{self, Lease, State};
+use tidegate_core::shared::lease::{self, Lease, LeaseState};
 
 use super::{KEYS, STEPS, Trial};
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
 
 /// LIM-15: acquire, renew, release and look, in any order and at any time, also by those who lost
 /// it. The fence never starts anew.
 pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
     let mut trial = Trial::begin(backend, 72).await;
-    let mut states: HashMap<&str, State> = HashMap::new();
+    let mut states: HashMap<&str, LeaseState> = HashMap::new();
     for step in 0..STEPS {
         trial = trial.pass_time(Duration::from_millis(800)).await;
         let now = trial.now();
@@ -22,24 +22,24 @@ pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
         let ttl = Duration::from_millis(dice.within(0..4_000));
         let fence = if dice.percent(75) { state.fence } else { dice.below(state.fence + 3) };
         let holder = Lease { fence, until: state.until };
-        let found = store.look_lease(name).await.must("look");
-        assert_eq!(found, lease::look(*state, now), "step {step}: look at {name}");
+        let found = store.lease_status(name).await.expect_value("look");
+        assert_eq!(found, lease::status(*state, now), "step {step}: look at {name}");
         *state = match dice.below(3) {
             0 => {
                 let (next, wanted) = lease::acquire(*state, now, ttl);
-                let found = store.acquire_lease(name, ttl).await.must("acquire");
+                let found = store.acquire_lease(name, ttl).await.expect_value("acquire");
                 assert_eq!(found, wanted, "step {step}: acquire of {name}");
                 next
             }
             1 => {
                 let (next, wanted) = lease::renew(*state, fence, now, ttl);
-                let found = store.renew_lease(name, holder, ttl).await.must("renew");
+                let found = store.renew_lease(name, holder, ttl).await.expect_value("renew");
                 assert_eq!(found, wanted, "step {step}: renew of {name}");
                 next
             }
             _ => {
                 let (next, wanted) = lease::release(*state, fence, now);
-                let found = store.release_lease(name, holder).await.must("release");
+                let found = store.release_lease(name, holder).await.expect_value("release");
                 assert_eq!(found, wanted, "step {step}: release of {name}");
                 next
             }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::Reserve;
-use tidegate_core::shared::lease::Acquired;
-use tidegate_store::{Answer, NamedPage, Store};
+use tidegate_core::shared::bucket::ReservationRequest;
+use tidegate_core::shared::lease::AcquireOutcome;
+use tidegate_store::{NamedPage, Store, StoreFuture};
 
 use super::KEYS;
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
 
 /// More pages than any list here has, also where many are empty.
 const PAGES_MAX: usize = 400;
@@ -21,13 +21,13 @@ fn names() -> Vec<String> {
 }
 
 /// Asks a store for a page of a list.
-type Lister<T> = for<'a> fn(&'a dyn Store, Option<String>, usize) -> Answer<'a, NamedPage<T>>;
+type Lister<T> = for<'a> fn(&'a dyn Store, Option<String>, usize) -> StoreFuture<'a, NamedPage<T>>;
 
 /// Everything that a list gives, page by page. A name must not come twice.
 async fn all_pages<T>(store: &dyn Store, most: usize, page: Lister<T>) -> BTreeMap<String, T> {
     let (mut found, mut after) = (BTreeMap::new(), None);
     for _ in 0..PAGES_MAX {
-        let NamedPage { items, next } = page(store, after, most).await.must("list");
+        let NamedPage { items, next } = page(store, after, most).await.expect_value("list");
         assert!(items.len() <= most, "a page of {} where at most {most} were asked for", items.len());
         for (name, item) in items {
             assert!(found.insert(name.clone(), item).is_none(), "{name} is there twice");
@@ -43,11 +43,11 @@ async fn all_pages<T>(store: &dyn Store, most: usize, page: Lister<T>) -> BTreeM
 
 /// LIM-15: every lease that was ever held is listed, and says whether it is held now.
 pub async fn leases_are_listed_page_by_page(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     for (number, name) in names().iter().enumerate() {
         let ttl = Duration::from_secs(if number % 2 == 0 { 1 } else { 60 });
-        let acquired = store.acquire_lease(name, ttl).await.must("acquire");
-        assert!(matches!(acquired, Acquired::Held(_)), "{acquired:?}");
+        let acquired = store.acquire_lease(name, ttl).await.expect_value("acquire");
+        assert!(matches!(acquired, AcquireOutcome::Held(_)), "{acquired:?}");
     }
     backend.clock().advance(Duration::from_secs(2));
     for most in [1, 4, 100] {
@@ -64,17 +64,17 @@ pub async fn leases_are_listed_page_by_page(backend: &dyn Backend) {
 /// LIM-5: every bucket that was used is listed with what is in it now; one that is forgotten is
 /// not.
 pub async fn buckets_are_listed_page_by_page(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     for name in names() {
-        let want = Reserve { name, cost: 3 * MICRO, capacity: 5 * MICRO, refill_per_s: MICRO };
-        store.reserve(vec![want]).await.must("reserve");
+        let want = ReservationRequest { name, cost: 3 * MICRO, capacity: 5 * MICRO, refill_per_s: MICRO };
+        store.reserve(vec![want]).await.expect_value("reserve");
     }
     let now = backend.clock().advance(Duration::from_secs(1));
     let mut wanted = names();
     wanted.sort_unstable();
     let gone = wanted.remove(4);
-    assert!(store.forget_bucket(&gone).await.must("forget"), "it was there");
-    assert!(!store.forget_bucket(&gone).await.must("forget"), "it is gone");
+    assert!(store.forget_bucket(&gone).await.expect_value("forget"), "it was there");
+    assert!(!store.forget_bucket(&gone).await.expect_value("forget"), "it is gone");
     for most in [1, 4, 100] {
         let found = all_pages(&*store, most, |store, after, most| store.list_buckets(after, most)).await;
         assert!(found.values().all(|level| (level.tokens, level.at) == (3 * MICRO, now)), "{found:?}");

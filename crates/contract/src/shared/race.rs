@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved};
-use tidegate_core::shared::lease::Acquired;
-use tidegate_core::shared::record::{Claim, Claimed, OnLapse, Token};
-use tidegate_core::shared::window::Opened;
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
+use tidegate_core::shared::lease::AcquireOutcome;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim, RecordClaimOutcome};
+use tidegate_core::shared::window::OpenWindowOutcome;
 use tidegate_store::{Clock, Store};
 use tokio::sync::Barrier;
 
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
 
 /// Callers at once.
 const CALLERS: usize = 32;
@@ -30,7 +30,7 @@ where
 {
     let mut stores = vec![Arc::clone(store)];
     while stores.len() < STORES {
-        stores.push(backend.beside(store).await.must("open another store beside the first"));
+        stores.push(backend.open_second(store).await.expect_value("open another store beside the first"));
     }
     let start = Arc::new(Barrier::new(CALLERS));
     let callers: Vec<_> = (0..CALLERS)
@@ -45,29 +45,30 @@ where
         .collect();
     let mut answers = Vec::with_capacity(CALLERS);
     for caller in callers {
-        answers.push(caller.await.must("join a caller"));
+        answers.push(caller.await.expect_value("join a caller"));
     }
     answers
 }
 
 /// IDM-8: of any number of claims at once exactly one gets the key, a taken-over one too.
 pub async fn one_caller_claims_a_record(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
-    let claim = Claim {
+    let store = backend.open().await.expect_value("open the store");
+    let claim = RecordClaim {
         fingerprint: [9; 32],
-        token: Token([0; 16]),
+        token: HolderToken([0; 16]),
         lease: Duration::from_secs(30),
         ttl: Duration::from_secs(3_600),
         on_lapse: OnLapse::TakeOver,
     };
     for round in 0..20 {
         let answers = together(backend, &store, |caller, store| async move {
-            let token = Token([round, caller as u8, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
-            store.claim_record("contested", Claim { token, ..claim }).await.must("claim")
+            let token = HolderToken([round, caller as u8, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7]);
+            store.claim_record("contested", RecordClaim { token, ..claim }).await.expect_value("claim")
         })
         .await;
-        let mine = |answer: &&Claimed<Bytes>| matches!(answer, Claimed::Yours { .. });
-        let others = |answer: &&Claimed<Bytes>| matches!(answer, Claimed::Processing { .. });
+        let mine = |answer: &&RecordClaimOutcome<Bytes>| matches!(answer, RecordClaimOutcome::Granted { .. });
+        let others =
+            |answer: &&RecordClaimOutcome<Bytes>| matches!(answer, RecordClaimOutcome::Processing { .. });
         let counts = (answers.iter().filter(mine).count(), answers.iter().filter(others).count());
         assert_eq!(counts, (1, CALLERS - 1), "round {round}: who got the key, and who was told to wait");
         backend.clock().advance(claim.lease);
@@ -76,14 +77,14 @@ pub async fn one_caller_claims_a_record(backend: &dyn Backend) {
 
 /// HYD-10, HYD-19: of any number of callers at once exactly one asks.
 pub async fn one_caller_opens_a_window(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     let ttl = Duration::from_secs(5);
     for round in 0..20 {
         let answers = together(backend, &store, |_, store| async move {
-            store.open_window("contested", 1, ttl).await.must("open a window")
+            store.open_window("contested", 1, ttl).await.expect_value("open a window")
         })
         .await;
-        let asked = answers.iter().filter(|answer| matches!(answer, Opened::Ask(_))).count();
+        let asked = answers.iter().filter(|answer| matches!(answer, OpenWindowOutcome::Ask(_))).count();
         assert_eq!(asked, 1, "round {round}: how many asked");
         backend.clock().advance(ttl);
     }
@@ -91,7 +92,7 @@ pub async fn one_caller_opens_a_window(backend: &dyn Backend) {
 
 /// LIM-15: never two holders at once, and every holder has a larger fence than the one before it.
 pub async fn one_holder_of_a_lease(backend: &dyn Backend) {
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     let (inside, last) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
     let held = together(backend, &store, |_, store| {
         let (inside, last) = (Arc::clone(&inside), Arc::clone(&last));
@@ -99,12 +100,12 @@ pub async fn one_holder_of_a_lease(backend: &dyn Backend) {
             let mut held = 0;
             for _ in 0..20 {
                 let answer = store.acquire_lease("contested", Duration::from_secs(60)).await;
-                if let Acquired::Held(lease) = answer.must("acquire") {
+                if let AcquireOutcome::Held(lease) = answer.expect_value("acquire") {
                     assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders at once");
                     assert!(last.swap(lease.fence, Ordering::SeqCst) < lease.fence, "the fence did not grow");
                     tokio::task::yield_now().await;
                     assert_eq!(inside.fetch_sub(1, Ordering::SeqCst), 1, "two holders at once");
-                    assert!(store.release_lease("contested", lease).await.must("release"));
+                    assert!(store.release_lease("contested", lease).await.expect_value("release"));
                     held += 1;
                 }
                 tokio::task::yield_now().await;
@@ -117,8 +118,8 @@ pub async fn one_holder_of_a_lease(backend: &dyn Backend) {
     assert!(held > 0 && last.load(Ordering::SeqCst) == held, "one fence for each of {held} holders");
 }
 
-fn want(name: &str, tokens: u64, capacity: u64, refill_per_s: u64) -> Reserve {
-    Reserve {
+fn want(name: &str, tokens: u64, capacity: u64, refill_per_s: u64) -> ReservationRequest {
+    ReservationRequest {
         name: name.to_owned(),
         cost: tokens * MICRO,
         capacity: capacity * MICRO,
@@ -133,7 +134,7 @@ pub async fn a_bucket_never_grants_too_much(backend: &dyn Backend) {
     const RATE: u64 = 10;
     let clock = backend.clock();
     let start = clock.now();
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     let spent = together(backend, &store, |caller, store| {
         let clock = Arc::clone(&clock);
         async move {
@@ -141,7 +142,7 @@ pub async fn a_bucket_never_grants_too_much(backend: &dyn Backend) {
             for turn in 0..30 {
                 let cost = 1 + (caller as u64 + turn) % 3;
                 let answer = store.reserve(vec![want("contested", cost, CAPACITY, RATE)]).await;
-                if let Reserved::Granted { remaining } = answer.must("reserve") {
+                if let ReserveOutcome::Granted { remaining } = answer.expect_value("reserve") {
                     assert!(remaining[0] <= (CAPACITY - cost) * MICRO, "more left than there can be");
                     spent += cost;
                 }
@@ -157,7 +158,8 @@ pub async fn a_bucket_never_grants_too_much(backend: &dyn Backend) {
     let spent: u64 = spent.into_iter().sum();
     let refilled = RATE * clock.now().since(start).as_micros() as u64 / 1_000_000;
     assert!(spent <= CAPACITY + refilled, "{spent} granted of {CAPACITY} and {refilled} refilled");
-    let level = store.observe_bucket("contested").await.must("observe").must("find the bucket");
+    let level =
+        store.observe_bucket("contested").await.expect_value("observe").expect_value("find the bucket");
     assert_eq!(level.tokens, (CAPACITY + refilled - spent) * MICRO, "what is left does not fit the grants");
 }
 
@@ -165,7 +167,7 @@ pub async fn a_bucket_never_grants_too_much(backend: &dyn Backend) {
 pub async fn two_buckets_are_taken_together(backend: &dyn Backend) {
     const WIDE: u64 = 200;
     const NARROW: u64 = 60;
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     let granted = together(backend, &store, |caller, store| async move {
         let mut granted = 0;
         for turn in 0..10 {
@@ -173,8 +175,8 @@ pub async fn two_buckets_are_taken_together(backend: &dyn Backend) {
             if (caller + turn) % 2 == 0 {
                 wants.reverse();
             }
-            let answer = store.reserve(wants).await.must("reserve of both");
-            granted += u64::from(matches!(answer, Reserved::Granted { .. }));
+            let answer = store.reserve(wants).await.expect_value("reserve of both");
+            granted += u64::from(matches!(answer, ReserveOutcome::Granted { .. }));
             tokio::task::yield_now().await;
         }
         granted
@@ -182,7 +184,7 @@ pub async fn two_buckets_are_taken_together(backend: &dyn Backend) {
     .await;
     assert_eq!(granted.into_iter().sum::<u64>(), NARROW, "as many as the narrow one holds");
     for (name, capacity) in [("wide", WIDE), ("narrow", NARROW)] {
-        let level = store.observe_bucket(name).await.must("observe").must("find the bucket");
+        let level = store.observe_bucket(name).await.expect_value("observe").expect_value("find the bucket");
         assert_eq!(level.tokens, (capacity - NARROW) * MICRO, "left in the {name} bucket");
     }
 }

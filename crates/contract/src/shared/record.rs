@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::Time;
-use tidegate_core::shared::record::{self, Claim, Forget, OnLapse, Record, Token};
-use tidegate_store::Shared;
+use tidegate_core::shared::record::{self, ForgetTarget, HolderToken, OnLapse, Record, RecordClaim};
+use tidegate_store::SharedState;
 
 use super::{KEYS, STEPS, Trial};
-use crate::dice::Dice;
-use crate::harness::{Backend, Must};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
 
 type State = Option<Record<Bytes>>;
 
 /// Callers that come back: a claim is often repeated by the one who made it.
-fn any_token(dice: &mut Dice) -> Token {
-    Token([dice.below(5) as u8 * 0x33; 16])
+fn any_token(dice: &mut TestRng) -> HolderToken {
+    HolderToken([dice.below(5) as u8 * 0x33; 16])
 }
 
-fn any_claim(dice: &mut Dice) -> Claim {
-    Claim {
+fn any_claim(dice: &mut TestRng) -> RecordClaim {
+    RecordClaim {
         fingerprint: if dice.percent(80) { [7; 32] } else { [0xff; 32] },
         token: any_token(dice),
         lease: Duration::from_millis(dice.within(1..3_000)),
@@ -30,7 +30,7 @@ fn any_claim(dice: &mut Dice) -> Claim {
 }
 
 /// A holder that may have lost the key: the last one, or another.
-fn any_holder(dice: &mut Dice, state: &State) -> Token {
+fn any_holder(dice: &mut TestRng, state: &State) -> HolderToken {
     match state {
         Some(record) if dice.percent(75) => record.token,
         _ => any_token(dice),
@@ -56,15 +56,15 @@ pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
             assert_eq!(list_all(&*trial.store).await, wanted, "step {step}: records listed");
         }
         if step % 9 == 0 {
-            let found = trial.store.sweep_records(100).await.must("sweep");
+            let found = trial.store.sweep_records(100).await.expect_value("sweep");
             assert_eq!(found, sweep(&mut states, now), "step {step}: records swept");
         }
     }
 }
 
-async fn one_step<S: Shared + ?Sized>(
+async fn one_step<S: SharedState + ?Sized>(
     store: &S,
-    dice: &mut Dice,
+    dice: &mut TestRng,
     (step, key): (usize, &str),
     state: State,
     now: Time,
@@ -74,7 +74,7 @@ async fn one_step<S: Shared + ?Sized>(
         0..4 => {
             let claim = any_claim(dice);
             let (next, wanted) = record::claim(state, claim, now);
-            let found = store.claim_record(key, claim).await.must("claim");
+            let found = store.claim_record(key, claim).await.expect_value("claim");
             assert_eq!(found, wanted, "step {step}: claim of {key}");
             next
         }
@@ -82,33 +82,33 @@ async fn one_step<S: Shared + ?Sized>(
             let len = dice.below(300) as usize;
             let answer = Bytes::from(dice.bytes(len));
             let (next, wanted) = record::complete(state, holder, answer.clone());
-            let found = store.complete_record(key, holder, answer).await.must("complete");
+            let found = store.complete_record(key, holder, answer).await.expect_value("complete");
             assert_eq!(found, wanted, "step {step}: complete of {key}");
             next
         }
         6 => {
             let (next, wanted) = record::release(state, holder);
-            let found = store.release_record(key, holder).await.must("release");
+            let found = store.release_record(key, holder).await.expect_value("release");
             assert_eq!(found, wanted, "step {step}: release of {key}");
             next
         }
         7 | 8 => {
             let ttl = Duration::from_millis(dice.below(3_000));
             let (next, wanted) = record::renew(state, holder, now, ttl);
-            let found = store.renew_record(key, holder, ttl).await.must("renew");
+            let found = store.renew_record(key, holder, ttl).await.expect_value("renew");
             assert_eq!(found, wanted, "step {step}: renew of {key}");
             next
         }
         9 | 10 => {
             let wanted = state.clone().filter(|record| record::is_live(record, now));
-            let found = store.look_record(key).await.must("look");
+            let found = store.get_record(key).await.expect_value("look");
             assert_eq!(found, wanted, "step {step}: look at {key}");
             state
         }
         11 => {
-            let what = if dice.percent(50) { Forget::Claim } else { Forget::Answer };
+            let what = if dice.percent(50) { ForgetTarget::Claim } else { ForgetTarget::Answer };
             let (next, wanted) = record::forget(state, what, now);
-            let found = store.forget_record(key, what).await.must("forget");
+            let found = store.forget_record(key, what).await.expect_value("forget");
             assert_eq!(found, wanted, "step {step}: forget {what:?} of {key}");
             next
         }
@@ -119,14 +119,14 @@ async fn one_step<S: Shared + ?Sized>(
 /// What a list says of a record; nothing when it does not stand any more.
 fn listed(key: &str, state: &State, now: Time) -> Option<(String, Record<usize>)> {
     let record = state.as_ref().filter(|record| record::is_live(record, now))?;
-    Some((key.to_owned(), record.outline()))
+    Some((key.to_owned(), record.without_answer()))
 }
 
 /// Everything that is listed, page by page, by key.
-async fn list_all<S: Shared + ?Sized>(store: &S) -> Vec<(String, Record<usize>)> {
+async fn list_all<S: SharedState + ?Sized>(store: &S) -> Vec<(String, Record<usize>)> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = store.list_records(after, 3).await.must("list");
+        let page = store.list_records(after, 3).await.expect_value("list");
         assert!(page.records.len() <= 3, "a page of at most three has {}", page.records.len());
         found.extend(page.records);
         after = page.next;
@@ -140,7 +140,7 @@ async fn list_all<S: Shared + ?Sized>(store: &S) -> Vec<(String, Record<usize>)>
 fn sweep(states: &mut HashMap<&str, State>, now: Time) -> usize {
     let mut swept = 0;
     for state in states.values_mut() {
-        if state.as_ref().is_some_and(|record| record::is_swept(record, now)) {
+        if state.as_ref().is_some_and(|record| record::is_sweepable(record, now)) {
             *state = None;
             swept += 1;
         }
@@ -149,9 +149,9 @@ fn sweep(states: &mut HashMap<&str, State>, now: Time) -> usize {
 }
 
 /// What the bounded sweep claims with.
-const IN_WORK: Claim = Claim {
+const IN_WORK: RecordClaim = RecordClaim {
     fingerprint: [1; 32],
-    token: Token([1; 16]),
+    token: HolderToken([1; 16]),
     lease: Duration::from_secs(30),
     ttl: Duration::from_secs(60),
     on_lapse: OnLapse::TakeOver,
@@ -161,39 +161,43 @@ const IN_WORK: Claim = Claim {
 /// owners left goes a day later.
 pub async fn sweeping_records_is_bounded(backend: &dyn Backend) {
     let clock = backend.clock();
-    let store = backend.open().await.must("open the store");
+    let store = backend.open().await.expect_value("open the store");
     for index in 0..30 {
         let key = format!("key-{index}");
-        store.claim_record(&key, IN_WORK).await.must("claim");
+        store.claim_record(&key, IN_WORK).await.expect_value("claim");
         if index % 3 > 0 {
-            assert!(store.complete_record(&key, IN_WORK.token, Bytes::new()).await.must("complete"));
+            assert!(store.complete_record(&key, IN_WORK.token, Bytes::new()).await.expect_value("complete"));
         }
     }
     clock.advance(IN_WORK.ttl);
     assert_eq!(
-        store.sweep_records(100).await.must("sweep too early"),
+        store.sweep_records(100).await.expect_value("sweep too early"),
         0,
         "the last moment is part of their time"
     );
     clock.advance(Duration::from_micros(1));
     let mut swept = Vec::new();
     for _ in 0..4 {
-        swept.push(store.sweep_records(8).await.must("sweep"));
+        swept.push(store.sweep_records(8).await.expect_value("sweep"));
     }
     assert_eq!(swept, [8, 8, 4, 0], "20 completed records go, eight at a time; 10 in work stay");
     for index in (0..30).step_by(3) {
         let key = format!("key-{index}");
-        let stands = store.renew_record(&key, IN_WORK.token, IN_WORK.lease).await.must("renew");
+        let stands = store.renew_record(&key, IN_WORK.token, IN_WORK.lease).await.expect_value("renew");
         assert!(stands, "record {index} was in work and was swept");
     }
-    clock.advance(record::LEFT_BEHIND_FOR - Duration::from_micros(2));
-    assert_eq!(store.sweep_records(100).await.must("sweep"), 0, "nobody is given up before a day is over");
-    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.must("renew"));
+    clock.advance(record::ABANDONED_RETENTION - Duration::from_micros(2));
+    assert_eq!(
+        store.sweep_records(100).await.expect_value("sweep"),
+        0,
+        "nobody is given up before a day is over"
+    );
+    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.expect_value("renew"));
     clock.advance(Duration::from_micros(1));
     assert_eq!(
-        store.sweep_records(100).await.must("sweep"),
+        store.sweep_records(100).await.expect_value("sweep"),
         9,
         "what dead owners left goes, what is renewed stays"
     );
-    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.must("renew"));
+    assert!(store.renew_record("key-0", IN_WORK.token, IN_WORK.lease).await.expect_value("renew"));
 }

@@ -4,8 +4,8 @@
 mod costs;
 mod journal;
 mod log;
+mod nodes_and_upkeep;
 mod quirk;
-mod rest;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -13,9 +13,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use tidegate_contract::{Backend, HandClock};
-use tidegate_store::log::{Ownership, Tenancy};
-use tidegate_store::{Answer, Store};
+use tidegate_contract::{Backend, ManualClock};
+use tidegate_store::log::{Ownership, PartitionOwner};
+use tidegate_store::{Store, StoreFuture};
 
 use crate::memory::MemoryBackend;
 use quirk::{CASES, Quirk};
@@ -25,18 +25,18 @@ use quirk::{CASES, Quirk};
 struct Notes {
     latest: Option<Ownership>,
     calls: u64,
-    owners: Vec<Tenancy>,
+    owners: Vec<PartitionOwner>,
 }
 
 /// A store with one thing wrong.
-struct Broken {
+struct BrokenStore {
     inner: Arc<dyn Store>,
     quirk: Quirk,
     is_image: bool,
     notes: Arc<Mutex<Notes>>,
 }
 
-impl Broken {
+impl BrokenStore {
     fn is(&self, quirk: Quirk) -> bool {
         self.quirk == quirk
     }
@@ -59,20 +59,20 @@ impl BrokenBackend {
     }
 
     fn wrap(&self, inner: Arc<dyn Store>, is_image: bool) -> Arc<dyn Store> {
-        Arc::new(Broken { inner, quirk: self.quirk, is_image, notes: Arc::clone(&self.notes) })
+        Arc::new(BrokenStore { inner, quirk: self.quirk, is_image, notes: Arc::clone(&self.notes) })
     }
 }
 
 impl Backend for BrokenBackend {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async move { Ok(self.wrap(self.inner.open().await?, false)) })
     }
 
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
-        Box::pin(async move { Ok(self.wrap(self.inner.crash().await?, true)) })
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
+        Box::pin(async move { Ok(self.wrap(self.inner.crash_image().await?, true)) })
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         self.inner.clock()
     }
 }

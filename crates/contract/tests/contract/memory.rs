@@ -4,32 +4,32 @@
 use std::sync::Arc;
 
 use tidegate_contract::replay::{Effort, replay};
-use tidegate_contract::{Backend, HandClock, harness};
-use tidegate_store::{Answer, Store};
-use tidegate_store_embedded::Memory;
+use tidegate_contract::{Backend, ManualClock, harness};
+use tidegate_store::{Store, StoreFuture};
+use tidegate_store_embedded::MemoryStore;
 
 pub(crate) struct MemoryBackend {
-    clock: Arc<HandClock>,
-    store: Arc<Memory>,
+    clock: Arc<ManualClock>,
+    store: Arc<MemoryStore>,
 }
 
 impl MemoryBackend {
     pub(crate) fn new() -> Self {
-        let clock = HandClock::today();
-        Self { store: Arc::new(Memory::new(Arc::clone(&clock) as _)), clock }
+        let clock = ManualClock::today();
+        Self { store: Arc::new(MemoryStore::new(Arc::clone(&clock) as _)), clock }
     }
 }
 
 impl Backend for MemoryBackend {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async move { Ok(Arc::clone(&self.store) as _) })
     }
 
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         self.open()
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.clock)
     }
 }

@@ -80,13 +80,13 @@ impl Drip {
     /// The first moment from `now` on at which this much is there; never, when it cannot hold so much.
     #[must_use]
     pub fn reaches(&self, needed: u64, now: Time) -> Time {
-        if needed > self.capacity { Time::MAX } else { self.given_at(needed, now) }
+        if needed > self.capacity { Time::MAX } else { self.all_granted_at(needed, now) }
     }
 
     /// The first moment from `now` on at which this much is there or has been taken since, if everything is taken as soon
     /// as it is there: more than it holds is given in time, too.
     #[must_use]
-    pub fn given_at(&self, total: u64, now: Time) -> Time {
+    pub fn all_granted_at(&self, total: u64, now: Time) -> Time {
         let fresh = self.refreshed(now);
         let missing = total.saturating_sub(fresh.level);
         match self.refill_per_s {

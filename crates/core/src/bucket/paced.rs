@@ -26,14 +26,14 @@ const TRANSIT_MAX: Duration = Duration::from_millis(250);
 
 /// A drip and what is on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Paced {
+pub struct PacedDrip {
     /// What the upstream has, if nothing that is on its way has arrived.
     pub drip: Drip,
     /// What is on its way, in the order it was granted.
     pub transit: VecDeque<Transit>,
 }
 
-impl Paced {
+impl PacedDrip {
     /// With nothing on its way.
     #[must_use]
     pub const fn new(drip: Drip) -> Self {
@@ -54,12 +54,12 @@ impl Paced {
         Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)).min(TRANSIT_MAX)
     }
 
-    fn on_its_way(&self) -> u64 {
+    fn transit_cost(&self) -> u64 {
         self.transit.iter().map(|transit| transit.cost).sum()
     }
 
     /// Takes off what must have arrived by now.
-    fn settle(&mut self, now: Time) {
+    fn settle_arrived(&mut self, now: Time) {
         while let Some(first) = self.transit.front().copied()
             && first.by <= now
         {
@@ -72,8 +72,8 @@ impl Paced {
     #[must_use]
     pub fn available(&self, now: Time) -> u64 {
         let mut then = self.clone();
-        then.settle(now);
-        then.drip.refreshed(now).level.saturating_sub(then.on_its_way())
+        then.settle_arrived(now);
+        then.drip.refreshed(now).level.saturating_sub(then.transit_cost())
     }
 
     /// When `cost` can be taken beside what is held aside, if nobody else takes any.
@@ -87,21 +87,21 @@ impl Paced {
         if needed > drip.capacity && held > 0 {
             return Readiness::AfterAnswer;
         }
-        let mut on_its_way = self.on_its_way();
+        let mut on_its_way = self.transit_cost();
         for transit in &self.transit {
             let reached = drip.reaches(needed.saturating_add(on_its_way), now);
             if transit.by > now && reached <= transit.by {
-                return when(reached, now);
+                return readiness_at(reached, now);
             }
             drip.take(transit.cost, transit.by);
             on_its_way -= transit.cost;
         }
-        when(drip.reaches(needed, now), now)
+        readiness_at(drip.reaches(needed, now), now)
     }
 
     /// Takes `cost` for the grant `mark`, whose call leaves now.
     pub fn take(&mut self, cost: u64, mark: u64, now: Time) {
-        self.settle(now);
+        self.settle_arrived(now);
         if cost > 0 {
             let earlier = self.transit.back().map_or(Time::ZERO, |last| last.by);
             let by = now.after(self.transit_time()).max(earlier);
@@ -110,52 +110,52 @@ impl Paced {
     }
 
     /// The call of the grant `mark` has been answered.
-    pub fn land(&mut self, mark: u64, now: Time) {
-        self.settle(now);
-        if let Some(transit) = self.find(mark) {
+    pub fn mark_finished(&mut self, mark: u64, now: Time) {
+        self.settle_arrived(now);
+        if let Some(transit) = self.take_transit(mark) {
             self.drip.take(transit.cost, now);
         }
     }
 
     /// The call of the grant `mark` was never sent.
-    pub fn unsend(&mut self, mark: u64, cost: u64, now: Time) {
-        self.settle(now);
-        if self.find(mark).is_none() {
+    pub fn return_unsent(&mut self, mark: u64, cost: u64, now: Time) {
+        self.settle_arrived(now);
+        if self.take_transit(mark).is_none() {
             self.drip.give_back(cost, now);
         }
     }
 
-    fn find(&mut self, mark: u64) -> Option<Transit> {
+    fn take_transit(&mut self, mark: u64) -> Option<Transit> {
         let place = self.transit.iter().position(|transit| transit.mark == mark)?;
         self.transit.remove(place)
     }
 
     /// Takes on other figures.
     pub fn reshape(&mut self, capacity: u64, refill_per_s: u64, margin: u64, now: Time) {
-        self.settle(now);
+        self.settle_arrived(now);
         self.drip = self.drip.reshaped(capacity, refill_per_s, margin, now);
     }
 
     /// Believes the upstream when it says that less is left; what is on its way is not counted there yet.
     pub fn lower_to(&mut self, left: u64, now: Time) {
-        self.settle(now);
-        self.drip.lower_to(left.saturating_add(self.on_its_way()), now);
+        self.settle_arrived(now);
+        self.drip.lower_to(left.saturating_add(self.transit_cost()), now);
     }
 
     /// Believes the upstream when it says that more is left and nothing is on its way.
     pub fn raise_to(&mut self, left: u64, now: Time) {
-        self.settle(now);
+        self.settle_arrived(now);
         self.drip.raise_to(left, now);
     }
 
     /// Nothing comes back before `until`; then `left` can be given out.
     pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
-        self.settle(now);
-        self.drip.freeze(until, left.saturating_add(self.on_its_way()), now);
+        self.settle_arrived(now);
+        self.drip.freeze(until, left.saturating_add(self.transit_cost()), now);
     }
 }
 
-fn when(at: Time, now: Time) -> Readiness {
+fn readiness_at(at: Time, now: Time) -> Readiness {
     if at <= now { Readiness::Now } else { Readiness::At(at) }
 }
 
@@ -163,7 +163,7 @@ fn when(at: Time, now: Time) -> Readiness {
 mod tests {
     use super::*;
     use crate::bucket::Bucket;
-    use crate::fact::Shape;
+    use crate::fact::LimitShape;
     use crate::operation::MICRO;
     use proptest::prelude::*;
 
@@ -184,7 +184,7 @@ mod tests {
         ) {
             let start = Time::from_millis(10_000);
             let drip = Drip::full(capacity * MICRO, rate * MICRO, 0, start);
-            let (mut ours, mut theirs) = (Paced::new(drip), drip);
+            let (mut ours, mut theirs) = (PacedDrip::new(drip), drip);
             let longest = ours.transit_time().as_micros() as u64;
             let (mut now, mut flights, mut granted) = (start, Vec::<Flight>::new(), 0_u64);
             let mut arrived = Vec::new();
@@ -194,7 +194,7 @@ mod tests {
                     let answered = flights.iter().map(|flight| flight.answers).min().unwrap_or(Time::MAX);
                     now = at.min(answered);
                     for flight in flights.extract_if(.., |flight| flight.answers <= now) {
-                        ours.land(flight.mark, flight.answers.max(now));
+                        ours.mark_finished(flight.mark, flight.answers.max(now));
                     }
                 }
                 ours.take(MICRO, mark, now);
@@ -224,10 +224,10 @@ mod tests {
             capacity in 2_u64..60, rate in 1_u64..100,
         ) {
             let start = Time::from_millis(10_000);
-            let shape = Shape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
+            let shape = LimitShape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
             let mut ours = Bucket::new(shape, start).unwrap();
             let mut theirs = Drip::full(capacity * MICRO, rate * MICRO, 0, start);
-            let transit = Paced::new(theirs).transit_time();
+            let transit = PacedDrip::new(theirs).transit_time();
             let (mut now, mut unsent, mut arrived) = (start, Vec::new(), Vec::new());
             let mut flights: Vec<(u64, Time)> = Vec::new();
             for (wait, grants, sends, way, order) in steps {
@@ -240,16 +240,16 @@ mod tests {
                 for _ in 0..sends.min(unsent.len()) {
                     let mark = unsent.remove(if order == 0 { unsent.len() - 1 } else { 0 });
                     if order == 2 && wait % 3 == 0 {
-                        ours.unsend(mark, MICRO, now);
+                        ours.return_unsent(mark, MICRO, now);
                         continue;
                     }
-                    ours.send(mark, now);
+                    ours.mark_sent(mark, now);
                     let arrives = now.after(transit * way as u32 / 100);
                     arrived.push(arrives);
                     flights.push((mark, arrives));
                 }
                 for (mark, _) in flights.extract_if(.., |(mark, arrives)| *arrives <= now && *mark % 2 == 0) {
-                    ours.land(mark, now);
+                    ours.mark_finished(mark, now);
                 }
             }
             arrived.sort_unstable();
@@ -266,7 +266,7 @@ mod tests {
             steps in proptest::collection::vec((0_u64..80_000, 1_u64..4), 1..40), cost in 1_u64..5,
         ) {
             let mut now = Time::from_millis(5_000);
-            let mut paced = Paced::new(Drip::full(5 * MICRO, 20 * MICRO, MICRO / 2, now));
+            let mut paced = PacedDrip::new(Drip::full(5 * MICRO, 20 * MICRO, MICRO / 2, now));
             for (mark, (wait, cost)) in steps.into_iter().enumerate() {
                 now = now.after(Duration::from_micros(wait));
                 if paced.ready(cost * MICRO, 0, now) == Readiness::Now {

@@ -4,14 +4,14 @@ use super::*;
 use crate::operation::MICRO;
 
 fn drip(capacity: u64, rate: u64, now: Time) -> Bucket {
-    let shape = Shape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
+    let shape = LimitShape::Drip { capacity: capacity * MICRO, refill_per_s: rate * MICRO, margin: 0 };
     Bucket::new(shape, now).unwrap()
 }
 
 /// A call that is granted and leaves at once.
 fn sent(bucket: &mut Bucket, cost: u64, now: Time) -> u64 {
     let mark = bucket.take(cost);
-    bucket.send(mark, now);
+    bucket.mark_sent(mark, now);
     mark
 }
 
@@ -60,7 +60,7 @@ fn lim_23_lim_14_a_late_answer_knows_what_later_calls_cost() {
     let marks: Vec<u64> = (0..20).map(|_| sent(&mut bucket, 47 * MICRO, now)).collect();
     let later = now.after(Duration::from_millis(300));
     let answered = |bucket: &mut Bucket, mark, left: u64| {
-        bucket.land(mark, later);
+        bucket.mark_finished(mark, later);
         bucket.settle(mark, 47 * MICRO, 2 * MICRO, later);
         bucket.observe(&Hint { remaining: Some(left * MICRO), ..Hint::default() }, mark, later);
     };
@@ -109,7 +109,7 @@ fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
             running.pop_front();
             theirs.give_back(REQUESTED - ACTUAL, now);
             let remaining = Some(theirs.refreshed(now).level);
-            ours.land(mark, now);
+            ours.mark_finished(mark, now);
             ours.settle(mark, REQUESTED, ACTUAL, now);
             ours.observe(&Hint { remaining, ..Hint::default() }, mark, now);
         }
@@ -125,16 +125,16 @@ fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
 fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
     let now = Time::from_millis(10_000);
     let later = now.after(Duration::from_secs(60));
-    let window = Shape::Window { limit: 5 * MICRO, period: Duration::from_secs(2) };
+    let window = LimitShape::Window { limit: 5 * MICRO, period: Duration::from_secs(2) };
     for mut bucket in [drip(5, 10, now), Bucket::new(window, now).unwrap()] {
         let marks = [bucket.take(MICRO), bucket.take(3 * MICRO)];
         for at in [now, later] {
             assert_eq!(bucket.ready(MICRO, at), Readiness::Now);
             assert_eq!(bucket.ready(2 * MICRO, at), Readiness::AfterAnswer, "all five may arrive now");
         }
-        bucket.unsend(marks[0], MICRO, later);
+        bucket.return_unsent(marks[0], MICRO, later);
         assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now, "it never left");
-        bucket.send(marks[1], later);
+        bucket.mark_sent(marks[1], later);
         assert_eq!(bucket.ready(2 * MICRO, later), Readiness::Now);
         let Readiness::At(at) = bucket.ready(3 * MICRO, later) else { panic!("only two are left") };
         assert!(at > later, "it refills from when the call left");
@@ -145,13 +145,13 @@ fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
 #[test]
 fn lim_25_a_gate_is_closed_by_what_is_said() {
     let now = Time::from_millis(10_000);
-    let mut gate = Bucket::new(Shape::Gate, now).unwrap();
+    let mut gate = Bucket::new(LimitShape::Gate, now).unwrap();
     let mark = gate.take(MICRO);
     let until = now.after(Duration::from_secs(9));
     let says = |at| Hint { reset_at: Some(at), ..Hint::default() };
     gate.observe(&says(until), mark, now);
     gate.observe(&says(now), mark, now);
-    gate.land(mark, now);
+    gate.mark_finished(mark, now);
     assert_eq!(gate.ready(MICRO, now), Readiness::At(until));
     assert_eq!(gate.ready(MICRO, until), Readiness::Now);
     gate.take(MICRO);
@@ -166,13 +166,13 @@ fn lim_8_a_learned_rate_takes_effect_at_once() {
     let mark = sent(&mut bucket, 10 * MICRO, now);
     let hint = Hint { refill_per_s: Some(100 * MICRO), capacity: Some(200 * MICRO), ..Hint::default() };
     bucket.observe(&hint, mark, now);
-    let Shape::Drip { capacity, refill_per_s, .. } = bucket.shape() else { panic!() };
+    let LimitShape::Drip { capacity, refill_per_s, .. } = bucket.shape() else { panic!() };
     assert_eq!((capacity, refill_per_s), (200 * MICRO, 100 * MICRO));
 }
 
 #[test]
 fn the_margin_is_a_quarter_at_most() {
-    assert_eq!(usual_margin(20 * MICRO, 100 * MICRO), 2 * MICRO);
-    assert_eq!(usual_margin(40 * MICRO, 2 * MICRO), MICRO / 25);
-    assert_eq!(usual_margin(MICRO, 1_000 * MICRO), MICRO / 4);
+    assert_eq!(default_margin(20 * MICRO, 100 * MICRO), 2 * MICRO);
+    assert_eq!(default_margin(40 * MICRO, 2 * MICRO), MICRO / 25);
+    assert_eq!(default_margin(MICRO, 1_000 * MICRO), MICRO / 4);
 }

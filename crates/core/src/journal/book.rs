@@ -3,23 +3,23 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Deployment, Lines, Mapped, Object, Stage, Step};
+use super::{Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping};
 use crate::bounds::DEPLOYMENTS_KEPT;
 
-type Words = (Arc<str>, Arc<str>);
+type MappingKey = (Arc<str>, Arc<str>);
 
 /// A journal in memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Book {
+pub struct MemoryJournal {
     deployments: BTreeMap<Arc<str>, Deployment>,
-    steps: BTreeMap<Arc<str>, BTreeMap<Words, Step>>,
-    mapped: BTreeMap<Arc<str>, BTreeMap<Words, Object>>,
+    steps: BTreeMap<Arc<str>, BTreeMap<MappingKey, DeploymentStep>>,
+    mapped: BTreeMap<Arc<str>, BTreeMap<MappingKey, ForeignObject>>,
 }
 
-impl Book {
+impl MemoryJournal {
     /// Writes a deployment, new or known. `false` when somebody with a newer fence has written it since: nothing changes.
     /// The first line of a new one makes room: of the scope's ended ones the newest stay.
-    pub fn keep(&mut self, deployment: Deployment) -> bool {
+    pub fn save_deployment(&mut self, deployment: Deployment) -> bool {
         match self.deployments.get(&deployment.id) {
             Some(known) if known.fence > deployment.fence => return false,
             Some(_) => {}
@@ -30,7 +30,7 @@ impl Book {
     }
 
     fn make_room(&mut self, scope: &str) {
-        let ended = |known: &&Deployment| *known.scope == *scope && known.stage != Stage::Running;
+        let ended = |known: &&Deployment| *known.scope == *scope && known.stage != DeploymentStage::Running;
         let ended: Vec<_> =
             self.deployments.values().filter(ended).map(|known| Arc::clone(&known.id)).collect();
         for id in ended.iter().rev().skip(DEPLOYMENTS_KEPT - 1) {
@@ -41,14 +41,14 @@ impl Book {
 
     /// Writes lines of a deployment. `false` when it is not there or somebody with a newer fence has written it since:
     /// nothing changes.
-    pub fn write(&mut self, id: &str, fence: u64, lines: Lines) -> bool {
+    pub fn write_lines(&mut self, id: &str, fence: u64, lines: JournalLines) -> bool {
         let Some(known) = self.deployments.get(id).filter(|known| known.fence <= fence) else { return false };
         let steps = self.steps.entry(Arc::clone(&known.id)).or_default();
         for step in lines.steps {
             steps.insert((Arc::clone(&step.kind), Arc::clone(&step.key)), step);
         }
         let mapped = self.mapped.entry(Arc::clone(&known.scope)).or_default();
-        for Mapped { kind, key, object } in lines.mapped {
+        for ObjectMapping { kind, key, object } in lines.mapped {
             match object {
                 Some(object) => mapped.insert((kind, key), object),
                 None => mapped.remove(&(kind, key)),
@@ -72,7 +72,7 @@ impl Book {
 
     /// The steps of a deployment, in their order.
     #[must_use]
-    pub fn steps(&self, id: &str) -> Vec<Step> {
+    pub fn steps(&self, id: &str) -> Vec<DeploymentStep> {
         let mut steps: Vec<_> =
             self.steps.get(id).into_iter().flat_map(|steps| steps.values().cloned()).collect();
         steps.sort_by(|a, b| (a.nth, &a.kind, &a.key).cmp(&(b.nth, &b.kind, &b.key)));
@@ -81,9 +81,9 @@ impl Book {
 
     /// The objects of a scope, by kind and key.
     #[must_use]
-    pub fn mapped(&self, scope: &str) -> Vec<Mapped> {
+    pub fn mapped_objects(&self, scope: &str) -> Vec<ObjectMapping> {
         let mapped = self.mapped.get(scope).into_iter().flatten();
-        let line = |((kind, key), object): (&Words, &Object)| Mapped {
+        let line = |((kind, key), object): (&MappingKey, &ForeignObject)| ObjectMapping {
             kind: Arc::clone(kind),
             key: Arc::clone(key),
             object: Some(object.clone()),
@@ -98,7 +98,7 @@ mod tests {
     use crate::journal::StepState;
     use crate::time::Time;
 
-    fn deployment(id: &str, fence: u64, stage: Stage) -> Deployment {
+    fn deployment(id: &str, fence: u64, stage: DeploymentStage) -> Deployment {
         Deployment {
             id: id.into(),
             scope: "guild:1".into(),
@@ -112,8 +112,8 @@ mod tests {
         }
     }
 
-    fn lines(key: &str, state: StepState, object: Option<&str>) -> Lines {
-        let step = Step {
+    fn lines(key: &str, state: StepState, object: Option<&str>) -> JournalLines {
+        let step = DeploymentStep {
             kind: "role".into(),
             key: key.into(),
             nth: 0,
@@ -125,45 +125,51 @@ mod tests {
             note: None,
             at: Time::from_millis(3),
         };
-        let object = object.map(|id| Object { id: id.into(), place: None, fingerprint: "f".into() });
-        let mapped = vec![Mapped { kind: "role".into(), key: key.into(), object }];
-        Lines { steps: vec![step], mapped }
+        let object = object.map(|id| ForeignObject { id: id.into(), place: None, fingerprint: "f".into() });
+        let mapped = vec![ObjectMapping { kind: "role".into(), key: key.into(), object }];
+        JournalLines { steps: vec![step], mapped }
     }
 
     /// OPS-17: a step is planned, then applied with the object's id; there is one line of it.
     #[test]
     fn ops_17_a_step_has_one_line_that_says_where_it_stands() {
-        let mut book = Book::default();
-        assert!(!book.write("a", 1, lines("desk", StepState::Planned, None)), "there is no such deployment");
-        assert!(book.keep(deployment("a", 1, Stage::Running)));
-        assert!(book.write("a", 1, lines("desk", StepState::Planned, None)));
-        assert!(book.write("a", 1, lines("desk", StepState::Applied, Some("77"))));
+        let mut book = MemoryJournal::default();
+        assert!(
+            !book.write_lines("a", 1, lines("desk", StepState::Planned, None)),
+            "there is no such deployment"
+        );
+        assert!(book.save_deployment(deployment("a", 1, DeploymentStage::Running)));
+        assert!(book.write_lines("a", 1, lines("desk", StepState::Planned, None)));
+        assert!(book.write_lines("a", 1, lines("desk", StepState::Applied, Some("77"))));
         let steps = book.steps("a");
         assert_eq!((steps.len(), steps[0].state), (1, StepState::Applied));
-        assert_eq!(book.mapped("guild:1")[0].object.as_ref().map(|object| &*object.id), Some("77"));
-        assert!(book.write("a", 1, lines("desk", StepState::Applied, None)));
-        assert!(book.mapped("guild:1").is_empty(), "what was removed is forgotten");
+        assert_eq!(book.mapped_objects("guild:1")[0].object.as_ref().map(|object| &*object.id), Some("77"));
+        assert!(book.write_lines("a", 1, lines("desk", StepState::Applied, None)));
+        assert!(book.mapped_objects("guild:1").is_empty(), "what was removed is forgotten");
     }
 
     #[test]
     fn who_lost_the_lease_writes_nothing() {
-        let mut book = Book::default();
-        assert!(book.keep(deployment("a", 1, Stage::Running)));
-        assert!(book.keep(deployment("a", 2, Stage::Running)), "another one goes on with it");
+        let mut book = MemoryJournal::default();
+        assert!(book.save_deployment(deployment("a", 1, DeploymentStage::Running)));
+        assert!(
+            book.save_deployment(deployment("a", 2, DeploymentStage::Running)),
+            "another one goes on with it"
+        );
         let before = book.clone();
-        assert!(!book.keep(deployment("a", 1, Stage::Done)));
-        assert!(!book.write("a", 1, lines("desk", StepState::Applied, Some("77"))));
+        assert!(!book.save_deployment(deployment("a", 1, DeploymentStage::Done)));
+        assert!(!book.write_lines("a", 1, lines("desk", StepState::Applied, Some("77"))));
         assert_eq!(book, before);
     }
 
     #[test]
     fn old_deployments_go_and_running_ones_stay() {
-        let mut book = Book::default();
-        assert!(book.keep(deployment("000", 1, Stage::Running)));
+        let mut book = MemoryJournal::default();
+        assert!(book.save_deployment(deployment("000", 1, DeploymentStage::Running)));
         for n in 1..=DEPLOYMENTS_KEPT + 5 {
             let id = format!("{n:03}");
-            assert!(book.keep(deployment(&id, 1, Stage::Done)));
-            assert!(book.write(&id, 1, lines("desk", StepState::Applied, Some("77"))));
+            assert!(book.save_deployment(deployment(&id, 1, DeploymentStage::Done)));
+            assert!(book.write_lines(&id, 1, lines("desk", StepState::Applied, Some("77"))));
         }
         let kept = book.deployments(Some("guild:1"), usize::MAX);
         assert_eq!(kept.len(), DEPLOYMENTS_KEPT + 1);

@@ -8,12 +8,12 @@ mod settled;
 use std::sync::Arc;
 
 use super::entry::{Entry, EntryIx};
-use super::group::{Group, GroupIx, Pause, Run};
+use super::group::{Group, GroupIx, Pause, RunningClaim};
 use super::limit::Meter;
 use super::{Key, Model};
-use crate::fact::{Accepted, Fact};
+use crate::fact::{AcceptedOperation, Fact};
 use crate::id::{Fence, Seq};
-use crate::operation::Dedupe;
+use crate::operation::DedupeEntry;
 use crate::time::Time;
 
 /// Expired keys that one acceptance clears away: more than one, so that they never pile up.
@@ -38,31 +38,31 @@ impl Model {
             Fact::Sent { seq, fence, at } => self.absorb_sent(*seq, *fence, *at),
             Fact::Settled(settled) => self.absorb_settled(settled),
             Fact::Ended { seq, at, state, hold } => {
-                self.touch(*at);
+                self.advance_clock(*at);
                 self.with_group_of(*seq, *at, |model, ix| model.end(ix, *at, *state, *hold, None));
             }
-            Fact::CancelAsked { seq } => {
+            Fact::CancelRequested { seq } => {
                 if let Some(ix) = self.by_seq.get(*seq) {
-                    self.entries[ix.at()].cancel_asked = true;
+                    self.entries[ix.at()].cancel_requested = true;
                 }
             }
             Fact::Repeated { seq, at } => {
-                self.touch(*at);
+                self.advance_clock(*at);
                 self.with_group_of(*seq, *at, Self::repeat);
             }
             Fact::Paused { group, at, by, reason } => {
-                self.touch(*at);
-                let ix = self.group_named(group);
-                self.unfile(ix);
+                self.advance_clock(*at);
+                let ix = self.group_or_insert(group);
+                self.dequeue_group(ix);
                 let pause = Pause { by: Arc::clone(by), since: *at, reason: Arc::clone(reason) };
                 self.groups[ix.at()].paused = Some(Box::new(pause));
                 self.stopped.insert(Arc::clone(group));
-                self.file(ix, *at);
+                self.enqueue_group(ix, *at);
             }
             Fact::Resumed { group, at } => self.absorb_resumed(group, *at),
             Fact::LimitSet { limit, shape, source, at } => self.absorb_limit(limit, *shape, *source, *at),
             Fact::Thawed { limit, at } => {
-                self.touch(*at);
+                self.advance_clock(*at);
                 if let Some(ix) = self.by_limit.get(limit).copied() {
                     if let Meter::Bucket(bucket) = &mut self.limits[ix.at()].meter {
                         bucket.thaw(*at);
@@ -70,12 +70,12 @@ impl Model {
                     self.stale.push(ix);
                 }
             }
-            Fact::LimitGone { limit, at } => self.absorb_gone(limit, *at),
+            Fact::LimitGone { limit, at } => self.absorb_limit_gone(limit, *at),
             Fact::Counters(counters) => self.counters = *counters,
             Fact::LimitImage(image) => self.restore_limit(image),
             Fact::GroupImage(image) => self.restore_group(image),
             Fact::OperationImage(image) => self.restore_operation(image),
-            Fact::KeyImage { seq, dedupe } => self.remember(*seq, dedupe),
+            Fact::KeyImage { seq, dedupe } => self.remember_key(*seq, dedupe),
         }
         if self.stale.len() > STALE_MAX {
             self.stale.sort_unstable();
@@ -83,12 +83,12 @@ impl Model {
         }
     }
 
-    pub(super) fn touch(&mut self, at: Time) {
+    pub(super) fn advance_clock(&mut self, at: Time) {
         self.counters.clock = self.counters.clock.max(at);
     }
 
     /// The group of this name, made if it is new.
-    pub(super) fn group_named(&mut self, name: &Arc<str>) -> GroupIx {
+    pub(super) fn group_or_insert(&mut self, name: &Arc<str>) -> GroupIx {
         if let Some(ix) = self.by_group.get(name) {
             return *ix;
         }
@@ -102,38 +102,38 @@ impl Model {
     fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
         if let Some(ix) = self.by_seq.get(seq) {
             let group = self.entries[ix.at()].group;
-            self.unfile(group);
+            self.dequeue_group(group);
             change(self, ix);
-            self.file(group, at);
+            self.enqueue_group(group, at);
         }
     }
 
-    fn absorb_accepted(&mut self, accepted: &Accepted) {
-        self.touch(accepted.at);
+    fn absorb_accepted(&mut self, accepted: &AcceptedOperation) {
+        self.advance_clock(accepted.at);
         self.sweep_keys(accepted.at);
-        if !accepted.again {
+        if !accepted.is_rerun {
             self.counters.next_seq = self.counters.next_seq.max(Seq(accepted.seq.0 + 1));
         }
         if let Some(dedupe) = &accepted.dedupe {
-            self.remember(accepted.seq, dedupe);
+            self.remember_key(accepted.seq, dedupe);
         }
-        let group = self.group_named(&accepted.group);
+        let group = self.group_or_insert(&accepted.group);
         let ix = self.insert_entry(accepted, group);
         let idle = self.groups[group.at()].depth == 0;
         self.link(ix);
         if idle {
-            self.unfile(group);
+            self.dequeue_group(group);
             let turn = self.draw_turn(accepted.priority);
             let group_state = &mut self.groups[group.at()];
             group_state.turn = turn;
             group_state.not_before = accepted.not_before.unwrap_or(Time::ZERO);
-            self.file(group, accepted.at);
+            self.enqueue_group(group, accepted.at);
         }
     }
 
-    pub(super) fn insert_entry(&mut self, accepted: &Accepted, group: GroupIx) -> EntryIx {
+    pub(super) fn insert_entry(&mut self, accepted: &AcceptedOperation, group: GroupIx) -> EntryIx {
         let kind = self.intern_kind(&accepted.kind);
-        let charges = self.charges(&accepted.charges);
+        let charges = self.intern_charges(&accepted.charges);
         for (limit, _) in charges.iter() {
             self.limits[limit.at()].users += 1;
         }
@@ -153,8 +153,8 @@ impl Model {
             priority: accepted.priority,
             on_unknown: accepted.on_unknown,
             on_failure: accepted.on_failure,
-            look_first: false,
-            cancel_asked: false,
+            reconcile_first: false,
+            cancel_requested: false,
         };
         if entry.deadline != Time::MAX {
             self.deadlines.insert((entry.deadline, entry.seq));
@@ -164,7 +164,7 @@ impl Model {
         ix
     }
 
-    fn remember(&mut self, seq: Seq, dedupe: &Dedupe) {
+    fn remember_key(&mut self, seq: Seq, dedupe: &DedupeEntry) {
         let key = Key { seq, fingerprint: dedupe.fingerprint, expires: dedupe.expires };
         self.keys.insert(dedupe.key, key);
         self.keys_by_age.push_back((dedupe.expires, dedupe.key));
@@ -184,10 +184,10 @@ impl Model {
     }
 
     fn absorb_claimed(&mut self, seq: Seq, fence: Fence, at: Time, until: Time) {
-        self.touch(at);
+        self.advance_clock(at);
         self.counters.next_fence = self.counters.next_fence.max(Fence(fence.0 + 1));
         self.with_group_of(seq, at, |model, ix| {
-            model.cut_estimates(ix);
+            model.clamp_estimates(ix);
             let entry = &model.entries[ix.at()];
             model.deadlines.remove(&(entry.deadline, seq));
             let mut marks = Vec::with_capacity(entry.charges.len());
@@ -195,7 +195,7 @@ impl Model {
                 marks.push(model.limits[limit.at()].meter.take(cost.micro, fence));
                 model.stale.push(*limit);
             }
-            model.groups[entry.group.at()].run = Some(Box::new(Run { fence, until, marks }));
+            model.groups[entry.group.at()].run = Some(Box::new(RunningClaim { fence, until, marks }));
         });
     }
 
@@ -209,23 +209,23 @@ impl Model {
     }
 
     fn absorb_sent(&mut self, seq: Seq, fence: Fence, at: Time) {
-        self.touch(at);
+        self.advance_clock(at);
         let Some(ix) = self.by_seq.get(seq) else { return };
         let entry = &self.entries[ix.at()];
         let run = self.groups[entry.group.at()].run.as_ref();
         let Some(run) = run.filter(|run| run.fence == fence) else { return };
         for ((limit, _), mark) in entry.charges.iter().zip(&run.marks) {
             if let Meter::Bucket(bucket) = &mut self.limits[limit.at()].meter {
-                bucket.send(*mark, at);
+                bucket.mark_sent(*mark, at);
             }
             self.stale.push(*limit);
         }
     }
 
     fn absorb_resumed(&mut self, name: &Arc<str>, at: Time) {
-        self.touch(at);
+        self.advance_clock(at);
         let Some(ix) = self.by_group.get(name).copied() else { return };
-        self.unfile(ix);
+        self.dequeue_group(ix);
         let group = &mut self.groups[ix.at()];
         group.paused = None;
         if group.held.as_ref().is_some_and(|held| !held.unknown) {
@@ -235,6 +235,6 @@ impl Model {
         if !group.is_stopped() {
             self.stopped.remove(name);
         }
-        self.file(ix, at);
+        self.enqueue_group(ix, at);
     }
 }

@@ -7,14 +7,14 @@ use super::entry::Cost;
 use super::{LimitRefusal, Model};
 use crate::bounds;
 use crate::bucket::Readiness;
-use crate::fact::{Accepted, Fact};
+use crate::fact::{AcceptedOperation, Fact};
 use crate::id::Seq;
-use crate::operation::{Draft, Invalid};
+use crate::operation::{Draft, InvalidField};
 use crate::time::Time;
 
 /// What became of a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Accept {
+pub enum AcceptOutcome {
     /// It is the partition's.
     New(Seq),
     /// The same request was accepted before under its key.
@@ -22,14 +22,14 @@ pub enum Accept {
     /// Another request was accepted before under its key.
     Conflict(Seq),
     /// It cannot be taken.
-    Refused(Refusal),
+    Refused(DraftRefusal),
 }
 
 /// Why a draft was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum DraftRefusal {
     /// A field is out of bounds.
-    Invalid(Invalid),
+    Invalid(InvalidField),
     /// It charges a limit that nobody has set.
     UnknownLimit(Arc<str>),
     /// It opens a limit, and there are too many, or its figures are out of bounds.
@@ -54,24 +54,28 @@ pub enum Refusal {
 
 impl Model {
     /// Accepts an operation.
-    pub fn accept(&mut self, now: Time, draft: Draft, facts: &mut Vec<Fact>) -> Accept {
+    pub fn accept(&mut self, now: Time, draft: Draft, facts: &mut Vec<Fact>) -> AcceptOutcome {
         let now = self.now(now);
         if let Err(invalid) = draft.validate(now) {
-            return Accept::Refused(Refusal::Invalid(invalid));
+            return AcceptOutcome::Refused(DraftRefusal::Invalid(invalid));
         }
         if let Some(dedupe) = &draft.dedupe
             && let Some(known) = self.keys.get(&dedupe.key).filter(|known| known.expires > now)
         {
             let same = known.fingerprint == dedupe.fingerprint;
-            return if same { Accept::Duplicate(known.seq) } else { Accept::Conflict(known.seq) };
+            return if same {
+                AcceptOutcome::Duplicate(known.seq)
+            } else {
+                AcceptOutcome::Conflict(known.seq)
+            };
         }
-        let opened = self.open(now, &draft.opens, facts).map_err(Refusal::CannotOpen);
+        let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
-            return Accept::Refused(refusal);
+            return AcceptOutcome::Refused(refusal);
         }
         let seq = self.counters.next_seq;
         self.decide(facts, accepted(seq, now, draft, false));
-        Accept::New(seq)
+        AcceptOutcome::New(seq)
     }
 
     /// Accepts an operation that has ended once more, at the end of its group; `None` when it has not ended. It keeps
@@ -82,37 +86,37 @@ impl Model {
         (seq, at): (Seq, Time),
         draft: Draft,
         facts: &mut Vec<Fact>,
-    ) -> Option<Accept> {
+    ) -> Option<AcceptOutcome> {
         if self.by_seq.get(seq).is_some() {
             return None;
         }
         let now = self.now(now);
         let draft = Draft { deadline: None, not_before: None, dedupe: None, ..draft };
-        let opened = self.open(now, &draft.opens, facts).map_err(Refusal::CannotOpen);
+        let opened = self.open(now, &draft.opens, facts).map_err(DraftRefusal::CannotOpen);
         if let Err(refusal) = opened.and_then(|()| self.check_charges(&draft, now)) {
-            return Some(Accept::Refused(refusal));
+            return Some(AcceptOutcome::Refused(refusal));
         }
         self.decide(facts, accepted(seq, at, draft, true));
-        Some(Accept::New(seq))
+        Some(AcceptOutcome::New(seq))
     }
 
-    fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), Refusal> {
+    fn check_charges(&self, draft: &Draft, now: Time) -> Result<(), DraftRefusal> {
         let mut earliest = draft.not_before.unwrap_or(now).max(now);
         for (place, charge) in draft.charges.iter().enumerate() {
             if draft.charges[..place].iter().any(|other| other.limit == charge.limit) {
-                return Err(Refusal::ChargedTwice(Arc::clone(&charge.limit)));
+                return Err(DraftRefusal::ChargedTwice(Arc::clone(&charge.limit)));
             }
             let ix = self.by_limit.get(&charge.limit);
-            let ix = *ix.ok_or_else(|| Refusal::UnknownLimit(Arc::clone(&charge.limit)))?;
+            let ix = *ix.ok_or_else(|| DraftRefusal::UnknownLimit(Arc::clone(&charge.limit)))?;
             let limit = &self.limits[ix.at()];
             let cost = Cost { micro: charge.cost, estimated: charge.estimated };
             if limit.ready(cost, now) == Readiness::Never {
                 let capacity = match limit.shape() {
-                    crate::fact::Shape::Drip { capacity, .. } => capacity,
-                    crate::fact::Shape::Window { limit, .. } => limit,
+                    crate::fact::LimitShape::Drip { capacity, .. } => capacity,
+                    crate::fact::LimitShape::Window { limit, .. } => limit,
                     _ => 0,
                 };
-                return Err(Refusal::TooCostly {
+                return Err(DraftRefusal::TooCostly {
                     limit: Arc::clone(&charge.limit),
                     cost: charge.cost,
                     capacity,
@@ -126,7 +130,7 @@ impl Model {
             }
         }
         match draft.deadline {
-            Some(deadline) if earliest >= deadline => Err(Refusal::TooLate { earliest }),
+            Some(deadline) if earliest >= deadline => Err(DraftRefusal::TooLate { earliest }),
             _ => Ok(()),
         }
     }
@@ -149,7 +153,7 @@ impl Model {
 }
 
 fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {
-    Fact::Accepted(Box::new(Accepted {
+    Fact::Accepted(Box::new(AcceptedOperation {
         seq,
         at,
         group: draft.group,
@@ -162,6 +166,6 @@ fn accepted(seq: Seq, at: Time, draft: Draft, again: bool) -> Fact {
         on_unknown: draft.on_unknown,
         on_failure: draft.on_failure,
         dedupe: draft.dedupe,
-        again,
+        is_rerun: again,
     }))
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::Model;
-use super::group::Place;
-use super::limit::{Armed, Meter};
+use super::group::GroupPlacement;
+use super::limit::{LimitWake, Meter};
 use crate::bucket::{Budget, Readiness};
 use crate::time::Time;
 
@@ -24,7 +24,7 @@ impl Model {
     ///
     /// # Errors
     /// A sentence about the first group that does.
-    pub fn check_nothing_waits_in_vain(&self, now: Time) -> Result<(), String> {
+    pub fn check_no_stuck_groups(&self, now: Time) -> Result<(), String> {
         let now = self.now(now);
         if let Some((_, ix)) = self.ready.first() {
             return Err(format!("{} is ready and was not taken", self.groups[ix.at()].name));
@@ -76,19 +76,21 @@ impl Model {
         let mut filed = 0;
         for (name, ix) in &self.by_group {
             let group = &self.groups[ix.at()];
-            let is_there = match group.place {
-                Place::Nowhere => group.head.is_none() || group.is_stopped(),
-                Place::Ready => self.ready.contains(&(group.turn, *ix)),
-                Place::Asleep(until) => self.asleep.contains(&(until, *ix)),
-                Place::Waiting(limit) => self.limits[limit.at()].waiting.contains(&(group.turn, *ix)),
-                Place::Running => {
+            let is_there = match group.placement {
+                GroupPlacement::Unqueued => group.head.is_none() || group.is_stopped(),
+                GroupPlacement::Ready => self.ready.contains(&(group.turn, *ix)),
+                GroupPlacement::Asleep(until) => self.asleep.contains(&(until, *ix)),
+                GroupPlacement::Waiting(limit) => {
+                    self.limits[limit.at()].waiting.contains(&(group.turn, *ix))
+                }
+                GroupPlacement::Running => {
                     let run = group.run.as_ref().ok_or_else(|| format!("{name} runs without a claim"))?;
                     self.running.get(&(run.until, run.fence)) == Some(ix)
                         && run.fence < self.counters.next_fence
                 }
             };
-            if !is_there || group.run.is_some() != (group.place == Place::Running) {
-                return Err(format!("{name} is not where it says: {:?}", group.place));
+            if !is_there || group.run.is_some() != (group.placement == GroupPlacement::Running) {
+                return Err(format!("{name} is not where it says: {:?}", group.placement));
             }
             if group.is_stopped() != self.stopped.contains(name) {
                 return Err(format!("{name} is stopped and not listed, or the other way round"));
@@ -96,7 +98,7 @@ impl Model {
             if group.head.is_none() && !group.is_stopped() {
                 return Err(format!("{name} is kept for nothing"));
             }
-            filed += usize::from(group.place != Place::Nowhere);
+            filed += usize::from(group.placement != GroupPlacement::Unqueued);
         }
         let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
@@ -156,9 +158,9 @@ impl Model {
             }
             let ix = super::LimitIx(ix as u32);
             let filed = match limit.armed {
-                Armed::No => true,
-                Armed::At(at) => self.wakes.contains(&(at, ix)),
-                Armed::Due(turn) => self.due.contains(&(turn, ix)),
+                LimitWake::No => true,
+                LimitWake::At(at) => self.wakes.contains(&(at, ix)),
+                LimitWake::Due(turn) => self.due.contains(&(turn, ix)),
             };
             if !filed {
                 return Err(format!("{} is not where it wakes", limit.name));

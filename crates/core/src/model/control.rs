@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Model;
-use super::settle::Ended;
+use super::settle::EndedOperation;
 use crate::fact::Fact;
 use crate::id::{Fence, Seq};
 use crate::state::EndState;
@@ -11,11 +11,11 @@ use crate::time::Time;
 
 /// What became of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Cancel {
+pub enum CancelOutcome {
     /// It ended at once.
-    Ended(Ended),
+    Ended(EndedOperation),
     /// It runs: its worker is to be told.
-    Asked(Fence),
+    Requested(Fence),
     /// It is not here: it has ended, or never was.
     NotActive,
 }
@@ -33,7 +33,7 @@ pub enum Resolution {
 
 /// Why a person's order does not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotNow {
+pub enum ControlRefusal {
     /// There is no such operation or group here.
     NotActive,
     /// The outcome of this operation is not unknown.
@@ -46,19 +46,19 @@ pub enum NotNow {
 
 impl Model {
     /// Calls an operation off.
-    pub fn cancel(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> Cancel {
+    pub fn cancel(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> CancelOutcome {
         let now = self.now(now);
-        let Some(entry) = self.entry_of(seq) else { return Cancel::NotActive };
+        let Some(entry) = self.entry_of(seq) else { return CancelOutcome::NotActive };
         let run = self.groups[entry.group.at()].run.as_ref();
         if let Some(fence) = run.filter(|_| entry.prev.is_none()).map(|run| run.fence) {
-            if !entry.cancel_asked {
-                self.decide(facts, Fact::CancelAsked { seq });
+            if !entry.cancel_requested {
+                self.decide(facts, Fact::CancelRequested { seq });
             }
-            return Cancel::Asked(fence);
+            return CancelOutcome::Requested(fence);
         }
         let ended = self.end_waiting(now, seq, EndState::Canceled, None, facts);
         self.rearm(now);
-        Cancel::Ended(ended)
+        CancelOutcome::Ended(ended)
     }
 
     /// Says what happened to an operation whose outcome is unknown.
@@ -71,12 +71,12 @@ impl Model {
         seq: Seq,
         resolution: Resolution,
         facts: &mut Vec<Fact>,
-    ) -> Result<Option<Ended>, NotNow> {
+    ) -> Result<Option<EndedOperation>, ControlRefusal> {
         let now = self.now(now);
-        let entry = self.entry_of(seq).ok_or(NotNow::NotActive)?;
+        let entry = self.entry_of(seq).ok_or(ControlRefusal::NotActive)?;
         let held = self.groups[entry.group.at()].held.as_ref();
         if !held.is_some_and(|held| held.unknown && held.seq == seq) {
-            return Err(NotNow::NotUnknown);
+            return Err(ControlRefusal::NotUnknown);
         }
         let ended = match resolution {
             Resolution::Succeeded => Some(self.end_waiting(now, seq, EndState::Succeeded, None, facts)),
@@ -114,13 +114,18 @@ impl Model {
     ///
     /// # Errors
     /// When it is neither, or when an outcome must be resolved first.
-    pub fn resume(&mut self, now: Time, group: &Arc<str>, facts: &mut Vec<Fact>) -> Result<(), NotNow> {
+    pub fn resume(
+        &mut self,
+        now: Time,
+        group: &Arc<str>,
+        facts: &mut Vec<Fact>,
+    ) -> Result<(), ControlRefusal> {
         let now = self.now(now);
-        let ix = self.by_group.get(group).ok_or(NotNow::NotActive)?;
+        let ix = self.by_group.get(group).ok_or(ControlRefusal::NotActive)?;
         let state = &self.groups[ix.at()];
         match (&state.paused, &state.held) {
-            (None, None) => return Err(NotNow::NotStopped),
-            (None, Some(held)) if held.unknown => return Err(NotNow::Unresolved(held.seq)),
+            (None, None) => return Err(ControlRefusal::NotStopped),
+            (None, Some(held)) if held.unknown => return Err(ControlRefusal::Unresolved(held.seq)),
             _ => {}
         }
         self.decide(facts, Fact::Resumed { group: Arc::clone(group), at: now });

@@ -57,6 +57,6 @@ pub(super) struct Entry {
     pub priority: u8,
     pub on_unknown: OnUnknown,
     pub on_failure: OnFailure,
-    pub look_first: bool,
-    pub cancel_asked: bool,
+    pub reconcile_first: bool,
+    pub cancel_requested: bool,
 }

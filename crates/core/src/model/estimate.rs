@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::entry::{Entry, EntryIx};
-use super::group::{Group, GroupIx, Place};
+use super::group::{Group, GroupIx, GroupPlacement};
 use super::limit::{LimitIx, Meter};
 use super::{Limit, Model};
 use crate::bucket::Bucket;
@@ -18,7 +18,7 @@ pub(super) const POSITION_COUNTED_MAX: usize = 10_000;
 const OTHERS_COUNTED_MAX: usize = 10_000;
 
 /// What operations take of each limit, in micro-tokens.
-type Takings = BTreeMap<LimitIx, u64>;
+type LimitDemand = BTreeMap<LimitIx, u64>;
 
 impl Model {
     /// When an operation that is behind others is expected to start; `None` when a person must act first, or when nothing
@@ -29,13 +29,13 @@ impl Model {
         if group.is_stopped() {
             return None;
         }
-        if let Place::Waiting(limit) = group.place
+        if let GroupPlacement::Waiting(limit) = group.placement
             && matches!(self.limits[limit.at()].meter, Meter::Cap(_))
         {
             return None;
         }
-        let line = self.line_up_to(group, ix)?;
-        let mut takings = Takings::new();
+        let line = self.queue_up_to(group, ix)?;
+        let mut takings = LimitDemand::new();
         for entry in &line {
             self.add(&mut takings, entry);
         }
@@ -43,14 +43,14 @@ impl Model {
         for (limit, own) in &takings {
             let Meter::Bucket(bucket) = &self.limits[limit.at()].meter else { continue };
             let others = self.taken_by_others(*limit, group_ix, line.len());
-            expected = expected.max(bucket.given_at(own.saturating_add(others), now)?);
+            expected = expected.max(bucket.all_granted_at(own.saturating_add(others), now)?);
         }
-        expected = expected.max(self.after_delays(group, &line, takings, now)?);
+        expected = expected.max(self.start_after_delays(group, &line, takings, now)?);
         (expected > now).then_some(expected)
     }
 
     /// The operations of a group that have to start, from its first to this one.
-    fn line_up_to(&self, group: &Group, ix: EntryIx) -> Option<Vec<&Entry>> {
+    fn queue_up_to(&self, group: &Group, ix: EntryIx) -> Option<Vec<&Entry>> {
         let back = std::iter::successors(Some(ix), |ix| self.entries[ix.at()].prev);
         let mut line: Vec<_> = back.take(POSITION_COUNTED_MAX + 1).map(|ix| &self.entries[ix.at()]).collect();
         if line.last().is_some_and(|first| first.prev.is_some()) {
@@ -63,16 +63,22 @@ impl Model {
         Some(line)
     }
 
-    fn add(&self, takings: &mut Takings, entry: &Entry) {
+    fn add(&self, takings: &mut LimitDemand, entry: &Entry) {
         for (limit, cost) in entry.charges.iter() {
             let sum = takings.entry(*limit).or_default();
-            *sum = sum.saturating_add(self.limits[limit.at()].fitting(*cost));
+            *sum = sum.saturating_add(self.limits[limit.at()].clamp_cost(*cost));
         }
     }
 
     /// When the last of a line can start if those that are delayed start at their time, with limits that are full by
     /// then.
-    fn after_delays(&self, group: &Group, line: &[&Entry], mut left: Takings, now: Time) -> Option<Time> {
+    fn start_after_delays(
+        &self,
+        group: &Group,
+        line: &[&Entry],
+        mut left: LimitDemand,
+        now: Time,
+    ) -> Option<Time> {
         let (mut latest, mut expected) = (now, now);
         for (place, entry) in line.iter().enumerate() {
             let is_head = place == 0 && group.run.is_none();
@@ -83,12 +89,12 @@ impl Model {
                 expected = expected.max(latest);
                 for (limit, sum) in &left {
                     if let Some(full) = Bucket::new(self.limits[limit.at()].shape(), latest) {
-                        expected = expected.max(full.given_at(*sum, latest)?);
+                        expected = expected.max(full.all_granted_at(*sum, latest)?);
                     }
                 }
             }
             for (limit, cost) in entry.charges.iter() {
-                let taken = self.limits[limit.at()].fitting(*cost);
+                let taken = self.limits[limit.at()].clamp_cost(*cost);
                 left.entry(*limit).and_modify(|sum| *sum = sum.saturating_sub(taken));
             }
         }
@@ -133,7 +139,7 @@ impl Model {
         for entry in line.take(starts.min(OTHERS_COUNTED_MAX)).map(|ix| &self.entries[ix.at()]) {
             looked_at += 1;
             let charge = entry.charges.iter().find(|(of, _)| *of == ix);
-            sum = sum.saturating_add(charge.map_or(0, |(_, cost)| limit.fitting(*cost)));
+            sum = sum.saturating_add(charge.map_or(0, |(_, cost)| limit.clamp_cost(*cost)));
         }
         (sum, looked_at)
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::entry::EntryIx;
 use super::limit::LimitIx;
-use crate::fact::Held;
+use crate::fact::GroupHold;
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
@@ -20,9 +20,9 @@ impl GroupIx {
 
 /// The one structure a group is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum GroupPlacement {
     /// In none: nothing queued, or stopped by a person.
-    Nowhere,
+    Unqueued,
     /// In `ready`.
     Ready,
     /// In `asleep`, under this time.
@@ -43,7 +43,7 @@ pub(super) struct Pause {
 
 /// The claim of a group's head.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct RunningClaim {
     pub fence: Fence,
     pub until: Time,
     /// What had been granted of each charge, right after this claim.
@@ -59,9 +59,9 @@ pub(super) struct Group {
     pub turn: Turn,
     pub not_before: Time,
     pub paused: Option<Box<Pause>>,
-    pub held: Option<Box<Held>>,
-    pub run: Option<Box<Run>>,
-    pub place: Place,
+    pub held: Option<Box<GroupHold>>,
+    pub run: Option<Box<RunningClaim>>,
+    pub placement: GroupPlacement,
 }
 
 impl Group {
@@ -76,7 +76,7 @@ impl Group {
             paused: None,
             held: None,
             run: None,
-            place: Place::Nowhere,
+            placement: GroupPlacement::Unqueued,
         }
     }
 

@@ -7,7 +7,7 @@ use super::entry::Cost;
 use super::group::GroupIx;
 use crate::bucket::{Bucket, Readiness};
 use crate::cap::Cap;
-use crate::fact::{Shape, Source};
+use crate::fact::{LimitShape, LimitSource};
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
@@ -42,7 +42,7 @@ impl Meter {
 
 /// When a limit has something to give to the first group that waits for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Armed {
+pub(super) enum LimitWake {
     /// When a call is answered, or never: nobody waits.
     No,
     /// At this time: in `wakes`.
@@ -55,35 +55,45 @@ pub(super) enum Armed {
 pub(super) struct Limit {
     pub name: Arc<str>,
     pub meter: Meter,
-    pub configured: Option<Shape>,
-    pub source: Source,
+    pub configured: Option<LimitShape>,
+    pub source: LimitSource,
     pub waiting: BTreeSet<(Turn, GroupIx)>,
     /// Where it is filed for its first waiting group.
-    pub armed: Armed,
+    pub armed: LimitWake,
     /// Operations that charge it and have not ended.
     pub users: u32,
 }
 
 impl Limit {
-    pub(super) fn new(name: Arc<str>, shape: Shape, source: Source, now: Time) -> Self {
+    pub(super) fn new(name: Arc<str>, shape: LimitShape, source: LimitSource, now: Time) -> Self {
         let meter = match shape {
-            Shape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
+            LimitShape::Cap { at_once } => Meter::Cap(Cap::new(at_once)),
             _ => Bucket::new(shape, now).map_or_else(|| Meter::Cap(Cap::new(1)), Meter::Bucket),
         };
-        Self { name, meter, configured: None, source, waiting: BTreeSet::new(), armed: Armed::No, users: 0 }
+        Self {
+            name,
+            meter,
+            configured: None,
+            source,
+            waiting: BTreeSet::new(),
+            armed: LimitWake::No,
+            users: 0,
+        }
     }
 
-    pub(super) const fn shape(&self) -> Shape {
+    pub(super) const fn shape(&self) -> LimitShape {
         match &self.meter {
             Meter::Bucket(bucket) => bucket.shape(),
-            Meter::Cap(cap) => Shape::Cap { at_once: cap.at_once },
+            Meter::Cap(cap) => LimitShape::Cap { at_once: cap.at_once },
         }
     }
 
     /// What is taken for a cost, in micro-tokens: of an estimate never more than there can be.
-    pub(super) fn fitting(&self, cost: Cost) -> u64 {
+    pub(super) fn clamp_cost(&self, cost: Cost) -> u64 {
         match self.shape() {
-            Shape::Drip { capacity: most, .. } | Shape::Window { limit: most, .. } if cost.estimated => {
+            LimitShape::Drip { capacity: most, .. } | LimitShape::Window { limit: most, .. }
+                if cost.estimated =>
+            {
                 cost.micro.min(most)
             }
             _ => cost.micro,
@@ -92,7 +102,7 @@ impl Limit {
 
     pub(super) fn ready(&self, cost: Cost, now: Time) -> Readiness {
         match &self.meter {
-            Meter::Bucket(bucket) => bucket.ready(self.fitting(cost), now),
+            Meter::Bucket(bucket) => bucket.ready(self.clamp_cost(cost), now),
             Meter::Cap(cap) if cap.has_room() => Readiness::Now,
             Meter::Cap(_) => Readiness::AfterAnswer,
         }
@@ -103,14 +113,14 @@ impl Limit {
     pub(super) fn ready_for_all(&self, ahead: &[Cost], cost: Cost, now: Time) -> Readiness {
         let Meter::Bucket(mut bucket) = self.meter.clone() else { return Readiness::Now };
         let mut at = now;
-        for cost in ahead.iter().copied().chain([cost]).map(|cost| self.fitting(cost)) {
+        for cost in ahead.iter().copied().chain([cost]).map(|cost| self.clamp_cost(cost)) {
             match bucket.ready(cost, at) {
                 Readiness::At(later) => at = later,
                 Readiness::Now => {}
                 Readiness::AfterAnswer | Readiness::Never => break,
             }
             let mark = bucket.take(cost);
-            bucket.land(mark, at);
+            bucket.mark_finished(mark, at);
         }
         if at > now { Readiness::At(at) } else { Readiness::Now }
     }
@@ -119,7 +129,7 @@ impl Limit {
     pub(super) fn expected(&self, first: &[Cost], cost: Cost, now: Time) -> Option<Time> {
         let Meter::Bucket(bucket) = &self.meter else { return None };
         let closed = Some(bucket.frozen_until).filter(|until| *until > now);
-        match bucket.ready(self.fitting(cost), now) {
+        match bucket.ready(self.clamp_cost(cost), now) {
             Readiness::AfterAnswer | Readiness::Never => closed,
             Readiness::Now | Readiness::At(_) => match self.ready_for_all(first, cost, now) {
                 Readiness::At(at) => Some(at),
@@ -130,7 +140,7 @@ impl Limit {
 
     /// Whether it was opened by an operation, and nobody has said since what it should be.
     pub(super) fn is_opened(&self) -> bool {
-        self.source == Source::Learned && self.configured.is_none()
+        self.source == LimitSource::Learned && self.configured.is_none()
     }
 
     /// Whether a new one in its place would be the same to everybody but for the figures that were learned.
@@ -148,7 +158,7 @@ impl Limit {
     }
 
     /// Whether somebody with an earlier turn waits for it.
-    pub(super) fn has_earlier(&self, turn: Turn) -> bool {
+    pub(super) fn has_earlier_waiter(&self, turn: Turn) -> bool {
         self.waiting.first().is_some_and(|(first, _)| *first < turn)
     }
 }

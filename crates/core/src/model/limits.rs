@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Model;
 use super::limit::Limit;
 use crate::bounds;
-use crate::fact::{Fact, Shape, Source};
+use crate::fact::{Fact, LimitShape, LimitSource};
 use crate::time::Time;
 
 /// Opened limits that are looked at for each new one: more than one, so that they never pile up.
@@ -36,7 +36,7 @@ impl Model {
         &mut self,
         now: Time,
         name: &Arc<str>,
-        shape: Shape,
+        shape: LimitShape,
         facts: &mut Vec<Fact>,
     ) -> Result<bool, LimitRefusal> {
         if self.by_limit.get(name).is_some_and(|ix| self.limits[ix.at()].configured == Some(shape)) {
@@ -45,17 +45,17 @@ impl Model {
         if self.limits.len() >= bounds::LIMITS_MAX && !self.by_limit.contains_key(name) {
             return Err(LimitRefusal::TooMany);
         }
-        self.set(now, name, shape, Source::Config, facts).map(|()| true)
+        self.set(now, name, shape, LimitSource::Config, facts).map(|()| true)
     }
 
     /// Lets those go that the configuration had and no longer has, unless somebody uses them, they have something to
     /// remember, or a person has set them.
-    pub fn keep_configured(&mut self, now: Time, kept: &[(Arc<str>, Shape)], facts: &mut Vec<Fact>) {
+    pub fn retain_configured(&mut self, now: Time, kept: &[(Arc<str>, LimitShape)], facts: &mut Vec<Fact>) {
         let now = self.now(now);
         let kept: BTreeSet<&str> = kept.iter().map(|(name, _)| &**name).collect();
         let has_gone = |limit: &Limit| {
             limit.configured.is_some()
-                && limit.source != Source::Operator
+                && limit.source != LimitSource::Operator
                 && !kept.contains(&*limit.name)
                 && limit.is_idle(now)
         };
@@ -75,13 +75,13 @@ impl Model {
         &mut self,
         now: Time,
         name: &Arc<str>,
-        shape: Shape,
+        shape: LimitShape,
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
         if !self.by_limit.contains_key(name) {
             return Err(LimitRefusal::Unknown);
         }
-        self.set(now, name, shape, Source::Operator, facts)
+        self.set(now, name, shape, LimitSource::Operator, facts)
     }
 
     /// Takes back what a person set: the limit has the figures of the configuration again, and learns from there.
@@ -96,7 +96,7 @@ impl Model {
     ) -> Result<(), LimitRefusal> {
         let known = self.by_limit.get(name).and_then(|ix| self.limits[ix.at()].configured);
         let shape = known.ok_or(LimitRefusal::Unknown)?;
-        self.set(now, name, shape, Source::Config, facts)
+        self.set(now, name, shape, LimitSource::Config, facts)
     }
 
     /// Opens a limit that an upstream had closed.
@@ -117,7 +117,7 @@ impl Model {
     pub(super) fn open(
         &mut self,
         now: Time,
-        opens: &[(Arc<str>, Shape)],
+        opens: &[(Arc<str>, LimitShape)],
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
         // First, so that none of those it charges goes again.
@@ -132,7 +132,7 @@ impl Model {
             if self.limits.len() >= bounds::LIMITS_MAX {
                 return Err(LimitRefusal::TooMany);
             }
-            self.set(now, name, *shape, Source::Learned, facts)?;
+            self.set(now, name, *shape, LimitSource::Learned, facts)?;
         }
         Ok(())
     }
@@ -158,8 +158,8 @@ impl Model {
         &mut self,
         now: Time,
         name: &Arc<str>,
-        shape: Shape,
-        source: Source,
+        shape: LimitShape,
+        source: LimitSource,
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
         let now = self.now(now);
@@ -168,10 +168,10 @@ impl Model {
         }
         if let Some(ix) = self.by_limit.get(name) {
             let known = &self.limits[ix.at()];
-            let is_cap = |shape| matches!(shape, Shape::Cap { .. });
-            let is_gate = |shape| matches!(shape, Shape::Gate);
+            let is_cap = |shape| matches!(shape, LimitShape::Cap { .. });
+            let is_gate = |shape| matches!(shape, LimitShape::Gate);
             let same = is_cap(known.shape()) == is_cap(shape) && is_gate(known.shape()) == is_gate(shape);
-            if source == Source::Operator && !same {
+            if source == LimitSource::Operator && !same {
                 return Err(LimitRefusal::OtherKind);
             }
         }
@@ -181,14 +181,14 @@ impl Model {
     }
 }
 
-fn is_sane(shape: Shape) -> bool {
+fn is_sane(shape: LimitShape) -> bool {
     let most = bounds::TOKENS_MAX * crate::operation::MICRO;
     match shape {
-        Shape::Drip { capacity, refill_per_s, margin } => {
+        LimitShape::Drip { capacity, refill_per_s, margin } => {
             (1..=most).contains(&capacity) && (1..=most).contains(&refill_per_s) && margin < capacity
         }
-        Shape::Window { limit, .. } => limit <= most,
-        Shape::Gate => true,
-        Shape::Cap { at_once } => at_once > 0,
+        LimitShape::Window { limit, .. } => limit <= most,
+        LimitShape::Gate => true,
+        LimitShape::Cap { at_once } => at_once > 0,
     }
 }

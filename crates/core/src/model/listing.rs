@@ -3,14 +3,14 @@
 //! time, and the page says where to go on.
 
 use super::entry::{Entry, EntryIx};
-use super::view::{Active, state_of};
+use super::view::{ActiveOperation, state_of};
 use super::{GroupIx, Model};
 use crate::id::Seq;
 use crate::state::State;
 
 /// Which operations a list shows.
 #[derive(Clone, Copy, Debug)]
-pub struct Selection<'a> {
+pub struct ActiveQuery<'a> {
     /// In this state.
     pub state: State,
     /// Only of this group.
@@ -22,14 +22,14 @@ pub struct Selection<'a> {
     /// At most this many.
     pub limit: usize,
     /// Look at no more than about so many operations.
-    pub looked_at_max: usize,
+    pub scan_max: usize,
 }
 
 /// A page of a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ActivePage {
     /// Newest first.
-    pub operations: Vec<Active>,
+    pub operations: Vec<ActiveOperation>,
     /// Where the list continues; `None` when there is no more. A page can be empty and have more behind it.
     pub next: Option<Seq>,
 }
@@ -37,7 +37,7 @@ pub struct ActivePage {
 impl Model {
     /// A page of operations that have not ended.
     #[must_use]
-    pub fn list(&self, wanted: &Selection<'_>) -> ActivePage {
+    pub fn list(&self, wanted: &ActiveQuery<'_>) -> ActivePage {
         let kind = match wanted.kind {
             Some(kind) => match self.kinds.iter().position(|known| **known == *kind) {
                 Some(kind) => Some(kind),
@@ -58,7 +58,7 @@ impl Model {
                 && state_of(&self.groups[entry.group.at()], entry) == wanted.state
         };
         match (wanted.state, group) {
-            (State::Queued, Some(ix)) if self.groups[ix.at()].depth as usize <= wanted.looked_at_max => {
+            (State::Queued, Some(ix)) if self.groups[ix.at()].depth as usize <= wanted.scan_max => {
                 let line = std::iter::successors(self.groups[ix.at()].head, |ix| self.entries[ix.at()].next);
                 self.page(self.sorted(line, wanted.before), wanted, matches)
             }
@@ -75,7 +75,7 @@ impl Model {
                 let heads = self.heads(self.running.values().copied());
                 self.page(self.sorted(heads, wanted.before), wanted, matches)
             }
-            (State::Waiting, None) if self.groups.len() <= wanted.looked_at_max => {
+            (State::Waiting, None) if self.groups.len() <= wanted.scan_max => {
                 let heads = self.heads(self.by_group.values().copied());
                 self.page(self.sorted(heads, wanted.before), wanted, matches)
             }
@@ -107,13 +107,13 @@ impl Model {
     fn page(
         &self,
         newest_first: impl Iterator<Item = EntryIx>,
-        wanted: &Selection<'_>,
+        wanted: &ActiveQuery<'_>,
         matches: impl Fn(&Entry) -> bool,
     ) -> ActivePage {
         let mut page = ActivePage::default();
         let mut last = None;
         for (looked_at, ix) in newest_first.enumerate() {
-            if page.operations.len() == wanted.limit || looked_at == wanted.looked_at_max {
+            if page.operations.len() == wanted.limit || looked_at == wanted.scan_max {
                 page.next = last;
                 break;
             }

@@ -8,7 +8,7 @@ use super::entry::Entry;
 use super::limit::Meter;
 use crate::backoff::{Backoff, throttled, throttled_without_hint};
 use crate::bounds;
-use crate::fact::{After, Fact, Settled};
+use crate::fact::{Fact, SettleEffect, SettledClaim};
 use crate::fault::{Fault, FaultClass};
 use crate::id::{Fence, Seq};
 use crate::operation::{OnFailure, OnUnknown};
@@ -18,7 +18,7 @@ use crate::verdict::{Hint, Verdict};
 
 /// An operation that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ended {
+pub struct EndedOperation {
     /// Which.
     pub seq: Seq,
     /// When.
@@ -37,18 +37,18 @@ pub struct ClaimStatus {
     /// When the operation was accepted.
     pub accepted_at: Time,
     /// Whether somebody wants it to stop.
-    pub cancel_asked: bool,
+    pub cancel_requested: bool,
 }
 
 /// What became of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settle {
+pub enum SettleOutcome {
     /// It counts.
     Settled {
         /// The operation, if it ended.
-        ended: Option<Ended>,
+        ended: Option<EndedOperation>,
         /// What follows.
-        after: After,
+        effect: SettleEffect,
     },
     /// The claim is no longer the caller's: nothing changed.
     Stale,
@@ -66,34 +66,36 @@ impl Model {
         hints: &[Hint],
         chance: u32,
         facts: &mut Vec<Fact>,
-    ) -> Settle {
+    ) -> SettleOutcome {
         let now = self.now(now);
-        let Some(entry) = self.claimed(seq, fence) else { return Settle::Stale };
-        let attempt = entry.attempt.saturating_add(u16::from(spends(&verdict)));
-        let (called_off, deadline) = (entry.cancel_asked, entry.deadline);
-        let (after, fault) = self.decide_after(entry, now, verdict, chance);
-        let settled = Settled {
+        let Some(entry) = self.claimed(seq, fence) else { return SettleOutcome::Stale };
+        let attempt = entry.attempt.saturating_add(u16::from(spends_attempt(&verdict)));
+        let (called_off, deadline) = (entry.cancel_requested, entry.deadline);
+        let (after, fault) = self.decide_effect(entry, now, verdict, chance);
+        let settled = SettledClaim {
             seq,
             fence,
             at: now,
-            after: after.clone(),
+            effect: after.clone(),
             fault: fault.clone(),
             hints: hints.to_vec(),
         };
         self.decide(facts, Fact::Settled(Box::new(settled)));
         let ended = match &after {
-            After::Ended { state, .. } => Some(Ended { seq, at: now, state: *state, attempt, fault }),
+            SettleEffect::Ended { state, .. } => {
+                Some(EndedOperation { seq, at: now, state: *state, attempt, fault })
+            }
             // What was said about the limit counts for everybody, also when this one can wait no longer.
-            After::Throttled { .. } if called_off => {
+            SettleEffect::Throttled { .. } if called_off => {
                 Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
             }
-            After::Throttled { until, .. } if *until >= deadline => {
+            SettleEffect::Throttled { until, .. } if *until >= deadline => {
                 Some(self.end_waiting(now, seq, EndState::Failed, None, facts))
             }
             _ => None,
         };
         self.rearm(now);
-        Settle::Settled { ended, after }
+        SettleOutcome::Settled { ended, effect: after }
     }
 
     /// Keeps a claim until `until`; `false` when it is no longer the caller's.
@@ -107,7 +109,7 @@ impl Model {
 
     /// Notes that the call of a claim leaves now: until then what it charges is held aside, however
     /// long that takes. `false` where that makes no difference, and when it was noted before.
-    pub fn send(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
+    pub fn mark_sent(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
         let now = self.now(now);
         let Some(entry) = self.claimed(seq, fence) else { return false };
         let Some(run) = &self.groups[entry.group.at()].run else { return false };
@@ -127,7 +129,7 @@ impl Model {
     #[must_use]
     pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
         let entry = self.claimed(seq, fence)?;
-        Some(ClaimStatus { accepted_at: entry.at, cancel_asked: entry.cancel_asked })
+        Some(ClaimStatus { accepted_at: entry.at, cancel_requested: entry.cancel_requested })
     }
 
     fn claimed(&self, seq: Seq, fence: Fence) -> Option<&Entry> {
@@ -136,21 +138,21 @@ impl Model {
         (run.fence == fence && entry.prev.is_none()).then_some(entry)
     }
 
-    fn decide_after(
+    fn decide_effect(
         &self,
         entry: &Entry,
         now: Time,
         verdict: Verdict,
         chance: u32,
-    ) -> (After, Option<Fault>) {
+    ) -> (SettleEffect, Option<Fault>) {
         let last = entry.fault.as_deref();
         // What is known of a call that may have happened stays when it is called off.
         let canceled = |fault: Option<Fault>| {
-            let fault = fault.map(|fault| fault.covering(last)).or_else(|| last.cloned());
-            (After::Ended { state: EndState::Canceled, hold: false }, fault)
+            let fault = fault.map(|fault| fault.with_earlier(last)).or_else(|| last.cloned());
+            (SettleEffect::Ended { state: EndState::Canceled, hold: false }, fault)
         };
         match verdict {
-            Verdict::Done => (After::Ended { state: EndState::Succeeded, hold: false }, None),
+            Verdict::Done => (SettleEffect::Ended { state: EndState::Succeeded, hold: false }, None),
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
                     Fault::new(
@@ -160,27 +162,27 @@ impl Model {
                 });
                 canceled(fault)
             }
-            Verdict::Rejected(fault) => (failed(entry), Some(fault)),
-            Verdict::Unknown(fault) | Verdict::Retry { fault, .. } if entry.cancel_asked => {
+            Verdict::Rejected(fault) => (failure_effect(entry), Some(fault)),
+            Verdict::Unknown(fault) | Verdict::Retry { fault, .. } if entry.cancel_requested => {
                 canceled(Some(fault))
             }
-            Verdict::GivenBack if entry.cancel_asked => canceled(None),
-            Verdict::GivenBack => (After::GivenBack, None),
+            Verdict::Returned if entry.cancel_requested => canceled(None),
+            Verdict::Returned => (SettleEffect::Returned, None),
             Verdict::Throttled { after, scope, fault } => {
-                self.after_throttled(entry, now, after, scope.as_ref(), fault.covering(last), chance)
+                self.throttle_effect(entry, now, after, scope.as_ref(), fault.with_earlier(last), chance)
             }
-            Verdict::Retry { after, fault } => after_retry(entry, now, after, fault, false, chance),
+            Verdict::Retry { after, fault } => retry_effect(entry, now, after, fault, false, chance),
             Verdict::Unknown(fault) => match entry.on_unknown {
-                OnUnknown::Repeat => after_retry(entry, now, None, fault, false, chance),
+                OnUnknown::Repeat => retry_effect(entry, now, None, fault, false, chance),
                 OnUnknown::Reconcile if entry.attempt + 1 < entry.max_attempts => {
-                    after_retry(entry, now, None, fault, true, chance)
+                    retry_effect(entry, now, None, fault, true, chance)
                 }
-                OnUnknown::Reconcile | OnUnknown::Ask => (After::Held, Some(fault)),
+                OnUnknown::Reconcile | OnUnknown::Ask => (SettleEffect::Held, Some(fault)),
             },
         }
     }
 
-    fn after_throttled(
+    fn throttle_effect(
         &self,
         entry: &Entry,
         now: Time,
@@ -188,7 +190,7 @@ impl Model {
         scope: Option<&Arc<str>>,
         fault: Fault,
         chance: u32,
-    ) -> (After, Option<Fault>) {
+    ) -> (SettleEffect, Option<Fault>) {
         let closed: Vec<Arc<str>> = match scope.and_then(|name| Some((name, *self.by_limit.get(name)?))) {
             // A cap has nothing to close: its places are taken by somebody we do not know. The group comes back later.
             Some((_, limit)) if matches!(self.limits[limit.at()].meter, Meter::Cap(_)) => Vec::new(),
@@ -200,7 +202,7 @@ impl Model {
             Some(after) => throttled(after.min(bounds::HORIZON_MAX), streak.saturating_add(1), chance),
             None => throttled_without_hint(streak.saturating_add(1), chance),
         };
-        (After::Throttled { until: now.after(wait), closed }, Some(fault))
+        (SettleEffect::Throttled { until: now.after(wait), closed }, Some(fault))
     }
 
     fn buckets_of<'a>(&'a self, entry: &'a Entry) -> impl Iterator<Item = (&'a Arc<str>, u32)> {
@@ -215,22 +217,22 @@ impl Model {
 }
 
 /// Whether an attempt counts against the budget.
-const fn spends(verdict: &Verdict) -> bool {
-    !matches!(verdict, Verdict::GivenBack | Verdict::Throttled { .. })
+const fn spends_attempt(verdict: &Verdict) -> bool {
+    !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. })
 }
 
-fn failed(entry: &Entry) -> After {
-    After::Ended { state: EndState::Failed, hold: entry.on_failure == OnFailure::Hold }
+fn failure_effect(entry: &Entry) -> SettleEffect {
+    SettleEffect::Ended { state: EndState::Failed, hold: entry.on_failure == OnFailure::Hold }
 }
 
-fn after_retry(
+fn retry_effect(
     entry: &Entry,
     now: Time,
     after: Option<Duration>,
     fault: Fault,
     look_first: bool,
     chance: u32,
-) -> (After, Option<Fault>) {
+) -> (SettleEffect, Option<Fault>) {
     let failures = u32::from(entry.attempt) + 1;
     let wait = match after {
         Some(floor) => Backoff::RETRY.delay_from(floor.min(bounds::HORIZON_MAX), failures, chance),
@@ -238,7 +240,7 @@ fn after_retry(
     };
     let at = now.after(wait);
     if failures >= u32::from(entry.max_attempts) || at >= entry.deadline {
-        return (failed(entry), Some(fault));
+        return (failure_effect(entry), Some(fault));
     }
-    (After::Retry { at, look_first }, Some(fault))
+    (SettleEffect::Retry { at, reconcile_first: look_first }, Some(fault))
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::Model;
 use super::entry::{Cost, Entry, EntryIx};
-use super::group::{Group, Pause, Run};
+use super::group::{Group, Pause, RunningClaim};
 use super::limit::{Limit, Meter};
-use crate::bucket::paced::{Paced, Transit};
-use crate::bucket::{Budget, Grant};
-use crate::fact::{Accepted, Fact, GroupImage, LimitImage, OperationImage, Shape};
-use crate::operation::{Charge, Dedupe};
+use crate::bucket::paced::{PacedDrip, Transit};
+use crate::bucket::{Budget, UnsentGrant};
+use crate::fact::{AcceptedOperation, Fact, GroupImage, LimitImage, LimitShape, OperationImage};
+use crate::operation::{Charge, DedupeEntry};
 use crate::time::Time;
 
 /// Marks a grant whose call has not left among those that are on their way.
@@ -28,7 +28,7 @@ impl Model {
         });
         let keys = self.keys_by_age.iter().filter_map(|(expires, key)| {
             let known = self.keys.get(key).filter(|known| known.expires == *expires)?;
-            let dedupe = Dedupe { key: *key, fingerprint: known.fingerprint, expires: known.expires };
+            let dedupe = DedupeEntry { key: *key, fingerprint: known.fingerprint, expires: known.expires };
             Some(Fact::KeyImage { seq: known.seq, dedupe })
         });
         std::iter::once(Fact::Counters(self.counters)).chain(limits).chain(groups).chain(keys)
@@ -40,7 +40,7 @@ impl Model {
             Charge { limit, cost: *micro, estimated: *estimated }
         });
         OperationImage {
-            accepted: Accepted {
+            accepted: AcceptedOperation {
                 seq: entry.seq,
                 at: entry.at,
                 group: Arc::clone(&self.groups[entry.group.at()].name),
@@ -53,11 +53,11 @@ impl Model {
                 on_unknown: entry.on_unknown,
                 on_failure: entry.on_failure,
                 dedupe: None,
-                again: true,
+                is_rerun: true,
             },
             attempt: entry.attempt,
-            look_first: entry.look_first,
-            cancel_asked: entry.cancel_asked,
+            reconcile_first: entry.reconcile_first,
+            cancel_requested: entry.cancel_requested,
             fault: entry.fault.as_deref().cloned(),
         }
     }
@@ -70,7 +70,7 @@ impl Model {
             bucket.granted = image.granted;
             bucket.throttles = image.throttles;
             let unsent = image.transit.iter().filter(|(by, ..)| *by == UNSENT);
-            bucket.unsent = unsent.map(|&(_, cost, mark)| Grant { mark, cost }).collect();
+            bucket.unsent = unsent.map(|&(_, cost, mark)| UnsentGrant { mark, cost }).collect();
             match &mut bucket.budget {
                 Budget::Drip(paced) => {
                     let drip = &mut paced.drip;
@@ -90,7 +90,7 @@ impl Model {
     }
 
     pub(super) fn restore_group(&mut self, image: &GroupImage) {
-        let ix = self.group_named(&image.group);
+        let ix = self.group_or_insert(&image.group);
         if image.paused.is_some() || image.held.is_some() {
             self.stopped.insert(Arc::clone(&image.group));
         }
@@ -106,7 +106,7 @@ impl Model {
         });
         group.held = image.held.clone().map(Box::new);
         group.run = image.running.as_ref().map(|(fence, until, marks)| {
-            Box::new(Run { fence: *fence, until: *until, marks: marks.clone() })
+            Box::new(RunningClaim { fence: *fence, until: *until, marks: marks.clone() })
         });
         self.restoring = Some(ix);
     }
@@ -116,15 +116,15 @@ impl Model {
         let ix = self.insert_entry(&image.accepted, group);
         let entry = &mut self.entries[ix.at()];
         entry.attempt = image.attempt;
-        entry.look_first = image.look_first;
-        entry.cancel_asked = image.cancel_asked;
+        entry.reconcile_first = image.reconcile_first;
+        entry.cancel_requested = image.cancel_requested;
         entry.fault = image.fault.clone().map(Box::new);
         self.link(ix);
         if self.groups[group.at()].head == Some(ix) {
             self.restore_head(ix);
-            self.unfile(group);
+            self.dequeue_group(group);
             let clock = self.counters.clock;
-            self.file(group, clock);
+            self.enqueue_group(group, clock);
         }
     }
 
@@ -168,7 +168,7 @@ fn limit_image(limit: &Limit) -> LimitImage {
         image.granted = bucket.granted;
         image.throttles = bucket.throttles;
         match &bucket.budget {
-            Budget::Drip(Paced { drip, transit }) => {
+            Budget::Drip(PacedDrip { drip, transit }) => {
                 (image.level, image.at, image.carry) = (drip.level, drip.at, drip.carry);
                 image.transit = transit.iter().map(|t| (t.by, t.cost, t.mark)).collect();
             }
@@ -179,7 +179,7 @@ fn limit_image(limit: &Limit) -> LimitImage {
         }
         image.transit.extend(bucket.unsent.iter().map(|grant| (UNSENT, grant.cost, grant.mark)));
     }
-    debug_assert!(!matches!((&limit.meter, image.shape), (Meter::Bucket(_), Shape::Cap { .. })));
+    debug_assert!(!matches!((&limit.meter, image.shape), (Meter::Bucket(_), LimitShape::Cap { .. })));
     image
 }
 

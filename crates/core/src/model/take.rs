@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Model;
-use super::group::{GroupIx, Place};
-use super::settle::Ended;
+use super::group::{GroupIx, GroupPlacement};
+use super::settle::EndedOperation;
 use crate::bucket::Readiness;
 use crate::fact::Fact;
 use crate::fault::{Fault, FaultClass};
@@ -32,25 +32,32 @@ pub struct Claim {
     /// Number of this attempt; the first is 1.
     pub attempt: u16,
     /// Whether to look first whether it happened already.
-    pub look_first: bool,
+    pub reconcile_first: bool,
     /// Its deadline.
     pub deadline: Option<Time>,
 }
 
 /// What a take gives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Take {
+pub struct TakeOutcome {
     /// What runs now.
     pub claims: Vec<Claim>,
     /// What ended without running.
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedOperation>,
 }
 
 impl Model {
     /// Hands out at most `n` operations that may run now, each for `lease`.
-    pub fn take(&mut self, now: Time, n: usize, lease: Duration, chance: u32, facts: &mut Vec<Fact>) -> Take {
+    pub fn take(
+        &mut self,
+        now: Time,
+        n: usize,
+        lease: Duration,
+        chance: u32,
+        facts: &mut Vec<Fact>,
+    ) -> TakeOutcome {
         let now = self.now(now);
-        let mut take = Take::default();
+        let mut take = TakeOutcome::default();
         self.expire_claims(now, chance, facts, &mut take.ended);
         self.expire_deadlines(now, facts, &mut take.ended);
         self.wake(now);
@@ -81,20 +88,26 @@ impl Model {
         self.running.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn expire_claims(&mut self, now: Time, chance: u32, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
+    fn expire_claims(
+        &mut self,
+        now: Time,
+        chance: u32,
+        facts: &mut Vec<Fact>,
+        ended: &mut Vec<EndedOperation>,
+    ) {
         while let Some((&(until, fence), &ix)) = self.running.first_key_value()
             && until <= now
         {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
             let fault = Fault::new(FaultClass::Transient, "the worker's lease ran out before it answered");
             let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
-            if let super::Settle::Settled { ended: Some(end), .. } = settle {
+            if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);
             }
         }
     }
 
-    fn expire_deadlines(&mut self, now: Time, facts: &mut Vec<Fact>, ended: &mut Vec<Ended>) {
+    fn expire_deadlines(&mut self, now: Time, facts: &mut Vec<Fact>, ended: &mut Vec<EndedOperation>) {
         while let Some((at, seq)) = self.deadlines.first().copied()
             && at <= now
         {
@@ -116,18 +129,18 @@ impl Model {
         state: EndState,
         cause: Option<Fault>,
         facts: &mut Vec<Fact>,
-    ) -> Ended {
+    ) -> EndedOperation {
         let entry = self.entry_of(seq);
         let attempt = entry.map_or(0, |entry| entry.attempt);
         let last = entry.and_then(|entry| entry.fault.as_deref());
         let fault = match cause {
-            Some(cause) => Some(cause.covering(last)),
+            Some(cause) => Some(cause.with_earlier(last)),
             None => last.filter(|_| state != EndState::Succeeded).cloned(),
         };
         let hold = state == EndState::Failed
             && entry.is_some_and(|entry| entry.on_failure == crate::operation::OnFailure::Hold);
         self.decide(facts, Fact::Ended { seq, at: now, state, hold });
-        Ended { seq, at: now, state, attempt, fault }
+        EndedOperation { seq, at: now, state, attempt, fault }
     }
 
     /// Makes ready what is due: sleepers, and limits that have something to give.
@@ -135,8 +148,8 @@ impl Model {
         while let Some((at, ix)) = self.asleep.first().copied()
             && at <= now
         {
-            self.unfile(ix);
-            self.file(ix, now);
+            self.dequeue_group(ix);
+            self.enqueue_group(ix, now);
         }
         while let Some((at, ix)) = self.wakes.first().copied()
             && at <= now
@@ -156,8 +169,8 @@ impl Model {
             (Some((turn, ix)), Some((earlier, _))) if turn < earlier => Some(ix),
             (_, Some((_, limit))) => {
                 let (_, ix) = self.limits[limit.at()].waiting.first().copied()?;
-                self.unfile(ix);
-                self.groups[ix.at()].place = Place::Ready;
+                self.dequeue_group(ix);
+                self.groups[ix.at()].placement = GroupPlacement::Ready;
                 self.ready.insert((self.groups[ix.at()].turn, ix));
                 Some(ix)
             }
@@ -166,8 +179,15 @@ impl Model {
     }
 
     /// Runs the head of a ready group, or files the group under what it must wait for.
-    fn try_run(&mut self, ix: GroupIx, now: Time, lease: Duration, facts: &mut Vec<Fact>, take: &mut Take) {
-        debug_assert_eq!(self.groups[ix.at()].place, Place::Ready);
+    fn try_run(
+        &mut self,
+        ix: GroupIx,
+        now: Time,
+        lease: Duration,
+        facts: &mut Vec<Fact>,
+        take: &mut TakeOutcome,
+    ) {
+        debug_assert_eq!(self.groups[ix.at()].placement, GroupPlacement::Ready);
         let group = &self.groups[ix.at()];
         let Some(head) = self.head_of(group) else { return };
         let (seq, turn) = (head.seq, group.turn);
@@ -175,7 +195,7 @@ impl Model {
         for (limit, cost) in head.charges.iter() {
             let meter = &self.limits[limit.at()];
             let mut when = meter.ready(*cost, now);
-            if when == Readiness::Now && meter.has_earlier(turn) {
+            if when == Readiness::Now && meter.has_earlier_waiter(turn) {
                 when = Readiness::AfterAnswer;
             }
             if when > last.0 {
@@ -198,8 +218,8 @@ impl Model {
                 take.ended.push(self.end_waiting(now, seq, EndState::Failed, Some(fault), facts));
             }
             (_, Some(limit)) => {
-                self.unfile(ix);
-                self.file_under(ix, limit);
+                self.dequeue_group(ix);
+                self.enqueue_on_limit(ix, limit);
             }
             (_, None) => {}
         }
@@ -217,7 +237,7 @@ impl Model {
             kind: Arc::clone(&name),
             group: name,
             attempt: 1,
-            look_first: false,
+            reconcile_first: false,
             deadline: None,
         };
         if let Some(head) = self.head_of(group) {
@@ -225,7 +245,7 @@ impl Model {
             claim.accepted_at = head.at;
             claim.kind = Arc::clone(&self.kinds[usize::from(head.kind)]);
             claim.attempt = head.attempt.saturating_add(1);
-            claim.look_first = head.look_first;
+            claim.reconcile_first = head.reconcile_first;
             claim.deadline = (head.deadline != Time::MAX).then_some(head.deadline);
         }
         self.decide(facts, Fact::Claimed { seq: claim.seq, fence, at: now, until });

@@ -13,8 +13,8 @@ mod upcoming;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Accept, Claim, Model, Settle};
-use crate::fact::{Fact, Shape};
+use super::{AcceptOutcome, Claim, Model, SettleOutcome};
+use crate::fact::{Fact, LimitShape};
 use crate::fault::{Fault, FaultClass};
 use crate::id::Seq;
 use crate::operation::{Charge, Draft, MICRO};
@@ -24,13 +24,13 @@ use crate::verdict::Verdict;
 const LEASE: Duration = Duration::from_secs(30);
 
 /// A partition, a clock that is moved by hand, and chance that is always in the middle.
-struct World {
+struct ModelHarness {
     model: Model,
     facts: Vec<Fact>,
     now: Time,
 }
 
-impl World {
+impl ModelHarness {
     fn new() -> Self {
         Self { model: Model::new(), facts: Vec::new(), now: Time::from_millis(1_000_000) }
     }
@@ -39,7 +39,7 @@ impl World {
         self.now = self.now.after(Duration::from_millis(ms));
     }
 
-    fn try_accept(&mut self, draft: Draft) -> Accept {
+    fn try_accept(&mut self, draft: Draft) -> AcceptOutcome {
         let answer = self.model.accept(self.now, draft, &mut self.facts);
         self.model.check().unwrap();
         answer
@@ -47,7 +47,7 @@ impl World {
 
     fn accept(&mut self, draft: Draft) -> Seq {
         match self.try_accept(draft) {
-            Accept::New(seq) => seq,
+            AcceptOutcome::New(seq) => seq,
             other => panic!("not accepted: {other:?}"),
         }
     }
@@ -55,11 +55,11 @@ impl World {
     fn take(&mut self, n: usize) -> Vec<Claim> {
         let take = self.model.take(self.now, n, LEASE, u32::MAX / 2, &mut self.facts);
         for claim in &take.claims {
-            self.model.send(self.now, claim.seq, claim.fence, &mut self.facts);
+            self.model.mark_sent(self.now, claim.seq, claim.fence, &mut self.facts);
         }
         self.model.check().unwrap();
         if take.claims.len() < n {
-            self.model.check_nothing_waits_in_vain(self.now).unwrap();
+            self.model.check_no_stuck_groups(self.now).unwrap();
         }
         take.claims
     }
@@ -68,7 +68,7 @@ impl World {
         self.take(n).iter().map(|claim| claim.seq.0).collect()
     }
 
-    fn settle(&mut self, claim: &Claim, verdict: Verdict) -> Settle {
+    fn settle(&mut self, claim: &Claim, verdict: Verdict) -> SettleOutcome {
         let settle =
             self.model.settle(self.now, claim.seq, claim.fence, verdict, &[], u32::MAX / 2, &mut self.facts);
         self.model.check().unwrap();
@@ -76,10 +76,10 @@ impl World {
     }
 
     fn done(&mut self, claim: &Claim) {
-        assert!(matches!(self.settle(claim, Verdict::Done), Settle::Settled { ended: Some(_), .. }));
+        assert!(matches!(self.settle(claim, Verdict::Done), SettleOutcome::Settled { ended: Some(_), .. }));
     }
 
-    fn limit(&mut self, name: &str, shape: Shape) {
+    fn limit(&mut self, name: &str, shape: LimitShape) {
         self.model.configure(self.now, &name.into(), shape, &mut self.facts).unwrap();
     }
 
@@ -94,7 +94,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for ModelHarness {
     /// Every story ends with the log saying the same as memory, read from the start or from a snapshot.
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -120,8 +120,8 @@ fn charged(group: &str, charges: &[(&str, u64)]) -> Draft {
     Draft { charges, ..draft(group) }
 }
 
-fn drip(capacity: u64, refill_per_s: u64) -> Shape {
-    Shape::Drip { capacity: capacity * MICRO, refill_per_s: refill_per_s * MICRO, margin: 0 }
+fn drip(capacity: u64, refill_per_s: u64) -> LimitShape {
+    LimitShape::Drip { capacity: capacity * MICRO, refill_per_s: refill_per_s * MICRO, margin: 0 }
 }
 
 fn transient() -> Fault {

@@ -29,13 +29,13 @@ impl Model {
                 next.extend(waiting.filter_map(|(_, ix)| self.groups[ix.at()].head));
             }
         }
-        next.extend(running.iter().filter_map(|ix| self.behind(*ix)));
+        next.extend(running.iter().filter_map(|ix| self.next_startable(*ix)));
         let mut upcoming = Vec::with_capacity(most.min(self.entries.len()));
         while upcoming.len() < most
             && let Some(ix) = next.pop_front()
         {
             upcoming.push(self.entries[ix.at()].seq);
-            next.extend(self.behind(ix));
+            next.extend(self.next_startable(ix));
         }
         upcoming
     }
@@ -62,7 +62,7 @@ impl Model {
     }
 
     /// The next one of the same group, unless it must not start yet.
-    fn behind(&self, ix: EntryIx) -> Option<EntryIx> {
+    fn next_startable(&self, ix: EntryIx) -> Option<EntryIx> {
         let next = self.entries[ix.at()].next?;
         (self.entries[next.at()].not_before <= self.counters.clock).then_some(next)
     }

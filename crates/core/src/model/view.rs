@@ -3,11 +3,11 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use super::group::Place;
+use super::group::GroupPlacement;
 use super::limit::Meter;
 use super::{Entry, Group, Limit, Model};
 use crate::bucket::Budget;
-use crate::fact::{Held, Shape, Source};
+use crate::fact::{GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::{Fence, Seq};
 use crate::state::State;
@@ -15,7 +15,7 @@ use crate::time::Time;
 
 /// An operation that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Active {
+pub struct ActiveOperation {
     /// Which.
     pub seq: Seq,
     /// When it was accepted.
@@ -79,11 +79,11 @@ pub struct GroupView {
     /// How many operations it has.
     pub depth: u32,
     /// The first of them.
-    pub head: Option<Active>,
+    pub head: Option<ActiveOperation>,
     /// Who paused it, when and why.
     pub paused: Option<(Arc<str>, Time, Arc<str>)>,
     /// Why it waits for a person.
-    pub held: Option<Held>,
+    pub held: Option<GroupHold>,
 }
 
 /// A limit.
@@ -92,9 +92,9 @@ pub struct LimitView {
     /// Its name.
     pub name: Arc<str>,
     /// What it is.
-    pub shape: Shape,
+    pub shape: LimitShape,
     /// Where its figures come from.
-    pub source: Source,
+    pub source: LimitSource,
     /// Whether an operation opened it: there may be any number of those, and they go by themselves.
     pub opened: bool,
     /// What is left now: micro-tokens, or places.
@@ -112,24 +112,24 @@ pub struct LimitView {
 impl Model {
     /// An operation that has not ended.
     #[must_use]
-    pub fn active(&self, seq: Seq) -> Option<Active> {
+    pub fn active(&self, seq: Seq) -> Option<ActiveOperation> {
         self.entry_of(seq).map(|entry| self.view(entry))
     }
 
     /// The operation that was accepted under a key, while that is remembered.
     #[must_use]
-    pub fn keyed(&self, key: u128, now: Time) -> Option<Seq> {
+    pub fn find_by_key(&self, key: u128, now: Time) -> Option<Seq> {
         let now = self.now(now);
         self.keys.get(&key).filter(|known| known.expires > now).map(|known| known.seq)
     }
 
     /// Operations that have not ended, newest first, with seqs below `before`.
-    pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = Active> + '_ {
+    pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = ActiveOperation> + '_ {
         self.by_seq.newest_first(before).map(|(_, ix)| self.view(&self.entries[ix.at()]))
     }
 
     /// The operations of a group, in order.
-    pub fn line(&self, group: &str) -> impl Iterator<Item = Active> + '_ {
+    pub fn group_queue(&self, group: &str) -> impl Iterator<Item = ActiveOperation> + '_ {
         let head = self.by_group.get(group).and_then(|ix| self.groups[ix.at()].head);
         std::iter::successors(head, |ix| self.entries[ix.at()].next)
             .map(|ix| self.view(&self.entries[ix.at()]))
@@ -170,7 +170,7 @@ impl Model {
 
     /// How much a snapshot would say, in facts.
     #[must_use]
-    pub fn size(&self) -> u64 {
+    pub fn snapshot_len(&self) -> u64 {
         (self.entries.len() + self.groups.len() + self.limits.len() + self.keys.len()) as u64
     }
 
@@ -189,13 +189,13 @@ impl Model {
     }
 
     /// Groups that wait for a person, by name, after `after`.
-    pub fn stopped<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
+    pub fn stopped_groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.stopped.range::<str, _>((start, Bound::Unbounded)).filter_map(|name| self.group(name))
     }
 
     /// Groups that are held and not paused, by name, after `after`.
-    pub fn held<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
+    pub fn held_groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let held = self.held.range::<str, _>((start, Bound::Unbounded));
         held.filter_map(|name| self.group(name)).filter(|group| group.paused.is_none())
@@ -214,10 +214,10 @@ impl Model {
         self.by_limit.get(name).map(|ix| limit_view(&self.limits[ix.at()], now))
     }
 
-    pub(super) fn view(&self, entry: &Entry) -> Active {
+    pub(super) fn view(&self, entry: &Entry) -> ActiveOperation {
         let group = &self.groups[entry.group.at()];
         let state = state_of(group, entry);
-        Active {
+        ActiveOperation {
             seq: entry.seq,
             at: entry.at,
             group: Arc::clone(&group.name),
@@ -247,10 +247,10 @@ pub(super) fn state_of(group: &Group, entry: &Entry) -> State {
     if group.held.as_ref().is_some_and(|held| held.unknown && held.seq == entry.seq) {
         return State::Unknown;
     }
-    match group.place {
-        Place::Running => State::Running,
-        Place::Ready => State::Queued,
-        Place::Nowhere | Place::Asleep(_) | Place::Waiting(_) => State::Waiting,
+    match group.placement {
+        GroupPlacement::Running => State::Running,
+        GroupPlacement::Ready => State::Queued,
+        GroupPlacement::Unqueued | GroupPlacement::Asleep(_) | GroupPlacement::Waiting(_) => State::Waiting,
     }
 }
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use super::Model;
 use super::entry::Cost;
 use super::estimate::POSITION_COUNTED_MAX;
-use super::group::Place;
+use super::group::GroupPlacement;
 use super::limit::Meter;
-use crate::fact::{Held, Shape, Source};
+use crate::fact::{GroupHold, LimitShape, LimitSource};
 use crate::fault::Fault;
 use crate::id::Seq;
 use crate::time::Time;
@@ -30,9 +30,9 @@ pub enum Cause {
         /// Which.
         name: Arc<str>,
         /// What it is.
-        shape: Shape,
+        shape: LimitShape,
         /// Where its figures come from.
-        source: Source,
+        source: LimitSource,
         /// What is left of it.
         level: u64,
         /// What the head needs.
@@ -63,12 +63,12 @@ pub enum Cause {
         reason: Arc<str>,
     },
     /// For a person, after a failure or an unknown outcome.
-    Held(Held),
+    Held(GroupHold),
 }
 
 /// Why an operation does not run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Why {
+pub struct WaitStatus {
     /// The operation it is behind, and how many are before it; `None` for a head.
     pub behind: Option<(Seq, usize)>,
     /// What its group waits for.
@@ -88,7 +88,7 @@ const AHEAD_COUNTED_MAX: usize = 1_000;
 impl Model {
     /// Why an operation does not run; `None` when it has ended.
     #[must_use]
-    pub fn why(&self, seq: Seq, now: Time) -> Option<Why> {
+    pub fn why(&self, seq: Seq, now: Time) -> Option<WaitStatus> {
         let now = self.now(now);
         let ix = self.by_seq.get(seq)?;
         let entry = &self.entries[ix.at()];
@@ -104,7 +104,7 @@ impl Model {
             (None, Cause::Bucket { .. } | Cause::Time) => until.filter(|at| *at > now),
             (None, _) => None,
         };
-        Some(Why { behind, cause, until, starts_at, fault })
+        Some(WaitStatus { behind, cause, until, starts_at, fault })
     }
 
     fn cause(&self, ix: super::GroupIx, now: Time) -> Option<(Cause, Option<Time>)> {
@@ -116,14 +116,14 @@ impl Model {
         if let Some(held) = &group.held {
             return Some((Cause::Held(held.as_ref().clone()), None));
         }
-        Some(match group.place {
-            Place::Running => {
+        Some(match group.placement {
+            GroupPlacement::Running => {
                 let until = group.run.as_ref()?.until;
                 (Cause::Running { until }, Some(until))
             }
-            Place::Asleep(until) => (Cause::Time, Some(until)),
-            Place::Ready | Place::Nowhere => (Cause::Worker, None),
-            Place::Waiting(limit_ix) => {
+            GroupPlacement::Asleep(until) => (Cause::Time, Some(until)),
+            GroupPlacement::Ready | GroupPlacement::Unqueued => (Cause::Worker, None),
+            GroupPlacement::Waiting(limit_ix) => {
                 let limit = &self.limits[limit_ix.at()];
                 let cost = self.cost_of(ix, limit_ix).unwrap_or_default();
                 let first: Vec<Cost> = limit
@@ -142,7 +142,7 @@ impl Model {
                         shape: limit.shape(),
                         source: limit.source,
                         level: self.limit(&limit.name, now)?.level,
-                        cost: limit.fitting(cost),
+                        cost: limit.clamp_cost(cost),
                         frozen: bucket.frozen_until > now,
                         ahead,
                     },

@@ -7,7 +7,7 @@ use crate::time::Time;
 
 /// What is wanted of one bucket. The figures travel with the request; the bucket follows them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reserve {
+pub struct ReservationRequest {
     /// The bucket's name.
     pub name: String,
     /// What is wanted, in micro-tokens.
@@ -35,7 +35,7 @@ pub struct Level {
 
 /// Whether it was granted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reserved {
+pub enum ReserveOutcome {
     /// All of it was taken; what is left in each.
     Granted {
         /// Micro-tokens left, in the order asked.
@@ -66,21 +66,25 @@ pub struct Settlement {
 
 /// Takes from every bucket, or from none. `states` are in the order of `wanted`; a name must not come twice.
 #[must_use]
-pub fn reserve(states: &[Option<Level>], wanted: &[Reserve], now: Time) -> (Vec<Level>, Reserved) {
+pub fn reserve(
+    states: &[Option<Level>],
+    wanted: &[ReservationRequest],
+    now: Time,
+) -> (Vec<Level>, ReserveOutcome) {
     let mut levels: Vec<Level> =
         states.iter().zip(wanted).map(|(state, want)| level(current(*state, want, now))).collect();
     let left = |levels: &[Level]| levels.iter().map(|level| level.tokens).collect();
     let answer = if let Some(which) = wanted.iter().position(|want| want.cost > want.capacity) {
-        Reserved::Never { which }
+        ReserveOutcome::Never { which }
     } else {
         let delay = levels.iter().zip(wanted).map(|(level, want)| drip(*level).wait(want.cost, now)).max();
         match delay {
-            Some(delay) if !delay.is_zero() => Reserved::Wait { delay, remaining: left(&levels) },
+            Some(delay) if !delay.is_zero() => ReserveOutcome::Wait { delay, remaining: left(&levels) },
             _ => {
                 for (level, want) in levels.iter_mut().zip(wanted) {
                     level.tokens = level.tokens.saturating_sub(want.cost);
                 }
-                Reserved::Granted { remaining: left(&levels) }
+                ReserveOutcome::Granted { remaining: left(&levels) }
             }
         }
     };
@@ -105,7 +109,7 @@ pub fn observe(state: Level, now: Time) -> Level {
     level(drip(state).refreshed(now))
 }
 
-fn current(state: Option<Level>, want: &Reserve, now: Time) -> Drip {
+fn current(state: Option<Level>, want: &ReservationRequest, now: Time) -> Drip {
     state.map_or_else(
         || Drip::full(want.capacity, want.refill_per_s, 0, now),
         |state| drip(state).reshaped(want.capacity, want.refill_per_s, 0, now),
@@ -139,8 +143,8 @@ mod tests {
     use crate::operation::MICRO;
     use proptest::prelude::*;
 
-    fn want(name: &str, cost: u64, capacity: u64, rate: u64) -> Reserve {
-        Reserve {
+    fn want(name: &str, cost: u64, capacity: u64, rate: u64) -> ReservationRequest {
+        ReservationRequest {
             name: name.into(),
             cost: cost * MICRO,
             capacity: capacity * MICRO,
@@ -155,13 +159,13 @@ mod tests {
         let now = Time::from_millis(5_000);
         let both = [want("a", 1, 5, 1), want("b", 4, 5, 2)];
         let (states, first) = reserve(&[None, None], &both, now);
-        assert_eq!(first, Reserved::Granted { remaining: vec![4 * MICRO, MICRO] });
+        assert_eq!(first, ReserveOutcome::Granted { remaining: vec![4 * MICRO, MICRO] });
         let states: Vec<_> = states.into_iter().map(Some).collect();
         let (_, second) = reserve(&states, &both, now);
         let delay = Duration::from_millis(1_500);
-        assert_eq!(second, Reserved::Wait { delay, remaining: vec![4 * MICRO, MICRO] });
+        assert_eq!(second, ReserveOutcome::Wait { delay, remaining: vec![4 * MICRO, MICRO] });
         let (_, third) = reserve(&states, &[want("a", 1, 5, 1), want("b", 6, 5, 2)], now);
-        assert_eq!(third, Reserved::Never { which: 1 });
+        assert_eq!(third, ReserveOutcome::Never { which: 1 });
     }
 
     proptest! {
@@ -176,7 +180,7 @@ mod tests {
             for (wait, cost) in steps {
                 now = now.after(Duration::from_micros(wait));
                 let (next, answer) = reserve(&[state], &[want("x", cost, capacity, rate)], now);
-                if matches!(answer, Reserved::Granted { .. }) {
+                if matches!(answer, ReserveOutcome::Granted { .. }) {
                     granted += cost * MICRO;
                 }
                 state = next.first().copied();
@@ -195,10 +199,10 @@ mod tests {
             let (states, _) = reserve(&[None], &[all], now);
             let wanted = [want("x", cost, capacity, rate)];
             let (_, answer) = reserve(&[Some(states[0])], &wanted, now);
-            let Reserved::Wait { delay, .. } = answer else { panic!("granted twice") };
+            let ReserveOutcome::Wait { delay, .. } = answer else { panic!("granted twice") };
             let early = now.after(delay).before(Duration::from_micros(1));
-            let refused = matches!(reserve(&[Some(states[0])], &wanted, early).1, Reserved::Wait { .. });
-            let granted = matches!(reserve(&[Some(states[0])], &wanted, now.after(delay)).1, Reserved::Granted { .. });
+            let refused = matches!(reserve(&[Some(states[0])], &wanted, early).1, ReserveOutcome::Wait { .. });
+            let granted = matches!(reserve(&[Some(states[0])], &wanted, now.after(delay)).1, ReserveOutcome::Granted { .. });
             prop_assert!(refused && granted);
         }
     }

@@ -15,7 +15,7 @@ pub struct Lease {
 
 /// What is stored of a lease, free or not: the last fence outlives its holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct State {
+pub struct LeaseState {
     /// The last fence given out.
     pub fence: u64,
     /// When its holder's time runs out; in the past when it is free.
@@ -24,7 +24,7 @@ pub struct State {
 
 /// How a lease stands at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct LeaseStatus {
     /// The last fence given out.
     pub fence: u64,
     /// When its holder's time runs out; `None` when it is free.
@@ -33,7 +33,7 @@ pub struct Status {
 
 /// Whether it was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Acquired {
+pub enum AcquireOutcome {
     /// It is the caller's.
     Held(Lease),
     /// Somebody else's until then.
@@ -45,38 +45,38 @@ pub enum Acquired {
 
 /// Takes the lease if it is free.
 #[must_use]
-pub fn acquire(state: State, now: Time, ttl: Duration) -> (State, Acquired) {
+pub fn acquire(state: LeaseState, now: Time, ttl: Duration) -> (LeaseState, AcquireOutcome) {
     if state.until > now {
-        return (state, Acquired::Busy { until: state.until });
+        return (state, AcquireOutcome::Busy { until: state.until });
     }
-    let next = State { fence: state.fence + 1, until: now.after(ttl) };
-    (next, Acquired::Held(Lease { fence: next.fence, until: next.until }))
+    let next = LeaseState { fence: state.fence + 1, until: now.after(ttl) };
+    (next, AcquireOutcome::Held(Lease { fence: next.fence, until: next.until }))
 }
 
 /// Keeps it, if `fence` still holds it.
 #[must_use]
-pub fn renew(state: State, fence: u64, now: Time, ttl: Duration) -> (State, Option<Lease>) {
+pub fn renew(state: LeaseState, fence: u64, now: Time, ttl: Duration) -> (LeaseState, Option<Lease>) {
     if state.fence != fence || state.until <= now {
         return (state, None);
     }
-    let next = State { fence, until: now.after(ttl) };
+    let next = LeaseState { fence, until: now.after(ttl) };
     (next, Some(Lease { fence, until: next.until }))
 }
 
 /// Gives it back, if `fence` still holds it.
 #[must_use]
-pub fn release(state: State, fence: u64, now: Time) -> (State, bool) {
+pub fn release(state: LeaseState, fence: u64, now: Time) -> (LeaseState, bool) {
     if state.fence != fence || state.until <= now {
         return (state, false);
     }
-    (State { fence, until: now }, true)
+    (LeaseState { fence, until: now }, true)
 }
 
 /// How it stands now; `None` when nobody has ever held it.
 #[must_use]
-pub fn look(state: State, now: Time) -> Option<Status> {
+pub fn status(state: LeaseState, now: Time) -> Option<LeaseStatus> {
     let held_until = Some(state.until).filter(|until| *until > now);
-    (state.fence > 0).then_some(Status { fence: state.fence, held_until })
+    (state.fence > 0).then_some(LeaseStatus { fence: state.fence, held_until })
 }
 
 #[cfg(test)]
@@ -89,7 +89,7 @@ mod tests {
         fn one_holder_at_a_time_and_fences_grow(
             steps in proptest::collection::vec((0_u8..3, 0_u64..50, 1_u64..40), 1..60)
         ) {
-            let (mut state, mut now) = (State::default(), Time::from_millis(1_000));
+            let (mut state, mut now) = (LeaseState::default(), Time::from_millis(1_000));
             let mut holder: Option<Lease> = None;
             for (verb, wait, ttl) in steps {
                 now = now.after(Duration::from_millis(wait));
@@ -99,12 +99,12 @@ mod tests {
                     0 => {
                         let (next, answer) = acquire(state, now, ttl);
                         match answer {
-                            Acquired::Held(lease) => {
+                            AcquireOutcome::Held(lease) => {
                                 prop_assert!(live.is_none());
                                 prop_assert!(lease.fence > state.fence);
                                 holder = Some(lease);
                             }
-                            Acquired::Busy { until } => prop_assert_eq!(live.map(|l| l.until), Some(until)),
+                            AcquireOutcome::Busy { until } => prop_assert_eq!(live.map(|l| l.until), Some(until)),
                         }
                         state = next;
                     }

@@ -5,34 +5,34 @@ use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_upstream::{HttpRequest, Method};
 
 use super::error::{Error, Result};
-use super::queue::{Ended, body};
-use super::report::Report;
-use super::run::Run;
+use super::queue::{OperationOutcome, json_body};
+use super::report::DeployReport;
+use super::run::DeploymentRun;
 use crate::Id;
 use crate::bounds::{MESSAGE_MAX, length};
-use crate::plan::Step;
+use crate::plan::PlanStep;
 
 /// Messages of one deployment; what does not fit is counted.
 const PAGES_MAX: usize = 10;
 
 /// Lines that gather.
 #[derive(Debug, Default)]
-pub(super) struct Audit {
+pub(super) struct AuditLog {
     lines: Vec<String>,
 }
 
-impl Audit {
-    pub(super) fn add(&mut self, step: &Step, id: Option<Id>) {
+impl AuditLog {
+    pub(super) fn add(&mut self, step: &PlanStep, id: Option<Id>) {
         let id = id.map_or_else(String::new, |id| format!(" ({id})"));
-        self.lines.push(format!("{} {}{id}", step.action.word(), step.target));
+        self.lines.push(format!("{} {}{id}", step.action.as_str(), step.target));
     }
 
     /// The messages, none longer than Discord takes. Where nothing was done there is nothing to tell.
-    pub(super) fn pages(self, deployment: &str, report: &Report, failure: Option<&str>) -> Vec<String> {
+    pub(super) fn pages(self, deployment: &str, report: &DeployReport, failure: Option<&str>) -> Vec<String> {
         if self.lines.is_empty() && failure.is_none() {
             return Vec::new();
         }
-        let Report { created, updated, moved, removed, .. } = report;
+        let DeployReport { created, updated, moved, removed, .. } = report;
         let how = failure.map_or_else(|| "is done".to_owned(), |failure| format!("failed: {failure}"));
         let mut head = format!("Deployment {deployment} {how}");
         head.truncate(head.floor_char_boundary(MESSAGE_MAX / 4));
@@ -59,21 +59,21 @@ impl Audit {
     }
 }
 
-impl Run<'_> {
+impl DeploymentRun<'_> {
     /// Tells the audit channel, if there is one. That it cannot be told is no failure of the deployment.
-    pub(super) async fn mirror(&mut self, failure: Option<&str>) {
+    pub(super) async fn post_audit(&mut self, failure: Option<&str>) {
         let Some(channel) = self.wanted.audit_channel else { return };
-        let pages = std::mem::take(&mut self.audit).pages(self.pen.id(), &self.report, failure);
+        let pages = std::mem::take(&mut self.audit).pages(self.writer.id(), &self.report, failure);
         for (nth, page) in pages.into_iter().enumerate() {
             if let Err(error) = self.post(channel, nth, &page).await {
-                tracing::warn!(deployment = self.pen.id(), %error, "the audit channel was not told");
+                tracing::warn!(deployment = self.writer.id(), %error, "the audit channel was not told");
                 return;
             }
         }
     }
 
     async fn post(&self, channel: Id, nth: usize, content: &str) -> Result<()> {
-        let (id, guild) = (self.pen.round_id(), self.wanted.guild);
+        let (id, guild) = (self.writer.round_id(), self.wanted.guild);
         let nonce = Fingerprint::of("discord audit").part(id.as_bytes()).part(nth.to_string().as_bytes());
         let message = serde_json::json!({
             "content": content,
@@ -82,10 +82,10 @@ impl Run<'_> {
             "enforce_nonce": true,
         });
         let mut request = HttpRequest::new(Method::Post, format!("/channels/{channel}/messages"));
-        request.body = body(Some(&message))?;
+        request.body = json_body(Some(&message))?;
         let key = format!("guild:{guild}/deploy:{id}/audit/{nth}");
-        match self.queue().carry("MessageEnsure", request, Some(key)).await?.1 {
-            Ended::Failed(fault) => Err(Error::Reading(fault)),
+        match self.queue().submit_and_wait("MessageEnsure", request, Some(key)).await?.1 {
+            OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
             _ => Ok(()),
         }
     }

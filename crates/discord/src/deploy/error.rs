@@ -1,11 +1,11 @@
 //! Why a deployment did not come to its end. What was done stays done, and the next run goes on from there.
 
-use tidegate::Code;
+use tidegate::ErrorCode;
 use tidegate_core::Fault;
 
 use crate::Id;
-use crate::guild::Undecodable;
-use crate::plan::{Conflict, Missing, Target};
+use crate::guild::GuildDecodeError;
+use crate::plan::{Conflict, MissingObject, StepTarget};
 
 /// What went wrong.
 #[derive(Debug, thiserror::Error)]
@@ -26,16 +26,16 @@ pub enum Error {
     #[error("The {target} was not applied: {} ({})", .fault.message, .fault.class.as_str())]
     Step {
         /// Which one.
-        target: Target,
+        target: StepTarget,
         /// What was said.
         fault: Fault,
     },
     /// The guild could not be listed.
     #[error("The guild could not be read: {} ({})", .0.message, .0.class.as_str())]
-    Reading(Fault),
+    ReadFailed(Fault),
     /// A person called the operation off.
     #[error("The {0} was called off by hand.")]
-    CalledOff(String),
+    Canceled(String),
     /// The guild changes as fast as plans are made.
     #[error("Planned {rounds} times without getting on; the last reason: {last}")]
     GaveUp {
@@ -46,16 +46,16 @@ pub enum Error {
     },
     /// Somebody else has the guild now: the lease was not renewed in time.
     #[error("The lease on the guild was lost; what was accepted goes on, and the next run takes it in.")]
-    Lost,
+    LeaseLost,
     /// An answer that is not Discord's.
     #[error(transparent)]
-    Undecodable(#[from] Undecodable),
+    Undecodable(#[from] GuildDecodeError),
     /// An answer without what it must have.
     #[error("Discord's answer to the {0} has no id.")]
-    NoId(Target),
+    NoId(StepTarget),
     /// A plan whose steps are in a wrong order.
     #[error(transparent)]
-    Missing(#[from] Missing),
+    Missing(#[from] MissingObject),
     /// What is wanted cannot be taken.
     #[error("{0}")]
     Invalid(String),
@@ -73,13 +73,16 @@ pub enum Error {
 impl Error {
     /// Whether the same run may simply be made again: nothing of it is wrong, something was in the way.
     #[must_use]
-    pub fn is_passing(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
-            Self::Busy { .. } | Self::Lost | Self::Store(_) | Self::Lease(_) => true,
+            Self::Busy { .. } | Self::LeaseLost | Self::Store(_) | Self::Lease(_) => true,
             // What the queue refuses for the request's own sake, it refuses again.
             Self::Engine(error) => matches!(
                 error.code,
-                Code::StoreUnavailable | Code::Stopping | Code::StoreRefused | Code::Internal
+                ErrorCode::StoreUnavailable
+                    | ErrorCode::Stopping
+                    | ErrorCode::StoreRefused
+                    | ErrorCode::Internal
             ),
             _ => false,
         }

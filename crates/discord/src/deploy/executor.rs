@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::{Fault, FaultClass, Hint, OnUnknown, Verdict};
-use tidegate_upstream::{Call, Carrying, Checked, Method, Outcome, Refusal, Upstream};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Method, Outcome, Upstream};
 
+use super::active;
 use super::payload::Payload;
-use super::under_way;
 
 /// The kinds of operations that it carries. An operation's kind says what it is for; all are carried alike.
 pub const KINDS: [&str; 10] = [
@@ -28,11 +28,11 @@ pub const KINDS: [&str; 10] = [
 pub const READ: &str = "Read";
 
 /// Carries steps over an upstream of plain requests.
-pub struct Steps {
+pub struct StepExecutor {
     http: Arc<dyn Upstream>,
 }
 
-impl Steps {
+impl StepExecutor {
     /// Over `http`, which speaks with Discord.
     #[must_use]
     pub fn new(http: Arc<dyn Upstream>) -> Self {
@@ -56,14 +56,14 @@ impl Steps {
         };
         let makes = payload.request.method == Method::Post;
         let verdict = match &payload.deployment {
-            _ if call.look_first && makes => Some(may_be_there()),
-            Some(deployment) if !under_way::has(deployment) => Some(interrupted()),
+            _ if call.reconcile_first && makes => Some(possibly_created()),
+            Some(deployment) if !active::is_active(deployment) => Some(interrupted()),
             _ => None,
         };
         if let Some(verdict) = verdict {
-            return Outcome { hints: self.given_back(&inner), ..Outcome::unanswered(verdict) };
+            return Outcome { hints: self.refund_hints(&inner), ..Outcome::unanswered(verdict) };
         }
-        let mut outcome = self.http.carry(Call { payload: &inner, look_first: false, ..call }).await;
+        let mut outcome = self.http.carry(Call { payload: &inner, reconcile_first: false, ..call }).await;
         // An answer that tells of trouble over there does not tell that nothing was made.
         if makes
             && let Verdict::Retry { fault, .. } = &outcome.verdict
@@ -75,7 +75,7 @@ impl Steps {
     }
 
     /// Nothing was sent: what was taken for it is given back.
-    fn given_back(&self, inner: &[u8]) -> Vec<Hint> {
+    fn refund_hints(&self, inner: &[u8]) -> Vec<Hint> {
         let charges =
             self.http.check(inner, &BTreeMap::new()).map(|checked| checked.charges).unwrap_or_default();
         let unspent = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
@@ -83,7 +83,7 @@ impl Steps {
     }
 }
 
-fn may_be_there() -> Verdict {
+fn possibly_created() -> Verdict {
     let message =
         "It may have been made: the request left, and no answer came. The next plan looks for it by its key.";
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
@@ -94,21 +94,21 @@ fn interrupted() -> Verdict {
     Verdict::Rejected(Fault::new(FaultClass::Conflict, message))
 }
 
-impl Upstream for Steps {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+impl Upstream for StepExecutor {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let payload = Payload::decode(payload)?;
         let checked = self.http.check(&payload.inner()?, cost)?;
         let makes = payload.request.method == Method::Post;
         let on_unknown = if makes { OnUnknown::Reconcile } else { OnUnknown::Repeat };
-        Ok(Checked { on_unknown, can_reconcile: true, ..checked })
+        Ok(CallRequirements { on_unknown, can_reconcile: true, ..checked })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(self.attempt(call))
     }
 }
 
-impl std::fmt::Debug for Steps {
+impl std::fmt::Debug for StepExecutor {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Steps")
     }

@@ -2,7 +2,7 @@
 //! without a deployment was handed in by somebody else, and is carried like any other call.
 
 use serde::{Deserialize, Serialize};
-use tidegate_upstream::{Envelope, HttpRequest, Refusal};
+use tidegate_upstream::{Envelope, FieldRefusal, HttpRequest};
 
 /// What an operation of a step keeps.
 #[derive(Debug, Serialize, Deserialize)]
@@ -18,21 +18,24 @@ pub(super) struct Payload {
 }
 
 impl Payload {
-    pub(super) fn encode(&self) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn encode(&self) -> Result<Vec<u8>, FieldRefusal> {
         serde_json::to_vec(self)
-            .map_err(|_| Refusal::new("request", "The request cannot be written as JSON."))
+            .map_err(|_| FieldRefusal::new("request", "The request cannot be written as JSON."))
     }
 
     /// Back from bytes; what is in it is checked where it is sent.
-    pub(super) fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn decode(bytes: &[u8]) -> Result<Self, FieldRefusal> {
         serde_json::from_slice(bytes).map_err(|error| {
             let (line, column) = (error.line(), error.column());
-            Refusal::new("request", format!("The step cannot be read, from line {line}, column {column} on."))
+            FieldRefusal::new(
+                "request",
+                format!("The step cannot be read, from line {line}, column {column} on."),
+            )
         })
     }
 
     /// As plain HTTP takes it.
-    pub(super) fn inner(&self) -> Result<Vec<u8>, Refusal> {
+    pub(super) fn inner(&self) -> Result<Vec<u8>, FieldRefusal> {
         Envelope { upstream: self.upstream.clone(), request: self.request.clone(), proxied: None }.encode()
     }
 }

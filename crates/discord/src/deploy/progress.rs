@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::plan::{Plan, Step};
+use crate::plan::{Plan, PlanStep};
 
 /// Something that happened.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Told<'a> {
+pub enum ProgressEvent<'a> {
     /// The guild is free and the journal is open.
     Begun {
         /// The id of the deployment.
@@ -27,7 +27,7 @@ pub enum Told<'a> {
         round: u32,
     },
     /// A step is on its way.
-    Started(&'a Step),
+    Started(&'a PlanStep),
     /// It waits.
     Waiting {
         /// For what, as a sentence.
@@ -36,27 +36,27 @@ pub enum Told<'a> {
     /// It was applied.
     Applied {
         /// The step.
-        step: &'a Step,
+        step: &'a PlanStep,
         /// How long it took, waiting included.
         took: Duration,
     },
     /// The plan did not hold.
-    Again {
+    Replanning {
         /// Why.
         because: &'a str,
     },
 }
 
 /// Who is told. It must not block.
-pub trait Listener: Send + Sync {
+pub trait ProgressListener: Send + Sync {
     /// Something happened.
-    fn tell(&self, told: &Told<'_>);
+    fn on_event(&self, told: &ProgressEvent<'_>);
 }
 
 /// Nobody listens.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Quiet;
+pub struct NoopListener;
 
-impl Listener for Quiet {
-    fn tell(&self, _: &Told<'_>) {}
+impl ProgressListener for NoopListener {
+    fn on_event(&self, _: &ProgressEvent<'_>) {}
 }

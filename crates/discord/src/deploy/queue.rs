@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate::{Engine, Submission, View};
+use tidegate::{Engine, OperationView, Submission};
 use tidegate_core::model::Resolution;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
 use tidegate_upstream::HttpRequest;
@@ -14,55 +14,55 @@ use tidegate_upstream::request::Body;
 use super::error::{Error, Result};
 use super::executor::{KINDS, READ};
 use super::payload::Payload;
-use super::progress::{Listener, Told};
-use super::wanted::group;
+use super::progress::{ProgressEvent, ProgressListener};
+use super::request::group;
 use crate::Id;
 
 /// After this long it is told what an operation waits for.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How often it is told again.
-const TOLD_EVERY: Duration = Duration::from_secs(5);
+const REPORT_INTERVAL: Duration = Duration::from_secs(5);
 
 /// The way to Discord for one guild.
-pub(super) struct Queue<'a> {
+pub(super) struct GuildQueue<'a> {
     pub(super) engine: &'a Engine,
     pub(super) upstream: &'a str,
     pub(super) guild: Id,
     pub(super) deployment: Option<&'a str>,
-    pub(super) listener: &'a dyn Listener,
+    pub(super) listener: &'a dyn ProgressListener,
 }
 
 /// How an operation ended.
-pub(super) enum Ended {
+pub(super) enum OperationOutcome {
     /// It happened; what was answered.
     Done(Option<Box<RawValue>>),
     /// The same was asked for before and has ended: what is known of the guild is older than that.
-    Before,
+    Duplicate,
     /// It did not.
     Failed(Fault),
     /// A person called it off.
-    CalledOff,
+    Canceled,
 }
 
 #[derive(Deserialize)]
-struct Kept {
+struct ResultBody {
     body: Option<Box<RawValue>>,
 }
 
 /// Of an object that was answered, what is needed.
 #[derive(Deserialize)]
-pub(super) struct HasId {
+pub(super) struct ResponseObject {
     pub(super) id: Id,
 }
 
-impl Queue<'_> {
+impl GuildQueue<'_> {
     /// Hands in a request and waits for its end. Says which operation it was.
-    pub(super) async fn carry(
+    pub(super) async fn submit_and_wait(
         &self,
         kind: &str,
         request: HttpRequest,
         key: Option<String>,
-    ) -> Result<(String, Ended)> {
+    ) -> Result<(String, OperationOutcome)> {
         // Looking is nobody's plan: it may be done whoever asked for it.
         let deployment = self.deployment.filter(|_| kind != READ).map(str::to_owned);
         let payload = Payload { deployment, upstream: self.upstream.to_owned(), request };
@@ -76,28 +76,28 @@ impl Queue<'_> {
         let receipt = self.engine.submit(submission).await?;
         let id = receipt.id.to_string();
         if receipt.deduplicated && receipt.state.is_ended() {
-            return Ok((id, Ended::Before));
+            return Ok((id, OperationOutcome::Duplicate));
         }
         let mut most = PATIENCE;
         loop {
             let view = self.engine.wait(receipt.id, most).await?;
             if view.state.is_ended() {
-                return Ok((id, ended(view)?));
+                return Ok((id, operation_outcome(view)?));
             }
-            most = TOLD_EVERY;
+            most = REPORT_INTERVAL;
             let reason = self.engine.why(receipt.id).await?;
-            self.listener.tell(&Told::Waiting { because: &reason.because });
+            self.listener.on_event(&ProgressEvent::Waiting { because: &reason.because });
             let head = reason.behind.unwrap_or(receipt.id);
-            if self.let_go(head).await? && head == receipt.id {
+            if self.fail_held_step(head).await? && head == receipt.id {
                 let message = "It may have been made. The next plan looks for it by its key.";
-                return Ok((id, Ended::Failed(Fault::new(FaultClass::Conflict, message))));
+                return Ok((id, OperationOutcome::Failed(Fault::new(FaultClass::Conflict, message))));
             }
         }
     }
 
     /// Ends a step that waits for a person to say what became of it: the next plan looks, which is what a person would do.
     /// What is no step, and what somebody has paused, is left alone.
-    async fn let_go(&self, head: OperationId) -> Result<bool> {
+    async fn fail_held_step(&self, head: OperationId) -> Result<bool> {
         let view = self.engine.get(head).await?;
         if view.state != State::Unknown || !KINDS.contains(&&*view.kind) {
             return Ok(false);
@@ -110,7 +110,7 @@ impl Queue<'_> {
     pub(super) async fn find(&self, path: String) -> Result<Option<Box<RawValue>>> {
         match self.read(path).await {
             Ok(body) => Ok(Some(body)),
-            Err(Error::Reading(fault)) if fault.class == FaultClass::NotFound => Ok(None),
+            Err(Error::ReadFailed(fault)) if fault.class == FaultClass::NotFound => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -118,31 +118,33 @@ impl Queue<'_> {
     /// Looks at something.
     pub(super) async fn read(&self, path: String) -> Result<Box<RawValue>> {
         let request = HttpRequest::new(tidegate_upstream::Method::Get, path);
-        match self.carry(READ, request, None).await?.1 {
-            Ended::Done(Some(body)) => Ok(body),
-            Ended::Done(None) | Ended::Before => {
-                Err(Error::Reading(Fault::new(FaultClass::Transient, "The answer was empty.")))
+        match self.submit_and_wait(READ, request, None).await?.1 {
+            OperationOutcome::Done(Some(body)) => Ok(body),
+            OperationOutcome::Done(None) | OperationOutcome::Duplicate => {
+                Err(Error::ReadFailed(Fault::new(FaultClass::Transient, "The answer was empty.")))
             }
-            Ended::Failed(fault) => Err(Error::Reading(fault)),
-            Ended::CalledOff => Err(Error::CalledOff("reading of the guild".into())),
+            OperationOutcome::Failed(fault) => Err(Error::ReadFailed(fault)),
+            OperationOutcome::Canceled => Err(Error::Canceled("reading of the guild".into())),
         }
     }
 }
 
-fn ended(view: View) -> Result<Ended> {
+fn operation_outcome(view: OperationView) -> Result<OperationOutcome> {
     match view.state {
         State::Succeeded => {
-            let kept = view.result.as_deref().map(serde_json::from_slice::<Kept>).transpose();
+            let kept = view.result.as_deref().map(serde_json::from_slice::<ResultBody>).transpose();
             let unreadable = |_| Error::Invalid("A result in the store cannot be read.".into());
-            Ok(Ended::Done(kept.map_err(unreadable)?.and_then(|kept| kept.body)))
+            Ok(OperationOutcome::Done(kept.map_err(unreadable)?.and_then(|kept| kept.body)))
         }
-        State::Canceled => Ok(Ended::CalledOff),
-        _ => Ok(Ended::Failed(view.fault.unwrap_or_else(|| Fault::new(FaultClass::Transient, "It failed.")))),
+        State::Canceled => Ok(OperationOutcome::Canceled),
+        _ => Ok(OperationOutcome::Failed(
+            view.fault.unwrap_or_else(|| Fault::new(FaultClass::Transient, "It failed.")),
+        )),
     }
 }
 
 /// A body as it is sent.
-pub(super) fn body(value: Option<&serde_json::Value>) -> Result<Body> {
+pub(super) fn json_body(value: Option<&serde_json::Value>) -> Result<Body> {
     let Some(value) = value else { return Ok(Body::Empty) };
     let raw = serde_json::value::to_raw_value(value);
     raw.map(Body::Json).map_err(|error| Error::Invalid(format!("A body cannot be written: {error}.")))

@@ -6,7 +6,7 @@ use crate::plan::Action;
 
 /// What was done.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Report {
+pub struct DeployReport {
     /// The id of the deployment.
     pub deployment: String,
     /// Whether it went on with an interrupted one.
@@ -29,7 +29,7 @@ pub struct Report {
     pub adopted: usize,
 }
 
-impl Report {
+impl DeployReport {
     pub(super) fn count(&mut self, action: Action) {
         match action {
             Action::Create => self.created += 1,

@@ -3,24 +3,24 @@
 
 use std::time::Duration;
 
-use tidegate_core::journal::Stage;
-use tidegate_limits::Guard;
+use tidegate_core::journal::DeploymentStage;
+use tidegate_limits::LeaseGuard;
 use tokio::time::Instant;
 
-use super::audit::Audit;
+use super::active::ActiveDeployment;
+use super::audit::AuditLog;
 use super::error::{Error, Result};
-use super::progress::{Listener, Told};
-use super::queue::Queue;
-use super::record::{Applied, Became, Pen};
-use super::report::Report;
-use super::step::Stepped;
-use super::under_way::UnderWay;
-use super::wanted::Wanted;
-use super::{Deployer, mapping, reading};
-use crate::Kind;
+use super::journal_writer::{AppliedStep, JournalWriter, StepRecord};
+use super::progress::{ProgressEvent, ProgressListener};
+use super::queue::GuildQueue;
+use super::report::DeployReport;
+use super::request::DeployRequest;
+use super::step::StepOutcome;
+use super::{Deployer, guild_reader, mapping};
+use crate::ObjectKind;
 use crate::guild::Guild;
-use crate::journal::Journal;
-use crate::plan::{Action, Options, Plan, Step};
+use crate::journal::GuildJournal;
+use crate::plan::{Action, Options, Plan, PlanStep};
 use crate::template::Template;
 
 /// Plans in a row that get nothing done, before it is given up.
@@ -31,140 +31,141 @@ const ROUNDS_MAX: u32 = 200;
 const SETTLE: Duration = Duration::from_millis(500);
 
 /// A deployment under way.
-pub(super) struct Run<'a> {
+pub(super) struct DeploymentRun<'a> {
     deployer: &'a Deployer,
-    pub(super) wanted: &'a Wanted,
+    pub(super) wanted: &'a DeployRequest,
     template: &'a Template,
-    pub(super) guard: &'a Guard,
-    pub(super) listener: &'a dyn Listener,
-    pub(super) pen: Pen,
-    pub(super) journal: Journal,
-    pub(super) report: Report,
-    pub(super) audit: Audit,
+    pub(super) guard: &'a LeaseGuard,
+    pub(super) listener: &'a dyn ProgressListener,
+    pub(super) writer: JournalWriter,
+    pub(super) journal: GuildJournal,
+    pub(super) report: DeployReport,
+    pub(super) audit: AuditLog,
     /// When it was last not known whether something was made.
-    pub(super) unsure: Option<Instant>,
-    _under_way: UnderWay,
+    pub(super) uncertain_since: Option<Instant>,
+    _under_way: ActiveDeployment,
 }
 
 /// How a plan went.
-enum Went {
+enum RoundOutcome {
     /// All of it is done.
-    Through,
+    Complete,
     /// Objects were made: what depends on where they stand comes next.
-    Grown,
+    ObjectsCreated,
     /// It did not hold, for this reason; steps that were applied before that.
-    Broken(String, usize),
+    Outdated(String, usize),
 }
 
-impl<'a> Run<'a> {
+impl<'a> DeploymentRun<'a> {
     pub(super) async fn begin(
         deployer: &'a Deployer,
-        wanted: &'a Wanted,
+        wanted: &'a DeployRequest,
         template: &'a Template,
-        guard: &'a Guard,
-        listener: &'a dyn Listener,
+        guard: &'a LeaseGuard,
+        listener: &'a dyn ProgressListener,
     ) -> Result<Self> {
-        let (pen, resumed) = Pen::take_up(deployer.store.clone(), wanted, guard.fence()).await?;
-        let report = Report { deployment: pen.id().to_owned(), resumed, ..Report::default() };
-        listener.tell(&Told::Begun { deployment: pen.id(), resumed });
-        let journal = mapping::known(&*deployer.store, &wanted.group()).await?;
-        let audit = Audit::default();
+        let (pen, resumed) =
+            JournalWriter::resume_or_begin(deployer.store.clone(), wanted, guard.fence()).await?;
+        let report = DeployReport { deployment: pen.id().to_owned(), resumed, ..DeployReport::default() };
+        listener.on_event(&ProgressEvent::Begun { deployment: pen.id(), resumed });
+        let journal = mapping::load(&*deployer.store, &wanted.group()).await?;
+        let audit = AuditLog::default();
         // What an interrupted run had sent may have had its effect or not.
-        let (unsure, _under_way) = (resumed.then(Instant::now), UnderWay::new(pen.id()));
+        let (unsure, _under_way) = (resumed.then(Instant::now), ActiveDeployment::new(pen.id()));
         Ok(Self {
             deployer,
             wanted,
             template,
             guard,
             listener,
-            pen,
+            writer: pen,
             journal,
             report,
             audit,
-            unsure,
+            uncertain_since: unsure,
             _under_way,
         })
     }
 
-    pub(super) async fn finish(mut self) -> Result<Report> {
-        let ended = self.rounds().await;
+    pub(super) async fn finish(mut self) -> Result<DeployReport> {
+        let ended = self.run_rounds().await;
         let (stage, note) = match &ended {
-            Ok(()) => (Stage::Done, None),
+            Ok(()) => (DeploymentStage::Done, None),
             // It goes on with the next run.
-            Err(error) if error.is_passing() => {
-                tracing::warn!(deployment = self.pen.id(), %error, "the deployment was interrupted");
+            Err(error) if error.is_transient() => {
+                tracing::warn!(deployment = self.writer.id(), %error, "the deployment was interrupted");
                 return ended.map(|()| self.report);
             }
-            Err(error) => (Stage::Failed, Some(error.to_string())),
+            Err(error) => (DeploymentStage::Failed, Some(error.to_string())),
         };
-        if stage == Stage::Done {
-            self.pen.close_rest().await?;
+        if stage == DeploymentStage::Done {
+            self.writer.close_remaining_steps().await?;
         }
-        self.mirror(note.as_deref()).await;
-        self.pen.end(stage, note).await?;
+        self.post_audit(note.as_deref()).await;
+        self.writer.end(stage, note).await?;
         ended.map(|()| self.report)
     }
 
-    async fn rounds(&mut self) -> Result<()> {
+    async fn run_rounds(&mut self) -> Result<()> {
         let mut fruitless = 0;
         for _ in 0..ROUNDS_MAX {
             self.report.rounds += 1;
-            match self.round().await? {
-                Went::Through => return self.no_twins().await,
-                Went::Grown => fruitless = 0,
-                Went::Broken(because, applied) => {
+            match self.run_round().await? {
+                RoundOutcome::Complete => return self.ensure_no_duplicates().await,
+                RoundOutcome::ObjectsCreated => fruitless = 0,
+                RoundOutcome::Outdated(because, applied) => {
                     fruitless = if applied == 0 { fruitless + 1 } else { 0 };
                     if fruitless == FRUITLESS_MAX {
                         return Err(Error::GaveUp { rounds: self.report.rounds, last: because });
                     }
-                    self.listener.tell(&Told::Again { because: &because });
+                    self.listener.on_event(&ProgressEvent::Replanning { because: &because });
                     tokio::time::sleep(SETTLE * (1 << fruitless)).await;
                 }
             }
-            self.pen.next_round().await?;
+            self.writer.next_round().await?;
         }
         Err(Error::GaveUp { rounds: self.report.rounds, last: "the guild keeps changing".into() })
     }
 
     /// What was made late, after it was looked for, shows now: then something is there twice, and it is said which.
-    async fn no_twins(&self) -> Result<()> {
-        let Some(unsure) = self.unsure else { return Ok(()) };
-        tokio::time::sleep_until(unsure + self.deployer.late).await;
-        let guild = reading::guild(&self.queue(), self.template, &self.journal, false).await?;
+    async fn ensure_no_duplicates(&self) -> Result<()> {
+        let Some(unsure) = self.uncertain_since else { return Ok(()) };
+        tokio::time::sleep_until(unsure + self.deployer.recheck_delay).await;
+        let guild = guild_reader::read_guild(&self.queue(), self.template, &self.journal, false).await?;
         let plan = Plan::make(self.template, &guild, &self.journal, Options { prune: self.wanted.prune });
         if plan.conflicts.is_empty() { Ok(()) } else { Err(Error::Conflicts(plan.conflicts)) }
     }
 
-    pub(super) fn queue(&self) -> Queue<'_> {
-        self.deployer.queue(self.wanted, Some(self.pen.id()), self.listener)
+    pub(super) fn queue(&self) -> GuildQueue<'_> {
+        self.deployer.queue(self.wanted, Some(self.writer.id()), self.listener)
     }
 
-    async fn round(&mut self) -> Result<Went> {
-        self.listener.tell(&Told::Reading);
+    async fn run_round(&mut self) -> Result<RoundOutcome> {
+        self.listener.on_event(&ProgressEvent::Reading);
         let first = self.report.rounds == 1;
         let all = self.wanted.verify && first;
-        let guild = reading::guild(&self.queue(), self.template, &self.journal, all).await?;
+        let guild = guild_reader::read_guild(&self.queue(), self.template, &self.journal, all).await?;
         let plan = Plan::make(self.template, &guild, &self.journal, Options { prune: self.wanted.prune });
         if !plan.conflicts.is_empty() {
             return Err(Error::Conflicts(plan.conflicts));
         }
-        self.announce(&plan, &guild, first).await?;
-        let grows = plan.writes().any(makes_a_place);
+        self.record_plan(&plan, &guild, first).await?;
+        let grows = plan.writes().any(creates_positioned_object);
         let orders = plan.writes().filter(|step| step.action == Action::Order && !grows);
         let mut applied = 0;
-        for step in plan.carried().into_iter().chain(orders) {
-            match self.step(&plan, step, &guild).await? {
-                Stepped::Applied => applied += 1,
-                Stepped::Outdated(because) => return Ok(Went::Broken(because, applied)),
+        for step in plan.scheduled_steps().into_iter().chain(orders) {
+            match self.apply_step(&plan, step, &guild).await? {
+                StepOutcome::Applied => applied += 1,
+                StepOutcome::Outdated(because) => return Ok(RoundOutcome::Outdated(because, applied)),
             }
         }
-        Ok(if grows { Went::Grown } else { Went::Through })
+        Ok(if grows { RoundOutcome::ObjectsCreated } else { RoundOutcome::Complete })
     }
 
     /// Writes down what is to be done, and what is as it should be.
-    async fn announce(&mut self, plan: &Plan, guild: &Guild, first: bool) -> Result<()> {
+    async fn record_plan(&mut self, plan: &Plan, guild: &Guild, first: bool) -> Result<()> {
         let calls = plan.writes().count();
-        self.listener.tell(&Told::Planned { plan, calls, round: self.report.rounds });
+        self.listener.on_event(&ProgressEvent::Planned { plan, calls, round: self.report.rounds });
         self.report.leftovers = plan.leftovers.len();
         for step in &plan.steps {
             if step.adopted {
@@ -178,16 +179,20 @@ impl<'a> Run<'a> {
                 self.remember(step, step.id, channel);
             }
         }
-        let became = |step: &Step| match step.call {
-            Some(_) => Became::Planned,
-            None => Became::Applied(Applied { id: step.id, channel: self.channel_of(step), operation: None }),
+        let became = |step: &PlanStep| match step.call {
+            Some(_) => StepRecord::Planned,
+            None => StepRecord::Applied(AppliedStep {
+                id: step.id,
+                channel: self.channel_of(step),
+                operation: None,
+            }),
         };
         let lines: Vec<_> = (0..).zip(&plan.steps).map(|(nth, step)| (nth, step, became(step))).collect();
-        self.pen.write(lines).await
+        self.writer.write(lines).await
     }
 }
 
 /// Whether a step makes something that has a place among others.
-fn makes_a_place(step: &Step) -> bool {
-    step.action == Action::Create && step.target.kind() != Some(Kind::Message)
+fn creates_positioned_object(step: &PlanStep) -> bool {
+    step.action == Action::Create && step.target.kind() != Some(ObjectKind::Message)
 }

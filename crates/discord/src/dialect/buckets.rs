@@ -11,9 +11,9 @@ const HASH_LEN_MAX: usize = 64;
 
 /// Hashes by route.
 #[derive(Debug, Default)]
-pub(super) struct Buckets(RwLock<HashMap<String, Arc<str>>>);
+pub(super) struct BucketHashes(RwLock<HashMap<String, Arc<str>>>);
 
-impl Buckets {
+impl BucketHashes {
     /// The hash of a route, if it was told.
     pub(super) fn get(&self, route: &str) -> Option<Arc<str>> {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(route).cloned()
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn the_last_hash_counts_and_memory_is_bounded() {
-        let buckets = Buckets::default();
+        let buckets = BucketHashes::default();
         buckets.put("GET /a".into(), "one");
         buckets.put("GET /a".into(), "two");
         assert_eq!(buckets.get("GET /a").as_deref(), Some("two"));

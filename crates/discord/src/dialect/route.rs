@@ -7,7 +7,7 @@ use percent_encoding::percent_decode_str;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 use tidegate_upstream::Method;
 
-use super::words::WORDS;
+use super::path_words::PATH_WORDS;
 
 /// A route, and whose it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +44,11 @@ impl Route {
         for (place, segment) in segments.iter().enumerate() {
             template.push('/');
             let is_token = place == 2 && token.is_some();
-            template.push_str(if is_token { "{token}" } else { templated(segment, before) });
+            template.push_str(if is_token { "{token}" } else { template_segment(segment, before) });
             before = segment;
         }
         let major = match (first, token) {
-            ("webhooks", Some(token)) => format!("{id}-{}", hashed(token)),
+            ("webhooks", Some(token)) => format!("{id}-{}", hash_token(token)),
             ("channels" | "guilds" | "webhooks" | "interactions", _) if is_id(id) => id.to_owned(),
             _ => String::new(),
         };
@@ -63,7 +63,7 @@ impl Route {
     }
 
     /// Whether it is this one.
-    pub(super) fn is(&self, method: Method, template: &str) -> bool {
+    pub(super) fn matches(&self, method: Method, template: &str) -> bool {
         self.method == method && self.template == template
     }
 }
@@ -99,8 +99,8 @@ fn segments(path: &str) -> Vec<Cow<'_, str>> {
 }
 
 /// What stands for a segment.
-fn templated(segment: &str, before: &str) -> &'static str {
-    if let Some(word) = WORDS.iter().find(|word| **word == segment) {
+fn template_segment(segment: &str, before: &str) -> &'static str {
+    if let Some(word) = PATH_WORDS.iter().find(|word| **word == segment) {
         return word;
     }
     match before {
@@ -117,7 +117,7 @@ fn templated(segment: &str, before: &str) -> &'static str {
 }
 
 /// A token, beyond recognition.
-fn hashed(token: &str) -> String {
+fn hash_token(token: &str) -> String {
     hex(&Fingerprint::of("discord token").part(token.as_bytes()).finish()[..8])
 }
 
@@ -185,7 +185,7 @@ mod tests {
         ) {
             let route = Route::of(Method::Put, &format!("/{}", segments.join("/")));
             for part in route.template.split('/').skip(1) {
-                prop_assert!(WORDS.contains(&part) || part.starts_with('{'), "{}", route.template);
+                prop_assert!(PATH_WORDS.contains(&part) || part.starts_with('{'), "{}", route.template);
             }
             prop_assert!(route.major.is_empty() || segments.contains(&route.major) || route.has_token);
             let webhook = Route::of(Method::Post, &format!("/webhooks/{id}/{token}/messages/{id}"));

@@ -5,8 +5,8 @@ use http::{HeaderMap, StatusCode};
 use tidegate_core::bucket::{Bucket, Readiness};
 use tidegate_core::{Time, Verdict};
 use tidegate_upstream::http::Meaning;
-use tidegate_upstream::http::answer::{Answer, Asked, Content};
-use tidegate_upstream::http::target::Base;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::target::BaseUrl;
 
 use super::*;
 
@@ -34,15 +34,15 @@ fn meaning(
     lines: &[(&'static str, &str)],
     body: &str,
 ) -> Meaning {
-    let reader = dialect.ready(&mut request, "op-1").unwrap();
-    let base = Base::parse(BASE_URL).unwrap();
-    let asked = Asked { method: request.method, upstream: "discord", base: &base };
+    let reader = dialect.prepare_request(&mut request, "op-1").unwrap();
+    let base = BaseUrl::parse(BASE_URL).unwrap();
+    let asked = RequestSummary { method: request.method, upstream: "discord", base: &base };
     let headers: HeaderMap =
         lines.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
     let content = Content::Whole(Bytes::from(body.to_owned()));
-    let answer = Answer { status: StatusCode::from_u16(status).unwrap(), headers, content, at: AT };
+    let answer = UpstreamResponse { status: StatusCode::from_u16(status).unwrap(), headers, content, at: AT };
     let verdict = answer.verdict(&asked);
-    reader.read(&answer, &asked, verdict)
+    reader.interpret(&answer, &asked, verdict)
 }
 
 const LIMITED: [(&str, &str); 4] = [
@@ -77,13 +77,13 @@ fn lim_7_what_a_call_takes_from() {
         ]
     );
     let charges = dialect.charges(&rename, &BTreeMap::new()).unwrap();
-    let opened = dialect.opens(&rename, &charges);
+    let opened = dialect.limits_to_open(&rename, &charges);
     let names: Vec<_> = opened.iter().map(|(name, _)| &**name).collect();
     assert_eq!(names, [route, "discord/bucket abcd 7", "discord/renames 7"]);
-    assert_eq!((opened[0].1, opened[1].1), (UNTOLD, UNTOLD));
-    assert!(matches!(opened[2].1, Shape::Window { limit, .. } if limit == 2 * MICRO));
+    assert_eq!((opened[0].1, opened[1].1), (UNKNOWN_WINDOW, UNKNOWN_WINDOW));
+    assert!(matches!(opened[2].1, LimitShape::Window { limit, .. } if limit == 2 * MICRO));
     // Charges of before the hash was known open nothing that they do not charge.
-    assert_eq!(dialect.opens(&rename, &charges[..3]).len(), 1);
+    assert_eq!(dialect.limits_to_open(&rename, &charges[..3]).len(), 1);
     let answering = request(Method::Post, "/interactions/5/tok/callback", "{}");
     assert_eq!(
         charged(&dialect, &answering),
@@ -109,19 +109,19 @@ fn names_are_bounded() {
 fn ops_21_what_is_sent() {
     let dialect = dialect();
     let mut plain = request(Method::Get, "/api/v10/gateway?x=1", "null");
-    dialect.ready(&mut plain, "op");
+    dialect.prepare_request(&mut plain, "op");
     assert_eq!((plain.path.as_str(), plain.header("User-Agent").unwrap()), ("/gateway?x=1", USER_AGENT));
     assert!(USER_AGENT.starts_with("DiscordBot (") && USER_AGENT.ends_with(')'));
     let mut own = request(Method::Get, "/v10/gateway", "null");
     own.headers.push(("User-Agent".into(), "DiscordBot (mine, 1)".into()));
     own.headers.push(("X-Audit-Log-Reason".into(), "because".into()));
-    dialect.ready(&mut own, "op");
+    dialect.prepare_request(&mut own, "op");
     assert_eq!((own.path.as_str(), own.headers.len()), ("/gateway", 2));
     let other = dialect.charges(&request(Method::Get, "/v9/gateway", "null"), &BTreeMap::new());
     assert_eq!(other.unwrap_err().message, "It asks for v9, and the base_url of discord is of v10.");
     let unversioned = DiscordDialect::new("d", "http://x/api", DiscordSettings::default());
     let mut kept = request(Method::Get, "/v9/gateway", "null");
-    unversioned.ready(&mut kept, "op");
+    unversioned.prepare_request(&mut kept, "op");
     assert_eq!(kept.path, "/v9/gateway");
 }
 
@@ -158,7 +158,7 @@ fn shown(meaning: &Meaning) -> String {
 }
 
 /// What it is, the status, the headers, the body.
-type Told<'a> = (&'a str, u16, &'a [(&'static str, &'a str)], &'a str);
+type AnswerCase<'a> = (&'a str, u16, &'a [(&'static str, &'a str)], &'a str);
 
 /// LIM-8, LIM-12, LIM-25, OPS-10: what each kind of answer means, for the operation and for every limit.
 #[test]
@@ -174,7 +174,7 @@ fn lim_12_every_answer_has_its_meaning() {
     ];
     let hidden = [user, LIMITED[0], LIMITED[1], LIMITED[2], ("retry-after", "2")];
     let global = [("x-ratelimit-scope", "global"), ("x-ratelimit-global", "true"), ("retry-after", "1")];
-    let table: [Told<'_>; 15] = [
+    let table: [AnswerCase<'_>; 15] = [
         ("done", 200, &LIMITED, "{}"),
         ("done, nothing told", 204, &[], ""),
         ("not ready", 202, &[], r#"{"code":110000,"message":"Index not yet available","retry_after":3}"#),
@@ -215,16 +215,17 @@ fn lim_25_a_lost_webhook_does_not_stop_the_bot() {
 #[test]
 fn lim_25_no_time_has_more_than_its_figure() {
     let dialect = dialect();
-    for (shape, over, most) in
-        [(dialect.pace(), Duration::from_secs(1), 50), (dialect.brake(), INVALID_OVER, INVALID_MAX as usize)]
-    {
+    for (shape, over, most) in [
+        (dialect.global_limit(), Duration::from_secs(1), 50),
+        (dialect.invalid_request_limit(), INVALID_WINDOW, INVALID_MAX as usize),
+    ] {
         let (mut bucket, mut now, mut times) = (Bucket::new(shape, AT).unwrap(), AT, Vec::new());
         while now.since(AT) < over * 3 {
             match bucket.ready(MICRO, now) {
                 Readiness::At(at) => now = at,
                 _ => {
                     let mark = bucket.take(MICRO);
-                    bucket.land(mark, now);
+                    bucket.mark_finished(mark, now);
                     times.push(now);
                 }
             }

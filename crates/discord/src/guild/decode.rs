@@ -11,19 +11,19 @@ use crate::permission::Permissions;
 
 /// An answer that is not what Discord documents. It says which list, and nothing of what was in it.
 #[derive(Debug)]
-pub struct Undecodable {
+pub struct GuildDecodeError {
     what: &'static str,
     source: serde_json::Error,
 }
 
-impl fmt::Display for Undecodable {
+impl fmt::Display for GuildDecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (line, column) = (self.source.line(), self.source.column());
         write!(f, "Discord's list of {} cannot be read, from line {line}, column {column} on.", self.what)
     }
 }
 
-impl std::error::Error for Undecodable {}
+impl std::error::Error for GuildDecodeError {}
 
 #[derive(Deserialize)]
 struct WireRole {
@@ -93,7 +93,7 @@ impl Guild {
     ///
     /// # Errors
     /// When an answer is not a list of such objects.
-    pub fn decode(id: Id, roles: &[u8], channels: &[u8]) -> Result<Self, Undecodable> {
+    pub fn decode(id: Id, roles: &[u8], channels: &[u8]) -> Result<Self, GuildDecodeError> {
         let roles: Vec<WireRole> = list("roles", roles)?;
         let channels: Vec<WireChannel> = list("channels", channels)?;
         Ok(Self {
@@ -108,7 +108,7 @@ impl Guild {
     ///
     /// # Errors
     /// When the answer is not a list of messages.
-    pub fn add_messages(&mut self, channel: Id, me: Id, messages: &[u8]) -> Result<(), Undecodable> {
+    pub fn add_messages(&mut self, channel: Id, me: Id, messages: &[u8]) -> Result<(), GuildDecodeError> {
         let read: Vec<WireMessage> = list("messages", messages)?;
         let own =
             read.into_iter().filter(|message| message.author.as_ref().is_some_and(|author| author.id == me));
@@ -120,8 +120,8 @@ impl Guild {
     }
 }
 
-fn list<T: DeserializeOwned>(what: &'static str, json: &[u8]) -> Result<Vec<T>, Undecodable> {
-    serde_json::from_slice(json).map_err(|source| Undecodable { what, source })
+fn list<T: DeserializeOwned>(what: &'static str, json: &[u8]) -> Result<Vec<T>, GuildDecodeError> {
+    serde_json::from_slice(json).map_err(|source| GuildDecodeError { what, source })
 }
 
 impl From<WireRole> for Role {

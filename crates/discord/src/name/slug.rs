@@ -4,7 +4,7 @@
 /// What Discord does with the name of a text channel, as it was seen (it is not documented): lower case, `-` for
 /// spaces, ASCII punctuation gone except `-`, `_` and `.`, and never two `-` in a row.
 #[must_use]
-pub fn kept(name: &str) -> String {
+pub fn normalize(name: &str) -> String {
     let mut kept = String::with_capacity(name.len());
     for c in name.to_lowercase().chars() {
         let c = if c.is_whitespace() { '-' } else { c };
@@ -19,7 +19,7 @@ pub fn kept(name: &str) -> String {
 
 /// The slug of a display name. Never begins or ends with `-`; may be empty.
 #[must_use]
-pub fn of(name: &str) -> String {
+pub fn slugify(name: &str) -> String {
     let shown = name.to_lowercase();
     let letters = shown.chars().filter(|c| !is_dropped(*c)).map(Letter::of);
     let latin = letters.fold(String::new(), |mut all, letter| {
@@ -29,7 +29,7 @@ pub fn of(name: &str) -> String {
         }
         all
     });
-    kept(&latin).trim_matches('-').to_owned()
+    normalize(&latin).trim_matches('-').to_owned()
 }
 
 /// Accents that come as characters of their own, and what has no width.

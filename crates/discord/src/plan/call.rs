@@ -3,36 +3,36 @@
 use serde_json::{Value, json};
 
 use super::order;
-use super::wire::{Handle, Missing, Wire};
+use super::wire::{MissingObject, ObjectRef, UnresolvedJson};
 use crate::Id;
 use crate::guild::Guild;
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 
 /// A call to Discord.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct PlannedCall {
     /// Where to.
-    pub route: Route,
+    pub route: GuildRoute,
     /// With what.
-    pub body: Body,
+    pub body: CallBody,
 }
 
 /// What a call carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Body {
+pub enum CallBody {
     /// Nothing.
     None,
     /// Fields of an object.
-    Fields(Wire),
+    Fields(UnresolvedJson),
     /// Roles, the highest first. The positions follow from where all roles are by then.
-    Roles(Vec<Handle>),
+    Roles(Vec<ObjectRef>),
     /// Channels that are listed together, each list from top to bottom. As with roles.
-    Channels(Vec<Vec<Handle>>),
+    Channels(Vec<Vec<ObjectRef>>),
 }
 
 /// The verb of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum WriteMethod {
     /// POST
     Post,
     /// PATCH
@@ -41,7 +41,7 @@ pub enum Method {
     Delete,
 }
 
-impl Method {
+impl WriteMethod {
     /// As it is sent.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -55,7 +55,7 @@ impl Method {
 
 /// The routes that change a guild.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum GuildRoute {
     /// Make a role.
     RoleCreate,
     /// Change one.
@@ -73,25 +73,25 @@ pub enum Route {
     /// Move channels.
     ChannelsMove,
     /// Post a message.
-    MessageCreate(Handle),
+    MessageCreate(ObjectRef),
     /// Edit one: its channel and itself.
     MessageEdit(Id, Id),
     /// Remove one.
     MessageRemove(Id, Id),
 }
 
-impl Route {
+impl GuildRoute {
     /// The verb.
     #[must_use]
-    pub fn method(&self) -> Method {
+    pub fn method(&self) -> WriteMethod {
         match self {
-            Self::RoleCreate | Self::ChannelCreate | Self::MessageCreate(_) => Method::Post,
-            Self::RoleRemove(_) | Self::ChannelRemove(_) | Self::MessageRemove(..) => Method::Delete,
+            Self::RoleCreate | Self::ChannelCreate | Self::MessageCreate(_) => WriteMethod::Post,
+            Self::RoleRemove(_) | Self::ChannelRemove(_) | Self::MessageRemove(..) => WriteMethod::Delete,
             Self::RoleEdit(_)
             | Self::ChannelEdit(_)
             | Self::MessageEdit(..)
             | Self::RolesMove
-            | Self::ChannelsMove => Method::Patch,
+            | Self::ChannelsMove => WriteMethod::Patch,
         }
     }
 
@@ -110,19 +110,19 @@ impl Route {
 
     /// The channel that a limit of this route belongs to; `None` where it is the guild.
     #[must_use]
-    pub fn channel(&self) -> Option<Handle> {
+    pub fn channel(&self) -> Option<ObjectRef> {
         match self {
             Self::ChannelEdit(id)
             | Self::ChannelRemove(id)
             | Self::MessageEdit(id, _)
-            | Self::MessageRemove(id, _) => Some(Handle::Known(*id)),
+            | Self::MessageRemove(id, _) => Some(ObjectRef::Known(*id)),
             Self::MessageCreate(handle) => Some(handle.clone()),
             _ => None,
         }
     }
 
     /// The path with its ids.
-    fn path(&self, guild: Id, journal: &Journal) -> Result<String, Missing> {
+    fn path(&self, guild: Id, journal: &GuildJournal) -> Result<String, MissingObject> {
         Ok(match self {
             Self::RoleCreate | Self::RolesMove => format!("/guilds/{guild}/roles"),
             Self::RoleEdit(id) | Self::RoleRemove(id) => format!("/guilds/{guild}/roles/{id}"),
@@ -138,24 +138,28 @@ impl Route {
 
 /// A call as it is sent: below the version, without reason and token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct CallRequest {
     /// The verb.
-    pub method: Method,
+    pub method: WriteMethod,
     /// `/guilds/…`
     pub path: String,
     /// The body.
     pub body: Option<Value>,
 }
 
-impl Call {
+impl PlannedCall {
     /// The request, when all that comes before it was applied and is in the journal. `None` when there is nothing left
     /// to do: positions that turned out right by themselves. `guild` is only looked at for positions, and must be listed
     /// after the last create.
     ///
     /// # Errors
     /// When something that it names is not there yet.
-    pub fn request(&self, guild: &Guild, journal: &Journal) -> Result<Option<Request>, Missing> {
-        let ids = |handles: &[Handle]| {
+    pub fn request(
+        &self,
+        guild: &Guild,
+        journal: &GuildJournal,
+    ) -> Result<Option<CallRequest>, MissingObject> {
+        let ids = |handles: &[ObjectRef]| {
             handles.iter().map(|handle| handle.id(journal)).collect::<Result<Vec<_>, _>>()
         };
         let moves = |moves: Vec<(Id, i64)>| {
@@ -163,13 +167,13 @@ impl Call {
             (!moves.is_empty()).then(|| Value::Array(moves.into_iter().map(entry).collect()))
         };
         let body = match &self.body {
-            Body::None => None,
-            Body::Fields(wire) => Some(wire.resolve(journal)?),
-            Body::Roles(roles) => match moves(order::role_moves(guild, &ids(roles)?)) {
+            CallBody::None => None,
+            CallBody::Fields(wire) => Some(wire.resolve(journal)?),
+            CallBody::Roles(roles) => match moves(order::role_moves(guild, &ids(roles)?)) {
                 None => return Ok(None),
                 body => body,
             },
-            Body::Channels(lists) => {
+            CallBody::Channels(lists) => {
                 let lists = lists.iter().map(|list| ids(list)).collect::<Result<Vec<_>, _>>()?;
                 match moves(lists.iter().flat_map(|list| order::channel_moves(guild, list)).collect()) {
                     None => return Ok(None),
@@ -177,19 +181,20 @@ impl Call {
                 }
             }
         };
-        Ok(Some(Request { method: self.route.method(), path: self.route.path(guild.id, journal)?, body }))
+        Ok(Some(CallRequest { method: self.route.method(), path: self.route.path(guild.id, journal)?, body }))
     }
 
     /// The body for people, with keys where ids are not known yet.
     #[must_use]
-    pub fn shown(&self) -> Value {
-        let list =
-            |handles: &[Handle]| Value::Array(handles.iter().map(|handle| handle.shown().into()).collect());
+    pub fn to_display_json(&self) -> Value {
+        let list = |handles: &[ObjectRef]| {
+            Value::Array(handles.iter().map(|handle| handle.describe().into()).collect())
+        };
         match &self.body {
-            Body::None => Value::Null,
-            Body::Fields(wire) => wire.shown(),
-            Body::Roles(roles) => list(roles),
-            Body::Channels(lists) => Value::Array(lists.iter().map(|handles| list(handles)).collect()),
+            CallBody::None => Value::Null,
+            CallBody::Fields(wire) => wire.to_display_json(),
+            CallBody::Roles(roles) => list(roles),
+            CallBody::Channels(lists) => Value::Array(lists.iter().map(|handles| list(handles)).collect()),
         }
     }
 }

@@ -5,41 +5,41 @@ mod access;
 
 use serde_json::json;
 
-use super::call::Route;
-use super::field::{Field, Object};
+use super::call::GuildRoute;
+use super::field::{DesiredObject, Field};
 use super::fingerprint;
-use super::matching::{Matches, type_word};
-use super::step::Step;
-use super::wire::Wire;
+use super::matching::{Matches, type_name};
+use super::step::PlanStep;
+use super::wire::UnresolvedJson;
 use crate::guild::{self, CATEGORY, Guild};
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::{Category, Channel, Template};
-use crate::{Id, Kind};
+use crate::template::{CategorySpec, ChannelSpec, Template};
+use crate::{Id, ObjectKind};
 
 /// One for each category.
 pub(super) fn categories(
     template: &Template,
     guild: &Guild,
-    journal: &Journal,
+    journal: &GuildJournal,
     matches: &Matches,
-) -> Vec<Step> {
-    let step = |category: &Category| {
-        let live = matches.id(Kind::Category, &category.key).and_then(|id| guild.channel(id));
-        let name = name::marked(&template.prefix, &category.name, &category.key);
-        let object = Object {
-            kind: Kind::Category,
+) -> Vec<PlanStep> {
+    let step = |category: &CategorySpec| {
+        let live = matches.id(ObjectKind::Category, &category.key).and_then(|id| guild.channel(id));
+        let name = name::managed_name(&template.prefix, &category.name, &category.key);
+        let object = DesiredObject {
+            kind: ObjectKind::Category,
             key: &category.key,
             id: live.map(|live| live.id),
-            entry: journal.get(Kind::Category, &category.key),
+            entry: journal.get(ObjectKind::Category, &category.key),
             fingerprint: fingerprint::category(template, category),
-            fixed: vec![("type", Wire::Plain(json!(CATEGORY)))],
+            fixed: vec![("type", UnresolvedJson::Plain(json!(CATEGORY)))],
             fields: vec![
                 named(&name, live),
                 access::field(&category.overwrites, live, guild, journal, matches),
             ],
         };
-        object.step(Route::ChannelCreate, Route::ChannelEdit)
+        object.step(GuildRoute::ChannelCreate, GuildRoute::ChannelEdit)
     };
     template.categories.iter().map(step).collect()
 }
@@ -48,25 +48,25 @@ pub(super) fn categories(
 pub(super) fn channels(
     template: &Template,
     guild: &Guild,
-    journal: &Journal,
+    journal: &GuildJournal,
     matches: &Matches,
-) -> Vec<Step> {
-    let step = |channel: &Channel| {
-        let live = matches.id(Kind::Channel, &channel.key).and_then(|id| guild.channel(id));
-        let mut fields = vec![named(&name::channel(&channel.name, &channel.key), live)];
+) -> Vec<PlanStep> {
+    let step = |channel: &ChannelSpec| {
+        let live = matches.id(ObjectKind::Channel, &channel.key).and_then(|id| guild.channel(id));
+        let mut fields = vec![named(&name::managed_channel_name(&channel.name, &channel.key), live)];
         fields.extend(settings(channel, live));
         fields.push(parent(channel, live, guild, matches));
         fields.push(access::field(template.overwrites_of(channel), live, guild, journal, matches));
-        let object = Object {
-            kind: Kind::Channel,
+        let object = DesiredObject {
+            kind: ObjectKind::Channel,
             key: &channel.key,
             id: live.map(|live| live.id),
-            entry: journal.get(Kind::Channel, &channel.key),
+            entry: journal.get(ObjectKind::Channel, &channel.key),
             fingerprint: fingerprint::channel(template, channel),
             fixed: Vec::new(),
             fields,
         };
-        object.step(Route::ChannelCreate, Route::ChannelEdit)
+        object.step(GuildRoute::ChannelCreate, GuildRoute::ChannelEdit)
     };
     template.channels.iter().map(step).collect()
 }
@@ -75,7 +75,7 @@ fn named(name: &str, live: Option<&guild::Channel>) -> Field {
     Field {
         wire: "name",
         label: "name",
-        value: Wire::Plain(json!(name)),
+        value: UnresolvedJson::Plain(json!(name)),
         to: format!("{name:?}"),
         from: live.map(|live| format!("{:?}", live.name)),
         usual: false,
@@ -83,21 +83,25 @@ fn named(name: &str, live: Option<&guild::Channel>) -> Field {
 }
 
 /// Type, topic, age, slow mode; only what a channel of this type has.
-fn settings(channel: &Channel, live: Option<&guild::Channel>) -> Vec<Field> {
-    let shape = channel.shape;
+fn settings(channel: &ChannelSpec, live: Option<&guild::Channel>) -> Vec<Field> {
+    let shape = channel.channel_type;
     let mut fields = vec![Field {
         wire: "type",
         label: "type",
-        value: Wire::Plain(json!(shape.number())),
-        to: shape.word().to_owned(),
-        from: live.map(|live| type_word(live.kind)),
+        value: UnresolvedJson::Plain(json!(shape.number())),
+        to: shape.as_str().to_owned(),
+        from: live.map(|live| type_name(live.kind)),
         usual: false,
     }];
     if shape.has_topic() {
         fields.push(Field {
             wire: "topic",
             label: "topic",
-            value: Wire::Plain(if channel.topic.is_empty() { json!(null) } else { json!(channel.topic) }),
+            value: UnresolvedJson::Plain(if channel.topic.is_empty() {
+                json!(null)
+            } else {
+                json!(channel.topic)
+            }),
             to: format!("{:?}", channel.topic),
             from: live.map(|live| format!("{:?}", live.topic)),
             usual: channel.topic.is_empty(),
@@ -106,7 +110,7 @@ fn settings(channel: &Channel, live: Option<&guild::Channel>) -> Vec<Field> {
     fields.push(Field {
         wire: "nsfw",
         label: "nsfw",
-        value: Wire::Plain(json!(channel.nsfw)),
+        value: UnresolvedJson::Plain(json!(channel.nsfw)),
         to: channel.nsfw.to_string(),
         from: live.map(|live| live.nsfw.to_string()),
         usual: !channel.nsfw,
@@ -116,7 +120,7 @@ fn settings(channel: &Channel, live: Option<&guild::Channel>) -> Vec<Field> {
         fields.push(Field {
             wire: "rate_limit_per_user",
             label: "slow_mode",
-            value: Wire::Plain(json!(channel.slow_mode)),
+            value: UnresolvedJson::Plain(json!(channel.slow_mode)),
             to: seconds(channel.slow_mode),
             from: live.map(|live| seconds(live.slow_mode)),
             usual: channel.slow_mode == 0,
@@ -125,20 +129,20 @@ fn settings(channel: &Channel, live: Option<&guild::Channel>) -> Vec<Field> {
     fields
 }
 
-fn parent(channel: &Channel, live: Option<&guild::Channel>, guild: &Guild, matches: &Matches) -> Field {
-    let handle = channel.category.as_ref().map(|key| matches.handle(Kind::Category, key));
+fn parent(channel: &ChannelSpec, live: Option<&guild::Channel>, guild: &Guild, matches: &Matches) -> Field {
+    let handle = channel.category.as_ref().map(|key| matches.handle(ObjectKind::Category, key));
     let shown = |id: Option<Id>| match id.map(|id| (id, guild.channel(id))) {
         None => "none".to_owned(),
         Some((id, known)) => known.map_or_else(|| id.to_string(), |known| format!("{:?} ({id})", known.name)),
     };
     let to = match (&handle, &channel.category) {
-        (Some(super::Handle::Known(id)), _) => shown(Some(*id)),
+        (Some(super::ObjectRef::Known(id)), _) => shown(Some(*id)),
         (_, key) => key.as_ref().map_or_else(|| "none".to_owned(), |key| format!("{key} (new)")),
     };
     Field {
         wire: "parent_id",
         label: "category",
-        value: handle.map_or(Wire::Plain(json!(null)), Wire::Id),
+        value: handle.map_or(UnresolvedJson::Plain(json!(null)), UnresolvedJson::Id),
         to,
         from: live.map(|live| shown(live.parent)),
         usual: channel.category.is_none(),

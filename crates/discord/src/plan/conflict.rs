@@ -2,25 +2,25 @@
 
 use std::fmt;
 
-use super::Target;
-use crate::{Id, Key, Kind};
+use super::StepTarget;
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// Something that stops a deployment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Conflict {
     /// Several objects have one key.
-    Several {
+    DuplicateKey {
         /// Of this kind.
-        kind: Kind,
+        kind: ObjectKind,
         /// With this key.
-        key: Key,
+        key: ObjectKey,
         /// These.
         ids: Vec<Id>,
     },
     /// The object is a channel of a type that cannot be turned into the wanted one.
-    OtherType {
+    TypeMismatch {
         /// The channel's key.
-        key: Key,
+        key: ObjectKey,
         /// The channel.
         id: Id,
         /// What it is.
@@ -41,10 +41,12 @@ pub enum Conflict {
 
 impl Conflict {
     /// Whether a step has to wait for people.
-    pub(super) fn stops(&self, target: &Target) -> bool {
+    pub(super) fn blocks(&self, target: &StepTarget) -> bool {
         match (self, target) {
-            (Self::Several { kind, key, .. }, Target::Object(other, step)) => kind == other && key == step,
-            (Self::OtherType { key, .. }, Target::Object(Kind::Channel, step)) => key == step,
+            (Self::DuplicateKey { kind, key, .. }, StepTarget::Object(other, step)) => {
+                kind == other && key == step
+            }
+            (Self::TypeMismatch { key, .. }, StepTarget::Object(ObjectKind::Channel, step)) => key == step,
             _ => false,
         }
     }
@@ -53,7 +55,7 @@ impl Conflict {
 impl fmt::Display for Conflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Several { kind, key, ids } => {
+            Self::DuplicateKey { kind, key, ids } => {
                 let ids: Vec<_> = ids.iter().map(Id::to_string).collect();
                 let ids = ids.join(" and ");
                 write!(
@@ -61,7 +63,7 @@ impl fmt::Display for Conflict {
                     "the key {key} is on several objects of kind {kind}: {ids}. Delete or rename all but one."
                 )
             }
-            Self::OtherType { key, id, is, wanted } => write!(
+            Self::TypeMismatch { key, id, is, wanted } => write!(
                 f,
                 "the channel {key} ({id}) is a {is} channel and cannot become a {wanted} channel. Delete it, or give the new one another key."
             ),

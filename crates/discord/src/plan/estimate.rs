@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use super::call::Call;
-use super::step::{Action, Step};
-use super::{Body, Method, Plan, Route, Wire};
+use super::call::PlannedCall;
+use super::step::{Action, PlanStep};
+use super::{CallBody, GuildRoute, Plan, UnresolvedJson, WriteMethod};
 use crate::bounds::{CHANNELS_MAX, RENAMES_MAX, RENAMES_PER, ROLE_CREATES_MAX, ROLE_CREATES_PER, ROLES_MAX};
-use crate::{Id, Kind};
+use crate::{Id, ObjectKind};
 
 /// So many calls in so many milliseconds, from the first of them on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Rate {
 
 /// What is known of the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct KnownLimits {
     /// For everything together.
     pub global: Rate,
     /// By verb and route, for each guild or channel. A route that is not here has no limit of its own yet.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub renames_used: BTreeMap<Id, u32>,
 }
 
-impl Limits {
+impl KnownLimits {
     /// What Discord documents, and no call made yet: 50 calls in a second.
     #[must_use]
     pub fn documented(latency_ms: u64) -> Self {
@@ -69,47 +69,48 @@ pub struct Estimate {
 impl Plan {
     /// Counts before it calls.
     #[must_use]
-    pub fn estimate(&self, limits: &Limits) -> Estimate {
+    pub fn estimate(&self, limits: &KnownLimits) -> Estimate {
         let new = |kind| self.count(kind, Action::Create);
         let mut by_route = BTreeMap::new();
         let mut renames_held = Vec::new();
-        for call in self.writes().filter_map(|step: &Step| step.call.as_ref()) {
+        for call in self.writes().filter_map(|step: &PlanStep| step.call.as_ref()) {
             *by_route.entry(route(call)).or_default() += 1;
             let used = |id: &Id| limits.renames_used.get(id).copied().unwrap_or(0);
-            renames_held.extend(renamed(call).filter(|id| used(id) >= RENAMES_MAX));
+            renames_held.extend(renamed_channel(call).filter(|id| used(id) >= RENAMES_MAX));
         }
         let gone = |kind| self.count(kind, Action::Remove);
-        let creates = u32::try_from(new(Kind::Role)).unwrap_or(u32::MAX);
+        let creates = u32::try_from(new(ObjectKind::Role)).unwrap_or(u32::MAX);
         Estimate {
-            roles_left: (ROLES_MAX + gone(Kind::Role)).saturating_sub(self.roles + new(Kind::Role)),
-            channels_left: (CHANNELS_MAX + gone(Kind::Category) + gone(Kind::Channel))
-                .saturating_sub(self.channels + new(Kind::Category) + new(Kind::Channel)),
+            roles_left: (ROLES_MAX + gone(ObjectKind::Role))
+                .saturating_sub(self.roles + new(ObjectKind::Role)),
+            channels_left: (CHANNELS_MAX + gone(ObjectKind::Category) + gone(ObjectKind::Channel))
+                .saturating_sub(self.channels + new(ObjectKind::Category) + new(ObjectKind::Channel)),
             calls: self.writes().count(),
             by_route,
             role_creates_left: ROLE_CREATES_MAX
                 .saturating_sub(limits.role_creates_used.saturating_add(creates)),
             renames_held,
-            time_ms: self.time(limits),
+            time_ms: self.duration_ms(limits),
         }
     }
 
-    fn time(&self, limits: &Limits) -> u64 {
+    fn duration_ms(&self, limits: &KnownLimits) -> u64 {
         let mut global = Window::new(limits.global, 0);
         let role_creates = Rate { calls: ROLE_CREATES_MAX, per_ms: ROLE_CREATES_PER * 1_000 };
         let mut role_creates = Window::new(role_creates, limits.role_creates_used);
         let mut routes: BTreeMap<_, Window> = BTreeMap::new();
         let mut now = 0;
         let orders = self.writes().filter(|step| step.action == Action::Order);
-        for call in self.carried().into_iter().chain(orders).filter_map(|step| step.call.as_ref()) {
+        for call in self.scheduled_steps().into_iter().chain(orders).filter_map(|step| step.call.as_ref()) {
             let mut at = now;
             if let Some(rate) = limits.routes.get(&route(call)) {
                 let own = (route(call), call.route.channel());
                 at = routes.entry(own).or_insert_with(|| Window::new(*rate, 0)).take(at);
             }
-            if call.route == Route::RoleCreate {
+            if call.route == GuildRoute::RoleCreate {
                 at = role_creates.take(at);
             }
-            if let Some(id) = renamed(call) {
+            if let Some(id) = renamed_channel(call) {
                 let rate = Rate { calls: RENAMES_MAX, per_ms: RENAMES_PER * 1_000 };
                 at = Window::new(rate, limits.renames_used.get(&id).copied().unwrap_or(0)).take(at);
             }
@@ -119,14 +120,16 @@ impl Plan {
     }
 }
 
-fn route(call: &Call) -> (&'static str, &'static str) {
+fn route(call: &PlannedCall) -> (&'static str, &'static str) {
     (call.route.method().as_str(), call.route.template())
 }
 
 /// The channel whose name or topic a call changes.
-fn renamed(call: &Call) -> Option<Id> {
-    let (Route::ChannelEdit(id), Method::Patch) = (&call.route, call.route.method()) else { return None };
-    let Body::Fields(Wire::Object(fields)) = &call.body else { return None };
+fn renamed_channel(call: &PlannedCall) -> Option<Id> {
+    let (GuildRoute::ChannelEdit(id), WriteMethod::Patch) = (&call.route, call.route.method()) else {
+        return None;
+    };
+    let CallBody::Fields(UnresolvedJson::Object(fields)) = &call.body else { return None };
     fields.iter().any(|(name, _)| matches!(*name, "name" | "topic")).then_some(*id)
 }
 

@@ -1,14 +1,14 @@
 //! Fields of an object as they are and as they should be. All of them make a create, those that differ an update.
 
-use super::call::{Body, Call, Route};
-use super::step::{Action, Drift, Step, Target};
-use super::wire::Wire;
-use crate::journal::Entry;
-use crate::{Id, Key, Kind};
+use super::call::{CallBody, GuildRoute, PlannedCall};
+use super::step::{Action, Drift, PlanStep, StepTarget};
+use super::wire::UnresolvedJson;
+use crate::journal::GuildJournalEntry;
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// One difference, for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct FieldChange {
     /// The field, by its name in a template where it has one.
     pub field: &'static str,
     /// As it is; none for a new object.
@@ -23,7 +23,7 @@ pub(super) struct Field {
     pub wire: &'static str,
     /// In the template.
     pub label: &'static str,
-    pub value: Wire,
+    pub value: UnresolvedJson,
     /// As it should be, for people.
     pub to: String,
     /// As it is, for people; none for a new object.
@@ -37,29 +37,29 @@ impl Field {
         self.from.as_ref() != Some(&self.to)
     }
 
-    fn change(&self) -> Change {
-        Change { field: self.label, from: self.from.clone(), to: self.to.clone() }
+    fn change(&self) -> FieldChange {
+        FieldChange { field: self.label, from: self.from.clone(), to: self.to.clone() }
     }
 }
 
 /// An object whose fields are known.
-pub(super) struct Object<'a> {
-    pub kind: Kind,
-    pub key: &'a Key,
+pub(super) struct DesiredObject<'a> {
+    pub kind: ObjectKind,
+    pub key: &'a ObjectKey,
     /// Where it is there.
     pub id: Option<Id>,
     /// What the journal says of the key.
-    pub entry: Option<&'a Entry>,
+    pub entry: Option<&'a GuildJournalEntry>,
     pub fingerprint: String,
     /// Sent with a create, and never compared.
-    pub fixed: Vec<(&'static str, Wire)>,
+    pub fixed: Vec<(&'static str, UnresolvedJson)>,
     pub fields: Vec<Field>,
 }
 
-impl Object<'_> {
+impl DesiredObject<'_> {
     /// The step that makes the object what it should be.
-    pub(super) fn step(self, create: Route, edit: impl FnOnce(Id) -> Route) -> Step {
-        let target = Target::Object(self.kind, self.key.clone());
+    pub(super) fn step(self, create: GuildRoute, edit: impl FnOnce(Id) -> GuildRoute) -> PlanStep {
+        let target = StepTarget::Object(self.kind, self.key.clone());
         let adopted = self.id.is_some() && self.entry.map(|entry| entry.id) != self.id;
         let was_right = self.entry.is_some_and(|entry| entry.fingerprint == self.fingerprint);
         let differs: Vec<_> = self.fields.iter().filter(|field| field.differs()).collect();
@@ -70,18 +70,24 @@ impl Object<'_> {
             None => {
                 let shown = self.fields.iter().filter(|field| !field.usual).map(Field::change).collect();
                 let body = self.fixed.iter().cloned().chain(pairs(&self.fields.iter().collect::<Vec<_>>()));
-                let call = Call { route: create, body: Body::Fields(Wire::Object(body.collect())) };
+                let call = PlannedCall {
+                    route: create,
+                    body: CallBody::Fields(UnresolvedJson::Object(body.collect())),
+                };
                 (Action::Create, shown, Some(call), self.entry.map(|_| Drift::Deleted))
             }
             Some(_) if differs.is_empty() => (Action::Skip, Vec::new(), None, None),
             Some(id) => {
                 let changes: Vec<_> = differs.iter().map(|field| field.change()).collect();
-                let call = Call { route: edit(id), body: Body::Fields(Wire::Object(pairs(&differs))) };
+                let call = PlannedCall {
+                    route: edit(id),
+                    body: CallBody::Fields(UnresolvedJson::Object(pairs(&differs))),
+                };
                 let renamed = changes.iter().any(|change| change.field == "name");
                 let drift = if renamed { Drift::Renamed } else { Drift::Edited };
                 (Action::Update, changes, Some(call), (was_right && !adopted).then_some(drift))
             }
         };
-        Step { target, action, id: self.id, adopted, fingerprint: self.fingerprint, drift, changes, call }
+        PlanStep { target, action, id: self.id, adopted, fingerprint: self.fingerprint, drift, changes, call }
     }
 }

@@ -3,11 +3,13 @@
 
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use crate::Key;
+use crate::ObjectKey;
 use crate::name;
-use crate::template::{Category, Channel, Message, Overwrite, Role, Template, Whom};
+use crate::template::{
+    CategorySpec, ChannelSpec, MessageSpec, OverwriteSpec, OverwriteTarget, RoleSpec, Template,
+};
 
-fn done(hash: Fingerprint) -> String {
+fn finish_hex(hash: Fingerprint) -> String {
     hex(&hash.finish()[..16])
 }
 
@@ -16,55 +18,55 @@ fn flag(hash: Fingerprint, flag: bool) -> Fingerprint {
 }
 
 /// Of a role.
-pub(super) fn role(template: &Template, role: &Role) -> String {
+pub(super) fn role(template: &Template, role: &RoleSpec) -> String {
     let hash = Fingerprint::of("discord role")
-        .part(name::marked(&template.prefix, &role.name, &role.key).as_bytes())
+        .part(name::managed_name(&template.prefix, &role.name, &role.key).as_bytes())
         .part(role.permissions.0.to_string().as_bytes())
         .part(role.color.to_string().as_bytes());
-    done(flag(flag(hash, role.hoist), role.mentionable))
+    finish_hex(flag(flag(hash, role.hoist), role.mentionable))
 }
 
 /// Of a category.
-pub(super) fn category(template: &Template, category: &Category) -> String {
+pub(super) fn category(template: &Template, category: &CategorySpec) -> String {
     let hash = Fingerprint::of("discord category")
-        .part(name::marked(&template.prefix, &category.name, &category.key).as_bytes());
-    done(overwrites(hash, &category.overwrites))
+        .part(name::managed_name(&template.prefix, &category.name, &category.key).as_bytes());
+    finish_hex(overwrites(hash, &category.overwrites))
 }
 
 /// Of a channel.
-pub(super) fn channel(template: &Template, channel: &Channel) -> String {
+pub(super) fn channel(template: &Template, channel: &ChannelSpec) -> String {
     let hash = Fingerprint::of("discord channel")
-        .part(name::channel(&channel.name, &channel.key).as_bytes())
-        .part(channel.shape.number().to_string().as_bytes())
-        .part(channel.category.as_ref().map_or("", Key::as_str).as_bytes())
+        .part(name::managed_channel_name(&channel.name, &channel.key).as_bytes())
+        .part(channel.channel_type.number().to_string().as_bytes())
+        .part(channel.category.as_ref().map_or("", ObjectKey::as_str).as_bytes())
         .part(channel.topic.as_bytes())
         .part(channel.slow_mode.to_string().as_bytes());
-    done(overwrites(flag(hash, channel.nsfw), template.overwrites_of(channel)))
+    finish_hex(overwrites(flag(hash, channel.nsfw), template.overwrites_of(channel)))
 }
 
 /// Of a message.
-pub(super) fn message(template: &Template, message: &Message) -> String {
-    done(
+pub(super) fn message(template: &Template, message: &MessageSpec) -> String {
+    finish_hex(
         Fingerprint::of("discord message")
             .part(message.channel.as_str().as_bytes())
-            .part(name::marker(&template.prefix, &message.key).as_bytes())
+            .part(name::message_marker(&template.prefix, &message.key).as_bytes())
             .part(message.content.as_bytes()),
     )
 }
 
 /// Of an order.
 pub(super) fn order<'a>(what: &str, keys: impl Iterator<Item = &'a str>) -> String {
-    done(keys.fold(Fingerprint::of(what), |hash, key| hash.part(key.as_bytes())))
+    finish_hex(keys.fold(Fingerprint::of(what), |hash, key| hash.part(key.as_bytes())))
 }
 
 /// In whatever order they are written: they are a set.
-fn overwrites(hash: Fingerprint, overwrites: &[Overwrite]) -> Fingerprint {
+fn overwrites(hash: Fingerprint, overwrites: &[OverwriteSpec]) -> Fingerprint {
     let mut sorted: Vec<_> = overwrites.iter().collect();
-    sorted.sort_by(|a, b| a.whom.cmp(&b.whom));
+    sorted.sort_by(|a, b| a.target.cmp(&b.target));
     sorted.into_iter().fold(hash, |hash, overwrite| {
-        let whom = match &overwrite.whom {
-            Whom::Everyone => "@everyone",
-            Whom::Role(key) => key.as_str(),
+        let whom = match &overwrite.target {
+            OverwriteTarget::Everyone => "@everyone",
+            OverwriteTarget::Role(key) => key.as_str(),
         };
         hash.part(whom.as_bytes())
             .part(overwrite.allow.0.to_string().as_bytes())

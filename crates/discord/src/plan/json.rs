@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::step::Step;
+use super::step::PlanStep;
 use super::{Conflict, Estimate, Plan, WARNING};
 
 impl Plan {
@@ -15,49 +15,49 @@ impl Plan {
         json!({
             "guild": self.guild,
             "writes": self.writes().count(),
-            "steps": self.steps.iter().map(of_step).collect::<Vec<_>>(),
-            "conflicts": self.conflicts.iter().map(of_conflict).collect::<Vec<_>>(),
+            "steps": self.steps.iter().map(step_json).collect::<Vec<_>>(),
+            "conflicts": self.conflicts.iter().map(conflict_json).collect::<Vec<_>>(),
             "leftovers": leftovers.collect::<Vec<_>>(),
             "warning": WARNING,
         })
     }
 }
 
-fn of_step(step: &Step) -> Value {
+fn step_json(step: &PlanStep) -> Value {
     let changes = step
         .changes
         .iter()
         .map(|change| json!({"field": change.field, "from": change.from, "to": change.to}));
     let (kind, key) = match &step.target {
-        super::Target::Object(kind, key) => (kind.to_string(), key.to_string()),
-        super::Target::RoleOrder => ("order".to_owned(), "roles".to_owned()),
-        super::Target::ChannelOrder => ("order".to_owned(), "channels".to_owned()),
+        super::StepTarget::Object(kind, key) => (kind.to_string(), key.to_string()),
+        super::StepTarget::RoleOrder => ("order".to_owned(), "roles".to_owned()),
+        super::StepTarget::ChannelOrder => ("order".to_owned(), "channels".to_owned()),
     };
     let call = step.call.as_ref().map(|call| {
         let route = &call.route;
-        json!({"method": route.method().as_str(), "route": route.template(), "body": call.shown()})
+        json!({"method": route.method().as_str(), "route": route.template(), "body": call.to_display_json()})
     });
     json!({
         "kind": kind,
         "key": key,
-        "action": step.action.word(),
+        "action": step.action.as_str(),
         "operation": step.operation(),
         "id": step.id,
         "adopted": step.adopted,
-        "drift": step.drift.map(super::Drift::word),
+        "drift": step.drift.map(super::Drift::as_str),
         "fingerprint": step.fingerprint,
         "changes": changes.collect::<Vec<_>>(),
         "call": call,
     })
 }
 
-fn of_conflict(conflict: &Conflict) -> Value {
+fn conflict_json(conflict: &Conflict) -> Value {
     let message = conflict.to_string();
     match conflict {
-        Conflict::Several { kind, key, ids } => {
+        Conflict::DuplicateKey { kind, key, ids } => {
             json!({"what": "several", "kind": kind, "key": key, "ids": ids, "message": message})
         }
-        Conflict::OtherType { key, id, .. } => {
+        Conflict::TypeMismatch { key, id, .. } => {
             json!({"what": "other_type", "kind": "channel", "key": key, "ids": [id], "message": message})
         }
         Conflict::NoRoom { what, would_be, most } => {

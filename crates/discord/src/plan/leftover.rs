@@ -1,21 +1,21 @@
 //! Managed objects that are not in the template any more. They are told; only who asks for it has them removed. A
 //! channel counts only if the journal knows it: its name alone does not prove that it is ours.
 
-use super::call::{Body, Call, Route};
-use super::step::{Action, Step, Target};
+use super::call::{CallBody, GuildRoute, PlannedCall};
+use super::step::{Action, PlanStep, StepTarget};
 use crate::guild::{CATEGORY, Guild};
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 use crate::name;
 use crate::template::Template;
-use crate::{Id, Key, Kind};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// One of them.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Leftover {
     /// What it is.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Its key.
-    pub key: Key,
+    pub key: ObjectKey,
     /// Its id.
     pub id: Id,
     /// For a message: where it stands.
@@ -25,7 +25,12 @@ pub struct Leftover {
 }
 
 /// All of them: messages, channels, categories, roles, which is the order in which they can go.
-pub(super) fn find(template: &Template, guild: &Guild, journal: &Journal, steps: &[Step]) -> Vec<Leftover> {
+pub(super) fn find(
+    template: &Template,
+    guild: &Guild,
+    journal: &GuildJournal,
+    steps: &[PlanStep],
+) -> Vec<Leftover> {
     let search = Search { template, guild, journal };
     // An old line of the journal may be about what is wanted under a new key.
     let wanted = |left: &Leftover| {
@@ -44,21 +49,21 @@ pub(super) fn find(template: &Template, guild: &Guild, journal: &Journal, steps:
 }
 
 /// The steps that remove them.
-pub(super) fn steps(leftovers: &[Leftover]) -> Vec<Step> {
+pub(super) fn steps(leftovers: &[Leftover]) -> Vec<PlanStep> {
     let route = |left: &Leftover| match (left.kind, left.channel) {
-        (Kind::Role, _) => Some(Route::RoleRemove(left.id)),
-        (Kind::Category | Kind::Channel, _) => Some(Route::ChannelRemove(left.id)),
-        (Kind::Message, channel) => channel.map(|channel| Route::MessageRemove(channel, left.id)),
+        (ObjectKind::Role, _) => Some(GuildRoute::RoleRemove(left.id)),
+        (ObjectKind::Category | ObjectKind::Channel, _) => Some(GuildRoute::ChannelRemove(left.id)),
+        (ObjectKind::Message, channel) => channel.map(|channel| GuildRoute::MessageRemove(channel, left.id)),
     };
-    let step = |left: &Leftover| Step {
-        target: Target::Object(left.kind, left.key.clone()),
+    let step = |left: &Leftover| PlanStep {
+        target: StepTarget::Object(left.kind, left.key.clone()),
         action: Action::Remove,
         id: Some(left.id),
         adopted: false,
         fingerprint: super::fingerprint::order("discord removal", [left.id.to_string().as_str()].into_iter()),
         drift: None,
         changes: Vec::new(),
-        call: route(left).map(|route| Call { route, body: Body::None }),
+        call: route(left).map(|route| PlannedCall { route, body: CallBody::None }),
     };
     leftovers.iter().map(step).collect()
 }
@@ -66,42 +71,50 @@ pub(super) fn steps(leftovers: &[Leftover]) -> Vec<Step> {
 struct Search<'a> {
     template: &'a Template,
     guild: &'a Guild,
-    journal: &'a Journal,
+    journal: &'a GuildJournal,
 }
 
 impl Search<'_> {
     /// The key by which an object is ours: the journal's, or the one in its name.
-    fn key_of(&self, kind: Kind, id: Id, name: &str) -> Option<Key> {
-        let marked = || name::read_marked(name).filter(|marked| marked.prefix == self.template.prefix);
+    fn key_of(&self, kind: ObjectKind, id: Id, name: &str) -> Option<ObjectKey> {
+        let marked = || name::parse_managed_name(name).filter(|marked| marked.prefix == self.template.prefix);
         self.journal.key_of(kind, id).cloned().or_else(|| marked().map(|marked| marked.key))
     }
 
     fn roles(&self) -> Vec<Leftover> {
-        let kept = |key: &Key| self.template.roles.iter().any(|role| role.key == *key);
+        let kept = |key: &ObjectKey| self.template.roles.iter().any(|role| role.key == *key);
         let left = |role: &crate::guild::Role| {
-            let key =
-                self.key_of(Kind::Role, role.id, &role.name).filter(|key| !kept(key) && !role.managed)?;
-            Some(Leftover { kind: Kind::Role, key, id: role.id, channel: None, name: role.name.clone() })
+            let key = self
+                .key_of(ObjectKind::Role, role.id, &role.name)
+                .filter(|key| !kept(key) && !role.managed)?;
+            Some(Leftover {
+                kind: ObjectKind::Role,
+                key,
+                id: role.id,
+                channel: None,
+                name: role.name.clone(),
+            })
         };
         self.guild.roles.iter().filter_map(left).collect()
     }
 
     fn categories(&self) -> Vec<Leftover> {
-        let kept = |key: &Key| self.template.categories.iter().any(|category| category.key == *key);
+        let kept = |key: &ObjectKey| self.template.categories.iter().any(|category| category.key == *key);
         let left = |channel: &crate::guild::Channel| {
-            let key = self.key_of(Kind::Category, channel.id, &channel.name).filter(|key| !kept(key))?;
+            let key =
+                self.key_of(ObjectKind::Category, channel.id, &channel.name).filter(|key| !kept(key))?;
             let name = channel.name.clone();
-            Some(Leftover { kind: Kind::Category, key, id: channel.id, channel: None, name })
+            Some(Leftover { kind: ObjectKind::Category, key, id: channel.id, channel: None, name })
         };
         self.guild.channels.iter().filter(|channel| channel.kind == CATEGORY).filter_map(left).collect()
     }
 
     fn channels(&self) -> Vec<Leftover> {
-        let kept = |key: &Key| self.template.channels.iter().any(|channel| channel.key == *key);
+        let kept = |key: &ObjectKey| self.template.channels.iter().any(|channel| channel.key == *key);
         let left = |channel: &crate::guild::Channel| {
-            let key = self.journal.key_of(Kind::Channel, channel.id).filter(|key| !kept(key))?.clone();
+            let key = self.journal.key_of(ObjectKind::Channel, channel.id).filter(|key| !kept(key))?.clone();
             Some(Leftover {
-                kind: Kind::Channel,
+                kind: ObjectKind::Channel,
                 key,
                 id: channel.id,
                 channel: None,
@@ -113,9 +126,9 @@ impl Search<'_> {
 
     /// Those that were read, and those that the journal knows in channels that were not.
     fn messages(&self) -> Vec<Leftover> {
-        let kept = |key: &Key| self.template.messages.iter().any(|message| message.key == *key);
-        let left = |key: Key, id, channel| Leftover {
-            kind: Kind::Message,
+        let kept = |key: &ObjectKey| self.template.messages.iter().any(|message| message.key == *key);
+        let left = |key: ObjectKey, id, channel| Leftover {
+            kind: ObjectKind::Message,
             key,
             id,
             channel: Some(channel),
@@ -124,13 +137,13 @@ impl Search<'_> {
         let mut all = Vec::new();
         for (channel, own) in &self.guild.messages {
             for message in own {
-                let marked = name::read_marker(&message.content);
+                let marked = name::parse_message_marker(&message.content);
                 let marked = marked.filter(|(prefix, _)| *prefix == self.template.prefix).map(|(_, key)| key);
-                let key = self.journal.key_of(Kind::Message, message.id).cloned().or(marked);
+                let key = self.journal.key_of(ObjectKind::Message, message.id).cloned().or(marked);
                 all.extend(key.filter(|key| !kept(key)).map(|key| left(key, message.id, *channel)));
             }
         }
-        for (key, entry) in self.journal.of(Kind::Message).filter(|(key, _)| !kept(key)) {
+        for (key, entry) in self.journal.entries_of(ObjectKind::Message).filter(|(key, _)| !kept(key)) {
             let unread = |channel: &Id| {
                 !self.guild.messages.contains_key(channel) && self.guild.channel(*channel).is_some()
             };

@@ -4,31 +4,31 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conflict::Conflict;
-use super::wire::Handle;
+use super::wire::ObjectRef;
 use crate::guild::{self, CATEGORY, Guild};
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::{Channel, Shape, Template};
-use crate::{Id, Key, Kind};
+use crate::template::{ChannelSpec, ChannelType, Template};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// The objects that were found, by kind and key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Matches(BTreeMap<(Kind, Key), Id>);
+pub struct Matches(BTreeMap<(ObjectKind, ObjectKey), Id>);
 
 impl Matches {
     /// Looks for every role, category and channel of a template.
     #[must_use]
-    pub fn find(template: &Template, guild: &Guild, journal: &Journal) -> (Self, Vec<Conflict>) {
+    pub fn find(template: &Template, guild: &Guild, journal: &GuildJournal) -> (Self, Vec<Conflict>) {
         let mut search = Search { template, guild, journal, found: Self::default(), conflicts: Vec::new() };
         for role in &template.roles {
-            search.file(Kind::Role, &role.key, search.roles(&role.key));
+            search.record_match(ObjectKind::Role, &role.key, search.roles(&role.key));
         }
         for category in &template.categories {
-            search.file(Kind::Category, &category.key, search.categories(&category.key));
+            search.record_match(ObjectKind::Category, &category.key, search.categories(&category.key));
         }
         let managed = managed_categories(template, guild, journal);
         for channel in &template.channels {
-            search.file(Kind::Channel, &channel.key, search.channels(channel, &managed));
+            search.record_match(ObjectKind::Channel, &channel.key, search.channels(channel, &managed));
             search.refuse_other_type(channel);
         }
         (search.found, search.conflicts)
@@ -36,29 +36,30 @@ impl Matches {
 
     /// The live object of a key.
     #[must_use]
-    pub fn id(&self, kind: Kind, key: &Key) -> Option<Id> {
+    pub fn id(&self, kind: ObjectKind, key: &ObjectKey) -> Option<Id> {
         self.0.get(&(kind, key.clone())).copied()
     }
 
     /// The live object of a key, or the one that will be made.
     #[must_use]
-    pub fn handle(&self, kind: Kind, key: &Key) -> Handle {
-        self.id(kind, key).map_or_else(|| Handle::Made(kind, key.clone()), Handle::Known)
+    pub fn handle(&self, kind: ObjectKind, key: &ObjectKey) -> ObjectRef {
+        self.id(kind, key).map_or_else(|| ObjectRef::Planned(kind, key.clone()), ObjectRef::Known)
     }
 
     /// Whether an object is one of them.
     #[must_use]
-    pub fn has(&self, kind: Kind, id: Id) -> bool {
+    pub fn has(&self, kind: ObjectKind, id: Id) -> bool {
         self.0.iter().any(|((known, _), found)| *known == kind && *found == id)
     }
 }
 
 /// Categories that carry the prefix, or that the journal knows whatever they are called now.
-fn managed_categories(template: &Template, guild: &Guild, journal: &Journal) -> BTreeSet<Id> {
-    let marked = |name: &str| name::read_marked(name).is_some_and(|marked| marked.prefix == template.prefix);
+fn managed_categories(template: &Template, guild: &Guild, journal: &GuildJournal) -> BTreeSet<Id> {
+    let marked =
+        |name: &str| name::parse_managed_name(name).is_some_and(|marked| marked.prefix == template.prefix);
     let ours = |channel: &&guild::Channel| {
         channel.kind == CATEGORY
-            && (marked(&channel.name) || journal.key_of(Kind::Category, channel.id).is_some())
+            && (marked(&channel.name) || journal.key_of(ObjectKind::Category, channel.id).is_some())
     };
     guild.channels.iter().filter(ours).map(|channel| channel.id).collect()
 }
@@ -66,57 +67,58 @@ fn managed_categories(template: &Template, guild: &Guild, journal: &Journal) -> 
 struct Search<'a> {
     template: &'a Template,
     guild: &'a Guild,
-    journal: &'a Journal,
+    journal: &'a GuildJournal,
     found: Matches,
     conflicts: Vec<Conflict>,
 }
 
 impl Search<'_> {
-    fn file(&mut self, kind: Kind, key: &Key, candidates: BTreeSet<Id>) {
+    fn record_match(&mut self, kind: ObjectKind, key: &ObjectKey, candidates: BTreeSet<Id>) {
         match candidates.len() {
             0 => {}
             1 => self.found.0.extend(candidates.into_iter().map(|id| ((kind, key.clone()), id))),
             _ => {
                 let ids = candidates.into_iter().collect();
-                self.conflicts.push(Conflict::Several { kind, key: key.clone(), ids });
+                self.conflicts.push(Conflict::DuplicateKey { kind, key: key.clone(), ids });
             }
         }
     }
 
     /// Whether an object may be taken for this key by its name: not when the journal knows it by another one that is
     /// still wanted.
-    fn may_be(&self, kind: Kind, key: &Key, id: Id) -> bool {
-        let wanted = |known: &Key| match kind {
-            Kind::Role => self.template.roles.iter().any(|role| role.key == *known),
-            Kind::Category => self.template.categories.iter().any(|category| category.key == *known),
-            Kind::Channel => self.template.channels.iter().any(|channel| channel.key == *known),
-            Kind::Message => self.template.messages.iter().any(|message| message.key == *known),
+    fn can_adopt(&self, kind: ObjectKind, key: &ObjectKey, id: Id) -> bool {
+        let wanted = |known: &ObjectKey| match kind {
+            ObjectKind::Role => self.template.roles.iter().any(|role| role.key == *known),
+            ObjectKind::Category => self.template.categories.iter().any(|category| category.key == *known),
+            ObjectKind::Channel => self.template.channels.iter().any(|channel| channel.key == *known),
+            ObjectKind::Message => self.template.messages.iter().any(|message| message.key == *known),
         };
         !self.journal.keys_of(kind, id).any(|known| known != key && wanted(known))
     }
 
-    fn is_marked(&self, name: &str, key: &Key) -> bool {
-        name::read_marked(name)
+    fn is_marked(&self, name: &str, key: &ObjectKey) -> bool {
+        name::parse_managed_name(name)
             .is_some_and(|marked| marked.prefix == self.template.prefix && marked.key == *key)
     }
 
-    fn journaled(&self, kind: Kind, key: &Key) -> Option<Id> {
+    fn journal_id(&self, kind: ObjectKind, key: &ObjectKey) -> Option<Id> {
         self.journal.get(kind, key).map(|entry| entry.id)
     }
 
-    fn roles(&self, key: &Key) -> BTreeSet<Id> {
-        let known = self.journaled(Kind::Role, key);
+    fn roles(&self, key: &ObjectKey) -> BTreeSet<Id> {
+        let known = self.journal_id(ObjectKind::Role, key);
         let fits = |role: &&guild::Role| {
-            let named = self.is_marked(&role.name, key) && self.may_be(Kind::Role, key, role.id);
+            let named = self.is_marked(&role.name, key) && self.can_adopt(ObjectKind::Role, key, role.id);
             !role.managed && (Some(role.id) == known || named)
         };
         self.guild.roles.iter().filter(fits).map(|role| role.id).collect()
     }
 
-    fn categories(&self, key: &Key) -> BTreeSet<Id> {
-        let known = self.journaled(Kind::Category, key);
+    fn categories(&self, key: &ObjectKey) -> BTreeSet<Id> {
+        let known = self.journal_id(ObjectKind::Category, key);
         let fits = |channel: &&guild::Channel| {
-            let named = self.is_marked(&channel.name, key) && self.may_be(Kind::Category, key, channel.id);
+            let named =
+                self.is_marked(&channel.name, key) && self.can_adopt(ObjectKind::Category, key, channel.id);
             channel.kind == CATEGORY && (Some(channel.id) == known || named)
         };
         self.guild.channels.iter().filter(fits).map(|channel| channel.id).collect()
@@ -125,46 +127,54 @@ impl Search<'_> {
     /// A channel's name has no prefix, so where it stands counts too. In a managed category the key at the end of the
     /// name decides. Outside of any category it decides if the template wants the channel there; else the whole name
     /// must be the one that we would give. In a category of somebody else's nothing is ours.
-    fn channels(&self, wanted: &Channel, managed: &BTreeSet<Id>) -> BTreeSet<Id> {
-        let known = self.journaled(Kind::Channel, &wanted.key);
-        let (short, whole) = (wanted.key.short(), name::channel(&wanted.name, &wanted.key));
+    fn channels(&self, wanted: &ChannelSpec, managed: &BTreeSet<Id>) -> BTreeSet<Id> {
+        let known = self.journal_id(ObjectKind::Channel, &wanted.key);
+        let (short, whole) = (wanted.key.short(), name::managed_channel_name(&wanted.name, &wanted.key));
         let named = |channel: &guild::Channel| {
             let by_key = name::short_key_of(&channel.name) == Some(short.as_str());
             match channel.parent {
                 Some(parent) => by_key && managed.contains(&parent),
                 None => {
                     let same_place = wanted.category.is_none() || channel.name == whole;
-                    by_key && same_place && becomes(channel.kind, wanted.shape)
+                    by_key && same_place && is_convertible(channel.kind, wanted.channel_type)
                 }
             }
         };
         let fits = |channel: &&guild::Channel| {
-            let ours = named(channel) && self.may_be(Kind::Channel, &wanted.key, channel.id);
+            let ours = named(channel) && self.can_adopt(ObjectKind::Channel, &wanted.key, channel.id);
             channel.kind != CATEGORY && (Some(channel.id) == known || ours)
         };
         self.guild.channels.iter().filter(fits).map(|channel| channel.id).collect()
     }
 
-    fn refuse_other_type(&mut self, wanted: &Channel) {
-        let Some(live) = self.found.id(Kind::Channel, &wanted.key).and_then(|id| self.guild.channel(id))
+    fn refuse_other_type(&mut self, wanted: &ChannelSpec) {
+        let Some(live) =
+            self.found.id(ObjectKind::Channel, &wanted.key).and_then(|id| self.guild.channel(id))
         else {
             return;
         };
-        if !becomes(live.kind, wanted.shape) {
-            let (key, is) = (wanted.key.clone(), type_word(live.kind));
-            self.conflicts.push(Conflict::OtherType { key, id: live.id, is, wanted: wanted.shape.word() });
+        if !is_convertible(live.kind, wanted.channel_type) {
+            let (key, is) = (wanted.key.clone(), type_name(live.kind));
+            self.conflicts.push(Conflict::TypeMismatch {
+                key,
+                id: live.id,
+                is,
+                wanted: wanted.channel_type.as_str(),
+            });
         }
     }
 }
 
 /// Whether a channel of this type is, or can be turned into, the wanted one: text and announcement can.
-fn becomes(number: u8, shape: Shape) -> bool {
-    let written = |number| number == Shape::Text.number() || number == Shape::Announcement.number();
+fn is_convertible(number: u8, shape: ChannelType) -> bool {
+    let written =
+        |number| number == ChannelType::Text.number() || number == ChannelType::Announcement.number();
     number == shape.number() || (written(number) && written(shape.number()))
 }
 
 /// What Discord's number stands for.
-pub(super) fn type_word(number: u8) -> String {
-    let known = Shape::ALL.iter().find(|(.., known)| *known == number).map(|(_, word, _)| (*word).to_owned());
+pub(super) fn type_name(number: u8) -> String {
+    let known =
+        ChannelType::ALL.iter().find(|(.., known)| *known == number).map(|(_, word, _)| (*word).to_owned());
     known.unwrap_or_else(|| format!("type {number}"))
 }

@@ -2,32 +2,37 @@
 
 use serde_json::json;
 
-use super::call::Route;
-use super::field::{Field, Object};
+use super::call::GuildRoute;
+use super::field::{DesiredObject, Field};
 use super::fingerprint;
 use super::matching::Matches;
-use super::step::Step;
-use super::wire::Wire;
-use crate::Kind;
+use super::step::PlanStep;
+use super::wire::UnresolvedJson;
+use crate::ObjectKind;
 use crate::guild::{self, Guild};
-use crate::journal::Journal;
+use crate::journal::GuildJournal;
 use crate::name;
-use crate::template::{Role, Template};
+use crate::template::{RoleSpec, Template};
 
 /// One for each role, in the order of the template: a new role enters at the bottom, so the highest comes first.
-pub(super) fn steps(template: &Template, guild: &Guild, journal: &Journal, matches: &Matches) -> Vec<Step> {
-    let step = |role: &Role| {
-        let live = matches.id(Kind::Role, &role.key).and_then(|id| guild.role(id));
-        let object = Object {
-            kind: Kind::Role,
+pub(super) fn steps(
+    template: &Template,
+    guild: &Guild,
+    journal: &GuildJournal,
+    matches: &Matches,
+) -> Vec<PlanStep> {
+    let step = |role: &RoleSpec| {
+        let live = matches.id(ObjectKind::Role, &role.key).and_then(|id| guild.role(id));
+        let object = DesiredObject {
+            kind: ObjectKind::Role,
             key: &role.key,
             id: live.map(|live| live.id),
-            entry: journal.get(Kind::Role, &role.key),
+            entry: journal.get(ObjectKind::Role, &role.key),
             fingerprint: fingerprint::role(template, role),
             fixed: Vec::new(),
             fields: fields(template, role, live),
         };
-        object.step(Route::RoleCreate, Route::RoleEdit)
+        object.step(GuildRoute::RoleCreate, GuildRoute::RoleEdit)
     };
     template.roles.iter().map(step).collect()
 }
@@ -37,12 +42,12 @@ fn color(color: u32) -> String {
 }
 
 /// Permissions are always sent: without them a role gets those of @everyone.
-fn fields(template: &Template, role: &Role, live: Option<&guild::Role>) -> Vec<Field> {
-    let name = name::marked(&template.prefix, &role.name, &role.key);
+fn fields(template: &Template, role: &RoleSpec, live: Option<&guild::Role>) -> Vec<Field> {
+    let name = name::managed_name(&template.prefix, &role.name, &role.key);
     let yes = |label: &'static str, to: bool, from: Option<bool>| Field {
         wire: label,
         label,
-        value: Wire::Plain(json!(to)),
+        value: UnresolvedJson::Plain(json!(to)),
         to: to.to_string(),
         from: from.map(|from| from.to_string()),
         usual: !to,
@@ -51,7 +56,7 @@ fn fields(template: &Template, role: &Role, live: Option<&guild::Role>) -> Vec<F
         Field {
             wire: "name",
             label: "name",
-            value: Wire::Plain(json!(name)),
+            value: UnresolvedJson::Plain(json!(name)),
             to: format!("{name:?}"),
             from: live.map(|live| format!("{:?}", live.name)),
             usual: false,
@@ -59,7 +64,7 @@ fn fields(template: &Template, role: &Role, live: Option<&guild::Role>) -> Vec<F
         Field {
             wire: "permissions",
             label: "permissions",
-            value: Wire::Plain(json!(role.permissions)),
+            value: UnresolvedJson::Plain(json!(role.permissions)),
             to: role.permissions.to_string(),
             from: live.map(|live| live.permissions.to_string()),
             usual: role.permissions.is_empty(),
@@ -67,7 +72,7 @@ fn fields(template: &Template, role: &Role, live: Option<&guild::Role>) -> Vec<F
         Field {
             wire: "color",
             label: "color",
-            value: Wire::Plain(json!(role.color)),
+            value: UnresolvedJson::Plain(json!(role.color)),
             to: color(role.color),
             from: live.map(|live| color(live.color)),
             usual: role.color == 0,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-use super::{Call, Change};
-use crate::{Id, Key, Kind};
+use super::{FieldChange, PlannedCall};
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// A step.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PlanStep {
     /// What it is about.
-    pub target: Target,
+    pub target: StepTarget,
     /// What is done.
     pub action: Action,
     /// The object, where it is there already.
@@ -21,26 +21,26 @@ pub struct Step {
     /// What people did to it, as far as that can be told.
     pub drift: Option<Drift>,
     /// What is different, or all of it for a new object.
-    pub changes: Vec<Change>,
+    pub changes: Vec<FieldChange>,
     /// The call; none for what stays as it is.
-    pub call: Option<Call>,
+    pub call: Option<PlannedCall>,
 }
 
 /// What a step is about.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Target {
+pub enum StepTarget {
     /// One object.
-    Object(Kind, Key),
+    Object(ObjectKind, ObjectKey),
     /// The order of the roles.
     RoleOrder,
     /// The order of categories and channels.
     ChannelOrder,
 }
 
-impl Target {
+impl StepTarget {
     /// The kind of object; none for an order.
     #[must_use]
-    pub fn kind(&self) -> Option<Kind> {
+    pub fn kind(&self) -> Option<ObjectKind> {
         match self {
             Self::Object(kind, _) => Some(*kind),
             Self::RoleOrder | Self::ChannelOrder => None,
@@ -48,7 +48,7 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for StepTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Object(kind, key) => write!(f, "{kind} {key}"),
@@ -76,7 +76,7 @@ pub enum Action {
 impl Action {
     /// In one word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
             Self::Update => "update",
@@ -101,7 +101,7 @@ pub enum Drift {
 impl Drift {
     /// In one word.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Deleted => "deleted",
             Self::Renamed => "renamed",
@@ -110,22 +110,22 @@ impl Drift {
     }
 }
 
-impl Step {
+impl PlanStep {
     /// The kind of operation that carries it.
     #[must_use]
     pub fn operation(&self) -> &'static str {
         let only_overwrites =
             self.action == Action::Update && self.changes.iter().all(|c| c.field == "overwrites");
         match (&self.target, self.action) {
-            (Target::RoleOrder, _) => "RolesMove",
-            (Target::ChannelOrder, _) => "ChannelsMove",
-            (Target::Object(Kind::Role, _), Action::Remove) => "RoleRemove",
-            (Target::Object(Kind::Message, _), Action::Remove) => "MessageRemove",
-            (Target::Object(..), Action::Remove) => "ChannelRemove",
-            (Target::Object(Kind::Role, _), _) => "RoleEnsure",
-            (Target::Object(Kind::Message, _), _) => "MessageEnsure",
-            (Target::Object(..), _) if only_overwrites => "OverwritesReplace",
-            (Target::Object(..), _) => "ChannelEnsure",
+            (StepTarget::RoleOrder, _) => "RolesMove",
+            (StepTarget::ChannelOrder, _) => "ChannelsMove",
+            (StepTarget::Object(ObjectKind::Role, _), Action::Remove) => "RoleRemove",
+            (StepTarget::Object(ObjectKind::Message, _), Action::Remove) => "MessageRemove",
+            (StepTarget::Object(..), Action::Remove) => "ChannelRemove",
+            (StepTarget::Object(ObjectKind::Role, _), _) => "RoleEnsure",
+            (StepTarget::Object(ObjectKind::Message, _), _) => "MessageEnsure",
+            (StepTarget::Object(..), _) if only_overwrites => "OverwritesReplace",
+            (StepTarget::Object(..), _) => "ChannelEnsure",
         }
     }
 
@@ -133,9 +133,9 @@ impl Step {
     #[must_use]
     pub fn operation_key(&self, guild: Id, deployment: &str) -> String {
         let object = match &self.target {
-            Target::Object(Kind::Category, key) => format!("category.{key}"),
-            Target::Object(_, key) => key.to_string(),
-            Target::RoleOrder | Target::ChannelOrder => "all".to_owned(),
+            StepTarget::Object(ObjectKind::Category, key) => format!("category.{key}"),
+            StepTarget::Object(_, key) => key.to_string(),
+            StepTarget::RoleOrder | StepTarget::ChannelOrder => "all".to_owned(),
         };
         format!("guild:{guild}/deploy:{deployment}/{}/{object}/{}", self.operation(), self.fingerprint)
     }

@@ -1,8 +1,8 @@
 //! Fingerprints that must never change, and the walk through the limits.
 
 use super::*;
-use crate::Key;
-use crate::journal::Entry;
+use crate::ObjectKey;
+use crate::journal::GuildJournalEntry;
 use crate::template::Template;
 
 fn template() -> Template {
@@ -17,7 +17,7 @@ fn empty() -> Guild {
 /// OPS-3: the fingerprints of a desired state are written down; they hold on every machine and in every version.
 #[test]
 fn ops_3_fingerprints_are_frozen() {
-    let plan = Plan::make(&template(), &empty(), &Journal::default(), Options::default());
+    let plan = Plan::make(&template(), &empty(), &GuildJournal::default(), Options::default());
     let told: Vec<_> =
         plan.steps.iter().map(|step| format!("{} {}", step.fingerprint, step.target)).collect();
     insta::assert_snapshot!(told.join("\n"));
@@ -38,7 +38,7 @@ fn ops_3_fingerprints_know_no_ids() {
     let mut guild = empty();
     guild.id = Id(99);
     let of = |template: &Template, guild: &Guild| {
-        let plan = Plan::make(template, guild, &Journal::default(), Options::default());
+        let plan = Plan::make(template, guild, &GuildJournal::default(), Options::default());
         plan.steps.into_iter().map(|step| step.fingerprint).collect::<Vec<_>>()
     };
     assert_eq!(of(&template(), &empty()), of(&other, &guild));
@@ -49,8 +49,8 @@ fn ops_3_fingerprints_know_no_ids() {
 /// OPS-26: calls, room and time are known before the first call.
 #[test]
 fn ops_26_a_plan_counts_before_it_calls() {
-    let plan = Plan::make(&template(), &empty(), &Journal::default(), Options::default());
-    let mut limits = Limits::documented(100);
+    let plan = Plan::make(&template(), &empty(), &GuildJournal::default(), Options::default());
+    let mut limits = KnownLimits::documented(100);
     let estimate = plan.estimate(&limits);
     // Four roles, two categories, six channels, two orders, two messages; one after the other.
     assert_eq!((estimate.calls, estimate.time_ms), (16, 1_600));
@@ -61,7 +61,7 @@ fn ops_26_a_plan_counts_before_it_calls() {
     limits.routes.insert(("POST", "/guilds/{guild}/channels"), Rate { calls: 2, per_ms: 10_000 });
     assert_eq!(plan.estimate(&limits).time_ms, 30_200 + 300);
     // A slow global limit: 16 calls, five in a second.
-    let slow = Limits { global: Rate { calls: 5, per_ms: 1_000 }, ..Limits::documented(1) };
+    let slow = KnownLimits { global: Rate { calls: 5, per_ms: 1_000 }, ..KnownLimits::documented(1) };
     assert_eq!(plan.estimate(&slow).time_ms, 3_001);
     insta::assert_snapshot!(estimate);
 }
@@ -69,8 +69,8 @@ fn ops_26_a_plan_counts_before_it_calls() {
 /// OPS-26: quotas that no header tells are counted with what was used before.
 #[test]
 fn ops_26_hidden_quotas_are_counted() {
-    let limits = Limits { role_creates_used: 248, ..Limits::documented(0) };
-    let plan = Plan::make(&template(), &empty(), &Journal::default(), Options::default());
+    let limits = KnownLimits { role_creates_used: 248, ..KnownLimits::documented(0) };
+    let plan = Plan::make(&template(), &empty(), &GuildJournal::default(), Options::default());
     let estimate = plan.estimate(&limits);
     assert_eq!(estimate.role_creates_left, 0);
     assert_eq!(estimate.time_ms, 48 * 3_600_000, "the third role has to wait for two days");
@@ -78,11 +78,11 @@ fn ops_26_hidden_quotas_are_counted() {
     let mut guild = empty();
     let channel = br#"[{"id":"7","type":0,"name":"old-intake","permission_overwrites":[]}]"#;
     guild.channels = Guild::decode(Id(1), b"[]", channel).unwrap().channels;
-    let mut journal = Journal::default();
-    let entry = Entry { id: Id(7), channel: None, fingerprint: String::new() };
-    journal.record(Kind::Channel, Key::new("intake").unwrap(), entry);
+    let mut journal = GuildJournal::default();
+    let entry = GuildJournalEntry { id: Id(7), channel: None, fingerprint: String::new() };
+    journal.record(ObjectKind::Channel, ObjectKey::new("intake").unwrap(), entry);
     let plan = Plan::make(&template(), &guild, &journal, Options::default());
-    let mut limits = Limits::documented(0);
+    let mut limits = KnownLimits::documented(0);
     limits.renames_used.insert(Id(7), 2);
     let estimate = plan.estimate(&limits);
     assert_eq!((estimate.renames_held, estimate.time_ms), (vec![Id(7)], 600_000));

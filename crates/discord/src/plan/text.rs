@@ -3,13 +3,13 @@
 use std::fmt;
 
 use super::estimate::Estimate;
-use super::step::{Action, Step};
+use super::step::{Action, PlanStep};
 use super::{Plan, WARNING};
 use crate::bounds::{CHANNELS_MAX, ROLE_CREATES_MAX, ROLES_MAX};
 
 /// What a line tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum LineMark {
     /// Something new.
     Add,
     /// Something that changes.
@@ -24,7 +24,7 @@ pub enum Mark {
     Note,
 }
 
-impl Mark {
+impl LineMark {
     /// One character.
     #[must_use]
     pub fn sign(self) -> char {
@@ -41,42 +41,42 @@ impl Mark {
 
 /// One line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct PlanLine {
     /// What it tells.
-    pub mark: Mark,
+    pub mark: LineMark,
     /// How far it is indented: 0 for an object, 1 for a field of it.
     pub depth: usize,
     /// The rest.
     pub text: String,
 }
 
-impl fmt::Display for Line {
+impl fmt::Display for PlanLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = format!("{}{} {}", "    ".repeat(self.depth), self.mark.sign(), self.text);
         f.write_str(line.trim_end())
     }
 }
 
-fn line(mark: Mark, depth: usize, text: impl Into<String>) -> Line {
-    Line { mark, depth, text: text.into() }
+fn line(mark: LineMark, depth: usize, text: impl Into<String>) -> PlanLine {
+    PlanLine { mark, depth, text: text.into() }
 }
 
 impl Plan {
     /// The plan line by line. What stays as it is has no line.
     #[must_use]
-    pub fn lines(&self) -> Vec<Line> {
-        let mut lines = vec![line(Mark::Note, 0, self.headline())];
-        lines.extend(self.conflicts.iter().map(|conflict| line(Mark::Conflict, 0, conflict.to_string())));
+    pub fn lines(&self) -> Vec<PlanLine> {
+        let mut lines = vec![line(LineMark::Note, 0, self.headline())];
+        lines.extend(self.conflicts.iter().map(|conflict| line(LineMark::Conflict, 0, conflict.to_string())));
         for step in &self.steps {
-            lines.extend(of_step(step));
+            lines.extend(step_lines(step));
         }
         let pruned = |id| self.steps.iter().any(|step| step.action == Action::Remove && step.id == Some(id));
         for left in self.leftovers.iter().filter(|left| !pruned(left.id)) {
             let (kind, key, id) = (left.kind, &left.key, left.id);
             let text = format!("{kind} {key} ({id}) is not in the template; it stays unless you prune");
-            lines.push(line(Mark::Keep, 0, text));
+            lines.push(line(LineMark::Keep, 0, text));
         }
-        lines.push(line(Mark::Note, 0, WARNING));
+        lines.push(line(LineMark::Note, 0, WARNING));
         lines
     }
 
@@ -104,23 +104,23 @@ impl Plan {
     }
 }
 
-fn of_step(step: &Step) -> Vec<Line> {
+fn step_lines(step: &PlanStep) -> Vec<PlanLine> {
     let id = step.id.map_or_else(String::new, |id| format!(" ({id})"));
     let mut text = format!("{}{id}", step.target);
     if step.adopted {
         text.push_str(", adopted");
     }
     if let Some(drift) = step.drift {
-        text.push_str(&format!(", {} by hand", drift.word()));
+        text.push_str(&format!(", {} by hand", drift.as_str()));
     }
     let mark = match step.action {
-        Action::Create => Mark::Add,
-        Action::Update | Action::Order => Mark::Change,
-        Action::Remove => Mark::Remove,
-        Action::Skip if step.adopted => Mark::Keep,
+        Action::Create => LineMark::Add,
+        Action::Update | Action::Order => LineMark::Change,
+        Action::Remove => LineMark::Remove,
+        Action::Skip if step.adopted => LineMark::Keep,
         Action::Skip => return Vec::new(),
     };
-    let field = |change: &super::Change| {
+    let field = |change: &super::FieldChange| {
         let text = match &change.from {
             Some(from) => format!("{}: {from} → {}", change.field, change.to),
             None => format!("{}: {}", change.field, change.to),

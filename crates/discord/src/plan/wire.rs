@@ -2,76 +2,76 @@
 
 use serde_json::{Map, Value};
 
-use crate::journal::Journal;
-use crate::{Id, Key, Kind};
+use crate::journal::GuildJournal;
+use crate::{Id, ObjectKey, ObjectKind};
 
 /// An object that is there, or will be when its step has been applied.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Handle {
+pub enum ObjectRef {
     /// It is there.
     Known(Id),
     /// An earlier step makes it and the journal will know it.
-    Made(Kind, Key),
+    Planned(ObjectKind, ObjectKey),
 }
 
 /// A step was asked for its request before what it depends on was there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the {0} {1} is not there yet: its step comes first.")]
-pub struct Missing(pub Kind, pub Key);
+pub struct MissingObject(pub ObjectKind, pub ObjectKey);
 
-impl Handle {
+impl ObjectRef {
     /// Its id, by the journal where it was not known at planning.
     ///
     /// # Errors
     /// When its step was not applied yet.
-    pub fn id(&self, journal: &Journal) -> Result<Id, Missing> {
+    pub fn id(&self, journal: &GuildJournal) -> Result<Id, MissingObject> {
         match self {
             Self::Known(id) => Ok(*id),
-            Self::Made(kind, key) => {
-                journal.get(*kind, key).map(|entry| entry.id).ok_or_else(|| Missing(*kind, key.clone()))
+            Self::Planned(kind, key) => {
+                journal.get(*kind, key).map(|entry| entry.id).ok_or_else(|| MissingObject(*kind, key.clone()))
             }
         }
     }
 
     /// For people, and for a plan as JSON.
     #[must_use]
-    pub fn shown(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Known(id) => id.to_string(),
-            Self::Made(kind, key) => format!("<{kind} {key}>"),
+            Self::Planned(kind, key) => format!("<{kind} {key}>"),
         }
     }
 }
 
 /// JSON with handles in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wire {
+pub enum UnresolvedJson {
     /// As it is.
     Plain(Value),
     /// The id of an object, in quotes.
-    Id(Handle),
+    Id(ObjectRef),
     /// A list.
     List(Vec<Self>),
     /// An object, in this order.
     Object(Vec<(&'static str, Self)>),
 }
 
-impl Wire {
+impl UnresolvedJson {
     /// With all ids in it.
     ///
     /// # Errors
     /// When an object that it names is not there yet.
-    pub fn resolve(&self, journal: &Journal) -> Result<Value, Missing> {
+    pub fn resolve(&self, journal: &GuildJournal) -> Result<Value, MissingObject> {
         self.map(&|handle| handle.id(journal).map(|id| id.to_string()))
     }
 
     /// With keys where ids are not known yet.
     #[must_use]
-    pub fn shown(&self) -> Value {
-        self.map::<Missing>(&|handle| Ok(handle.shown())).unwrap_or(Value::Null)
+    pub fn to_display_json(&self) -> Value {
+        self.map::<MissingObject>(&|handle| Ok(handle.describe())).unwrap_or(Value::Null)
     }
 
-    fn map<E>(&self, id: &impl Fn(&Handle) -> Result<String, E>) -> Result<Value, E> {
+    fn map<E>(&self, id: &impl Fn(&ObjectRef) -> Result<String, E>) -> Result<Value, E> {
         Ok(match self {
             Self::Plain(value) => value.clone(),
             Self::Id(handle) => Value::String(id(handle)?),

@@ -5,13 +5,13 @@ mod access;
 mod bounds;
 mod references;
 
-use super::{Path, Template};
+use super::{Template, TemplatePath};
 
 /// What is wrong, and where.
-pub(super) type Findings = Vec<(Path, String)>;
+pub(super) type Findings = Vec<(TemplatePath, String)>;
 
 /// Everything that is wrong.
-pub(super) fn all(template: &Template) -> Findings {
+pub(super) fn check_template(template: &Template) -> Findings {
     let mut findings = Vec::new();
     references::check(template, &mut findings);
     access::check(template, &mut findings);

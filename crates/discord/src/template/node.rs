@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span};
 
-use super::path::Part;
-use super::{Path, Place, Problem};
+use super::path::PathSegment;
+use super::{SourcePosition, TemplatePath, TemplateProblem};
 
 /// Bytes of a template. The largest guild needs a tenth of it.
 const TEXT_MAX: usize = 1 << 20;
@@ -18,7 +18,7 @@ const NODES_MAX: usize = 200_000;
 /// A value and where it begins.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    pub at: Place,
+    pub at: SourcePosition,
     pub value: Value,
     /// How many nodes it is made of.
     size: usize,
@@ -30,12 +30,12 @@ pub(super) enum Value {
     Scalar(String, bool),
     List(Vec<Node>),
     /// Keys with their places, in the order of the file; one may be there twice.
-    Map(Vec<(String, Place, Node)>),
+    Map(Vec<(String, SourcePosition, Node)>),
 }
 
 impl Node {
     /// What it is, for a sentence.
-    pub(super) fn what(&self) -> &'static str {
+    pub(super) fn type_name(&self) -> &'static str {
         match &self.value {
             Value::List(_) => "a list",
             Value::Map(_) => "a mapping",
@@ -50,14 +50,14 @@ impl Node {
     }
 
     /// Where a value of the template stands, or what is nearest to it.
-    pub(super) fn place_of(&self, path: &Path) -> Place {
+    pub(super) fn position_of(&self, path: &TemplatePath) -> SourcePosition {
         let mut node = self;
         for part in path.parts() {
             let next = match (part, &node.value) {
-                (Part::Field(name), Value::Map(fields)) => {
+                (PathSegment::Field(name), Value::Map(fields)) => {
                     fields.iter().find(|(key, ..)| key == name).map(|(.., node)| node)
                 }
-                (Part::Item(index), Value::List(items)) => items.get(*index),
+                (PathSegment::Item(index), Value::List(items)) => items.get(*index),
                 _ => None,
             };
             match next {
@@ -70,8 +70,8 @@ impl Node {
 }
 
 /// Reads a text.
-pub(super) fn read(text: &str) -> Result<Node, Problem> {
-    let start = Place { line: 1, column: 1 };
+pub(super) fn read(text: &str) -> Result<Node, TemplateProblem> {
+    let start = SourcePosition { line: 1, column: 1 };
     if text.len() > TEXT_MAX {
         return Err(problem(
             start,
@@ -82,7 +82,7 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|error| {
             problem(
-                place(error.marker()),
+                position(error.marker()),
                 format!("this is not YAML: {}.", error.info().trim_end_matches('.')),
             )
         })?;
@@ -91,35 +91,35 @@ pub(super) fn read(text: &str) -> Result<Node, Problem> {
     builder.root.ok_or_else(|| problem(start, "the template is empty.".into()))
 }
 
-fn place(marker: &Marker) -> Place {
-    Place { line: marker.line().max(1), column: marker.col() + 1 }
+fn position(marker: &Marker) -> SourcePosition {
+    SourcePosition { line: marker.line().max(1), column: marker.col() + 1 }
 }
 
-fn problem(at: Place, message: String) -> Problem {
-    Problem { at, path: Path::default(), message }
+fn problem(at: SourcePosition, message: String) -> TemplateProblem {
+    TemplateProblem { at, path: TemplatePath::default(), message }
 }
 
 /// A list or mapping that is not closed yet.
-struct Open {
-    at: Place,
+struct OpenCollection {
+    at: SourcePosition,
     anchor: usize,
     value: Value,
     /// In a mapping: the key whose value comes next.
-    key: Option<(String, Place)>,
+    key: Option<(String, SourcePosition)>,
     size: usize,
 }
 
 #[derive(Default)]
 struct Builder {
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     root: Option<Node>,
     nodes: usize,
 }
 
 impl Builder {
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Problem> {
-        let at = place(&span.start);
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), TemplateProblem> {
+        let at = position(&span.start);
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(at, tag.is_some())?;
@@ -135,7 +135,9 @@ impl Builder {
                 self.begin(at, anchor, Value::Map(Vec::new()))
             }
             Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
-                Some(Open { at, anchor, value, size, .. }) => self.add(Node { at, value, size }, anchor),
+                Some(OpenCollection { at, anchor, value, size, .. }) => {
+                    self.add(Node { at, value, size }, anchor)
+                }
                 None => Ok(()),
             },
             Event::Alias(anchor) => match self.anchors.get(&anchor).cloned() {
@@ -149,15 +151,15 @@ impl Builder {
         }
     }
 
-    fn begin(&mut self, at: Place, anchor: usize, value: Value) -> Result<(), Problem> {
+    fn begin(&mut self, at: SourcePosition, anchor: usize, value: Value) -> Result<(), TemplateProblem> {
         if self.open.len() == DEPTH_MAX {
             return Err(problem(at, format!("this is nested more than {DEPTH_MAX} deep.")));
         }
-        self.open.push(Open { at, anchor, value, key: None, size: 1 });
+        self.open.push(OpenCollection { at, anchor, value, key: None, size: 1 });
         Ok(())
     }
 
-    fn add(&mut self, node: Node, anchor: usize) -> Result<(), Problem> {
+    fn add(&mut self, node: Node, anchor: usize) -> Result<(), TemplateProblem> {
         self.nodes += node.size;
         if self.nodes > NODES_MAX {
             return Err(problem(
@@ -186,6 +188,6 @@ impl Builder {
     }
 }
 
-fn refuse_tag(at: Place, tagged: bool) -> Result<(), Problem> {
+fn refuse_tag(at: SourcePosition, tagged: bool) -> Result<(), TemplateProblem> {
     if tagged { Err(problem(at, "tags (`!…`) mean nothing in a template.".into())) } else { Ok(()) }
 }

@@ -2,9 +2,10 @@
 //! is looked at afterwards, in `check`.
 
 use super::node::{Node, Value};
-use super::reader::{Fields, Found};
+use super::reader::{MappingFields, ProblemCollector};
 use super::{
-    Access, Category, Channel, DEFAULT_PREFIX, Message, Overwrite, Path, Problem, Role, Shape, Template, Whom,
+    CategorySpec, ChannelSpec, ChannelType, DEFAULT_PREFIX, MessageSpec, OverwriteSource, OverwriteSpec,
+    OverwriteTarget, RoleSpec, Template, TemplatePath, TemplateProblem,
 };
 use crate::bounds::SLOW_MODE_MAX;
 
@@ -31,14 +32,14 @@ pub const FIELDS: [(&str, &[&str]); 6] = [
     ("message", &["key", "channel", "content"]),
 ];
 
-fn known(mapping: &str) -> &'static [&'static str] {
+fn known_fields(mapping: &str) -> &'static [&'static str] {
     FIELDS.iter().find(|(name, _)| *name == mapping).map_or(&[], |(_, fields)| fields)
 }
 
 /// Reads what can be read, and says what cannot. The template is `None` when it does not count as the file does, so
 /// that nothing more can be said about it.
-pub(super) fn template(root: &Node) -> (Option<Template>, Vec<Problem>) {
-    let mut found = Found::default();
+pub(super) fn template(root: &Node) -> (Option<Template>, Vec<TemplateProblem>) {
+    let mut found = ProblemCollector::default();
     let mut made = Template {
         prefix: DEFAULT_PREFIX.into(),
         roles: Vec::new(),
@@ -46,29 +47,30 @@ pub(super) fn template(root: &Node) -> (Option<Template>, Vec<Problem>) {
         channels: Vec::new(),
         messages: Vec::new(),
     };
-    let Some(fields) = Fields::of(root, Path::default(), known("template"), &mut found) else {
+    let Some(fields) = MappingFields::of(root, TemplatePath::default(), known_fields("template"), &mut found)
+    else {
         return (None, found.0);
     };
     made.prefix = fields.text_or("prefix", DEFAULT_PREFIX, &mut found);
-    made.roles = each(&fields, "roles", "role", &mut found, role);
-    made.categories = each(&fields, "categories", "category", &mut found, category);
-    made.channels = each(&fields, "channels", "channel", &mut found, channel);
-    made.messages = each(&fields, "messages", "message", &mut found, message);
+    made.roles = parse_list(&fields, "roles", "role", &mut found, role);
+    made.categories = parse_list(&fields, "categories", "category", &mut found, category);
+    made.channels = parse_list(&fields, "channels", "channel", &mut found, channel);
+    made.messages = parse_list(&fields, "messages", "message", &mut found, message);
     ((!found.1).then_some(made), found.0)
 }
 
 /// Reads a list of mappings. What is none is told and left out: behind it the template and the file count differently.
-fn each<T>(
-    fields: &Fields<'_>,
+fn parse_list<T>(
+    fields: &MappingFields<'_>,
     list: &'static str,
     mapping: &str,
-    found: &mut Found,
-    read: fn(&Fields<'_>, &mut Found) -> T,
+    found: &mut ProblemCollector,
+    read: fn(&MappingFields<'_>, &mut ProblemCollector) -> T,
 ) -> Vec<T> {
     let (items, path) = fields.list(list, found);
     let mut all = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
-        match Fields::of(item, path.item(index), known(mapping), found) {
+        match MappingFields::of(item, path.item(index), known_fields(mapping), found) {
             Some(fields) => all.push(read(&fields, found)),
             None => found.1 = true,
         }
@@ -76,8 +78,8 @@ fn each<T>(
     all
 }
 
-fn role(fields: &Fields<'_>, found: &mut Found) -> Role {
-    Role {
+fn role(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> RoleSpec {
+    RoleSpec {
         key: fields.key("key", found),
         name: fields.text("name", found),
         permissions: fields.permissions("permissions", found),
@@ -87,7 +89,7 @@ fn role(fields: &Fields<'_>, found: &mut Found) -> Role {
     }
 }
 
-fn color(fields: &Fields<'_>, found: &mut Found) -> u32 {
+fn color(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> u32 {
     let Some((node, path)) = fields.get("color") else { return 0 };
     if node.is_nothing() {
         found.add(
@@ -105,19 +107,19 @@ fn color(fields: &Fields<'_>, found: &mut Found) -> u32 {
     })
 }
 
-fn category(fields: &Fields<'_>, found: &mut Found) -> Category {
-    Category {
+fn category(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> CategorySpec {
+    CategorySpec {
         key: fields.key("key", found),
         name: fields.text("name", found),
-        overwrites: each(fields, "overwrites", "overwrite", found, overwrite),
+        overwrites: parse_list(fields, "overwrites", "overwrite", found, overwrite),
     }
 }
 
-fn channel(fields: &Fields<'_>, found: &mut Found) -> Channel {
-    Channel {
+fn channel(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> ChannelSpec {
+    ChannelSpec {
         key: fields.key("key", found),
         name: fields.text("name", found),
-        shape: shape(fields, found),
+        channel_type: channel_type(fields, found),
         category: fields.get("category").map(|(node, path)| found.key(node, &path)),
         topic: fields.text_or("topic", "", found).trim().to_owned(),
         nsfw: fields.flag("nsfw", found),
@@ -126,18 +128,18 @@ fn channel(fields: &Fields<'_>, found: &mut Found) -> Channel {
     }
 }
 
-fn shape(fields: &Fields<'_>, found: &mut Found) -> Shape {
-    let Some((node, path)) = fields.get("type") else { return Shape::Text };
+fn channel_type(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> ChannelType {
+    let Some((node, path)) = fields.get("type") else { return ChannelType::Text };
     let word = found.text(node, &path).unwrap_or_default();
-    let known = Shape::ALL.iter().find(|(_, known, _)| *known == word).map(|(shape, ..)| *shape);
+    let known = ChannelType::ALL.iter().find(|(_, known, _)| *known == word).map(|(shape, ..)| *shape);
     known.unwrap_or_else(|| {
-        let words: Vec<_> = Shape::ALL.iter().map(|(_, word, _)| *word).collect();
+        let words: Vec<_> = ChannelType::ALL.iter().map(|(_, word, _)| *word).collect();
         found.add(node, &path, format!("{word:?} is no type of channel: {}.", words.join(", ")));
-        Shape::Text
+        ChannelType::Text
     })
 }
 
-fn slow_mode(fields: &Fields<'_>, found: &mut Found) -> u32 {
+fn slow_mode(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> u32 {
     let Some((node, path)) = fields.get("slow_mode") else { return 0 };
     let seconds = match &node.value {
         Value::Scalar(text, false) => text.parse().ok(),
@@ -149,30 +151,31 @@ fn slow_mode(fields: &Fields<'_>, found: &mut Found) -> u32 {
     })
 }
 
-fn access(fields: &Fields<'_>, found: &mut Found) -> Access {
+fn access(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> OverwriteSource {
     if let Some((node, path)) = fields.get("same_overwrites_as") {
         if fields.get("overwrites").is_some() {
             found.add(node, &path, "a channel has overwrites of its own or those of another, not both.");
         }
-        return Access::SameAs(found.key(node, &path));
+        return OverwriteSource::SameAs(found.key(node, &path));
     }
     if fields.get("overwrites").is_none() {
-        return Access::OfCategory;
+        return OverwriteSource::Inherited;
     }
-    Access::Own(each(fields, "overwrites", "overwrite", found, overwrite))
+    OverwriteSource::Own(parse_list(fields, "overwrites", "overwrite", found, overwrite))
 }
 
-fn overwrite(fields: &Fields<'_>, found: &mut Found) -> Overwrite {
+fn overwrite(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> OverwriteSpec {
     let everyone = fields
         .get("role")
         .is_some_and(|(node, _)| matches!(&node.value, Value::Scalar(text, _) if text == "@everyone"));
-    let whom = if everyone { Whom::Everyone } else { Whom::Role(fields.key("role", found)) };
+    let whom =
+        if everyone { OverwriteTarget::Everyone } else { OverwriteTarget::Role(fields.key("role", found)) };
     let (allow, deny) = (fields.permissions("allow", found), fields.permissions("deny", found));
-    Overwrite { whom, allow, deny }
+    OverwriteSpec { target: whom, allow, deny }
 }
 
-fn message(fields: &Fields<'_>, found: &mut Found) -> Message {
-    Message {
+fn message(fields: &MappingFields<'_>, found: &mut ProblemCollector) -> MessageSpec {
+    MessageSpec {
         key: fields.key("key", found),
         channel: fields.key("channel", found),
         content: fields.text("content", found).replace("\r\n", "\n").trim().to_owned(),

@@ -4,46 +4,46 @@ use std::fmt;
 
 /// A way from the root of a template to one of its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Path(Vec<Part>);
+pub struct TemplatePath(Vec<PathSegment>);
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
+pub(super) enum PathSegment {
     Field(&'static str),
     Item(usize),
 }
 
-impl Path {
+impl TemplatePath {
     /// A list of the template.
     pub(super) fn of(list: &'static str) -> Self {
-        Self(vec![Part::Field(list)])
+        Self(vec![PathSegment::Field(list)])
     }
 
     pub(super) fn field(&self, name: &'static str) -> Self {
-        self.and(Part::Field(name))
+        self.join(PathSegment::Field(name))
     }
 
     pub(super) fn item(&self, index: usize) -> Self {
-        self.and(Part::Item(index))
+        self.join(PathSegment::Item(index))
     }
 
-    pub(super) fn parts(&self) -> &[Part] {
+    pub(super) fn parts(&self) -> &[PathSegment] {
         &self.0
     }
 
-    fn and(&self, part: Part) -> Self {
+    fn join(&self, part: PathSegment) -> Self {
         let mut parts = self.0.clone();
         parts.push(part);
         Self(parts)
     }
 }
 
-impl fmt::Display for Path {
+impl fmt::Display for TemplatePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, part) in self.0.iter().enumerate() {
             match part {
-                Part::Field(name) if place == 0 => f.write_str(name)?,
-                Part::Field(name) => write!(f, ".{name}")?,
-                Part::Item(index) => write!(f, "[{index}]")?,
+                PathSegment::Field(name) if place == 0 => f.write_str(name)?,
+                PathSegment::Field(name) => write!(f, ".{name}")?,
+                PathSegment::Item(index) => write!(f, "[{index}]")?,
             }
         }
         Ok(())

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use super::Path;
+use super::TemplatePath;
 
 /// A place in a file. Both count from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct SourcePosition {
     /// Line.
     pub line: usize,
     /// Column.
@@ -15,39 +15,39 @@ pub struct Place {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Problem {
+pub struct TemplateProblem {
     /// Where in the file.
-    pub at: Place,
+    pub at: SourcePosition,
     /// Where in the template; empty for the file as a whole.
-    pub path: Path,
+    pub path: TemplatePath,
     /// What is wrong, as a sentence.
     pub message: String,
 }
 
 /// Everything that is wrong, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub struct Problems {
+pub struct TemplateProblems {
     /// The file.
     pub file: String,
     /// At least one.
-    pub list: Vec<Problem>,
+    pub list: Vec<TemplateProblem>,
 }
 
-impl Problems {
-    pub(super) fn new(file: &str, mut list: Vec<Problem>) -> Self {
+impl TemplateProblems {
+    pub(super) fn new(file: &str, mut list: Vec<TemplateProblem>) -> Self {
         list.sort();
         list.dedup();
         Self { file: file.to_owned(), list }
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for TemplateProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (number, problem) in self.list.iter().enumerate() {
-            let Place { line, column } = problem.at;
+            let SourcePosition { line, column } = problem.at;
             let end = if number == 0 { "" } else { "\n" };
             write!(f, "{end}{}:{line}:{column}: ", self.file)?;
-            if problem.path != Path::default() {
+            if problem.path != TemplatePath::default() {
                 write!(f, "{}: ", problem.path)?;
             }
             f.write_str(&problem.message)?;

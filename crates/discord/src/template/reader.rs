@@ -2,37 +2,37 @@
 //! value that lets the reading go on.
 
 use super::node::{Node, Value};
-use super::{Path, Problem};
-use crate::Key;
+use super::{TemplatePath, TemplateProblem};
+use crate::ObjectKey;
 use crate::bounds::KEY_MAX;
-use crate::permission::{Permissions, meant};
+use crate::permission::{Permissions, suggest_name};
 
 /// One mapping under the reader's eye.
-pub(super) struct Fields<'a> {
+pub(super) struct MappingFields<'a> {
     node: &'a Node,
-    pub path: Path,
+    pub path: TemplatePath,
 }
 
 /// What is wrong so far, and whether something had to be left out.
 #[derive(Default)]
-pub(super) struct Found(pub Vec<Problem>, pub bool);
+pub(super) struct ProblemCollector(pub Vec<TemplateProblem>, pub bool);
 
 /// Stands for a text that could not be read, which was told and is not told again as an empty one.
 const UNREADABLE: &str = "?";
 
-impl Found {
-    pub(super) fn add(&mut self, node: &Node, path: &Path, message: impl Into<String>) {
-        self.0.push(Problem { at: node.at, path: path.clone(), message: message.into() });
+impl ProblemCollector {
+    pub(super) fn add(&mut self, node: &Node, path: &TemplatePath, message: impl Into<String>) {
+        self.0.push(TemplateProblem { at: node.at, path: path.clone(), message: message.into() });
     }
 
     /// A key for what has none that could be used.
-    fn unreadable(&self) -> Key {
-        Key::unreadable(self.0.len())
+    fn unreadable(&self) -> ObjectKey {
+        ObjectKey::unreadable(self.0.len())
     }
 
-    pub(super) fn key(&mut self, node: &Node, path: &Path) -> Key {
+    pub(super) fn key(&mut self, node: &Node, path: &TemplatePath) -> ObjectKey {
         let Some(text) = self.text(node, path) else { return self.unreadable() };
-        Key::new(&text).unwrap_or_else(|| {
+        ObjectKey::new(&text).unwrap_or_else(|| {
             let message = format!("{text:?} is no key: 1 to {KEY_MAX} of A-Z a-z 0-9 _ and -.");
             self.add(node, path, message);
             self.unreadable()
@@ -40,38 +40,38 @@ impl Found {
     }
 
     /// Text; what is plain is taken as it is written.
-    pub(super) fn text(&mut self, node: &Node, path: &Path) -> Option<String> {
+    pub(super) fn text(&mut self, node: &Node, path: &TemplatePath) -> Option<String> {
         match &node.value {
             Value::Scalar(text, _) if !node.is_nothing() => Some(text.clone()),
             _ => {
-                self.add(node, path, format!("this must be text, and is {}.", node.what()));
+                self.add(node, path, format!("this must be text, and is {}.", node.type_name()));
                 None
             }
         }
     }
 
-    pub(super) fn list<'a>(&mut self, node: &'a Node, path: &Path) -> &'a [Node] {
+    pub(super) fn list<'a>(&mut self, node: &'a Node, path: &TemplatePath) -> &'a [Node] {
         match &node.value {
             Value::List(items) => items,
             _ => {
-                self.add(node, path, format!("this must be a list, and is {}.", node.what()));
+                self.add(node, path, format!("this must be a list, and is {}.", node.type_name()));
                 &[]
             }
         }
     }
 
-    pub(super) fn permissions(&mut self, node: &Node, path: &Path) -> Permissions {
+    pub(super) fn permissions(&mut self, node: &Node, path: &TemplatePath) -> Permissions {
         let mut all = Permissions::default();
         for (index, item) in self.list(node, path).iter().enumerate() {
             let path = path.item(index);
             let Some(name) = self.text(item, &path) else { continue };
             match Permissions::named(&name) {
-                Some(one) if !all.shared(one).is_empty() => {
+                Some(one) if !all.intersection(one).is_empty() => {
                     self.add(item, &path, format!("{name} is there twice."));
                 }
-                Some(one) => all = all.with(one),
+                Some(one) => all = all.union(one),
                 None => {
-                    let hint = meant(&name).map(|meant| format!("; did you mean {meant}?"));
+                    let hint = suggest_name(&name).map(|meant| format!("; did you mean {meant}?"));
                     let hint = hint.unwrap_or_else(|| ".".into());
                     self.add(item, &path, format!("there is no permission {name:?}{hint}"));
                 }
@@ -81,11 +81,16 @@ impl Found {
     }
 }
 
-impl<'a> Fields<'a> {
+impl<'a> MappingFields<'a> {
     /// A mapping with these fields and no others, none twice. `None` when it is no mapping.
-    pub(super) fn of(node: &'a Node, path: Path, known: &[&str], found: &mut Found) -> Option<Self> {
+    pub(super) fn of(
+        node: &'a Node,
+        path: TemplatePath,
+        known: &[&str],
+        found: &mut ProblemCollector,
+    ) -> Option<Self> {
         let Value::Map(fields) = &node.value else {
-            found.add(node, &path, format!("this must be a mapping, and is {}.", node.what()));
+            found.add(node, &path, format!("this must be a mapping, and is {}.", node.type_name()));
             return None;
         };
         for (place, (key, at, _)) in fields.iter().enumerate() {
@@ -101,20 +106,20 @@ impl<'a> Fields<'a> {
                 })
             };
             if let Some(message) = message {
-                found.0.push(Problem { at: *at, path: path.clone(), message });
+                found.0.push(TemplateProblem { at: *at, path: path.clone(), message });
             }
         }
         Some(Self { node, path })
     }
 
-    pub(super) fn get(&self, name: &'static str) -> Option<(&'a Node, Path)> {
+    pub(super) fn get(&self, name: &'static str) -> Option<(&'a Node, TemplatePath)> {
         let Value::Map(fields) = &self.node.value else { return None };
         let node = fields.iter().find(|(key, ..)| key == name).map(|(.., node)| node)?;
         Some((node, self.path.field(name)))
     }
 
     /// One that must be there.
-    fn need(&self, name: &'static str, found: &mut Found) -> Option<(&'a Node, Path)> {
+    fn required(&self, name: &'static str, found: &mut ProblemCollector) -> Option<(&'a Node, TemplatePath)> {
         let there = self.get(name);
         if there.is_none() {
             found.add(self.node, &self.path, format!("{name:?} is missing."));
@@ -122,19 +127,19 @@ impl<'a> Fields<'a> {
         there
     }
 
-    pub(super) fn key(&self, name: &'static str, found: &mut Found) -> Key {
-        match self.need(name, found) {
+    pub(super) fn key(&self, name: &'static str, found: &mut ProblemCollector) -> ObjectKey {
+        match self.required(name, found) {
             Some((node, path)) => found.key(node, &path),
             None => found.unreadable(),
         }
     }
 
-    pub(super) fn text(&self, name: &'static str, found: &mut Found) -> String {
-        let there = self.need(name, found);
+    pub(super) fn text(&self, name: &'static str, found: &mut ProblemCollector) -> String {
+        let there = self.required(name, found);
         there.and_then(|(node, path)| found.text(node, &path)).unwrap_or_else(|| UNREADABLE.to_owned())
     }
 
-    pub(super) fn text_or(&self, name: &'static str, default: &str, found: &mut Found) -> String {
+    pub(super) fn text_or(&self, name: &'static str, default: &str, found: &mut ProblemCollector) -> String {
         match self.get(name) {
             Some((node, path)) => found.text(node, &path).unwrap_or_else(|| default.to_owned()),
             None => default.to_owned(),
@@ -142,7 +147,7 @@ impl<'a> Fields<'a> {
     }
 
     /// `true` or `false`; `false` when it is not there.
-    pub(super) fn flag(&self, name: &'static str, found: &mut Found) -> bool {
+    pub(super) fn flag(&self, name: &'static str, found: &mut ProblemCollector) -> bool {
         let Some((node, path)) = self.get(name) else { return false };
         match &node.value {
             Value::Scalar(text, false) if text == "true" => return true,
@@ -152,14 +157,18 @@ impl<'a> Fields<'a> {
         false
     }
 
-    pub(super) fn list(&self, name: &'static str, found: &mut Found) -> (&'a [Node], Path) {
+    pub(super) fn list(
+        &self,
+        name: &'static str,
+        found: &mut ProblemCollector,
+    ) -> (&'a [Node], TemplatePath) {
         match self.get(name) {
             Some((node, path)) => (found.list(node, &path), path),
             None => (&[], self.path.field(name)),
         }
     }
 
-    pub(super) fn permissions(&self, name: &'static str, found: &mut Found) -> Permissions {
+    pub(super) fn permissions(&self, name: &'static str, found: &mut ProblemCollector) -> Permissions {
         self.get(name).map_or_else(Permissions::default, |(node, path)| found.permissions(node, &path))
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use tidegate_discord::deploy::{Error, Listener, Told};
-use tidegate_fixture::postgres::Postgres;
-use tidegate_fixture::redis::Redis;
+use tidegate_discord::deploy::{Error, ProgressEvent, ProgressListener};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_sim::DiscordSim;
-use tidegate_upstream::{Call, Carrying, Checked, Envelope, Method, Refusal, Upstream};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Method, Upstream};
 use tokio::sync::Semaphore;
 
 use crate::world::{Node, SMALL, ask, ms, store, wanted, wide};
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 6;
 
 /// Where the process dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Point {
+enum CrashPoint {
     /// It is claimed, and nothing was sent.
     BeforeTheCall,
     /// It was sent, and nothing was made.
@@ -34,60 +34,64 @@ enum Point {
     AfterTheRecord,
 }
 
-const POINTS: [Point; 4] =
-    [Point::BeforeTheCall, Point::AfterItLeft, Point::AfterItWasMade, Point::AfterTheRecord];
+const POINTS: [CrashPoint; 4] = [
+    CrashPoint::BeforeTheCall,
+    CrashPoint::AfterItLeft,
+    CrashPoint::AfterItWasMade,
+    CrashPoint::AfterTheRecord,
+];
 
-impl Point {
+impl CrashPoint {
     fn named(word: &str) -> Option<Self> {
         POINTS.into_iter().find(|point| format!("{point:?}") == word)
     }
 }
 
 /// Dies at a point of the nth write.
-struct Dying {
+struct CrashInjector {
     http: Option<Arc<dyn Upstream>>,
-    point: Point,
+    point: CrashPoint,
     nth: usize,
     seen: AtomicUsize,
 }
 
-impl Dying {
-    fn new(http: Option<Arc<dyn Upstream>>, point: Point, nth: usize) -> Self {
+impl CrashInjector {
+    fn new(http: Option<Arc<dyn Upstream>>, point: CrashPoint, nth: usize) -> Self {
         Self { http, point, nth, seen: AtomicUsize::new(0) }
     }
 
-    fn at(&self, point: Point) {
+    fn crash_at(&self, point: CrashPoint) {
         if point == self.point && self.seen.load(Ordering::SeqCst) == self.nth {
             std::process::abort();
         }
     }
 }
 
-impl Upstream for Dying {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+impl Upstream for CrashInjector {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         self.http.as_ref().unwrap().check(payload, cost)
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         let http = self.http.as_ref().unwrap();
         if Envelope::decode(call.payload).unwrap().request.method == Method::Get {
             return http.carry(call);
         }
         self.seen.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
-            self.at(Point::BeforeTheCall);
+            self.crash_at(CrashPoint::BeforeTheCall);
             let outcome = http.carry(call).await;
-            self.at(Point::AfterItWasMade);
+            self.crash_at(CrashPoint::AfterItWasMade);
             outcome
         })
     }
 }
 
-impl Listener for Dying {
-    fn tell(&self, told: &Told<'_>) {
-        if let Told::Applied { .. } = told {
+impl ProgressListener for CrashInjector {
+    fn on_event(&self, told: &ProgressEvent<'_>) {
+        if let ProgressEvent::Applied { .. } = told {
             self.seen.fetch_add(1, Ordering::SeqCst);
-            self.at(Point::AfterTheRecord);
+            self.crash_at(CrashPoint::AfterTheRecord);
         }
     }
 }
@@ -98,13 +102,14 @@ async fn one_process() {
     let Ok(told) = std::env::var("TIDEGATE_CRASH") else { return };
     let told: Vec<_> = told.split(' ').collect();
     let [sim, url, point, nth] = told[..] else { panic!("{told:?}") };
-    let (point, nth) = (Point::named(point).unwrap(), nth.parse().unwrap());
-    let node = Node::with(sim, store(url).await, |http| Arc::new(Dying::new(Some(http), point, nth))).await;
-    node.deployer.apply(&wanted(SMALL), &Dying::new(None, point, nth)).await.unwrap();
+    let (point, nth) = (CrashPoint::named(point).unwrap(), nth.parse().unwrap());
+    let node =
+        Node::with(sim, store(url).await, |http| Arc::new(CrashInjector::new(Some(http), point, nth))).await;
+    node.deployer.apply(&wanted(SMALL), &CrashInjector::new(None, point, nth)).await.unwrap();
     node.engine.drain().await;
 }
 
-fn process(sim: &str, url: &str, point: Point, nth: usize) -> std::process::Child {
+fn process(sim: &str, url: &str, point: CrashPoint, nth: usize) -> std::process::Child {
     let told = format!("{sim} {url} {point:?} {nth}");
     let itself = std::env::current_exe().unwrap();
     let mut command = Command::new(itself);
@@ -113,9 +118,9 @@ fn process(sim: &str, url: &str, point: Point, nth: usize) -> std::process::Chil
 }
 
 /// Waits for its end, or kills it when the simulator has been reached.
-async fn dies(sim: &str, url: &str, point: Point, nth: usize) -> ExitStatus {
+async fn wait_for_exit(sim: &str, url: &str, point: CrashPoint, nth: usize) -> ExitStatus {
     let mut child = process(sim, url, point, nth);
-    if point == Point::AfterItLeft {
+    if point == CrashPoint::AfterItLeft {
         for _ in 0..6_000 {
             let stop = ask(sim, reqwest::Method::GET, "/stop", None).await;
             if stop["reached"] == true || child.try_wait().unwrap().is_some() {
@@ -129,23 +134,23 @@ async fn dies(sim: &str, url: &str, point: Point, nth: usize) -> ExitStatus {
     tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap()
 }
 
-async fn scenario(url: String, point: Point, nth: usize) {
+async fn scenario(url: String, point: CrashPoint, nth: usize) {
     let sim: DiscordSim = wide().await;
     let address = sim.addr().to_string();
     let what = format!("{point:?} of write {nth} on {url}");
-    if point == Point::AfterItLeft {
+    if point == CrashPoint::AfterItLeft {
         let stop = json!({"write": nth, "when": "before"});
         ask(&address, reqwest::Method::POST, "/stop", Some(stop)).await;
     }
-    let ended = dies(&address, &url, point, nth).await;
+    let ended = wait_for_exit(&address, &url, point, nth).await;
     assert!(!ended.success(), "it did not die: {what}");
-    if point == Point::AfterItLeft {
+    if point == CrashPoint::AfterItLeft {
         ask(&address, reqwest::Method::DELETE, "/stop", None).await;
     }
     let node = Node::open(&address, store(&url).await).await;
     let mut report = node.apply(SMALL).await;
     // A machine that stands still for longer than a lease is no fault of the deployer's: whoever is told so runs it again.
-    while report.as_ref().is_err_and(|error| matches!(error, Error::Lost)) {
+    while report.as_ref().is_err_and(|error| matches!(error, Error::LeaseLost)) {
         report = node.apply(SMALL).await;
     }
     let report = report.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -155,7 +160,7 @@ async fn scenario(url: String, point: Point, nth: usize) {
     assert_eq!(made, (2, 8), "{what}: {report:?}");
     assert!(node.plan(SMALL).await.is_empty(), "{what}");
     let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
-    assert!(steps.iter().all(|step| step.state.word() == "applied"), "{what}: {steps:?}");
+    assert!(steps.iter().all(|step| step.state.as_str() == "applied"), "{what}: {steps:?}");
     node.engine.drain().await;
 }
 
@@ -184,7 +189,7 @@ async fn ops_15_no_crash_makes_a_duplicate_on_a_folder() {
 /// OPS-15, OPS-8: on Redis.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_15_no_crash_makes_a_duplicate_on_redis() {
-    let server = Redis::start();
+    let server = RedisServer::start();
     let base = server.url();
     matrix(|count| format!("{base}?prefix=crash-{count}")).await;
 }
@@ -192,7 +197,7 @@ async fn ops_15_no_crash_makes_a_duplicate_on_redis() {
 /// OPS-15, OPS-8: on PostgreSQL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_15_no_crash_makes_a_duplicate_on_postgres() {
-    let server = Postgres::start();
+    let server = PostgresServer::start();
     let base = server.url();
     let mark = if base.contains('?') { '&' } else { '?' };
     matrix(|count| format!("{base}{mark}schema=crash_{count}")).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use tidegate::Submission;
 use tidegate_core::State;
-use tidegate_discord::deploy::{Error, Quiet, group};
+use tidegate_discord::deploy::{Error, NoopListener, group};
 use tidegate_sim::DiscordSimOptions;
 use tidegate_upstream::{Envelope, HttpRequest, Method};
 
@@ -12,7 +12,7 @@ use crate::world::{GUILD, Node, SMALL, ask, guild, ms, sim, store, wanted, wide}
 /// OPS-14, OPS-20, OPS-23: through failures and cut answers the guild comes out right, and nothing is there twice.
 #[tokio::test]
 async fn ops_14_no_answer_may_be_lost_and_nothing_is_made_twice() {
-    for seed in tidegate_contract::dice::seeds(4) {
+    for seed in tidegate_contract::rng::seeds(4) {
         let options =
             DiscordSimOptions { fail_rate: 0.1, cut_rate: 0.1, seed, ..DiscordSimOptions::default() };
         let sim = sim(options).await;
@@ -68,8 +68,8 @@ async fn ops_17_the_audit_channel_is_told() {
     let node = Node::open(&address, store("memory:").await).await;
     let mut wanted = wanted(SMALL);
     wanted.audit_channel = Some(channel["id"].as_str().unwrap().parse().unwrap());
-    let report = node.deployer.apply(&wanted, &Quiet).await.unwrap();
-    node.deployer.apply(&wanted, &Quiet).await.unwrap();
+    let report = node.deployer.apply(&wanted, &NoopListener).await.unwrap();
+    node.deployer.apply(&wanted, &NoopListener).await.unwrap();
     let guild = guild(&address).await;
     let told = guild["messages"][channel["id"].as_str().unwrap()].as_array().unwrap();
     let told: Vec<_> = told.iter().map(|message| message["content"].as_str().unwrap()).collect();

@@ -104,7 +104,7 @@ async fn ops_19_only_who_prunes_loses_something() {
     assert_eq!((report.removed, report.leftovers), (0, 1), "{report:?}");
     let mut wanted = crate::world::wanted(&without);
     wanted.prune = true;
-    let report = node.deployer.apply(&wanted, &tidegate_discord::deploy::Quiet).await.unwrap();
+    let report = node.deployer.apply(&wanted, &tidegate_discord::deploy::NoopListener).await.unwrap();
     assert_eq!((report.removed, report.writes()), (1, 1), "{report:?}");
     id_of(&address, "channels", "ours").await;
     assert_eq!(sim.stats().all.duplicates, 0);

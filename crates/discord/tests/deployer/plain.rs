@@ -1,6 +1,6 @@
 //! A guild from nothing, and again.
 
-use tidegate_core::journal::{Stage, StepState};
+use tidegate_core::journal::{DeploymentStage, StepState};
 use tidegate_discord::deploy::group;
 
 use crate::world::{GUILD, Node, SMALL, guild, store, wide};
@@ -60,7 +60,7 @@ async fn ops_17_every_step_is_in_the_journal() {
     let node = Node::open(&sim.addr().to_string(), store("memory:").await).await;
     let report = node.apply(SMALL).await.unwrap();
     let deployment = node.store.deployment(&report.deployment).await.unwrap().unwrap();
-    assert_eq!((deployment.stage, &*deployment.scope), (Stage::Done, &*group(GUILD)));
+    assert_eq!((deployment.stage, &*deployment.scope), (DeploymentStage::Done, &*group(GUILD)));
     let steps = node.store.deployment_steps(&report.deployment).await.unwrap();
     assert_eq!(steps.len(), 16, "with the two orders, which turned out right by themselves");
     assert!(steps.iter().all(|step| step.state == StepState::Applied), "{steps:?}");
@@ -72,7 +72,7 @@ async fn ops_17_every_step_is_in_the_journal() {
     assert_eq!(view.dedupe_key.as_deref(), Some(key.as_str()));
     assert_eq!((view.kind.as_ref(), view.group.as_ref()), ("RoleEnsure", group(GUILD).as_str()));
     assert_eq!(view.deployment_id.as_deref(), Some(report.deployment.as_str()));
-    assert_eq!(node.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
+    assert_eq!(node.store.mapped_objects(&group(GUILD)).await.unwrap().len(), 14);
 }
 
 /// OPS-14: without a journal everything is found by name and taken over, and nothing is written.
@@ -84,7 +84,7 @@ async fn ops_14_a_lost_journal_costs_no_write() {
     let fresh = Node::open(&address, store("memory:").await).await;
     let report = fresh.apply(SMALL).await.unwrap();
     assert_eq!((report.writes(), report.adopted, sim.stats().all.writes), (0, 14, 14), "{report:?}");
-    assert_eq!(fresh.store.mapped(&group(GUILD)).await.unwrap().len(), 14);
+    assert_eq!(fresh.store.mapped_objects(&group(GUILD)).await.unwrap().len(), 14);
     let before = sim.stats().all.calls;
     fresh.apply(SMALL).await.unwrap();
     assert_eq!(sim.stats().all.calls - before, 2, "what was found again is known from then on");
@@ -103,7 +103,8 @@ async fn ops_26_a_plan_counts_with_what_was_used() {
     let node = Node::open(&address, store(&url).await).await;
     let wanted = crate::world::wanted(&SMALL.replace("key: guest", "key: visitor"));
     let template = wanted.read().unwrap();
-    let planned = node.deployer.plan(&wanted, &template, &tidegate_discord::deploy::Quiet).await.unwrap();
+    let planned =
+        node.deployer.plan(&wanted, &template, &tidegate_discord::deploy::NoopListener).await.unwrap();
     let estimate = planned.plan.estimate(&planned.limits);
     assert_eq!((planned.limits.role_creates_used, estimate.role_creates_left), (4, 245), "{estimate:?}");
 }

@@ -27,7 +27,7 @@ async fn ops_19_who_may_not_wait_is_refused() {
         while sim.stats().all.writes == 0 {
             tokio::time::sleep(ms(2)).await;
         }
-        impatient.apply(&wanted, &tidegate_discord::deploy::Quiet).await.unwrap_err()
+        impatient.apply(&wanted, &tidegate_discord::deploy::NoopListener).await.unwrap_err()
     };
     let (first, refused) = tokio::join!(node.apply(SMALL), second);
     let id = first.unwrap().deployment;

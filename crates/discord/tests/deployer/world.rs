@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tidegate::{Engine, Executors, Options};
-use tidegate_discord::deploy::{Deployer, Quiet, Report, Result, Steps, Wanted};
+use tidegate_discord::deploy::{DeployReport, DeployRequest, Deployer, NoopListener, Result, StepExecutor};
 use tidegate_discord::plan::Plan;
 use tidegate_discord::{DiscordDialect, DiscordSettings, Id};
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
@@ -58,7 +58,7 @@ pub(crate) async fn guild(sim: &str) -> Value {
 pub(crate) async fn store(url: &str) -> Arc<dyn Store> {
     match url.split(':').next().unwrap() {
         "redis" => tidegate_store_redis::open(url).await.unwrap(),
-        "postgres" => Arc::new(tidegate_store_postgres::Postgres::connect(url).await.unwrap()),
+        "postgres" => Arc::new(tidegate_store_postgres::PostgresStore::connect(url).await.unwrap()),
         _ => tidegate_store_embedded::open(url, Arc::new(SteadyClock::new())).unwrap(),
     }
 }
@@ -90,39 +90,39 @@ impl Node {
         let http =
             HttpUpstreams::with_dialects(vec![(config, Arc::new(dialect) as Arc<dyn Dialect>)]).unwrap();
         let limits = http.limits();
-        let executors: Executors = Steps::executors(around(Arc::new(http))).collect();
+        let executors: Executors = StepExecutor::executors(around(Arc::new(http))).collect();
         let options = Options { lease: ms(2_000), partition_lease: ms(3_000), ..Options::default() };
         let options = Options { node: format!("node-{}", std::process::id()), ..options };
-        let engine = owned(&store, &options, &executors, &limits).await;
+        let engine = open_engine(&store, &options, &executors, &limits).await;
         let deployer = Deployer::new(engine.clone(), Arc::clone(&store))
             .with_lease(ms(2_000))
-            .with_late(ms(200))
+            .with_recheck_delay(ms(200))
             .with_patience(ms(10_000));
         Self { engine, store, deployer }
     }
 
-    pub(crate) async fn apply(&self, template: &str) -> Result<Report> {
-        self.deployer.apply(&wanted(template), &Quiet).await
+    pub(crate) async fn apply(&self, template: &str) -> Result<DeployReport> {
+        self.deployer.apply(&wanted(template), &NoopListener).await
     }
 
     pub(crate) async fn plan(&self, template: &str) -> Plan {
         let wanted = wanted(template);
-        self.deployer.plan(&wanted, &wanted.read().unwrap(), &Quiet).await.unwrap().plan
+        self.deployer.plan(&wanted, &wanted.read().unwrap(), &NoopListener).await.unwrap().plan
     }
 }
 
 /// The engine, as soon as whoever owned the partition has surely gone.
-async fn owned(
+async fn open_engine(
     store: &Arc<dyn Store>,
     options: &Options,
     executors: &Executors,
-    limits: &[tidegate_upstream::http::MadeLimit],
+    limits: &[tidegate_upstream::http::LimitDefinition],
 ) -> Engine {
     for _ in 0..400 {
         match Engine::open(Arc::clone(store), options.clone(), executors.clone(), limits.to_vec()).await {
             Ok(engine) => return engine,
             Err(error) if store.is_shared() => {
-                assert_eq!(error.code, tidegate::Code::StoreRefused, "{error}");
+                assert_eq!(error.code, tidegate::ErrorCode::StoreRefused, "{error}");
             }
             Err(error) => panic!("{error}"),
         }
@@ -131,8 +131,8 @@ async fn owned(
     panic!("the partition was never free")
 }
 
-pub(crate) fn wanted(template: &str) -> Wanted {
-    Wanted {
+pub(crate) fn wanted(template: &str) -> DeployRequest {
+    DeployRequest {
         guild: GUILD,
         upstream: "discord".into(),
         file: "small.yaml".into(),

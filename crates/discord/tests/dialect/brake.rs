@@ -6,14 +6,14 @@ use tidegate_core::{FaultClass, State};
 use tidegate_discord::DiscordSettings;
 use tokio::time::Instant;
 
-use crate::discord::{Discord, GUILD, LONG, call_of, limit, memory, open, submit, wide};
+use crate::discord::{GUILD, LONG, SimulatedDiscord, call_of, limit, memory, open, submit, wide};
 
 /// LIM-25: two bots behind one address that are refused again and again, many calls at once and each slow, stay below the
 /// ceiling together: those that would pass it wait.
 #[tokio::test(start_paused = true)]
 async fn lim_25_the_brake_stops_before_the_ban() {
     let share = DiscordSettings { invalid_max: 95 / 2, ..wide() };
-    let discord = Discord::with(
+    let discord = SimulatedDiscord::with(
         3_000,
         &[("invalid", 100, 600_000), ("routes", 1_000, 1_000)],
         &[("ann", share), ("ben", share)],
@@ -50,7 +50,7 @@ async fn lim_25_the_brake_stops_before_the_ban() {
 #[tokio::test(start_paused = true)]
 async fn lim_25_good_calls_are_not_braked() {
     let few = DiscordSettings { invalid_max: 20, ..wide() };
-    let discord = Discord::with(50, &[], &[("ann", few)]);
+    let discord = SimulatedDiscord::with(50, &[], &[("ann", few)]);
     let engine = open(&memory(), &discord).await;
     let before = limit(&engine, "ann/invalid").await.level;
     let look = |n: u64| call_of("ann", &format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
@@ -67,7 +67,7 @@ async fn lim_25_good_calls_are_not_braked() {
 /// wait.
 #[tokio::test(start_paused = true)]
 async fn lim_25_an_unknown_token_stops_everything() {
-    let discord = Discord::with(50, &[], &[("nobody", wide())]);
+    let discord = SimulatedDiscord::with(50, &[], &[("nobody", wide())]);
     let engine = open(&memory(), &discord).await;
     let look = |n: u64| call_of("nobody", &format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
     let first = submit(&engine, vec![look(0)]).await[0];

@@ -13,16 +13,16 @@ use tidegate_core::model::LimitView;
 use tidegate_core::{OperationId, Time};
 use tidegate_discord::{DiscordDialect, DiscordSettings};
 use tidegate_sim::DiscordSimOptions;
-use tidegate_sim::discord::arrival::Arrival;
-use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::limits::DiscordLimits;
+use tidegate_sim::discord::request::DiscordRequest;
+use tidegate_sim::discord::sim_state::{DiscordSimOutcome, DiscordSimState};
 use tidegate_sim::discord::stats::DiscordStats;
-use tidegate_sim::discord::world::{Fate, World};
 use tidegate_store::{Clock, Store, WallClock};
-use tidegate_store_embedded::Memory;
-use tidegate_upstream::http::answer::{Answer, Asked, Content};
-use tidegate_upstream::http::target::Base;
+use tidegate_store_embedded::MemoryStore;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::target::BaseUrl;
 use tidegate_upstream::http::{Dialect, Meaning};
-use tidegate_upstream::{Call, Carrying, Checked, Envelope, Outcome, Refusal, Upstream};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Outcome, Upstream};
 use tokio::time::Instant;
 
 /// A guild that is there when it is named.
@@ -36,22 +36,22 @@ pub(crate) fn wide() -> DiscordSettings {
 }
 
 /// A call that arrived: when, and as it was.
-pub(crate) type Arrived = (Instant, String);
+pub(crate) type ReceivedCall = (Instant, String);
 
 /// Discord, to those who call it.
-pub(crate) struct Discord {
-    world: Arc<Mutex<World>>,
+pub(crate) struct SimulatedDiscord {
+    world: Arc<Mutex<DiscordSimState>>,
     bots: BTreeMap<String, DiscordDialect>,
     /// Half of it on the way there, half on the way back.
     latency: Duration,
     epoch: Time,
     start: Instant,
-    pub(crate) arrived: Mutex<Vec<Arrived>>,
+    pub(crate) arrived: Mutex<Vec<ReceivedCall>>,
     under_way: AtomicUsize,
     pub(crate) most_at_once: AtomicUsize,
 }
 
-impl Discord {
+impl SimulatedDiscord {
     /// With one bot, and these limits instead of the usual ones.
     pub(crate) fn new(latency_ms: u64, figures: &[(&str, u64, u64)]) -> Arc<Self> {
         Self::with(latency_ms, figures, &[("discord", wide())])
@@ -62,15 +62,15 @@ impl Discord {
         figures: &[(&str, u64, u64)],
         bots: &[(&str, DiscordSettings)],
     ) -> Arc<Self> {
-        let mut limits = Limits::default();
+        let mut limits = DiscordLimits::default();
         figures.iter().for_each(|(name, calls, ms)| limits.set(name, *calls, *ms).unwrap());
-        let world = World::new(&DiscordSimOptions { limits, ..DiscordSimOptions::default() });
+        let world = DiscordSimState::new(&DiscordSimOptions { limits, ..DiscordSimOptions::default() });
         let latency = Duration::from_millis(latency_ms);
         Self::around(Arc::new(Mutex::new(world)), latency, WallClock.now(), Instant::now(), bots)
     }
 
     fn around(
-        world: Arc<Mutex<World>>,
+        world: Arc<Mutex<DiscordSimState>>,
         latency: Duration,
         epoch: Time,
         start: Instant,
@@ -93,7 +93,7 @@ impl Discord {
     }
 
     /// To another process: what the dialect had in memory is gone.
-    pub(crate) fn reborn(&self) -> Arc<Self> {
+    pub(crate) fn restarted(&self) -> Arc<Self> {
         let bots = [("discord", wide())];
         Self::around(Arc::clone(&self.world), self.latency, self.epoch, self.start, &bots)
     }
@@ -102,7 +102,7 @@ impl Discord {
         self.epoch.after(self.start.elapsed())
     }
 
-    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+    pub(crate) fn world(&self) -> MutexGuard<'_, DiscordSimState> {
         self.world.lock().unwrap()
     }
 
@@ -113,10 +113,10 @@ impl Discord {
     /// A call of another bot, which is nobody's limit here.
     pub(crate) fn by_hand(&self, method: &str, path: &str, body: &str) -> Value {
         let request = request(method, path, "a hand", Bytes::from(body.to_owned()), &[]);
-        let fate = self.world().arrive(&Arrival::of(&request), self.now());
-        let Fate::Answer(answer) = fate else { panic!("{fate:?}") };
+        let fate = self.world().handle(&DiscordRequest::of(&request), self.now());
+        let DiscordSimOutcome::Answer(answer) = fate else { panic!("{fate:?}") };
         assert!(answer.status.is_success(), "{answer:?}");
-        serde_json::from_slice(answer.response().body()).unwrap_or_default()
+        serde_json::from_slice(answer.to_response().body()).unwrap_or_default()
     }
 
     /// A new text channel.
@@ -128,9 +128,9 @@ impl Discord {
     async fn answer(&self, call: Call<'_>) -> Outcome {
         let envelope = Envelope::decode(call.payload).unwrap();
         let (name, mut sent) = (envelope.upstream, envelope.request);
-        let reader = self.bots[&name].ready(&mut sent, call.operation).unwrap();
-        let base = Base::parse("http://discord/api/v10").unwrap();
-        let asked = Asked { method: sent.method, upstream: &name, base: &base };
+        let reader = self.bots[&name].prepare_request(&mut sent, call.operation).unwrap();
+        let base = BaseUrl::parse("http://discord/api/v10").unwrap();
+        let asked = RequestSummary { method: sent.method, upstream: &name, base: &base };
         let (left, half) = (Instant::now(), self.latency / 2);
         tokio::time::sleep(half).await;
         let told = format!("{} {}", sent.method, sent.path);
@@ -142,29 +142,38 @@ impl Discord {
             .unwrap()
             .push((Instant::now(), format!("{told} {}", String::from_utf8_lossy(&body))));
         let request = request(sent.method.as_str(), &sent.path, token, body, &sent.headers);
-        let fate = self.world().arrive(&Arrival::of(&request), self.now());
+        let fate = self.world().handle(&DiscordRequest::of(&request), self.now());
         tokio::time::sleep(half).await;
-        let Fate::Answer(answer) = fate else { panic!("{fate:?}") };
-        let (parts, body) = answer.response().into_parts();
+        let DiscordSimOutcome::Answer(answer) = fate else { panic!("{fate:?}") };
+        let (parts, body) = answer.to_response().into_parts();
         let at = call.now.after(left.elapsed());
-        let answer =
-            Answer { status: parts.status, headers: parts.headers, content: Content::Whole(body), at };
+        let answer = UpstreamResponse {
+            status: parts.status,
+            headers: parts.headers,
+            content: Content::Whole(body),
+            at,
+        };
         let verdict = answer.verdict(&asked);
-        let Meaning { verdict, hints, spending } = reader.read(&answer, &asked, verdict);
+        let Meaning { verdict, hints, spending } = reader.interpret(&answer, &asked, verdict);
         Outcome { hints, spending, status: Some(parts.status.as_u16()), ..Outcome::unanswered(verdict) }
     }
 }
 
-impl Upstream for Discord {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+impl Upstream for SimulatedDiscord {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let Envelope { upstream, request, .. } = Envelope::decode(payload)?;
         let dialect = &self.bots[&upstream];
         let charges = dialect.charges(&request, cost)?;
-        let opens = dialect.opens(&request, &charges);
-        Ok(Checked { charges, opens, on_unknown: dialect.on_unknown(&request), can_reconcile: false })
+        let opens = dialect.limits_to_open(&request, &charges);
+        Ok(CallRequirements {
+            charges,
+            opens,
+            on_unknown: dialect.on_unknown(&request),
+            can_reconcile: false,
+        })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             let now = self.under_way.fetch_add(1, Ordering::SeqCst) + 1;
             self.most_at_once.fetch_max(now, Ordering::SeqCst);
@@ -191,10 +200,10 @@ fn request(
 }
 
 pub(crate) fn memory() -> Arc<dyn Store> {
-    Arc::new(Memory::new(Arc::new(WallClock)))
+    Arc::new(MemoryStore::new(Arc::new(WallClock)))
 }
 
-pub(crate) async fn open(store: &Arc<dyn Store>, discord: &Arc<Discord>) -> Engine {
+pub(crate) async fn open(store: &Arc<dyn Store>, discord: &Arc<SimulatedDiscord>) -> Engine {
     let executors = Executors::from([("http".into(), Arc::clone(discord) as Arc<dyn Upstream>)]);
     let limits = discord.bots.values().flat_map(DiscordDialect::limits).collect();
     Engine::open(Arc::clone(store), Options::default(), executors, limits).await.unwrap()

@@ -11,17 +11,17 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tidegate_core::State;
-use tidegate_core::fact::{Shape, Source};
+use tidegate_core::fact::{LimitShape, LimitSource};
 use tidegate_core::operation::MICRO;
 use tidegate_discord::DiscordSettings;
 use tokio::time::Instant;
 
-use discord::{Discord, GUILD, LONG, call, limit, memory, open, submit, succeeded, wide};
+use discord::{GUILD, LONG, SimulatedDiscord, call, limit, memory, open, submit, succeeded, wide};
 
 /// LIM-8, OPS-21: of a route whose limit is learned with the first call, nothing is ever refused, and all of it is used.
 #[tokio::test(start_paused = true)]
 async fn ops_21_a_route_is_learned_and_never_overstepped() {
-    let discord = Discord::new(50, &[]);
+    let discord = SimulatedDiscord::new(50, &[]);
     let engine = open(&memory(), &discord).await;
     let path = format!("/guilds/{GUILD}/roles");
     let create = |n| call(&format!("g{n}"), "POST", &path, r#"{"name":"a","permissions":"0"}"#);
@@ -33,8 +33,8 @@ async fn ops_21_a_route_is_learned_and_never_overstepped() {
     // Ten in ten seconds: the last ten begin after five windows.
     assert!((50.0..51.0).contains(&took.as_secs_f64()), "{took:?}");
     let learned = limit(&engine, &format!("discord/POST /guilds/{{guild}}/roles {GUILD}")).await;
-    assert_eq!(learned.source, Source::Learned);
-    assert!(matches!(learned.shape, Shape::Window { limit, .. } if limit == 10 * MICRO), "{learned:?}");
+    assert_eq!(learned.source, LimitSource::Learned);
+    assert!(matches!(learned.shape, LimitShape::Window { limit, .. } if limit == 10 * MICRO), "{learned:?}");
 }
 
 /// LIM-26, OPS-4: inside one bucket as many run at once as it allows, and the order inside each group is kept.
@@ -43,7 +43,7 @@ async fn lim_26_a_bucket_is_used_by_many_calls_at_once_in_their_order() {
     // A bot for which the global limit is out of the way.
     let large = DiscordSettings { global_per_s: 1_000, ..wide() };
     let figures = [("message-create", 20, 1_000), ("global", 1_000, 1_000)];
-    let discord = Discord::with(200, &figures, &[("discord", large)]);
+    let discord = SimulatedDiscord::with(200, &figures, &[("discord", large)]);
     let engine = open(&memory(), &discord).await;
     let path = format!("/channels/{}/messages", discord.channel());
     let say = |n: usize| call(&format!("g{}", n % 50), "POST", &path, &format!(r#"{{"content":"{n}"}}"#));
@@ -66,7 +66,7 @@ async fn ops_5_three_groups_of_a_bot_run_at_once() {
     for (settings, most) in
         [(DiscordSettings::default(), 3), (DiscordSettings { at_once: 7, ..DiscordSettings::default() }, 7)]
     {
-        let discord = Discord::with(1_000, &[], &[("discord", settings)]);
+        let discord = SimulatedDiscord::with(1_000, &[], &[("discord", settings)]);
         let engine = open(&memory(), &discord).await;
         let look = |n: u64| call(&format!("g{}", n % 12), "GET", &format!("/guilds/{}", GUILD + n), "");
         let start = Instant::now();
@@ -81,7 +81,7 @@ async fn ops_5_three_groups_of_a_bot_run_at_once() {
 /// LIM-7, LIM-14: calls of many routes take from the global limit too, no second of Discord's has too many, and it is used.
 #[tokio::test(start_paused = true)]
 async fn lim_7_the_global_limit_holds_over_all_routes() {
-    let discord = Discord::new(80, &[]);
+    let discord = SimulatedDiscord::new(80, &[]);
     let engine = open(&memory(), &discord).await;
     let look = |n: u64| call(&format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
     let start = Instant::now();
@@ -101,7 +101,7 @@ async fn lim_7_the_global_limit_holds_over_all_routes() {
 /// counts do.
 #[tokio::test(start_paused = true)]
 async fn lim_7_a_learned_hash_is_shared_by_two_routes() {
-    let discord = Discord::new(50, &[]);
+    let discord = SimulatedDiscord::new(50, &[]);
     let engine = open(&memory(), &discord).await;
     let path = format!("/channels/{}/permissions/{GUILD}", discord.channel());
     let put = r#"{"type":0,"allow":"0","deny":"1024"}"#;
@@ -127,7 +127,7 @@ async fn lim_7_a_learned_hash_is_shared_by_two_routes() {
 /// something else do not.
 #[tokio::test(start_paused = true)]
 async fn lim_24_hidden_limits_survive_a_restart() {
-    let (store, discord) = (memory(), Discord::new(50, &[]));
+    let (store, discord) = (memory(), SimulatedDiscord::new(50, &[]));
     let engine = open(&store, &discord).await;
     let path = format!("/channels/{}", discord.channel());
     let start = Instant::now();
@@ -136,7 +136,7 @@ async fn lim_24_hidden_limits_survive_a_restart() {
     assert_eq!(succeeded(&engine, &ids).await, 2);
     engine.drain().await;
     drop(engine);
-    let discord = discord.reborn();
+    let discord = discord.restarted();
     let engine = open(&store, &discord).await;
     let ids = submit(&engine, vec![rename(3), call("other", "PATCH", &path, r#"{"nsfw":true}"#)]).await;
     assert_eq!(engine.wait(ids[1], LONG).await.unwrap().state, State::Succeeded);

@@ -5,18 +5,18 @@ use std::time::Duration;
 use tidegate_core::State;
 use tokio::time::Instant;
 
-use crate::discord::{Discord, GUILD, LONG, call, memory, open, submit, succeeded};
+use crate::discord::{GUILD, LONG, SimulatedDiscord, call, memory, open, submit, succeeded};
 
 /// LIM-12, OPS-21: a global 429 holds every call back until it is over; only those that were under way are told so.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_global_429_is_obeyed_by_all() {
-    let discord = Discord::new(50, &[]);
+    let discord = SimulatedDiscord::new(50, &[]);
     let engine = open(&memory(), &discord).await;
     let look = |n: u64| call(&format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
     let ids = submit(&engine, (0..20).map(look).collect()).await;
     succeeded(&engine, &ids).await;
     let (start, until) = (Instant::now(), discord.now().after(Duration::from_secs(30)));
-    discord.world().gate.close(until);
+    discord.world().limiter.close(until);
     let ids = submit(&engine, (20..100).map(look).collect()).await;
     assert_eq!(succeeded(&engine, &ids).await, 80);
     let stats = discord.stats();
@@ -30,10 +30,10 @@ async fn lim_12_a_global_429_is_obeyed_by_all() {
 /// LIM-12: a limit that others have spent closes its route and nothing else, and is not counted against the address.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_shared_429_closes_its_route_only() {
-    let discord = Discord::new(50, &[]);
+    let discord = SimulatedDiscord::new(50, &[]);
     let engine = open(&memory(), &discord).await;
     let until = discord.now().after(Duration::from_secs(60));
-    discord.world().gate.share("channel-create", until);
+    discord.world().limiter.exhaust_shared("channel-create", until);
     let path = format!("/guilds/{GUILD}/channels");
     let start = Instant::now();
     let ids = submit(
@@ -57,7 +57,7 @@ async fn lim_12_a_shared_429_closes_its_route_only() {
 /// go on meanwhile.
 #[tokio::test(start_paused = true)]
 async fn lim_12_a_hidden_429_closes_what_it_is_about() {
-    let discord = Discord::new(50, &[("renames", 1, 600_000)]);
+    let discord = SimulatedDiscord::new(50, &[("renames", 1, 600_000)]);
     let engine = open(&memory(), &discord).await;
     let path = format!("/channels/{}", discord.channel());
     let start = Instant::now();
@@ -79,12 +79,12 @@ async fn lim_12_a_hidden_429_closes_what_it_is_about() {
 /// LIM-12, LIM-25: a ban of the address closes everything for as long as it says.
 #[tokio::test(start_paused = true)]
 async fn lim_25_a_ban_is_waited_out() {
-    let discord = Discord::new(50, &[("invalid", 1, 1_000)]);
+    let discord = SimulatedDiscord::new(50, &[("invalid", 1, 1_000)]);
     discord.world().limits.ban_ms = 3_600_000;
     let engine = open(&memory(), &discord).await;
     // The first refusal brings the ban here.
     let until = discord.now().after(Duration::from_secs(1));
-    discord.world().gate.close(until);
+    discord.world().limiter.close(until);
     let start = Instant::now();
     let look = |n: u64| call(&format!("g{n}"), "GET", &format!("/guilds/{}", GUILD + n), "");
     let first = submit(&engine, vec![look(0)]).await;

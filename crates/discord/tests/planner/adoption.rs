@@ -1,32 +1,32 @@
 //! Which object is taken for ours, which is not, and what is nobody's guess.
 
-use tidegate_discord::journal::Journal;
-use tidegate_discord::plan::{Action, Conflict, Options, Plan, Step, Target, to_read};
-use tidegate_discord::template::{Shape, Template};
-use tidegate_discord::{Id, Key, Kind};
+use tidegate_discord::journal::GuildJournal;
+use tidegate_discord::plan::{Action, Conflict, Options, Plan, PlanStep, StepTarget, channels_to_read};
+use tidegate_discord::template::{ChannelType, Template};
+use tidegate_discord::{Id, ObjectKey, ObjectKind};
 
-use crate::world::{World, renames};
+use crate::fake_discord::{FakeDiscord, renames};
 
 pub(crate) fn small() -> Template {
     Template::read("small.yaml", include_str!("../../../../examples/guilds/small.yaml")).unwrap()
 }
 
-pub(crate) fn key(text: &str) -> Key {
-    Key::new(text).unwrap()
+pub(crate) fn key(text: &str) -> ObjectKey {
+    ObjectKey::new(text).unwrap()
 }
 
-pub(crate) fn step<'a>(plan: &'a Plan, kind: Kind, text: &str) -> &'a Step {
-    plan.steps.iter().find(|step| step.target == Target::Object(kind, key(text))).unwrap()
+pub(crate) fn step<'a>(plan: &'a Plan, kind: ObjectKind, text: &str) -> &'a PlanStep {
+    plan.steps.iter().find(|step| step.target == StepTarget::Object(kind, key(text))).unwrap()
 }
 
-pub(crate) fn deployed() -> (World, Template) {
-    let mut world = World::new();
+pub(crate) fn deployed() -> (FakeDiscord, Template) {
+    let mut world = FakeDiscord::new();
     let template = small();
     world.deploy(&template);
     (world, template)
 }
 
-pub(crate) fn id(world: &World, kind: Kind, text: &str) -> Id {
+pub(crate) fn id(world: &FakeDiscord, kind: ObjectKind, text: &str) -> Id {
     world.journal.get(kind, &key(text)).unwrap().id
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn id(world: &World, kind: Kind, text: &str) -> Id {
 #[test]
 fn ops_19_everything_in_one_call() {
     let template = small();
-    let plan = World::new().plan(&template);
+    let plan = FakeDiscord::new().plan(&template);
     assert_eq!(renames(&plan), 0);
     assert_eq!(plan.writes().count(), 4 + 2 + 6 + 2 + 2);
 }
@@ -48,13 +48,17 @@ fn ops_14_a_new_display_name_is_an_update() {
         template.categories[0].name = "Entrance".into();
         template.channels[1].name = "Ask here".into();
         if !keeps_journal {
-            world.journal = Journal::default();
+            world.journal = GuildJournal::default();
         }
         let plan = world.plan(&template);
         assert_eq!(plan.writes().count(), 3, "{plan}");
         assert!(plan.writes().all(|step| step.action == Action::Update && step.changes.len() == 1));
-        let call = step(&plan, Kind::Channel, "intake").call.as_ref().unwrap();
-        assert_eq!(call.shown(), serde_json::json!({"name": "ask-here-intake"}), "only what differs is sent");
+        let call = step(&plan, ObjectKind::Channel, "intake").call.as_ref().unwrap();
+        assert_eq!(
+            call.to_display_json(),
+            serde_json::json!({"name": "ask-here-intake"}),
+            "only what differs is sent"
+        );
         world.apply(&plan);
         assert!(world.plan(&template).is_empty());
     }
@@ -64,27 +68,28 @@ fn ops_14_a_new_display_name_is_an_update() {
 #[test]
 fn ops_14_several_are_a_conflict_with_both_ids() {
     let (mut world, template) = deployed();
-    let lead = id(&world, Kind::Role, "lead");
+    let lead = id(&world, ObjectKind::Role, "lead");
     let mut twin = world.guild.role(lead).unwrap().clone();
     twin.id = world.id();
     twin.name = "〚SSO〛 Somebody else 〔lead〕".into();
-    let desk = id(&world, Kind::Channel, "desk");
+    let desk = id(&world, ObjectKind::Channel, "desk");
     let mut other = world.guild.channel(desk).unwrap().clone();
     other.id = world.id();
     other.name = "copy-desk".into();
     let conflicts = [
-        Conflict::Several { kind: Kind::Role, key: key("lead"), ids: vec![lead, twin.id] },
-        Conflict::Several { kind: Kind::Channel, key: key("desk"), ids: vec![desk, other.id] },
+        Conflict::DuplicateKey { kind: ObjectKind::Role, key: key("lead"), ids: vec![lead, twin.id] },
+        Conflict::DuplicateKey { kind: ObjectKind::Channel, key: key("desk"), ids: vec![desk, other.id] },
     ];
     world.guild.roles.push(twin.clone());
     world.guild.channels.push(other);
-    for journal in [world.journal.clone(), Journal::default()] {
+    for journal in [world.journal.clone(), GuildJournal::default()] {
         let plan = Plan::make(&template, &world.guild, &journal, Options { prune: true });
         assert_eq!(plan.conflicts, conflicts);
         assert!(!plan.is_empty());
-        let touched =
-            |kind, text: &str| plan.steps.iter().any(|step| step.target == Target::Object(kind, key(text)));
-        assert!(!touched(Kind::Role, "lead") && !touched(Kind::Channel, "desk"), "{plan}");
+        let touched = |kind, text: &str| {
+            plan.steps.iter().any(|step| step.target == StepTarget::Object(kind, key(text)))
+        };
+        assert!(!touched(ObjectKind::Role, "lead") && !touched(ObjectKind::Channel, "desk"), "{plan}");
         let told = plan.to_string();
         assert!(told.contains(&format!("{lead} and {}", twin.id)), "{told}");
     }
@@ -96,7 +101,7 @@ fn ops_14_several_are_a_conflict_with_both_ids() {
 fn ops_14_a_channel_needs_more_than_a_key() {
     let template = small();
     let adopted = |name: &str, kind: u8, in_category: bool| {
-        let mut world = World::new();
+        let mut world = FakeDiscord::new();
         world.deploy(&Template { channels: Vec::new(), messages: Vec::new(), ..template.clone() });
         let mut place = world.guild.channels[0].clone();
         place.id = world.id();
@@ -105,7 +110,7 @@ fn ops_14_a_channel_needs_more_than_a_key() {
         (live.id, live.kind, live.name) = (world.id(), kind, name.to_owned());
         live.parent = in_category.then_some(place.id);
         world.guild.channels.extend([place, live.clone()]);
-        step(&world.plan(&template), Kind::Channel, "intake").id == Some(live.id)
+        step(&world.plan(&template), ObjectKind::Channel, "intake").id == Some(live.id)
     };
     assert!(!adopted("priemnaya-intake", 0, true));
     assert!(adopted("priemnaya-intake", 0, false));
@@ -118,11 +123,11 @@ fn ops_14_a_channel_needs_more_than_a_key() {
 #[test]
 fn ops_14_another_type_is_a_conflict() {
     let (mut world, mut template) = deployed();
-    template.channels[1].shape = Shape::Voice;
+    template.channels[1].channel_type = ChannelType::Voice;
     (template.channels[1].topic, template.messages) = (String::new(), Vec::new());
     for keeps_journal in [true, false] {
         if !keeps_journal {
-            world.journal = Journal::default();
+            world.journal = GuildJournal::default();
         }
         let plan = world.plan(&template);
         let told: Vec<_> = plan.conflicts.iter().map(ToString::to_string).collect();
@@ -136,30 +141,31 @@ fn ops_14_another_type_is_a_conflict() {
 #[test]
 fn ops_14_integration_roles_are_not_adopted() {
     let (mut world, template) = deployed();
-    let lead = id(&world, Kind::Role, "lead");
+    let lead = id(&world, ObjectKind::Role, "lead");
     world.guild.roles.iter_mut().find(|role| role.id == lead).unwrap().managed = true;
-    assert_eq!(step(&world.plan(&template), Kind::Role, "lead").action, Action::Create);
+    assert_eq!(step(&world.plan(&template), ObjectKind::Role, "lead").action, Action::Create);
 }
 
 /// OPS-20: a message is found by its marker among the bot's own and edited; a second one with the marker stops it.
 #[test]
 fn ops_20_a_message_is_found_by_its_marker() {
     let (mut world, mut template) = deployed();
-    world.journal = Journal::default();
+    world.journal = GuildJournal::default();
     template.messages[0].content = "Hello.".into();
     let plan = world.plan(&template);
-    let (welcome, hours) = (step(&plan, Kind::Message, "welcome"), step(&plan, Kind::Message, "hours"));
+    let (welcome, hours) =
+        (step(&plan, ObjectKind::Message, "welcome"), step(&plan, ObjectKind::Message, "hours"));
     assert_eq!((welcome.action, hours.action), (Action::Update, Action::Skip));
     assert!(welcome.adopted && hours.adopted);
     world.apply(&plan);
-    let place = id(&world, Kind::Channel, "intake");
+    let place = id(&world, ObjectKind::Channel, "intake");
     assert_eq!(world.guild.messages[&place].len(), 2);
     let mut twin = world.guild.messages[&place][0].clone();
     twin.id = world.id();
     world.guild.messages.get_mut(&place).unwrap().push(twin);
     assert!(matches!(
         world.plan(&template).conflicts.as_slice(),
-        [Conflict::Several { kind: Kind::Message, .. }]
+        [Conflict::DuplicateKey { kind: ObjectKind::Message, .. }]
     ));
 }
 
@@ -167,21 +173,21 @@ fn ops_20_a_message_is_found_by_its_marker() {
 #[test]
 fn ops_18_messages_are_read_only_where_needed() {
     let (mut world, mut template) = deployed();
-    let place = id(&world, Kind::Channel, "intake");
-    assert!(to_read(&template, &world.guild, &world.journal, false).is_empty());
-    assert!(to_read(&template, &world.guild, &world.journal, true).contains(&place));
+    let place = id(&world, ObjectKind::Channel, "intake");
+    assert!(channels_to_read(&template, &world.guild, &world.journal, false).is_empty());
+    assert!(channels_to_read(&template, &world.guild, &world.journal, true).contains(&place));
     world.guild.messages.clear();
     assert!(world.plan(&template).is_empty(), "the journal is believed where nothing was read");
     template.messages[1].content = "Always.".into();
-    assert!(to_read(&template, &world.guild, &world.journal, false).contains(&place));
+    assert!(channels_to_read(&template, &world.guild, &world.journal, false).contains(&place));
     let plan = world.plan(&template);
-    assert_eq!(step(&plan, Kind::Message, "hours").action, Action::Update);
+    assert_eq!(step(&plan, ObjectKind::Message, "hours").action, Action::Update);
 }
 
 /// OPS-19, OPS-26: a guild that is nearly full is told so before the first call.
 #[test]
 fn ops_19_room_is_counted_with_strangers() {
-    let mut world = World::new();
+    let mut world = FakeDiscord::new();
     let role = world.guild.roles[0].clone();
     while world.guild.roles.len() < 247 {
         let id = world.id();

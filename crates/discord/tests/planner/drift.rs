@@ -1,9 +1,9 @@
 //! What people do to managed objects shows up in the plan and is put right.
 
-use tidegate_discord::Kind;
+use tidegate_discord::ObjectKind;
 use tidegate_discord::guild::Overwrite;
 use tidegate_discord::permission::Permissions;
-use tidegate_discord::plan::{Action, Drift, Target, WARNING};
+use tidegate_discord::plan::{Action, Drift, StepTarget, WARNING};
 
 use crate::adoption::{deployed, id, step};
 
@@ -11,11 +11,11 @@ use crate::adoption::{deployed, id, step};
 #[test]
 fn ops_19_drift_is_shown_and_put_right() {
     let (mut world, template) = deployed();
-    let (lead, agent) = (id(&world, Kind::Role, "lead"), id(&world, Kind::Role, "agent"));
+    let (lead, agent) = (id(&world, ObjectKind::Role, "lead"), id(&world, ObjectKind::Role, "agent"));
     let (desk, news, intake) = (
-        id(&world, Kind::Channel, "desk"),
-        id(&world, Kind::Channel, "news"),
-        id(&world, Kind::Channel, "intake"),
+        id(&world, ObjectKind::Channel, "desk"),
+        id(&world, ObjectKind::Channel, "news"),
+        id(&world, ObjectKind::Channel, "intake"),
     );
     for role in &mut world.guild.roles {
         match role.id {
@@ -36,13 +36,13 @@ fn ops_19_drift_is_shown_and_put_right() {
         let step = step(&plan, kind, key);
         (step.action, step.drift)
     };
-    assert_eq!(drift(Kind::Role, "lead"), (Action::Update, Some(Drift::Renamed)));
-    assert_eq!(drift(Kind::Role, "agent"), (Action::Update, Some(Drift::Edited)));
-    assert_eq!(drift(Kind::Channel, "desk"), (Action::Create, Some(Drift::Deleted)));
-    assert_eq!(drift(Kind::Channel, "news"), (Action::Update, Some(Drift::Edited)));
-    assert_eq!(drift(Kind::Message, "welcome"), (Action::Create, Some(Drift::Deleted)));
-    assert_eq!(drift(Kind::Role, "guest"), (Action::Skip, None));
-    assert_eq!(step(&plan, Kind::Channel, "news").operation(), "OverwritesReplace");
+    assert_eq!(drift(ObjectKind::Role, "lead"), (Action::Update, Some(Drift::Renamed)));
+    assert_eq!(drift(ObjectKind::Role, "agent"), (Action::Update, Some(Drift::Edited)));
+    assert_eq!(drift(ObjectKind::Channel, "desk"), (Action::Create, Some(Drift::Deleted)));
+    assert_eq!(drift(ObjectKind::Channel, "news"), (Action::Update, Some(Drift::Edited)));
+    assert_eq!(drift(ObjectKind::Message, "welcome"), (Action::Create, Some(Drift::Deleted)));
+    assert_eq!(drift(ObjectKind::Role, "guest"), (Action::Skip, None));
+    assert_eq!(step(&plan, ObjectKind::Channel, "news").operation(), "OverwritesReplace");
     insta::assert_snapshot!(plan);
     world.apply(&plan);
     assert!(world.plan(&template).is_empty());
@@ -54,14 +54,14 @@ fn ops_19_a_new_template_is_no_drift() {
     let (world, mut template) = deployed();
     template.roles[0].name = "Boss".into();
     let plan = world.plan(&template);
-    assert_eq!(step(&plan, Kind::Role, "lead").drift, None);
+    assert_eq!(step(&plan, ObjectKind::Role, "lead").drift, None);
 }
 
 /// OPS-16: every plan says it, also one with nothing to do.
 #[test]
 fn ops_16_every_plan_warns_of_renaming() {
     let (world, template) = deployed();
-    for plan in [world.plan(&template), crate::world::World::new().plan(&template)] {
+    for plan in [world.plan(&template), crate::fake_discord::FakeDiscord::new().plan(&template)] {
         assert!(plan.to_string().contains(WARNING));
         assert_eq!(plan.to_json()["warning"], WARNING);
     }
@@ -71,13 +71,13 @@ fn ops_16_every_plan_warns_of_renaming() {
 #[test]
 fn ops_19_positions_are_put_right_in_one_call() {
     let (mut world, template) = deployed();
-    let guest = id(&world, Kind::Role, "guest");
-    let office = id(&world, Kind::Category, "office");
+    let guest = id(&world, ObjectKind::Role, "guest");
+    let office = id(&world, ObjectKind::Category, "office");
     world.guild.roles.iter_mut().filter(|role| role.id == guest).for_each(|role| role.position = 90);
     world.guild.channels.iter_mut().filter(|channel| channel.id == office).for_each(|one| one.position = -1);
     let plan = world.plan(&template);
     let targets: Vec<_> = plan.writes().map(|step| step.target.clone()).collect();
-    assert_eq!(targets, [Target::RoleOrder, Target::ChannelOrder]);
+    assert_eq!(targets, [StepTarget::RoleOrder, StepTarget::ChannelOrder]);
     let before = world.calls;
     world.apply(&plan);
     assert_eq!(world.calls - before, 2);

@@ -3,55 +3,63 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use tidegate_discord::Kind;
+use tidegate_discord::ObjectKind;
 use tidegate_discord::guild::{CATEGORY, Role};
 use tidegate_discord::name;
 use tidegate_discord::plan::Action;
 use tidegate_discord::template::Template;
 
-use crate::chance::{Chance, meddle, strangers, theirs};
-use crate::world::World;
+use crate::fake_discord::FakeDiscord;
+use crate::generator::{TemplateGenerator, add_unmanaged_objects, edit_by_hand, unmanaged_objects};
 
 /// A guild with strangers in it, one template that was deployed, people who changed things, and the next template.
-fn history(seed: u64) -> (World, Template, Chance) {
-    let mut chance = Chance::new(seed);
-    let mut world = World::new();
-    strangers(&mut world, &mut chance);
+fn history(seed: u64) -> (FakeDiscord, Template, TemplateGenerator) {
+    let mut chance = TemplateGenerator::new(seed);
+    let mut world = FakeDiscord::new();
+    add_unmanaged_objects(&mut world, &mut chance);
     if chance.below(3) > 0 {
         let first = chance.template();
         world.deploy(&first);
-        meddle(&mut world, &mut chance);
+        edit_by_hand(&mut world, &mut chance);
     }
     let next = chance.template();
     (world, next, chance)
 }
 
 /// Exactly one object for each key, with the name that it should have.
-fn is_as_wanted(world: &World, template: &Template) -> Result<(), TestCaseError> {
+fn is_as_wanted(world: &FakeDiscord, template: &Template) -> Result<(), TestCaseError> {
     let mut names = BTreeMap::new();
     for role in &world.guild.roles {
-        *names.entry((Kind::Role, role.name.clone())).or_insert(0) += 1;
+        *names.entry((ObjectKind::Role, role.name.clone())).or_insert(0) += 1;
     }
     for channel in &world.guild.channels {
-        let ours = channel.parent.is_none_or(|id| world.journal.key_of(Kind::Category, id).is_some());
-        let kind = if channel.kind == CATEGORY { Kind::Category } else { Kind::Channel };
+        let ours = channel.parent.is_none_or(|id| world.journal.key_of(ObjectKind::Category, id).is_some());
+        let kind = if channel.kind == CATEGORY { ObjectKind::Category } else { ObjectKind::Channel };
         *names.entry((kind, channel.name.clone())).or_insert(0) += usize::from(ours);
     }
-    let roles = template.roles.iter().map(|role| (Kind::Role, name::marked("SSO", &role.name, &role.key)));
-    let categories =
-        template.categories.iter().map(|own| (Kind::Category, name::marked("SSO", &own.name, &own.key)));
-    let channels = template.channels.iter().map(|own| (Kind::Channel, name::channel(&own.name, &own.key)));
+    let roles = template
+        .roles
+        .iter()
+        .map(|role| (ObjectKind::Role, name::managed_name("SSO", &role.name, &role.key)));
+    let categories = template
+        .categories
+        .iter()
+        .map(|own| (ObjectKind::Category, name::managed_name("SSO", &own.name, &own.key)));
+    let channels = template
+        .channels
+        .iter()
+        .map(|own| (ObjectKind::Channel, name::managed_channel_name(&own.name, &own.key)));
     for wanted in roles.chain(categories).chain(channels) {
         prop_assert_eq!(names.get(&wanted), Some(&1), "{:?}", wanted);
     }
     let place = |role: &Role| {
-        template.roles.iter().position(|own| name::marked("SSO", &own.name, &own.key) == role.name)
+        template.roles.iter().position(|own| name::managed_name("SSO", &own.name, &own.key) == role.name)
     };
     let order: Vec<_> = world.guild.roles_in_order().into_iter().filter_map(place).collect();
     prop_assert!(order.is_sorted(), "{:?}", order);
     for message in &template.messages {
-        let marker = name::marker("SSO", &message.key);
-        let place = world.journal.get(Kind::Channel, &message.channel).unwrap().id;
+        let marker = name::message_marker("SSO", &message.key);
+        let place = world.journal.get(ObjectKind::Channel, &message.channel).unwrap().id;
         let posted = world.guild.messages[&place].iter().filter(|own| own.content.ends_with(&marker));
         prop_assert_eq!(posted.count(), 1, "{}", message.key);
     }
@@ -101,7 +109,7 @@ proptest! {
         prop_assert!(plan.steps.iter().all(|step| step.adopted && step.action == Action::Skip));
         world.apply(&plan);
         for step in &plan.steps {
-            let tidegate_discord::plan::Target::Object(kind, key) = &step.target else { continue };
+            let tidegate_discord::plan::StepTarget::Object(kind, key) = &step.target else { continue };
             prop_assert_eq!(world.journal.get(*kind, key), known.get(*kind, key));
         }
     }
@@ -109,14 +117,14 @@ proptest! {
     /// OPS-14, OPS-19: what is not managed is never touched, whatever it is called.
     #[test]
     fn ops_14_strangers_are_left_alone(seed in any::<u64>()) {
-        let mut chance = Chance::new(seed);
-        let mut world = World::new();
-        strangers(&mut world, &mut chance);
+        let mut chance = TemplateGenerator::new(seed);
+        let mut world = FakeDiscord::new();
+        add_unmanaged_objects(&mut world, &mut chance);
         let (first_own, kept) = (world.id(), world.guild.clone());
         for _ in 0..2 {
             world.deploy(&chance.template());
-            meddle(&mut world, &mut chance);
-            prop_assert_eq!(theirs(&world.guild, first_own), theirs(&kept, first_own));
+            edit_by_hand(&mut world, &mut chance);
+            prop_assert_eq!(unmanaged_objects(&world.guild, first_own), unmanaged_objects(&kept, first_own));
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Managed objects that left the template: told, and removed only by who asks for it.
 
-use tidegate_discord::Kind;
+use tidegate_discord::ObjectKind;
 use tidegate_discord::plan::{Action, Options, Plan};
 
 use crate::adoption::{deployed, id};
@@ -20,7 +20,13 @@ fn ops_19_only_prune_removes() {
 
     let pruned = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
     let kinds: Vec<_> = pruned.writes().map(|step| (step.action, step.target.kind().unwrap())).collect();
-    let gone = [Kind::Message, Kind::Channel, Kind::Channel, Kind::Category, Kind::Role];
+    let gone = [
+        ObjectKind::Message,
+        ObjectKind::Channel,
+        ObjectKind::Channel,
+        ObjectKind::Category,
+        ObjectKind::Role,
+    ];
     assert_eq!(kinds, gone.map(|kind| (Action::Remove, kind)));
     world.apply(&pruned);
     assert_eq!(world.guild.roles.len(), roles - 1);
@@ -37,11 +43,11 @@ fn ops_19_prune_is_sure_of_what_it_removes() {
     template.categories.clear();
     template.channels.clear();
     template.messages.clear();
-    let journal = tidegate_discord::journal::Journal::default();
+    let journal = tidegate_discord::journal::GuildJournal::default();
     world.guild.messages.clear();
     let plan = Plan::make(&template, &world.guild, &journal, Options { prune: true });
     let kinds: Vec<_> = plan.writes().filter_map(|step| step.target.kind()).collect();
-    assert_eq!(kinds, [vec![Kind::Category; 2], vec![Kind::Role; 4]].concat());
+    assert_eq!(kinds, [vec![ObjectKind::Category; 2], vec![ObjectKind::Role; 4]].concat());
 }
 
 /// OPS-14: an object that the journal knew by a key that is gone, and whose name has the new one, is kept.
@@ -50,9 +56,9 @@ fn ops_14_a_key_that_changed_its_case_is_no_leftover() {
     let (mut world, mut template) = deployed();
     template.messages.clear();
     template.channels.retain(|channel| channel.key.as_str() == "intake");
-    template.channels[0].key = tidegate_discord::Key::new("Intake").unwrap();
+    template.channels[0].key = tidegate_discord::ObjectKey::new("Intake").unwrap();
     let plan = Plan::make(&template, &world.guild, &world.journal, Options { prune: true });
-    let intake = id(&world, Kind::Channel, "intake");
+    let intake = id(&world, ObjectKind::Channel, "intake");
     assert!(plan.leftovers.iter().all(|left| left.id != intake), "{plan}");
     world.apply(&plan);
     assert!(world.guild.channel(intake).is_some());

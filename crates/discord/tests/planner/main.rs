@@ -3,9 +3,9 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "what goes wrong in a test ends it")]
 
 mod adoption;
-mod chance;
 mod drift;
+mod fake_discord;
+mod generator;
 mod golden;
 mod invariants;
 mod leftovers;
-mod world;

@@ -10,22 +10,22 @@ use tidegate_store::Archive;
 
 /// An archive, for every engine of a process. Clones are the same one.
 #[derive(Clone)]
-pub struct Archiving {
+pub struct SharedArchive {
     pub(crate) archive: Arc<dyn Archive>,
     pub(crate) outage: Arc<Outage>,
 }
 
-impl Archiving {
+impl SharedArchive {
     /// To this archive.
     #[must_use]
-    pub fn to(archive: Arc<dyn Archive>) -> Self {
+    pub fn new(archive: Arc<dyn Archive>) -> Self {
         Self { archive, outage: Arc::default() }
     }
 }
 
-impl fmt::Debug for Archiving {
+impl fmt::Debug for SharedArchive {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Archiving({})", self.archive.describe())
+        write!(f, "SharedArchive({})", self.archive.describe())
     }
 }
 
@@ -35,19 +35,19 @@ pub(crate) struct Outage(Mutex<BTreeSet<Partition>>);
 
 impl Outage {
     /// A try failed; answers whether the outage begins with it.
-    pub(crate) fn begins(&self, partition: Partition) -> bool {
+    pub(crate) fn record_failure(&self, partition: Partition) -> bool {
         let mut failing = self.failing();
         failing.insert(partition) && failing.len() == 1
     }
 
     /// A try succeeded; answers whether the outage ends with it.
-    pub(crate) fn ends(&self, partition: Partition) -> bool {
+    pub(crate) fn record_success(&self, partition: Partition) -> bool {
         let mut failing = self.failing();
         failing.remove(&partition) && failing.is_empty()
     }
 
     /// The partition is no longer copied here.
-    pub(crate) fn leave(&self, partition: Partition) {
+    pub(crate) fn remove_partition(&self, partition: Partition) {
         self.failing().remove(&partition);
     }
 
@@ -63,22 +63,25 @@ mod tests {
     #[test]
     fn ops_8_an_outage_of_many_partitions_begins_once_and_ends_with_the_last() {
         let outage = Outage::default();
-        assert_eq!([1, 2, 1, 3].map(|partition| outage.begins(partition)), [true, false, false, false]);
         assert_eq!(
-            [1, 1, 4, 2, 3, 3].map(|partition| outage.ends(partition)),
+            [1, 2, 1, 3].map(|partition| outage.record_failure(partition)),
+            [true, false, false, false]
+        );
+        assert_eq!(
+            [1, 1, 4, 2, 3, 3].map(|partition| outage.record_success(partition)),
             [false, false, false, false, true, false]
         );
-        assert!(outage.begins(2), "another one");
+        assert!(outage.record_failure(2), "another one");
     }
 
     #[test]
     fn ops_8_a_partition_that_went_elsewhere_keeps_no_outage_up() {
         let outage = Outage::default();
-        assert!(outage.begins(1) && !outage.begins(2));
-        outage.leave(1);
-        assert!(outage.ends(2), "the only one left");
-        assert!(outage.begins(3));
-        outage.leave(3);
-        assert!(outage.begins(1), "another one");
+        assert!(outage.record_failure(1) && !outage.record_failure(2));
+        outage.remove_partition(1);
+        assert!(outage.record_success(2), "the only one left");
+        assert!(outage.record_failure(3));
+        outage.remove_partition(3);
+        assert!(outage.record_failure(1), "another one");
     }
 }

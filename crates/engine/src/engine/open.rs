@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use rustc_hash::FxHashMap;
 use tidegate_core::Time;
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_store::log::{Lsn, Ownership, Retention};
-use tidegate_store::{Clock, Kind, Store, WallClock};
+use tidegate_store::{Clock, Store, StoreErrorKind, WallClock};
 use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
-use super::{Archived, Engine, Executors};
-use crate::archiver::{Archiver, Archiving, Backlog};
+use super::{ArchiveLink, Engine, Executors};
+use crate::archiver::{Archiver, Backlog, SharedArchive};
 use crate::calls::Calls;
 use crate::carry::Carrier;
-use crate::chance::Chance;
-use crate::clock::{Granted, SteadyClock};
-use crate::error::{Code, Error, Result};
+use crate::clock::{EngineClock, StoreClockReading};
+use crate::error::{Error, ErrorCode, Result};
 use crate::events::Events;
 use crate::options::Options;
-use crate::owner::{Books, Owner, ReadAhead, Replayed, replay};
+use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
+use crate::rng::JitterRng;
 
 /// How often what retention no longer keeps is removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -43,7 +43,7 @@ impl Engine {
         store: Arc<dyn Store>,
         options: Options,
         executors: Executors,
-        limits: Vec<(Arc<str>, Shape)>,
+        limits: Vec<(Arc<str>, LimitShape)>,
     ) -> Result<Self> {
         Self::open_archived(store, None, options, executors, limits).await
     }
@@ -54,38 +54,42 @@ impl Engine {
     /// As for `open`. That the archive cannot be reached is no error.
     pub async fn open_archived(
         store: Arc<dyn Store>,
-        archiving: Option<Archiving>,
+        archiving: Option<SharedArchive>,
         options: Options,
         executors: Executors,
-        limits: Vec<(Arc<str>, Shape)>,
+        limits: Vec<(Arc<str>, LimitShape)>,
     ) -> Result<Self> {
         check(&options)?;
-        if archiving.is_some() && store.trail().is_none() {
+        if archiving.is_some() && store.archive_queue().is_none() {
             let message = format!("{} notes nothing for an archive", store.describe());
-            return Err(Error::new(Code::BadConfig, message));
+            return Err(Error::new(ErrorCode::BadConfig, message));
         }
         let started = Instant::now();
         store.migrate().await?;
         let asked = Instant::now();
-        let ownership = store.own(options.partition, &options.node, options.partition_lease).await?;
-        let granted =
-            Granted { at: ownership.until.before(options.partition_lease), asked, owned: Instant::now() };
-        let Replayed { model, facts_read, last } = match replay(&store, options.partition).await {
-            Ok(replayed) => replayed,
-            Err(error) => return Err(given_up(&store, ownership, error).await),
+        let ownership =
+            store.acquire_partition(options.partition, &options.node, options.partition_lease).await?;
+        let granted = StoreClockReading {
+            at: ownership.until.before(options.partition_lease),
+            asked,
+            owned: Instant::now(),
         };
-        let now = if store.is_shared() { granted.checked(WallClock.now()) } else { WallClock.now() };
+        let ReplayedPartition { model, facts_read, last } = match replay(&store, options.partition).await {
+            Ok(replayed) => replayed,
+            Err(error) => return Err(release_unreadable(&store, ownership, error).await),
+        };
+        let now = if store.is_shared() { granted.check_wall_clock(WallClock.now()) } else { WallClock.now() };
         if model.clock() > now.after(CLOCK_BEHIND) {
             let behind = model.clock().since(now);
             tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
         }
-        let clock = SteadyClock::starting_at(now.max(model.clock()));
+        let clock = EngineClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
         let (stop, stopped) = watch::channel(None);
         let (tenure, tenures) = watch::channel(ownership);
         let (backlog, seen) = watch::channel(Backlog::default());
         let mut calls = options.in_flight.take();
-        calls.owned(ownership.epoch);
+        calls.begin_epoch(ownership.epoch);
         let engine = Self {
             store: Arc::clone(&store),
             clock,
@@ -95,19 +99,20 @@ impl Engine {
             // Ids of events must not start again where a listener has been before.
             events: Arc::new(Events::new(now.as_micros())),
             stopped,
-            tenure: tenures.clone(),
+            ownership: tenures.clone(),
             give_up: calls.give_up.clone(),
-            archived: archiving.map(|archiving| Archived { archiving, backlog: seen }),
+            archived: archiving.map(|archiving| ArchiveLink { archiving, backlog: seen }),
         };
         let owned_until = asked + engine.options.partition_lease;
-        let parts = Parts { model, calls, facts_read, last, tenure, owned_until, limits, inbox, stop };
+        let parts =
+            Parts { model, calls, facts_read, last, ownership: tenure, owned_until, limits, inbox, stop };
         let mut owner = engine.owner(parts);
-        owner.settle_in();
+        owner.restore_state();
         let counts = owner.model.counts();
         let pending = counts.queued + counts.waiting + counts.unknown;
         let took = started.elapsed();
         tracing::info!(store = %store.describe(), facts_read, pending, ?took, "opened");
-        engine.begin_archiving(&owner, tenures.clone(), backlog);
+        engine.start_archiver(&owner, tenures.clone(), backlog);
         tokio::spawn(owner.work());
         tokio::spawn(sweep(
             Arc::clone(&store),
@@ -119,7 +124,7 @@ impl Engine {
         Ok(engine)
     }
 
-    fn begin_archiving(
+    fn start_archiver(
         &self,
         owner: &Owner,
         tenure: watch::Receiver<Ownership>,
@@ -130,7 +135,7 @@ impl Engine {
             store: Arc::clone(&self.store),
             archiving: archived.archiving.clone(),
             partition: self.options.partition,
-            tenure,
+            ownership: tenure,
             stopped: self.stopped.clone(),
             ended: Arc::clone(&owner.ended),
             backlog,
@@ -146,9 +151,9 @@ impl Engine {
             give_up: self.give_up.clone(),
         };
         Owner {
-            ahead: ReadAhead::of(&parts.model),
+            ahead: ReadAhead::for_model(&parts.model),
             model: parts.model,
-            building: crate::owner::Building::default(),
+            building: crate::owner::OpenBatch::default(),
             clock: self.clock,
             events: Arc::clone(&self.events),
             waiters: FxHashMap::default(),
@@ -156,15 +161,18 @@ impl Engine {
             calls: parts.calls,
             held_back: Vec::new(),
             store: Arc::clone(&self.store),
-            tenure: parts.tenure,
+            ownership: parts.ownership,
             owned_until: parts.owned_until,
             lease_unrenewed: false,
             limits: parts.limits,
-            books: Books::of(&self.store, self.archived.as_ref().map(|to| &to.archiving.archive)),
+            limit_reporter: LimitReporter::new(
+                &self.store,
+                self.archived.as_ref().map(|to| &to.archiving.archive),
+            ),
             carrier,
             payloads: Payloads::new(self.options.payload_cache_bytes),
             options: self.options.as_ref().clone(),
-            chance: Chance::from_system(),
+            chance: JitterRng::from_system(),
             commands: parts.inbox,
             draining: None,
             abandoned: false,
@@ -177,8 +185,8 @@ impl Engine {
 }
 
 /// A partition that cannot be read here is left to a node that can.
-async fn given_up(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
-    if error.kind() == Kind::Unreadable
+async fn release_unreadable(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
+    if error.kind() == StoreErrorKind::Unreadable
         && let Err(error) = store.release(owner).await
     {
         tracing::warn!(%error, "the partition could not be given up");
@@ -192,15 +200,15 @@ struct Parts {
     calls: Calls,
     facts_read: u64,
     last: Lsn,
-    tenure: watch::Sender<Ownership>,
+    ownership: watch::Sender<Ownership>,
     owned_until: Instant,
-    limits: Vec<(Arc<str>, Shape)>,
+    limits: Vec<(Arc<str>, LimitShape)>,
     inbox: mpsc::Receiver<crate::owner::Command>,
     stop: watch::Sender<Option<Error>>,
 }
 
 fn check(options: &Options) -> Result<()> {
-    let wrong = |message: &str| Err(Error::new(Code::BadConfig, message));
+    let wrong = |message: &str| Err(Error::new(ErrorCode::BadConfig, message));
     if options.workers == 0 || options.batch_max == 0 || options.backlog_max == 0 {
         return wrong("workers, batch_max and backlog_max must be at least 1");
     }
@@ -220,7 +228,7 @@ async fn sweep(
     store: Arc<dyn Store>,
     tenure: watch::Receiver<Ownership>,
     retention: Duration,
-    clock: SteadyClock,
+    clock: EngineClock,
     mut stopped: watch::Receiver<Option<Error>>,
 ) {
     loop {

@@ -2,12 +2,12 @@
 //! and how a row is read, is the caller's business.
 
 use tidegate_core::Seq;
-use tidegate_store::outbox::{OutboxId, Waiting};
+use tidegate_store::outbox::{OutboxId, OutboxRow};
 use tidegate_store::{Clock, Outbox};
 
-use super::{Engine, Request, stopping};
-use crate::error::{Code, Error, Result};
-use crate::owner::Accepted;
+use super::{Engine, Request, stopping_error};
+use crate::error::{Error, ErrorCode, Result};
+use crate::owner::AcceptDecision;
 use crate::prepare::prepare;
 use crate::submission::Submission;
 
@@ -16,13 +16,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the store has no outbox or cannot be read.
-    pub async fn waiting(&self, most: usize) -> Result<Vec<Waiting>> {
-        Ok(self.outbox()?.waiting(self.options.partition, most).await?)
+    pub async fn outbox_rows(&self, most: usize) -> Result<Vec<OutboxRow>> {
+        Ok(self.outbox()?.waiting_rows(self.options.partition, most).await?)
     }
 
     /// Accepts what came out of the outbox, in order and in one step; each is answered for itself. What is accepted, or
     /// was before under its key, leaves the outbox with the same append. What is refused stays in it.
-    pub async fn submit_waiting(&self, submissions: Vec<(OutboxId, Submission)>) -> Vec<Result<()>> {
+    pub async fn submit_outbox_rows(&self, submissions: Vec<(OutboxId, Submission)>) -> Vec<Result<()>> {
         let now = self.clock.now();
         let (mut prepared, mut answers) = (Vec::new(), Vec::new());
         for (id, submission) in submissions {
@@ -37,8 +37,8 @@ impl Engine {
         let mut told = Vec::with_capacity(answers.len());
         for answer in answers {
             told.push(match answer {
-                Ok((id, submission)) => match decided.next().unwrap_or_else(|| Err(stopping())) {
-                    Ok(Accepted::Conflict(seq)) => self.submit_as_stored(id, submission, seq).await,
+                Ok((id, submission)) => match decided.next().unwrap_or_else(|| Err(stopping_error())) {
+                    Ok(AcceptDecision::Conflict(seq)) => self.submit_as_stored(id, submission, seq).await,
                     other => other.map(drop),
                 },
                 Err(refused) => Err(refused),
@@ -53,13 +53,13 @@ impl Engine {
         let mut ready = prepare(submission.clone(), &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&ready);
         if !self.has_same_value(seq, &request).await? {
-            return self.receipt(Accepted::Conflict(seq), &request).await.map(drop);
+            return self.receipt(AcceptDecision::Conflict(seq), &request).await.map(drop);
         }
         let payload = self.stored(seq).await?.operation.payload;
         let stored = Submission { payload, ..submission };
         ready = prepare(stored, &self.executors, &self.options, self.clock.now())?;
         ready.from = Some(id);
-        let decided = self.decide(vec![ready]).await.pop().unwrap_or_else(|| Err(stopping()))?;
+        let decided = self.decide(vec![ready]).await.pop().unwrap_or_else(|| Err(stopping_error()))?;
         self.receipt(decided, &request).await.map(drop)
     }
 
@@ -67,13 +67,13 @@ impl Engine {
     ///
     /// # Errors
     /// When the store has no outbox or cannot be written, or another node owns the partition now.
-    pub async fn refuse_waiting(&self, id: OutboxId, why: &Error) -> Result<()> {
-        let owner = *self.tenure.borrow();
+    pub async fn refuse_outbox_row(&self, id: OutboxId, why: &Error) -> Result<()> {
+        let owner = *self.ownership.borrow();
         let code = why.code.to_string();
         Ok(self.outbox()?.refuse(owner, id, &code, &why.message).await?)
     }
 
     fn outbox(&self) -> Result<&dyn Outbox> {
-        self.store.outbox().ok_or_else(|| Error::new(Code::Internal, "this store has no outbox"))
+        self.store.outbox().ok_or_else(|| Error::new(ErrorCode::Internal, "this store has no outbox"))
     }
 }

@@ -1,16 +1,16 @@
 //! Applying one command to the model.
 
-use tidegate_core::model::{Accept, LimitRefusal, Refusal, Settle};
+use tidegate_core::model::{AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{OperationId, State, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::StoredOperation;
 
-use super::{Accepted, Command, Owner, Reply};
+use super::{AcceptDecision, Command, Owner, Reply};
 use crate::calls::CallEvent;
 use crate::carry::Report;
-use crate::error::{Code, Error, Result};
-use crate::prepare::Prepared;
+use crate::error::{Error, ErrorCode, Result};
+use crate::prepare::PreparedSubmission;
 use crate::submission::Receipt;
 
 impl Owner {
@@ -20,8 +20,9 @@ impl Owner {
             Command::Accept(prepared, reply)
                 if self.draining.as_ref().is_some_and(|drain| !drain.accepts) =>
             {
-                let stopping =
-                    || Err(Error::new(Code::Stopping, "the engine is stopping; nothing more is accepted"));
+                let stopping = || {
+                    Err(Error::new(ErrorCode::Stopping, "the engine is stopping; nothing more is accepted"))
+                };
                 let answers = prepared.iter().map(|_| stopping()).collect();
                 self.building.replies.push(Reply::Accept(reply, answers));
             }
@@ -30,46 +31,46 @@ impl Owner {
                 let answers = prepared.into_iter().map(|one| self.accept(now, one)).collect();
                 self.building.replies.push(Reply::Accept(reply, answers));
             }
-            Command::Look(look) => {
+            Command::Query(look) => {
                 let tell = look(self);
                 self.building.replies.push(Reply::Other(tell));
             }
-            Command::Ask(ask) => ask(self),
+            Command::Update(ask) => ask(self),
             Command::Drain(drain) => self.draining = Some(drain),
         }
     }
 
-    fn accept(&mut self, now: Time, prepared: Prepared) -> Result<Accepted> {
-        let Prepared { draft, key, envelope, payload, deadline_field, from } = prepared;
+    fn accept(&mut self, now: Time, prepared: PreparedSubmission) -> Result<AcceptDecision> {
+        let PreparedSubmission { draft, key, envelope, payload, deadline_field, from } = prepared;
         let (group, kind) = (draft.group.clone(), draft.kind.clone());
         let accept = self.model.accept(now, draft, &mut self.building.facts);
-        if matches!(accept, Accept::New(_) | Accept::Duplicate(_)) {
+        if matches!(accept, AcceptOutcome::New(_) | AcceptOutcome::Duplicate(_)) {
             self.building.drained.extend(from);
         }
         match accept {
-            Accept::New(seq) => {
+            AcceptOutcome::New(seq) => {
                 let at = self.model.clock();
                 let stored = StoredOperation { seq, at, group, kind, key, envelope, payload };
                 self.building.bytes += stored.payload.len();
                 self.building.operations.push(stored);
                 let id = OperationId::new(at, self.options.partition, seq);
-                Ok(Accepted::New(Receipt { id, state: State::Queued, deduplicated: false }))
+                Ok(AcceptDecision::New(Receipt { id, state: State::Queued, deduplicated: false }))
             }
-            Accept::Duplicate(seq) => Ok(Accepted::Earlier(seq)),
-            Accept::Conflict(seq) => Ok(Accepted::Conflict(seq)),
-            Accept::Refused(refusal @ Refusal::TooLate { .. }) => {
-                Err(refused(refusal, now).field(deadline_field))
+            AcceptOutcome::Duplicate(seq) => Ok(AcceptDecision::Earlier(seq)),
+            AcceptOutcome::Conflict(seq) => Ok(AcceptDecision::Conflict(seq)),
+            AcceptOutcome::Refused(refusal @ DraftRefusal::TooLate { .. }) => {
+                Err(refusal_error(refusal, now).field(deadline_field))
             }
-            Accept::Refused(refusal) => Err(refused(refusal, now)),
+            AcceptOutcome::Refused(refusal) => Err(refusal_error(refusal, now)),
         }
     }
 
     /// Something happened to a call.
-    pub(super) fn note(&mut self, event: CallEvent) {
+    pub(super) fn apply_call_event(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
                 self.building.commands += 1;
-                let report = self.calls.landed(report);
+                let report = self.calls.finish_call(report);
                 self.settle(report);
             }
             CallEvent::Fetched(fetched) => self.fetched(fetched),
@@ -97,8 +98,8 @@ impl Owner {
             chance,
             &mut self.building.facts,
         );
-        if let Settle::Settled { ended, .. } = settle {
-            self.building.spend(&report.spent);
+        if let SettleOutcome::Settled { ended, .. } = settle {
+            self.building.record_costs(&report.spent);
             if let Some(ended) = ended {
                 self.building.end(ended, report.body.clone());
             }
@@ -140,46 +141,49 @@ impl Owner {
 }
 
 /// Why a draft was refused, as a caller is told.
-pub(crate) fn refused(refusal: Refusal, now: Time) -> Error {
+pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
     match refusal {
-        Refusal::Invalid(invalid) => {
-            Error::new(Code::Invalid, format!("{} {}", invalid.field, invalid.problem)).field(invalid.field)
+        DraftRefusal::Invalid(invalid) => {
+            Error::new(ErrorCode::Invalid, format!("{} {}", invalid.field, invalid.problem))
+                .field(invalid.field)
         }
-        Refusal::CannotOpen(LimitRefusal::TooMany) => {
-            Error::new(Code::NotNow, "there are too many limits already: none is opened for this call")
+        DraftRefusal::CannotOpen(LimitRefusal::TooMany) => {
+            Error::new(ErrorCode::NotNow, "there are too many limits already: none is opened for this call")
         }
-        Refusal::CannotOpen(_) => {
-            Error::new(Code::Invalid, "a limit that this call opens is out of bounds").field("request")
+        DraftRefusal::CannotOpen(_) => {
+            Error::new(ErrorCode::Invalid, "a limit that this call opens is out of bounds").field("request")
         }
-        Refusal::UnknownLimit(limit) => {
-            Error::new(Code::UnknownLimit, format!("there is no limit {limit:?}")).field(cost_of(&limit))
+        DraftRefusal::UnknownLimit(limit) => {
+            Error::new(ErrorCode::UnknownLimit, format!("there is no limit {limit:?}"))
+                .field(cost_field(&limit))
         }
-        Refusal::ChargedTwice(limit) => {
-            Error::new(Code::Invalid, format!("limit {limit:?} is charged twice")).field(cost_of(&limit))
+        DraftRefusal::ChargedTwice(limit) => {
+            Error::new(ErrorCode::Invalid, format!("limit {limit:?} is charged twice"))
+                .field(cost_field(&limit))
         }
-        Refusal::TooCostly { limit, cost, capacity } => {
-            let (cost, capacity) = (tokens(cost), tokens(capacity));
+        DraftRefusal::TooCostly { limit, cost, capacity } => {
+            let (cost, capacity) = (format_tokens(cost), format_tokens(capacity));
             let message =
                 format!("it costs {cost} of limit {limit:?}, which never holds more than {capacity}");
-            Error::new(Code::TooCostly, message).field(cost_of(&limit))
+            Error::new(ErrorCode::TooCostly, message).field(cost_field(&limit))
         }
-        Refusal::TooLate { earliest } => {
+        DraftRefusal::TooLate { earliest } => {
             let wait = tidegate_core::time::millis_up(earliest.since(now));
             let message =
                 format!("it cannot start before its deadline: the known limits allow it in {wait} ms");
-            let error = Error::new(Code::TooLate, message).field("deadline_ms");
+            let error = Error::new(ErrorCode::TooLate, message).field("deadline_ms");
             Error { earliest: Some(earliest), ..error }
         }
     }
 }
 
 /// The field that says what it costs of a limit: callers use the name that the limit has within its upstream.
-fn cost_of(limit: &str) -> String {
+fn cost_field(limit: &str) -> String {
     format!("cost.{}", limit.rsplit('/').next().unwrap_or(limit))
 }
 
 /// Micro-tokens as people read them.
-pub(crate) fn tokens(micro: u64) -> String {
+pub(crate) fn format_tokens(micro: u64) -> String {
     let (whole, rest) = (micro / MICRO, micro % MICRO);
     if rest == 0 { whole.to_string() } else { format!("{:.3}", micro as f64 / MICRO as f64) }
 }

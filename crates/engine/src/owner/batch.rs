@@ -2,31 +2,31 @@
 //! durable.
 
 use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
-use tidegate_core::fact::After;
-use tidegate_core::model::{Claim, Ended};
+use tidegate_core::fact::SettleEffect;
+use tidegate_core::model::{Claim, EndedOperation};
 use tidegate_core::{Fact, Seq};
 use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::outbox::OutboxId;
 
-use super::{AcceptReply, Accepted};
+use super::{AcceptDecision, AcceptReply};
 use crate::carry::Report;
 use crate::error::{Error, Result};
 use crate::events::Change;
 
 /// Tells whoever asked whether the batch stands.
-pub(crate) type Tell = Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>;
+pub(crate) type BatchCallback = Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>;
 
 /// An answer that is given when the batch is durable.
 pub(crate) enum Reply {
     /// To submissions.
-    Accept(AcceptReply, Vec<Result<Accepted>>),
+    Accept(AcceptReply, Vec<Result<AcceptDecision>>),
     /// To anything else: told whether the batch stands.
-    Other(Tell),
+    Other(BatchCallback),
 }
 
 #[derive(Default)]
-pub(crate) struct Building {
+pub(crate) struct OpenBatch {
     pub facts: Vec<Fact>,
     pub operations: Vec<StoredOperation>,
     pub results: Vec<StoredResult>,
@@ -37,7 +37,7 @@ pub(crate) struct Building {
     pub costs: Vec<Cost>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedOperation>,
     /// Reports in this batch, kept until it is durable: a call that was made is not forgotten.
     pub reports: Vec<Report>,
     pub commands: usize,
@@ -55,12 +55,12 @@ const LEN_MAX: usize = 16 * 1024 * 1024;
 
 /// A batch that is being written, with everything that may be done once it is durable. Nothing of
 /// it is kept anywhere else before.
-pub(crate) struct Sealed {
+pub(crate) struct SealedBatch {
     /// The operations that it accepts.
     pub operations: Vec<StoredOperation>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
-    pub ended: Vec<Ended>,
+    pub ended: Vec<EndedOperation>,
     /// Operations whose outcome is unknown from now on.
     pub unknown: Vec<Seq>,
     pub reports: Vec<Report>,
@@ -71,7 +71,7 @@ pub(crate) struct Sealed {
     pub snapshot: Option<Vec<bytes::Bytes>>,
 }
 
-impl Sealed {
+impl SealedBatch {
     /// Takes on what a later batch, which decided nothing, has to answer.
     pub(crate) fn join(&mut self, later: Self) {
         self.replies.extend(later.replies);
@@ -79,13 +79,13 @@ impl Sealed {
     }
 }
 
-impl Building {
+impl OpenBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.commands == 0 && self.facts.len() == self.can_wait
     }
 
     /// Whether there is nothing in it that must be written now.
-    pub(crate) const fn decides_nothing(&self) -> bool {
+    pub(crate) const fn has_no_decision(&self) -> bool {
         self.facts.len() == self.can_wait && self.drained.is_empty()
     }
 
@@ -102,10 +102,10 @@ impl Building {
     }
 
     /// Splits it into what is written and what waits for that.
-    pub(crate) fn seal(self, follows: Lsn) -> (Batch, Sealed) {
+    pub(crate) fn seal(self, follows: Lsn) -> (Batch, SealedBatch) {
         let (operations, spends) = (self.operations.clone(), !self.costs.is_empty());
         let unknown = self.facts.iter().filter_map(|fact| match fact {
-            Fact::Settled(settled) if matches!(settled.after, After::Held) => Some(settled.seq),
+            Fact::Settled(settled) if matches!(settled.effect, SettleEffect::Held) => Some(settled.seq),
             _ => None,
         });
         let unknown = unknown.collect();
@@ -118,7 +118,7 @@ impl Building {
             costs: self.costs,
             follows: Some(follows),
         };
-        let sealed = Sealed {
+        let sealed = SealedBatch {
             operations,
             replies: self.replies,
             claims: self.claims,
@@ -147,7 +147,7 @@ impl Building {
 
     /// Keeps what a call cost. Answers are taken only as long as there is room; what a recovery settles at once may be more,
     /// and then the rest is not kept.
-    pub(crate) fn spend(&mut self, costs: &[Cost]) {
+    pub(crate) fn record_costs(&mut self, costs: &[Cost]) {
         let room = COSTS_MAX - self.costs.len();
         if costs.len() > room {
             tracing::warn!(
@@ -159,7 +159,7 @@ impl Building {
     }
 
     /// Keeps how an operation ended, with what came back.
-    pub(crate) fn end(&mut self, ended: Ended, body: bytes::Bytes) {
+    pub(crate) fn end(&mut self, ended: EndedOperation, body: bytes::Bytes) {
         self.bytes += body.len();
         self.results.push(StoredResult {
             seq: ended.seq,
@@ -179,19 +179,25 @@ mod tests {
 
     use super::*;
 
-    fn canceled(seq: u64) -> Ended {
-        Ended { seq: Seq(seq), at: Time::from_millis(1), state: EndState::Canceled, attempt: 0, fault: None }
+    fn canceled(seq: u64) -> EndedOperation {
+        EndedOperation {
+            seq: Seq(seq),
+            at: Time::from_millis(1),
+            state: EndState::Canceled,
+            attempt: 0,
+            fault: None,
+        }
     }
 
     /// OPS-9: called off and run again in one batch, an operation is open; called off once more, it has ended.
     #[test]
     fn ops_9_the_last_order_of_a_batch_stands() {
-        let mut building = Building::default();
+        let mut building = OpenBatch::default();
         building.end(canceled(1), bytes::Bytes::new());
         building.end(canceled(2), bytes::Bytes::new());
         building.reopen(Seq(2));
         let ended =
-            |building: &Building| building.results.iter().map(|result| result.seq.0).collect::<Vec<_>>();
+            |building: &OpenBatch| building.results.iter().map(|result| result.seq.0).collect::<Vec<_>>();
         assert_eq!((ended(&building), &building.reopened), (vec![1], &vec![Seq(2)]));
         building.end(canceled(2), bytes::Bytes::new());
         assert_eq!(ended(&building), [1, 2]);

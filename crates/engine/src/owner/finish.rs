@@ -3,17 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tidegate_core::fact::After;
+use tidegate_core::fact::SettleEffect;
 use tidegate_core::{Fact, OperationId, Seq, State, Time};
 use tidegate_store::Clock;
 use tidegate_store::log::Lsn;
 
-use super::batch::Sealed;
+use super::batch::SealedBatch;
 use super::{Owner, Reply};
 use crate::events::Change;
 
 impl Owner {
-    pub(super) fn finish(&mut self, mut sealed: Sealed, lsn: Lsn) {
+    pub(super) fn finish(&mut self, mut sealed: SealedBatch, lsn: Lsn) {
         if let Some(parts) = sealed.snapshot.take() {
             self.store_snapshot(lsn, parts);
         }
@@ -28,7 +28,7 @@ impl Owner {
     }
 
     /// Answers a batch that stands.
-    pub(super) fn answer(&mut self, sealed: Sealed) {
+    pub(super) fn answer(&mut self, sealed: SealedBatch) {
         if !sealed.ended.is_empty() || sealed.spends {
             self.ended.notify_one();
         }
@@ -67,7 +67,7 @@ impl Owner {
 
     /// What a batch that is about to be written changes, if anybody wants to know.
     pub(super) fn changes(&self) -> Vec<Change> {
-        if self.events.is_heard(self.clock.now()) {
+        if self.events.has_listeners(self.clock.now()) {
             return self.building.facts.iter().filter_map(|fact| self.change(fact)).collect();
         }
         self.events.skip(self.building.facts.len());
@@ -79,7 +79,7 @@ impl Owner {
             let active = self.model.active(seq);
             let state = state.or_else(|| active.as_ref().map(|active| active.state))?;
             let known = active.map(|a| (a.at, a.group, a.kind, a.attempt)).or_else(|| {
-                let kept = self.payloads.at(seq).or_else(|| self.building.operation(seq))?;
+                let kept = self.payloads.get(seq).or_else(|| self.building.operation(seq))?;
                 Some((kept.at, Arc::clone(&kept.group), Arc::clone(&kept.kind), 1))
             });
             let (at, group, kind, attempt) = known?;
@@ -92,9 +92,9 @@ impl Owner {
             Fact::Accepted(accepted) => operation(accepted.seq, Some(State::Queued)),
             Fact::Claimed { seq, .. } => operation(*seq, Some(State::Running)),
             Fact::Ended { seq, state, .. } => operation(*seq, Some((*state).into())),
-            Fact::Settled(settled) => match &settled.after {
-                After::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
-                After::Held => operation(settled.seq, Some(State::Unknown)),
+            Fact::Settled(settled) => match &settled.effect {
+                SettleEffect::Ended { state, .. } => operation(settled.seq, Some((*state).into())),
+                SettleEffect::Held => operation(settled.seq, Some(State::Unknown)),
                 _ => operation(settled.seq, Some(State::Waiting)),
             },
             Fact::Paused { group, .. } => Some(Change::Group { group: Arc::clone(group), now: "paused" }),
@@ -111,7 +111,7 @@ impl Owner {
     }
 }
 
-fn count(sealed: &Sealed) {
+fn count(sealed: &SealedBatch) {
     metrics::counter!("tidegate_operations_accepted_total").increment(sealed.operations.len() as u64);
     metrics::histogram!("tidegate_batch_calls").record(sealed.reports.len() as f64);
     for report in &sealed.reports {

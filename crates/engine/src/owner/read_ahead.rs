@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The outcome of a read.
-pub(crate) struct AheadRead {
+pub(crate) struct ReadAheadOutcome {
     /// The epoch that it began under.
     epoch: Epoch,
     operations: Vec<StoredOperation>,
@@ -49,7 +49,7 @@ pub(crate) struct ReadAhead {
 
 impl ReadAhead {
     /// For a model that was read from the log: all that is in it is durable.
-    pub(crate) fn of(model: &Model) -> Self {
+    pub(crate) fn for_model(model: &Model) -> Self {
         let durable = model.last_seq();
         Self { is_under_way: false, resume_at: Instant::now(), durable, largest: WEIGHT_AT_FIRST }
     }
@@ -80,7 +80,7 @@ impl Owner {
         }
         let mut seqs = self.model.upcoming(window);
         self.payloads.retain_ahead(&seqs);
-        seqs.retain(|seq| *seq <= self.ahead.durable && self.payloads.at(*seq).is_none());
+        seqs.retain(|seq| *seq <= self.ahead.durable && self.payloads.get(*seq).is_none());
         if seqs.is_empty() {
             self.ahead.resume_at = now + PAUSE;
             return;
@@ -92,12 +92,15 @@ impl Owner {
         tokio::spawn(async move {
             let (operations, has_failed) = read(&*store, partition, &seqs, room).await;
             // The owner may have stopped.
-            let _ = event.send(CallEvent::ReadAhead(AheadRead { epoch, operations, has_failed }));
+            let _ = event.send(CallEvent::ReadAhead(ReadAheadOutcome { epoch, operations, has_failed }));
         });
     }
 
     /// Keeps what was read, unless the log was read again meanwhile.
-    pub(super) fn keep_ahead(&mut self, AheadRead { epoch, operations, has_failed }: AheadRead) {
+    pub(super) fn keep_ahead(
+        &mut self,
+        ReadAheadOutcome { epoch, operations, has_failed }: ReadAheadOutcome,
+    ) {
         if epoch != self.ownership().epoch {
             return;
         }
@@ -128,7 +131,7 @@ async fn read(
     let (mut operations, mut room, mut most, mut rest) = (Vec::new(), room, FIRST_READ, seqs);
     while most > 0 && !rest.is_empty() {
         let (now, later) = rest.split_at(most.min(rest.len()));
-        match store.operations(partition, now.to_vec()).await {
+        match store.load_operations(partition, now.to_vec()).await {
             Ok(found) => {
                 let found = found.into_iter().flatten();
                 let start = operations.len();

@@ -8,21 +8,21 @@ use std::time::Duration;
 use tidegate_core::id::Partition;
 use tidegate_core::{Fault, FaultClass, Fence, Model, Seq, Time, Verdict};
 use tidegate_store::log::{Lsn, Ownership};
-use tidegate_store::{Clock, Kind, Store};
+use tidegate_store::{Clock, Store, StoreErrorKind};
 use tokio::time::Instant;
 
 use super::run::refuse;
 use super::{Command, Owner, ReadAhead};
-use crate::calls::{CallEvent, Known};
+use crate::calls::{CallEvent, CallStatus};
 use crate::carry::Report;
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, ErrorCode, Result};
 use crate::options::Options;
 
 /// Between two tries to read the log again.
 const PAUSE: Duration = Duration::from_millis(250);
 
 /// What a partition's log says.
-pub(crate) struct Replayed {
+pub(crate) struct ReplayedPartition {
     pub(crate) model: Model,
     /// How long the log was.
     pub(crate) facts_read: u64,
@@ -31,7 +31,10 @@ pub(crate) struct Replayed {
 }
 
 /// Reads a partition's log into a fresh model.
-pub(crate) async fn replay(store: &Arc<dyn Store>, partition: Partition) -> tidegate_store::Result<Replayed> {
+pub(crate) async fn replay(
+    store: &Arc<dyn Store>,
+    partition: Partition,
+) -> tidegate_store::Result<ReplayedPartition> {
     let (mut model, mut facts_read) = (Model::new(), 0_u64);
     let mut absorb = |facts: Vec<tidegate_core::Fact>| {
         facts_read += facts.len() as u64;
@@ -40,94 +43,98 @@ pub(crate) async fn replay(store: &Arc<dyn Store>, partition: Partition) -> tide
         }
     };
     let last = store.load(partition, &mut absorb).await?;
-    Ok(Replayed { model, facts_read, last })
+    Ok(ReplayedPartition { model, facts_read, last })
 }
 
 /// Becomes the owner again, in a new epoch: an append of before that is still on its way stands no
 /// more.
-async fn own_again(store: Arc<dyn Store>, options: Options) -> tidegate_store::Result<Ownership> {
-    store.own(options.partition, &options.node, options.partition_lease).await
+async fn reacquire_partition(store: Arc<dyn Store>, options: Options) -> tidegate_store::Result<Ownership> {
+    store.acquire_partition(options.partition, &options.node, options.partition_lease).await
 }
 
 impl Owner {
     /// Puts the limits and the claims of a fresh model in order.
-    pub(crate) fn settle_in(&mut self) {
+    pub(crate) fn restore_state(&mut self) {
         let now = self.clock.now();
         for (name, shape) in &self.limits {
             if let Err(refusal) = self.model.configure(now, name, *shape, &mut self.building.facts) {
                 tracing::warn!(limit = %name, ?refusal, "a configured limit was not set");
             }
         }
-        self.model.keep_configured(now, &self.limits, &mut self.building.facts);
+        self.model.retain_configured(now, &self.limits, &mut self.building.facts);
         // First those of which it is known what became of them: nobody carries them any more, and they are not unknown.
         let unsettled = std::mem::take(&mut self.calls.unsettled);
         // That a call left may not be in the log. All of them first, because settling moves the clock.
         for Report { seq, fence, sent_at, .. } in &unsettled {
             if let Some(sent_at) = sent_at {
-                self.model.send(*sent_at, *seq, *fence, &mut self.building.facts);
+                self.model.mark_sent(*sent_at, *seq, *fence, &mut self.building.facts);
             }
         }
         for report in unsettled {
             self.settle(report);
         }
         for (seq, fence) in self.model.claims() {
-            self.settle_in_claim(seq, fence, now);
+            self.restore_claim(seq, fence, now);
         }
         self.calls.forget_never_sent();
         self.building.commands += 1;
     }
 
     /// Puts a claim that the log has in order, by what this process knows of its call.
-    fn settle_in_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
+    fn restore_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
         let Some(status) = self.model.claim_status(seq, fence) else { return };
         let facts = &mut self.building.facts;
-        let verdict = match self.calls.knows(seq, fence, status.accepted_at) {
-            Known::Sent { sent_at } => {
+        let verdict = match self.calls.call_status(seq, fence, status.accepted_at) {
+            CallStatus::Sent { sent_at } => {
                 self.model.renew(seq, fence, now.after(self.options.lease), facts);
-                self.model.send(sent_at, seq, fence, facts);
-                if status.cancel_asked {
+                self.model.mark_sent(sent_at, seq, fence, facts);
+                if status.cancel_requested {
                     self.calls.stop(seq);
                 }
                 return;
             }
-            Known::Unsent => {
+            CallStatus::Unsent => {
                 self.model.renew(seq, fence, now.after(self.options.lease), facts);
                 return;
             }
-            Known::NeverSent => Verdict::GivenBack,
+            CallStatus::NeverSent => Verdict::Returned,
             // Whoever claimed it may be alive and its call under way: then the claim has to run out,
             // and the call may arrive at any moment from now on.
-            Known::No if self.store.is_shared() => {
-                self.model.send(now, seq, fence, facts);
+            CallStatus::Untracked if self.store.is_shared() => {
+                self.model.mark_sent(now, seq, fence, facts);
                 return;
             }
-            Known::No => {
+            CallStatus::Untracked => {
                 let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
                 Verdict::Unknown(fault)
             }
         };
-        self.settle(Report::bare(seq, fence, verdict));
+        self.settle(Report::without_call(seq, fence, verdict));
     }
 
     /// Drops what is in memory and reads the log again, for as long as that may help; refuses commands meanwhile.
     pub(super) async fn recover(&mut self, error: tidegate_store::Error) -> Result<()> {
         let mut last = error;
         loop {
-            if matches!(last.kind(), Kind::Fenced | Kind::Held | Kind::Unreadable) {
+            if matches!(
+                last.kind(),
+                StoreErrorKind::Fenced | StoreErrorKind::Held | StoreErrorKind::Unreadable
+            ) {
                 return Err(last.into());
             }
-            let told = Error::new(Code::StoreUnavailable, format!("the store cannot be written now: {last}"));
+            let told =
+                Error::new(ErrorCode::StoreUnavailable, format!("the store cannot be written now: {last}"));
             self.refuse_commands(&told, tokio::time::sleep(PAUSE)).await?;
             let store = Arc::clone(&self.store);
             if let Err(error) = self.refuse_commands(&told, async move { store.health().await }).await? {
-                if error.kind() == Kind::Unsure {
+                if error.kind() == StoreErrorKind::Unsure {
                     return Err(error.into());
                 }
                 last = error;
                 continue;
             }
             let asked = Instant::now();
-            let again = own_again(Arc::clone(&self.store), self.options.clone());
+            let again = reacquire_partition(Arc::clone(&self.store), self.options.clone());
             let owned = match self.refuse_commands(&told, again).await? {
                 Ok(owned) => owned,
                 Err(error) => {
@@ -135,18 +142,18 @@ impl Owner {
                     continue;
                 }
             };
-            self.calls.owned(owned.epoch);
+            self.calls.begin_epoch(owned.epoch);
             let (store, partition) = (Arc::clone(&self.store), self.options.partition);
             match self.refuse_commands(&told, async move { replay(&store, partition).await }).await? {
-                Ok(Replayed { model, facts_read, last }) => {
-                    self.tenure.send_replace(owned);
+                Ok(ReplayedPartition { model, facts_read, last }) => {
+                    self.ownership.send_replace(owned);
                     self.owned_until = asked + self.options.partition_lease;
                     self.payloads.clear();
-                    self.ahead = ReadAhead::of(&model);
+                    self.ahead = ReadAhead::for_model(&model);
                     (self.model, self.last_sent) = (model, last);
                     self.facts_since_snapshot = facts_read;
                     self.wake_waiters();
-                    self.settle_in();
+                    self.restore_state();
                     self.send_held_back();
                     tracing::info!("the log is writable again");
                     return Ok(());
@@ -170,9 +177,9 @@ impl Owner {
                         let answers = prepared.iter().map(|_| Err(told.clone())).collect();
                         refuse(super::Reply::Accept(reply, answers), told);
                     }
-                    Some(Command::Look(look)) => look(self)(Ok(())),
+                    Some(Command::Query(look)) => look(self)(Ok(())),
                     // Dropping it tells whoever asked.
-                    Some(Command::Ask(_)) => {}
+                    Some(Command::Update(_)) => {}
                     Some(Command::Drain(drain)) => self.draining = Some(drain),
                     // Every handle is gone: nobody can wait for more.
                     None => return Err(told.clone()),
@@ -185,14 +192,14 @@ impl Owner {
     fn note_unsettled(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
-                let report = self.calls.landed(report);
+                let report = self.calls.finish_call(report);
                 self.calls.unsettled.push(report);
             }
             CallEvent::Fetched(fetched) => {
                 for (claim, operation) in fetched {
                     match operation {
                         Ok(operation) => self.held_back.push((claim, operation)),
-                        Err(_) => self.calls.stays(&[claim]),
+                        Err(_) => self.calls.mark_never_sent(&[claim]),
                     }
                 }
             }

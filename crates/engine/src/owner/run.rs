@@ -9,23 +9,23 @@ use std::time::Duration;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesOrdered;
 use tidegate_store::log::{Lsn, Ownership};
-use tidegate_store::{Kind, Store, codec};
+use tidegate_store::{Store, StoreErrorKind, codec};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::batch::Sealed;
-use super::tenure::Renewal;
+use super::batch::SealedBatch;
+use super::lease_renewal::Renewal;
 use super::{Drain, Owner};
 use crate::error::Error;
 
 /// An append under way.
-type Appending = Pin<Box<dyn Future<Output = tidegate_store::Result<Lsn>> + Send>>;
+type AppendFuture = Pin<Box<dyn Future<Output = tidegate_store::Result<Lsn>> + Send>>;
 
 /// Batches that are being written, in order.
 #[derive(Default)]
-struct Writing {
-    appends: FuturesOrdered<Appending>,
-    sealed: VecDeque<Sealed>,
+struct PendingAppends {
+    appends: FuturesOrdered<AppendFuture>,
+    sealed: VecDeque<SealedBatch>,
 }
 
 /// How long the last reports of a drain that ran out of time may take to be written.
@@ -38,7 +38,7 @@ const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
 const SNAPSHOT_WORTH: u64 = 2;
 
 /// Why the loop ended.
-pub(super) enum Ending {
+pub(super) enum LoopExit {
     /// Everything was drained.
     Drained,
     /// The log could not be written: memory must be made anew.
@@ -51,18 +51,18 @@ impl Owner {
     pub(crate) async fn work(mut self) {
         let give_up = self.calls.give_up.clone();
         let ended = tokio::select! {
-            ended = self.work_on() => ended,
+            ended = self.work_until_stopped() => ended,
             () = async { give_up.cancelled().await; tokio::time::sleep(LAST_WRITES).await } => {
-                Err(Error::new(crate::error::Code::StoreUnavailable, "the store did not answer in time"))
+                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not answer in time"))
             }
         };
         let reason = match ended {
             Ok(()) => {
                 release(&*self.store, self.ownership()).await;
-                Error::new(crate::error::Code::Stopping, "the engine has stopped")
+                Error::new(crate::error::ErrorCode::Stopping, "the engine has stopped")
             }
             Err(error) => {
-                self.log_what_is_left(&error);
+                self.log_unfinished(&error);
                 error
             }
         };
@@ -75,11 +75,11 @@ impl Owner {
         }
     }
 
-    async fn work_on(&mut self) -> crate::error::Result<()> {
+    async fn work_until_stopped(&mut self) -> crate::error::Result<()> {
         loop {
             match self.run().await {
-                Ending::Drained => return Ok(()),
-                Ending::Lost(error) => {
+                LoopExit::Drained => return Ok(()),
+                LoopExit::Lost(error) => {
                     tracing::error!(%error, "the log could not be written; reading it again");
                     self.recover(error).await?;
                 }
@@ -87,9 +87,9 @@ impl Owner {
         }
     }
 
-    fn log_what_is_left(&self, error: &Error) {
+    fn log_unfinished(&self, error: &Error) {
         let partition = self.options.partition;
-        let (in_flight, answered) = self.calls.left();
+        let (in_flight, answered) = self.calls.remaining_counts();
         tracing::error!(
             partition,
             %error,
@@ -99,18 +99,18 @@ impl Owner {
         );
     }
 
-    async fn run(&mut self) -> Ending {
-        let mut writing = Writing::default();
-        let writing_max = self.store.appends_at_once().max(1);
+    async fn run(&mut self) -> LoopExit {
+        let mut writing = PendingAppends::default();
+        let writing_max = self.store.max_concurrent_appends().max(1);
         let mut tenure = Renewal::starting(self);
         let every = self.options.lease / 3;
         let mut renew_at = Instant::now() + every;
         loop {
-            self.keep_books();
+            self.report_limits();
             if writing.sealed.len() < writing_max {
                 self.start_batch(&mut writing);
                 if self.is_drained() && writing.sealed.is_empty() {
-                    return Ending::Drained;
+                    return LoopExit::Drained;
                 }
             }
             self.read_ahead();
@@ -128,7 +128,7 @@ impl Owner {
                     Err(error) => return self.fail(writing.sealed, error),
                 },
                 Some(event) = self.calls.events.recv(), if room_for_answers => {
-                    self.note(event);
+                    self.apply_call_event(event);
                     self.gather();
                 }
                 command = self.commands.recv(), if room && !self.abandoned => {
@@ -149,7 +149,7 @@ impl Owner {
                     }
                     self.building.commands += 1;
                 }
-                renewed = tenure.next() => match self.renewed(renewed) {
+                renewed = tenure.next() => match self.apply_renewal(renewed) {
                     Ok(()) => self.send_held_back(),
                     Err(error) => return self.fail(writing.sealed, error),
                 },
@@ -165,7 +165,7 @@ impl Owner {
             let event = if answers { self.calls.events.try_recv().ok() } else { None };
             let none = event.is_none();
             if let Some(event) = event {
-                self.note(event);
+                self.apply_call_event(event);
             }
             let command = if self.building.has_room(most) { self.commands.try_recv().ok() } else { None };
             match command {
@@ -190,18 +190,18 @@ impl Owner {
 
     fn wake_at(&self, renew_at: Instant) -> Instant {
         let next = self.model.next_change(self.free_slots() > 0).map(|at| self.clock.instant(at));
-        let books = self.books.as_ref().map(|books| books.next_at);
+        let books = self.limit_reporter.as_ref().map(|books| books.next_at);
         next.into_iter().chain(books).fold(renew_at, Instant::min)
     }
 
     /// Closes the batch that has gathered and starts writing it; one that decided nothing and takes nothing out of the
     /// outbox is answered with the one before it, or at once.
-    fn start_batch(&mut self, writing: &mut Writing) {
+    fn start_batch(&mut self, writing: &mut PendingAppends) {
         if self.building.is_empty() {
             return;
         }
         self.take();
-        if self.building.decides_nothing() {
+        if self.building.has_no_decision() {
             let facts = std::mem::take(&mut self.building.facts);
             let (_, sealed) = std::mem::take(&mut self.building).seal(self.last_sent);
             (self.building.can_wait, self.building.facts) = (facts.len(), facts);
@@ -217,7 +217,7 @@ impl Owner {
         self.last_sent = Lsn(self.last_sent.0 + 1);
         self.facts_since_snapshot += batch.facts.len() as u64;
         sealed.snapshot = self.snapshot_if_due();
-        self.calls.about_to_leave(&sealed.claims);
+        self.calls.track_unsent(&sealed.claims);
         let (store, ownership) = (std::sync::Arc::clone(&self.store), self.ownership());
         writing.appends.push_back(Box::pin(async move { store.append(ownership, batch).await }));
         writing.sealed.push_back(sealed);
@@ -226,7 +226,7 @@ impl Owner {
     /// The model says now exactly what the log will say once this batch is in it.
     fn snapshot_if_due(&mut self) -> Option<Vec<bytes::Bytes>> {
         use std::sync::atomic::Ordering;
-        let worth = self.options.snapshot_after_facts.max(SNAPSHOT_WORTH * self.model.size());
+        let worth = self.options.snapshot_after_facts.max(SNAPSHOT_WORTH * self.model.snapshot_len());
         if self.facts_since_snapshot < worth || self.snapshot_under_way.load(Ordering::Acquire) {
             return None;
         }
@@ -236,13 +236,13 @@ impl Owner {
     }
 
     /// None of what is being written stands: what follows an append that failed is refused by the log.
-    fn fail(&mut self, writing: VecDeque<Sealed>, error: tidegate_store::Error) -> Ending {
+    fn fail(&mut self, writing: VecDeque<SealedBatch>, error: tidegate_store::Error) -> LoopExit {
         let told = match error.kind() {
-            Kind::Unsure => {
+            StoreErrorKind::Unsure => {
                 let message = format!(
                     "it is not known whether this was stored; repeat it with the same dedupe_key: {error}"
                 );
-                Error { unsure: true, ..Error::new(crate::error::Code::StoreUnavailable, message) }
+                Error { unsure: true, ..Error::new(crate::error::ErrorCode::StoreUnavailable, message) }
             }
             _ => Error::from(tidegate_store::Error::new(error.kind(), error.to_string())),
         };
@@ -251,13 +251,13 @@ impl Owner {
                 self.snapshot_under_way.store(false, std::sync::atomic::Ordering::Release);
             }
             self.calls.unsettled.extend(sealed.reports);
-            self.calls.stays(&sealed.claims);
+            self.calls.mark_never_sent(&sealed.claims);
             sealed.replies.into_iter().for_each(|reply| refuse(reply, &told));
         }
         self.calls.unsettled.append(&mut self.building.reports);
         let gathered = std::mem::take(&mut self.building);
         gathered.replies.into_iter().for_each(|reply| refuse(reply, &told));
-        Ending::Lost(error)
+        LoopExit::Lost(error)
     }
 }
 

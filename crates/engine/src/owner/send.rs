@@ -10,14 +10,14 @@ use tidegate_core::id::Partition;
 use tidegate_core::model::Claim;
 use tidegate_core::{Fault, FaultClass, Time, Verdict};
 use tidegate_store::log::StoredOperation;
-use tidegate_store::{Clock, Kind, Store};
+use tidegate_store::{Clock, Store, StoreErrorKind};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::Owner;
 use crate::calls::CallEvent;
 use crate::carry::Report;
-use crate::payloads::is_of;
+use crate::payloads::matches_claim;
 
 /// Tries to read payloads while the store is out of reach, and the pause between two.
 const TRIES: u32 = 4;
@@ -37,7 +37,7 @@ impl Owner {
             if self.calls.adopt(&claim) {
                 continue;
             }
-            match self.payloads.of(&claim) {
+            match self.payloads.get_for_claim(&claim) {
                 Some(operation) => ready.push((claim, operation)),
                 None => missing.push(claim),
             }
@@ -71,21 +71,21 @@ impl Owner {
         if ready.is_empty() {
             return;
         }
-        if !self.surely_owns() {
+        if !self.holds_lease() {
             self.held_back.extend(ready);
             return;
         }
         let now = self.clock.now();
         for (claim, operation) in ready {
             match self.model.claim_status(claim.seq, claim.fence) {
-                Some(status) if status.cancel_asked => {
+                Some(status) if status.cancel_requested => {
                     self.settle_unsent(&claim, Verdict::Canceled { may_have_happened: false });
                 }
                 Some(status) if status.accepted_at == claim.accepted_at => {
                     self.dispatch(claim, operation, now);
                 }
                 // Another one has it, or it has ended.
-                _ => drop(self.calls.leaves(claim.fence)),
+                _ => drop(self.calls.take_unsent(claim.fence)),
             }
         }
     }
@@ -98,28 +98,28 @@ impl Owner {
 
     /// Whether no other node can own the partition now. A lease counts from when it was asked for,
     /// so an answer that took long proves little.
-    fn surely_owns(&self) -> bool {
+    fn holds_lease(&self) -> bool {
         let margin = self.options.partition_lease / LEASE_MARGIN_PART;
         !self.store.is_shared() || Instant::now() + margin < self.owned_until
     }
 
     /// Settles a claim whose call does not leave.
     fn settle_unsent(&mut self, claim: &Claim, verdict: Verdict) {
-        if self.calls.leaves(claim.fence) {
+        if self.calls.take_unsent(claim.fence) {
             self.building.commands += 1;
-            self.settle(Report::bare(claim.seq, claim.fence, verdict));
+            self.settle(Report::without_call(claim.seq, claim.fence, verdict));
         }
     }
 
     /// Lets a call leave: its claim is durable and its payload is at hand.
     fn dispatch(&mut self, claim: Claim, operation: StoredOperation, now: Time) {
-        if !self.calls.leaves(claim.fence) {
+        if !self.calls.take_unsent(claim.fence) {
             return;
         }
-        if self.model.send(now, claim.seq, claim.fence, &mut self.building.facts) {
+        if self.model.mark_sent(now, claim.seq, claim.fence, &mut self.building.facts) {
             self.building.can_wait += 1;
         }
-        let stop = self.calls.send(&claim, now);
+        let stop = self.calls.mark_sent(&claim, now);
         let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
         tokio::spawn(async move {
             let (seq, fence) = (claim.seq, claim.fence);
@@ -143,21 +143,21 @@ async fn fetch(
     let seqs: Vec<_> = claims.iter().map(|claim| claim.seq).collect();
     for _ in 0..TRIES {
         let found = tokio::select! {
-            found = store.operations(partition, seqs.clone()) => found,
+            found = store.load_operations(partition, seqs.clone()) => found,
             () = give_up.cancelled() => break,
         };
         match found {
             Ok(found) => {
                 return claims.into_iter().zip(found).map(checked).collect();
             }
-            Err(error) if error.kind() == Kind::Unreadable && claims.len() > 1 => {
+            Err(error) if error.kind() == StoreErrorKind::Unreadable && claims.len() > 1 => {
                 let mut fetched = Vec::with_capacity(claims.len());
                 for claim in claims {
                     fetched.extend(Box::pin(fetch(store, partition, vec![claim], give_up)).await);
                 }
                 return fetched;
             }
-            Err(error) if error.kind() == Kind::Unreadable => {
+            Err(error) if error.kind() == StoreErrorKind::Unreadable => {
                 // What is damaged stays damaged, and is never sent.
                 tracing::error!(?seqs, %error, "a stored request is damaged and is not sent");
                 let message = format!("its stored request cannot be read, and was not sent: {error}");
@@ -170,13 +170,13 @@ async fn fetch(
             }
         }
     }
-    claims.into_iter().map(|claim| (claim, Err(Verdict::GivenBack))).collect()
+    claims.into_iter().map(|claim| (claim, Err(Verdict::Returned))).collect()
 }
 
 /// What is sent must be what was accepted.
 fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
     let operation = match found {
-        Some(operation) if is_of(&claim, &operation) => Ok(operation),
+        Some(operation) if matches_claim(&claim, &operation) => Ok(operation),
         Some(_) => Err(missing(&claim, "what the store has in its place is another request")),
         None => Err(missing(&claim, "its payload is no longer kept")),
     };

@@ -5,43 +5,43 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate::{Archiving, Backlog, Code, Engine, Executors, Options};
+use tidegate::{Backlog, Engine, ErrorCode, Executors, Options, SharedArchive};
 use tidegate_core::{Fault, FaultClass, OperationId, State, Time, Verdict};
-use tidegate_fixture::postgres::Postgres as Database;
-use tidegate_fixture::redis::Redis as Server;
-use tidegate_store::costs::{Bill, Cost, Question, Standing};
-use tidegate_store::log::{Retention, Stored};
-use tidegate_store::{Answer, Archive, Error, Kind, Store};
+use tidegate_fixture::postgres::PostgresServer as Database;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
+use tidegate_store::log::{Retention, StoredEntry};
+use tidegate_store::{Archive, Error, Store, StoreErrorKind, StoreFuture};
 use tidegate_store_postgres::PostgresArchive;
-use tidegate_store_redis::Redis;
+use tidegate_store_redis::RedisStore;
 use tidegate_upstream::Upstream;
 
-use crate::world::{Scripted, all_done, memory, operation};
+use crate::scripted_upstream::{ScriptedUpstream, all_done, memory, operation};
 
 /// Nothing here takes longer.
 const BOUND: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A Redis and a PostgreSQL.
-struct Place {
-    redis: Server,
+struct ArchiveFixture {
+    redis: RedisServer,
     database: Database,
 }
 
-impl Place {
+impl ArchiveFixture {
     fn new() -> Self {
-        Self { redis: Server::start(), database: Database::start() }
+        Self { redis: RedisServer::start(), database: Database::start() }
     }
 
     async fn store(&self) -> Arc<dyn Store> {
-        Arc::new(Redis::open(&self.redis.url()).await.unwrap().noting_ends())
+        Arc::new(RedisStore::open(&self.redis.url()).await.unwrap().with_archive_queue())
     }
 
     fn archive(&self) -> Arc<dyn Archive> {
         Arc::new(PostgresArchive::at(&self.database.url()).unwrap())
     }
 
-    async fn open(&self, upstream: &Arc<Scripted>) -> Engine {
+    async fn open(&self, upstream: &Arc<ScriptedUpstream>) -> Engine {
         open(&self.store().await, self.archive(), upstream, "first").await.unwrap()
     }
 }
@@ -49,14 +49,20 @@ impl Place {
 async fn open(
     store: &Arc<dyn Store>,
     archive: Arc<dyn Archive>,
-    upstream: &Arc<Scripted>,
+    upstream: &Arc<ScriptedUpstream>,
     node: &str,
 ) -> tidegate::Result<Engine> {
     let executors = Executors::from([("test".into(), Arc::clone(upstream) as Arc<dyn Upstream>)]);
     let options =
         Options { node: node.into(), partition_lease: Duration::from_secs(2), ..Options::default() };
-    Engine::open_archived(Arc::clone(store), Some(Archiving::to(archive)), options, executors, Vec::new())
-        .await
+    Engine::open_archived(
+        Arc::clone(store),
+        Some(SharedArchive::new(archive)),
+        options,
+        executors,
+        Vec::new(),
+    )
+    .await
 }
 
 /// Waits until it is so.
@@ -69,7 +75,7 @@ async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(BOUND, waited).await.is_ok(), "it never happens: {what}");
 }
 
-async fn handed_in(engine: &Engine, first: usize, count: usize) -> Vec<OperationId> {
+async fn submit_many(engine: &Engine, first: usize, count: usize) -> Vec<OperationId> {
     let all = (first..first + count).map(|n| operation(&format!("g{}", n % 20), &format!("|{n}"))).collect();
     engine.submit_all(all).await.into_iter().map(|receipt| receipt.unwrap().id).collect()
 }
@@ -81,7 +87,7 @@ async fn all_ended(engine: &Engine, ids: &[OperationId]) {
 }
 
 /// Waits until the archive has all of these; answers them.
-async fn archived(archive: &dyn Archive, ids: &[OperationId]) -> Vec<Stored> {
+async fn archived(archive: &dyn Archive, ids: &[OperationId]) -> Vec<StoredEntry> {
     let mut found = Vec::new();
     until("all are archived", async || {
         // At first there may be no table yet.
@@ -93,8 +99,8 @@ async fn archived(archive: &dyn Archive, ids: &[OperationId]) -> Vec<Stored> {
     found
 }
 
-fn sometimes_wrong() -> Arc<Scripted> {
-    Scripted::new(|payload, _| {
+fn sometimes_wrong() -> Arc<ScriptedUpstream> {
+    ScriptedUpstream::new(|payload, _| {
         let wrong = payload.ends_with('7');
         let verdict = Verdict::Rejected(Fault::new(FaultClass::Validation, "no such thing"));
         (Duration::ZERO, if wrong { verdict } else { Verdict::Done })
@@ -104,14 +110,14 @@ fn sometimes_wrong() -> Arc<Scripted> {
 /// OPS-8: everything that ended arrives in the archive as it is in the store, and nothing is left on the trail.
 #[tokio::test]
 async fn ops_8_everything_that_ended_is_archived_as_it_was() {
-    let place = Place::new();
+    let place = ArchiveFixture::new();
     let (store, archive, upstream) = (place.store().await, place.archive(), sometimes_wrong());
     let engine = open(&store, place.archive(), &upstream, "first").await.unwrap();
     engine.pause("later", "anna", "").await.unwrap();
     let called_off = engine.submit(operation("later", "|x")).await.unwrap().id;
     engine.cancel(called_off).await.unwrap();
     let waits = engine.submit(operation("later", "|y")).await.unwrap().id;
-    let mut ids = handed_in(&engine, 0, 700).await;
+    let mut ids = submit_many(&engine, 0, 700).await;
     all_ended(&engine, &ids).await;
     ids.push(called_off);
     let found = archived(&*archive, &ids).await;
@@ -122,23 +128,23 @@ async fn ops_8_everything_that_ended_is_archived_as_it_was() {
     assert!(failed.count() >= 70, "those that failed, with their faults");
     assert_eq!(archive.read(vec![waits]).await.unwrap(), [None], "what has not ended is not there");
     until("nothing waits", async || engine.backlog() == Some(Backlog::default())).await;
-    assert_eq!(store.trail().unwrap().ended(0, 1).await.unwrap(), None);
+    assert_eq!(store.archive_queue().unwrap().next_ended(0, 1).await.unwrap(), None);
     engine.drain().await;
 }
 
 /// OPS-9: what runs again has its last end in the archive.
 #[tokio::test]
 async fn ops_9_what_runs_again_is_archived_by_its_last_end() {
-    let place = Place::new();
+    let place = ArchiveFixture::new();
     let calls = AtomicUsize::new(0);
-    let upstream = Scripted::new(move |_, _| {
+    let upstream = ScriptedUpstream::new(move |_, _| {
         let first = calls.fetch_add(1, Ordering::SeqCst) == 0;
         let verdict = Verdict::Rejected(Fault::new(FaultClass::Validation, "not yet"));
         (Duration::ZERO, if first { verdict } else { Verdict::Done })
     });
     let (engine, archive) = (place.open(&upstream).await, place.archive());
     let id = engine.submit(operation("g", "|1")).await.unwrap().id;
-    let state = |stored: &Stored| stored.result.as_ref().map(|result| State::from(result.state));
+    let state = |stored: &StoredEntry| stored.result.as_ref().map(|result| State::from(result.state));
     assert_eq!(state(&archived(&*archive, &[id]).await[0]), Some(State::Failed));
     engine.rerun(id).await.unwrap();
     assert_eq!(engine.wait(id, BOUND).await.unwrap().state, State::Succeeded);
@@ -153,10 +159,10 @@ async fn ops_9_what_runs_again_is_archived_by_its_last_end() {
 /// back nothing is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_an_archive_that_is_away_misses_nothing() {
-    let mut place = Place::new();
+    let mut place = ArchiveFixture::new();
     place.database.stop();
     let engine = place.open(&sometimes_wrong()).await;
-    let before = handed_in(&engine, 0, 300).await;
+    let before = submit_many(&engine, 0, 300).await;
     all_ended(&engine, &before).await;
     until("it is seen what waits", async || engine.backlog().is_some_and(|backlog| backlog.waiting > 0))
         .await;
@@ -165,60 +171,60 @@ async fn ops_8_an_archive_that_is_away_misses_nothing() {
     let gone = OperationId::new(Time::from_millis(1), 0, before[0].seq());
     assert_eq!(
         engine.get(gone).await.unwrap_err().code,
-        Code::StoreUnavailable,
+        ErrorCode::StoreUnavailable,
         "nobody knows whether it is there"
     );
     place.database.restart();
     let archive = place.archive();
     archived(&*archive, &before).await;
-    let during = handed_in(&engine, 300, 300).await;
+    let during = submit_many(&engine, 300, 300).await;
     place.database.kill();
     all_ended(&engine, &during).await;
     place.database.restart();
     let all = [before, during].concat();
     archived(&*archive, &all).await;
     until("nothing waits", async || engine.backlog() == Some(Backlog::default())).await;
-    assert_eq!(engine.get(gone).await.unwrap_err().code, Code::NoOperation);
+    assert_eq!(engine.get(gone).await.unwrap_err().code, ErrorCode::NoOperation);
     engine.drain().await;
 }
 
 /// Keeps what it is given, and then never answers, or says that it does not know.
-struct Cut {
+struct SilentArchive {
     inner: Arc<dyn Archive>,
     keeps: AtomicUsize,
     answers: bool,
 }
 
-impl Archive for Cut {
-    fn migrate(&self) -> Answer<'_, ()> {
+impl Archive for SilentArchive {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
         self.inner.migrate()
     }
 
-    fn keep(&self, partition: u16, ended: Vec<Stored>) -> Answer<'_, ()> {
+    fn save(&self, partition: u16, ended: Vec<StoredEntry>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            self.inner.keep(partition, ended).await?;
+            self.inner.save(partition, ended).await?;
             self.keeps.fetch_add(1, Ordering::SeqCst);
             if !self.answers {
                 std::future::pending::<()>().await;
             }
-            Err(Error::new(Kind::Unsure, "the answer was lost"))
+            Err(Error::new(StoreErrorKind::Unsure, "the answer was lost"))
         })
     }
 
-    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
+    fn read(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
         self.inner.read(ids)
     }
 
-    fn keep_costs(&self, costs: Vec<Cost>) -> Answer<'_, ()> {
-        self.inner.keep_costs(costs)
+    fn save_costs(&self, costs: Vec<Cost>) -> StoreFuture<'_, ()> {
+        self.inner.save_costs(costs)
     }
 
-    fn keep_standings(&self, partition: u16, standings: Vec<Standing>) -> Answer<'_, ()> {
-        self.inner.keep_standings(partition, standings)
+    fn save_limit_snapshots(&self, partition: u16, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
+        self.inner.save_limit_snapshots(partition, standings)
     }
 
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
-        self.inner.bill(question)
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
+        self.inner.cost_report(question)
     }
 
     fn describe(&self) -> String {
@@ -230,13 +236,13 @@ impl Archive for Cut {
 /// goes on from there, and the rows are the same as if nothing had happened.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_an_owner_that_dies_in_between_is_followed() {
-    let place = Place::new();
-    let cut = Arc::new(Cut { inner: place.archive(), keeps: AtomicUsize::new(0), answers: false });
+    let place = ArchiveFixture::new();
+    let cut = Arc::new(SilentArchive { inner: place.archive(), keeps: AtomicUsize::new(0), answers: false });
     let life = tokio::runtime::Runtime::new().unwrap();
     let (store, archive, upstream) = (place.store().await, Arc::clone(&cut), sometimes_wrong());
     let first = life.spawn(async move {
         let engine = open(&store, archive, &upstream, "first").await.unwrap();
-        let ids = handed_in(&engine, 0, 200).await;
+        let ids = submit_many(&engine, 0, 200).await;
         all_ended(&engine, &ids).await;
         (engine, ids)
     });
@@ -246,7 +252,10 @@ async fn ops_8_an_owner_that_dies_in_between_is_followed() {
     life.shutdown_background();
     drop(engine);
     let store = place.store().await;
-    assert_eq!(store.trail().unwrap().ended(0, 1).await.unwrap().map(|noted| noted.waiting), Some(200));
+    assert_eq!(
+        store.archive_queue().unwrap().next_ended(0, 1).await.unwrap().map(|noted| noted.waiting),
+        Some(200)
+    );
     let mut taken_over = None;
     until("the lease of the dead is over", async || {
         taken_over = open(&store, place.archive(), &sometimes_wrong(), "second").await.ok();
@@ -254,7 +263,7 @@ async fn ops_8_an_owner_that_dies_in_between_is_followed() {
     })
     .await;
     let engine = taken_over.unwrap();
-    ids.extend(handed_in(&engine, 200, 50).await);
+    ids.extend(submit_many(&engine, 200, 50).await);
     all_ended(&engine, &ids).await;
     let found = archived(&*place.archive(), &ids).await;
     let kept = store.read(0, ids.iter().map(|id| id.seq()).collect()).await.unwrap();
@@ -266,11 +275,11 @@ async fn ops_8_an_owner_that_dies_in_between_is_followed() {
 /// OPS-8: when the archive's answer is lost, what it kept stays on the trail and is kept again: once in effect.
 #[tokio::test]
 async fn ops_8_a_lost_answer_of_the_archive_costs_nothing() {
-    let place = Place::new();
-    let cut = Arc::new(Cut { inner: place.archive(), keeps: AtomicUsize::new(0), answers: true });
+    let place = ArchiveFixture::new();
+    let cut = Arc::new(SilentArchive { inner: place.archive(), keeps: AtomicUsize::new(0), answers: true });
     let store = place.store().await;
     let engine = open(&store, Arc::clone(&cut) as _, &all_done(0), "first").await.unwrap();
-    let ids = handed_in(&engine, 0, 10).await;
+    let ids = submit_many(&engine, 0, 10).await;
     all_ended(&engine, &ids).await;
     until("it was kept twice", async || cut.keeps.load(Ordering::SeqCst) >= 2).await;
     assert_eq!(engine.backlog().unwrap().waiting, 10);
@@ -285,11 +294,11 @@ async fn ops_8_a_lost_answer_of_the_archive_costs_nothing() {
 /// cannot be ordered about.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_9_after_the_sweep_the_archive_answers() {
-    let mut place = Place::new();
+    let mut place = ArchiveFixture::new();
     place.database.stop();
     let (store, upstream) = (place.store().await, sometimes_wrong());
     let engine = open(&store, place.archive(), &upstream, "node").await.unwrap();
-    let ids = handed_in(&engine, 0, 30).await;
+    let ids = submit_many(&engine, 0, 30).await;
     all_ended(&engine, &ids).await;
     let mut views = Vec::new();
     for id in &ids {
@@ -298,7 +307,7 @@ async fn ops_9_after_the_sweep_the_archive_answers() {
     engine.drain().await;
     let everything = Retention { ended_before: Time::MAX, most: 1_000 };
     let swept = async || {
-        let owner = store.own(0, "node", Duration::from_secs(2)).await.unwrap();
+        let owner = store.acquire_partition(0, "node", Duration::from_secs(2)).await.unwrap();
         let swept = store.sweep(owner, everything).await.unwrap();
         store.release(owner).await.unwrap();
         swept
@@ -317,7 +326,7 @@ async fn ops_9_after_the_sweep_the_archive_answers() {
     let failed = ids[7];
     assert_eq!(engine.why(failed).await.unwrap().waiting_for, "nothing");
     for refused in [engine.rerun(failed).await, engine.cancel(failed).await] {
-        assert_eq!(refused.unwrap_err().code, Code::NotNow);
+        assert_eq!(refused.unwrap_err().code, ErrorCode::NotNow);
     }
     assert!(engine.rerun(failed).await.unwrap_err().message.contains("only in the archive"));
     let listed = engine.list(tidegate::Filter { limit: 50, ..Default::default() }).await.unwrap();
@@ -332,6 +341,6 @@ async fn a_store_without_a_trail_is_refused() {
     let refused = open(&memory(), nowhere, &all_done(0), "node").await.unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
-        (Code::BadConfig, "memory: notes nothing for an archive")
+        (ErrorCode::BadConfig, "memory: notes nothing for an archive")
     );
 }

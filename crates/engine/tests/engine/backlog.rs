@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate::{Options, Submission};
-use tidegate_contract::{Faulty, Odds, Plan, Verb};
+use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, StoreMethod};
 use tidegate_core::{OnUnknown, Verdict};
 use tidegate_store::Store;
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
 const GROUPS: usize = 100;
 /// Long enough that nothing runs while the queue is filled, in virtual time.
@@ -23,8 +23,8 @@ fn queued(number: usize) -> Submission {
 }
 
 /// A store in which so many operations wait, and how its reads are counted.
-async fn filled(operations: usize) -> (Arc<Faulty>, Arc<dyn Store>) {
-    let faulty = Arc::new(Faulty::new(memory(), Plan::none()));
+async fn filled(operations: usize) -> (Arc<FaultyStore>, Arc<dyn Store>) {
+    let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
     let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
     let engine = open(&store, &all_done(1)).await;
     for answer in engine.submit_all((0..operations).map(queued).collect()).await {
@@ -35,8 +35,8 @@ async fn filled(operations: usize) -> (Arc<Faulty>, Arc<dyn Store>) {
 }
 
 /// Calls of different length, so that they end one by one and a take is of few.
-fn uneven() -> Arc<Scripted> {
-    Scripted::new(|payload, _| {
+fn uneven() -> Arc<ScriptedUpstream> {
+    ScriptedUpstream::new(|payload, _| {
         let number: u64 = payload.trim_start_matches('|').parse().unwrap_or_default();
         (Duration::from_millis(number * 7_919 % 97 + 1), Verdict::Done)
     })
@@ -48,13 +48,13 @@ fn uneven() -> Arc<Scripted> {
 async fn ops_4_a_long_queue_is_read_in_few_reads() {
     const OPERATIONS: usize = 3_000;
     let (faulty, store) = filled(OPERATIONS).await;
-    let reads_before = faulty.calls_of(Verb::Read);
+    let reads_before = faulty.calls_of(StoreMethod::Read);
     let upstream = uneven();
     let engine = open(&store, &upstream).await;
     while engine.counts().await.unwrap().succeeded < OPERATIONS as u64 {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let reads = faulty.calls_of(Verb::Read) - reads_before;
+    let reads = faulty.calls_of(StoreMethod::Read) - reads_before;
     assert!(reads < OPERATIONS as u64 / 50, "{reads} reads for {OPERATIONS} calls");
     let sent = upstream.payloads();
     let mut sorted = sent.clone();
@@ -75,8 +75,8 @@ async fn ops_8_a_long_queue_survives_a_store_that_fails() {
     const OPERATIONS: usize = 400;
     for seed in 0..12 {
         let (faulty, store) = filled(OPERATIONS).await;
-        let odds = Odds { fail: 60, delay: 100, lose_reply: 30, delay_max: Duration::from_millis(30) };
-        faulty.follow(Plan::seeded(seed, odds).only(&[Verb::Append, Verb::Read]));
+        let odds = FaultRates { fail: 60, delay: 100, lose_reply: 30, delay_max: Duration::from_millis(30) };
+        faulty.set_plan(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append, StoreMethod::Read]));
         let upstream = uneven();
         let payload_cache_bytes = [16 * 1024 * 1024, 20_000, 2_000, 0][seed as usize % 4];
         let options = Options { payload_cache_bytes, ..Options::default() };
@@ -91,7 +91,7 @@ async fn ops_8_a_long_queue_survives_a_store_that_fails() {
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        faulty.follow(Plan::none());
+        faulty.set_plan(FaultPlan::none());
         tokio::time::sleep(Duration::from_secs(600)).await;
         let counts = engine.counts().await.unwrap();
         assert_eq!(

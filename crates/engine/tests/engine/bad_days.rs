@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Code, Options, Submission};
-use tidegate_contract::{Faulty, Injury, Odds, Plan, Verb};
+use tidegate::{ErrorCode, Options, Submission};
+use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{Fact, OnUnknown, State, Verdict};
 use tidegate_store::{Log, Store};
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
-fn faulty(plan: Plan) -> (Arc<Faulty>, Arc<dyn Store>) {
-    let faulty = Arc::new(Faulty::new(memory(), plan));
+fn faulty(plan: FaultPlan) -> (Arc<FaultyStore>, Arc<dyn Store>) {
+    let faulty = Arc::new(FaultyStore::new(memory(), plan));
     (Arc::clone(&faulty), faulty)
 }
 
@@ -21,7 +21,7 @@ async fn a_call_leaves_after_its_claim_is_durable() {
     let store = memory();
     let (log, unclaimed) = (Arc::clone(&store), Arc::new(std::sync::Mutex::new(0)));
     let count = Arc::clone(&unclaimed);
-    let upstream = Scripted::new(move |payload, _| {
+    let upstream = ScriptedUpstream::new(move |payload, _| {
         let seq: u64 = payload.trim_start_matches('|').parse().unwrap();
         let mut claimed = false;
         let mut look = |facts: Vec<Fact>| {
@@ -42,7 +42,7 @@ async fn a_call_leaves_after_its_claim_is_durable() {
 /// A store that cannot be written: callers are told, nothing accepted is lost, and it goes on by itself.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_down_is_told_and_outlived() {
-    let (down, store) = faulty(Plan::none());
+    let (down, store) = faulty(FaultPlan::none());
     let upstream = all_done(5_000);
     let engine = open(&store, &upstream).await;
     let before = engine.submit(operation("g", "|before")).await.unwrap().id;
@@ -50,7 +50,7 @@ async fn a_store_that_is_down_is_told_and_outlived() {
     down.set_down(true);
     for _ in 0..3 {
         let refused = engine.submit(operation("g", "|during")).await.unwrap_err();
-        assert_eq!(refused.code, Code::StoreUnavailable);
+        assert_eq!(refused.code, ErrorCode::StoreUnavailable);
     }
     tokio::time::sleep(Duration::from_secs(20)).await;
     assert_eq!(engine.counts().await.unwrap().succeeded, 0, "what is known can be looked at meanwhile");
@@ -65,7 +65,7 @@ async fn a_store_that_is_down_is_told_and_outlived() {
 /// A reply that is lost after the commit: the caller is told to repeat with its key, and it happens once.
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_is_found_again_by_its_key() {
-    let (_, store) = faulty(Plan::none().at(Verb::Append, 2, Injury::LoseReply));
+    let (_, store) = faulty(FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::LoseReply));
     let upstream = all_done(1);
     let engine = open(&store, &upstream).await;
     let keyed = || Submission { dedupe_key: Some("k".into()), ..operation("g", "|once") };
@@ -74,7 +74,7 @@ async fn a_lost_reply_is_found_again_by_its_key() {
         match engine.submit(keyed()).await {
             Ok(receipt) => break receipt.id,
             Err(error) => {
-                assert_eq!(error.code, Code::StoreUnavailable);
+                assert_eq!(error.code, ErrorCode::StoreUnavailable);
                 assert!(unsure > 0 || error.unsure, "the first one may have been accepted: {error}");
                 unsure += 1;
                 assert!(unsure < 100);
@@ -91,9 +91,9 @@ async fn a_lost_reply_is_found_again_by_its_key() {
 /// OPS-8 under a store that fails at random: nothing that was accepted is lost, order is kept, keys stay one.
 #[tokio::test(start_paused = true)]
 async fn ops_8_random_store_faults_lose_nothing() {
-    for seed in tidegate_contract::dice::seeds(20) {
-        let odds = Odds { fail: 60, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
-        let (_, store) = faulty(Plan::seeded(seed, odds).only(&[Verb::Append]));
+    for seed in tidegate_contract::rng::seeds(20) {
+        let odds = FaultRates { fail: 60, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
+        let (_, store) = faulty(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append]));
         let upstream = all_done(3);
         let engine = open(&store, &upstream).await;
         let mut accepted = Vec::new();
@@ -108,14 +108,14 @@ async fn ops_8_random_store_faults_lose_nothing() {
                 };
                 match engine.submit(one).await {
                     Ok(receipt) => break accepted.push(receipt.id),
-                    Err(error) => assert_eq!(error.code, Code::StoreUnavailable, "seed {seed}: {error}"),
+                    Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "seed {seed}: {error}"),
                 }
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         }
         for id in &accepted {
             let mut view = engine.wait(*id, LONG).await;
-            while view.as_ref().is_err_and(|error| error.code == Code::StoreUnavailable) {
+            while view.as_ref().is_err_and(|error| error.code == ErrorCode::StoreUnavailable) {
                 tokio::time::sleep(Duration::from_millis(50)).await;
                 view = engine.wait(*id, LONG).await;
             }
@@ -147,7 +147,7 @@ async fn ops_8_a_newer_owner_takes_over() {
         assert_eq!(new.wait(id, LONG).await.unwrap().state, State::Succeeded);
     }
     let refused = old.submit(operation("g", "|3")).await.unwrap_err();
-    assert_eq!(refused.code, Code::Stopping);
+    assert_eq!(refused.code, ErrorCode::Stopping);
     old.stopped().await;
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(quick.payloads(), ["|1", "|2"]);
@@ -159,7 +159,7 @@ async fn ops_8_a_newer_owner_takes_over() {
 #[tokio::test(start_paused = true)]
 async fn ops_8_on_a_shared_store_a_claim_runs_out_before_its_call_is_made_again() {
     let (slow, quick) = (all_done(3_600_000), all_done(1));
-    let store: Arc<dyn Store> = Arc::new(Faulty::new(memory(), Plan::none()).shared());
+    let store: Arc<dyn Store> = Arc::new(FaultyStore::new(memory(), FaultPlan::none()).shared());
     let old = open(&store, &slow).await;
     let left = Submission { on_unknown: Some(OnUnknown::Repeat), ..operation("left", "|left") };
     let left = old.submit(left).await.unwrap().id;
@@ -181,19 +181,19 @@ async fn a_partition_is_owned_until_the_drain() {
     let engine = open(&store, &all_done(1)).await;
     for _ in 0..20 {
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let held = store.own(0, "another", LONG).await.unwrap_err();
-        assert_eq!(held.kind(), tidegate_store::Kind::Held);
+        let held = store.acquire_partition(0, "another", LONG).await.unwrap_err();
+        assert_eq!(held.kind(), tidegate_store::StoreErrorKind::Held);
     }
     engine.drain().await;
-    store.own(0, "another", LONG).await.unwrap();
+    store.acquire_partition(0, "another", LONG).await.unwrap();
 }
 
 /// After an append whose outcome is not known the owner goes on with a new epoch, so that one of before that is still
 /// on its way cannot stand.
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_begins_a_new_epoch() {
-    let (_, store) = faulty(Plan::none().at(Verb::Append, 2, Injury::LoseReply));
-    let first = store.own(0, &Options::default().node, LONG).await.unwrap();
+    let (_, store) = faulty(FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::LoseReply));
+    let first = store.acquire_partition(0, &Options::default().node, LONG).await.unwrap();
     let engine = open(&store, &all_done(1)).await;
     for n in 0..5 {
         // One of them is the one whose reply is lost.
@@ -201,7 +201,7 @@ async fn a_lost_reply_begins_a_new_epoch() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     engine.drain().await;
-    let last = store.own(0, "another", LONG).await.unwrap();
+    let last = store.acquire_partition(0, "another", LONG).await.unwrap();
     assert_eq!(last.epoch.0 - first.epoch.0, 3, "opened, began again, and now this one");
 }
 
@@ -211,8 +211,8 @@ async fn a_lost_reply_begins_a_new_epoch() {
 async fn ops_23_a_call_that_never_left_is_not_unknown() {
     for shared in [false, true] {
         for lost in 2..5 {
-            let plan = Plan::none().at(Verb::Append, lost, Injury::LoseReply);
-            let faulty = Faulty::new(memory(), plan);
+            let plan = FaultPlan::none().at(StoreMethod::Append, lost, InjectedFault::LoseReply);
+            let faulty = FaultyStore::new(memory(), plan);
             let faulty = Arc::new(if shared { faulty.shared() } else { faulty });
             let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
             let upstream = all_done(1);
@@ -230,7 +230,7 @@ async fn ops_23_a_call_that_never_left_is_not_unknown() {
             tokio::time::sleep(Duration::from_secs(5)).await;
             assert_eq!(engine.counts().await.unwrap().succeeded, 3, "append {lost} lost its reply");
             assert_eq!(upstream.payloads(), ["|1", "|2", "|3"]);
-            assert_eq!(faulty.injected().lost, 1);
+            assert_eq!(faulty.fault_counts().lost, 1);
         }
     }
 }
@@ -238,7 +238,7 @@ async fn ops_23_a_call_that_never_left_is_not_unknown() {
 /// OPS-23: an executor that panics is an unknown outcome, and the engine goes on.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_panic_is_an_unknown_outcome() {
-    let upstream = Scripted::new(|payload, _| match payload {
+    let upstream = ScriptedUpstream::new(|payload, _| match payload {
         "|bad" => panic!("a bug in the executor"),
         _ => (Duration::ZERO, Verdict::Done),
     });
@@ -260,7 +260,7 @@ async fn a_drain_finishes_what_runs_and_keeps_the_rest() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     engine.drain().await;
     assert_eq!(upstream.payloads(), ["|1"]);
-    assert_eq!(engine.submit(operation("g", "|3")).await.unwrap_err().code, Code::Stopping);
+    assert_eq!(engine.submit(operation("g", "|3")).await.unwrap_err().code, ErrorCode::Stopping);
     let next = open(&store, &upstream).await;
     assert_eq!(next.get(first).await.unwrap().state, State::Succeeded);
     assert_eq!(next.wait(second, LONG).await.unwrap().state, State::Succeeded);
@@ -282,7 +282,7 @@ async fn a_hand_over_accepts_until_the_last_call_has_ended() {
     }
     assert_eq!(upstream.payloads(), ["|1"], "it takes nothing more");
     gone.await.unwrap();
-    assert_eq!(engine.submit(operation("g", "|5")).await.unwrap_err().code, Code::Stopping);
+    assert_eq!(engine.submit(operation("g", "|5")).await.unwrap_err().code, ErrorCode::Stopping);
     let next = open(&store, &upstream).await;
     for id in ids {
         assert_eq!(next.wait(id, LONG).await.unwrap().state, State::Succeeded);

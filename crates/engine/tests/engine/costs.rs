@@ -4,37 +4,37 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Archiving, Engine, Executors, Options};
-use tidegate_contract::{Faulty, Injury, Plan, Verb};
+use tidegate::{Engine, Executors, Options, SharedArchive};
+use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, OnUnknown, State, Time, Verdict};
-use tidegate_fixture::postgres::Postgres as Database;
-use tidegate_fixture::redis::Redis as Server;
-use tidegate_store::costs::{Bill, Question};
+use tidegate_fixture::postgres::PostgresServer as Database;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_store::costs::{CostQuery, CostReport};
 use tidegate_store::{Archive, Store};
 use tidegate_store_postgres::PostgresArchive;
-use tidegate_store_redis::Redis;
-use tidegate_upstream::{Call, Carrying, Checked, Outcome, Refusal, Spending, Upstream};
+use tidegate_store_redis::RedisStore;
+use tidegate_upstream::{Call, CallCost, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 
-use crate::world::{LONG, drip, fault, memory, operation};
+use crate::scripted_upstream::{LONG, drip, fault, memory, operation};
 
 /// Charges 10 of `acme/points` and says that it cost 3; the first try of what has `again` in it is throttled.
 struct Spender;
 
 impl Upstream for Spender {
-    fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+    fn check(&self, _: &[u8], _: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let charges = vec![Charge::tokens("acme/points", 10)];
-        Ok(Checked { charges, opens: Vec::new(), on_unknown: OnUnknown::Ask, can_reconcile: false })
+        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown: OnUnknown::Ask, can_reconcile: false })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         let again = call.payload.ends_with(b"again") && call.attempt == 1;
         let verdict = if again {
             Verdict::Retry { after: Some(Duration::from_millis(1)), fault: fault("once more") }
         } else {
             Verdict::Done
         };
-        let spending = |shape: &str, actual| Spending {
+        let spending = |shape: &str, actual| CallCost {
             limit: "acme/points".into(),
             shape: shape.into(),
             requested: 10 * MICRO,
@@ -55,7 +55,7 @@ impl Upstream for Spender {
 async fn open(store: &Arc<dyn Store>, archive: Option<Arc<dyn Archive>>) -> Engine {
     let executors = Executors::from([("test".into(), Arc::new(Spender) as Arc<dyn Upstream>)]);
     let limits = vec![("acme/points".into(), drip(1_000, 100))];
-    let archiving = archive.map(Archiving::to);
+    let archiving = archive.map(SharedArchive::new);
     Engine::open_archived(Arc::clone(store), archiving, Options::default(), executors, limits).await.unwrap()
 }
 
@@ -64,13 +64,14 @@ async fn done(engine: &Engine, payload: &str) {
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
 }
 
-fn all() -> Question {
-    Question { upstream: None, since: Time::ZERO, most: 100 }
+fn all() -> CostQuery {
+    CostQuery { upstream: None, since: Time::ZERO, most: 100 }
 }
 
 /// Shape, calls, requested and cost of each line.
-fn told(bill: &Bill) -> Vec<(&str, u64, u64, u64)> {
-    let line = |line: &tidegate_store::costs::Line| (line.calls, line.requested / MICRO, line.actual / MICRO);
+fn report_lines(bill: &CostReport) -> Vec<(&str, u64, u64, u64)> {
+    let line =
+        |line: &tidegate_store::costs::CostLine| (line.calls, line.requested / MICRO, line.actual / MICRO);
     bill.lines
         .iter()
         .map(|one| {
@@ -88,27 +89,29 @@ async fn lim_10_what_calls_cost_is_kept_with_their_settlement() {
     for payload in ["a", "silent", "again", "two"] {
         done(&engine, payload).await;
     }
-    let bill = tidegate::bill(&*store, None, all()).await.unwrap().unwrap();
-    assert_eq!(told(&bill), [("Two#1", 1, 10, 10), ("Get#1", 3, 30, 9), ("Two#2", 1, 10, 0)]);
+    let bill = tidegate::cost_report(&*store, None, all()).await.unwrap().unwrap();
+    assert_eq!(report_lines(&bill), [("Two#1", 1, 10, 10), ("Get#1", 3, 30, 9), ("Two#2", 1, 10, 0)]);
 }
 
 /// LIM-10: an append that fails, or whose answer is lost after it was done, neither loses nor doubles what a call cost.
 #[tokio::test(start_paused = true)]
 async fn lim_10_failing_appends_neither_lose_nor_double_costs() {
-    let faulty = Arc::new(Faulty::new(memory(), Plan::none()));
+    let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
     let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
     let engine = open(&store, None).await;
-    for injury in [Injury::Fail, Injury::LoseReply, Injury::Fail, Injury::LoseReply] {
+    for injury in
+        [InjectedFault::Fail, InjectedFault::LoseReply, InjectedFault::Fail, InjectedFault::LoseReply]
+    {
         let id = engine.submit(operation("g", "a")).await.unwrap().id;
-        faulty.follow(Plan::none().at(Verb::Append, 1, injury));
+        faulty.set_plan(FaultPlan::none().at(StoreMethod::Append, 1, injury));
         assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
     }
-    faulty.follow(Plan::none());
+    faulty.set_plan(FaultPlan::none());
     done(&engine, "a").await;
-    let injected = faulty.injected();
+    let injected = faulty.fault_counts();
     assert!(injected.failed > 0 && injected.lost > 0, "{injected:?}");
-    let bill = tidegate::bill(&*store, None, all()).await.unwrap().unwrap();
-    assert_eq!(told(&bill), [("Get#1", 5, 50, 15)]);
+    let bill = tidegate::cost_report(&*store, None, all()).await.unwrap().unwrap();
+    assert_eq!(report_lines(&bill), [("Get#1", 5, 50, 15)]);
 }
 
 /// LIM-10: how limits stand is kept within seconds, and only when it changed.
@@ -118,19 +121,19 @@ async fn lim_10_limits_are_kept_as_they_stand() {
     let engine = open(&store, None).await;
     let costs = store.costs().unwrap();
     tokio::time::sleep(Duration::from_secs(7)).await;
-    let first = costs.standings(0).await.unwrap();
-    let figures = |found: &[tidegate_store::costs::Standing]| {
+    let first = costs.limit_snapshots(0).await.unwrap();
+    let figures = |found: &[tidegate_store::costs::LimitSnapshot]| {
         let one = found.iter().find(|one| &*one.name == "acme/points").unwrap().clone();
         (one.kind, one.capacity, one.refill_per_s, one.source)
     };
     let wanted = ("drip".into(), Some(1_000 * MICRO), Some(100 * MICRO), "config".into());
     assert_eq!(figures(&first), wanted);
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(costs.standings(0).await.unwrap(), first, "nothing happened, so nothing was written");
+    assert_eq!(costs.limit_snapshots(0).await.unwrap(), first, "nothing happened, so nothing was written");
     engine.set_limit("acme/points", drip(500, 7)).await.unwrap();
     tokio::time::sleep(Duration::from_secs(7)).await;
     let wanted = ("drip".into(), Some(500 * MICRO), Some(7 * MICRO), "operator".into());
-    assert_eq!(figures(&costs.standings(0).await.unwrap()), wanted);
+    assert_eq!(figures(&costs.limit_snapshots(0).await.unwrap()), wanted);
 }
 
 /// LIM-10: costs are kept as long as what ended is.
@@ -142,27 +145,27 @@ async fn lim_10_costs_go_with_retention() {
     tokio::time::sleep(Duration::from_secs(6 * 24 * 3_600)).await;
     done(&engine, "a").await;
     tokio::time::sleep(Duration::from_secs(2 * 24 * 3_600)).await;
-    let bill = tidegate::bill(&*store, None, all()).await.unwrap().unwrap();
-    assert_eq!(told(&bill), [("Get#1", 1, 10, 3)]);
+    let bill = tidegate::cost_report(&*store, None, all()).await.unwrap().unwrap();
+    assert_eq!(report_lines(&bill), [("Get#1", 1, 10, 3)]);
 }
 
 /// LIM-10: beside a Redis costs and limits are in the archive, each cost once, also when nothing ended with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_an_archive_beside_redis_has_costs_and_limits() {
-    let (redis, database) = (Server::start(), Database::start());
-    let store: Arc<dyn Store> = Arc::new(Redis::open(&redis.url()).await.unwrap().noting_ends());
+    let (redis, database) = (RedisServer::start(), Database::start());
+    let store: Arc<dyn Store> = Arc::new(RedisStore::open(&redis.url()).await.unwrap().with_archive_queue());
     let archive = || -> Arc<dyn Archive> { Arc::new(PostgresArchive::at(&database.url()).unwrap()) };
     let engine = open(&store, Some(archive())).await;
     for payload in ["a", "again", "silent", "two"] {
         done(&engine, payload).await;
     }
-    let archiving = Archiving::to(archive());
+    let archiving = SharedArchive::new(archive());
     let wanted = [("Two#1", 1, 10, 10), ("Get#1", 3, 30, 9), ("Two#2", 1, 10, 0)];
     let copied = async {
         loop {
             // At first there may be no table yet.
-            if let Ok(Some(bill)) = tidegate::bill(&*store, Some(&archiving), all()).await
-                && told(&bill) == wanted
+            if let Ok(Some(bill)) = tidegate::cost_report(&*store, Some(&archiving), all()).await
+                && report_lines(&bill) == wanted
             {
                 return;
             }

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate::{Code, Engine, InFlight, Options, Submission, View};
-use tidegate_contract::{Faulty, Injury, Odds, Plan, Verb};
+use tidegate::{Engine, ErrorCode, InFlightCalls, OperationView, Options, Submission};
+use tidegate_contract::{FaultPlan, FaultRates, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::{OnUnknown, OperationId, State};
 use tidegate_store::Store;
 use tokio::time::Instant;
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
-fn faulty(plan: Plan, is_shared: bool) -> (Arc<Faulty>, Arc<dyn Store>) {
-    let faulty = Faulty::new(memory(), plan);
+fn faulty(plan: FaultPlan, is_shared: bool) -> (Arc<FaultyStore>, Arc<dyn Store>) {
+    let faulty = FaultyStore::new(memory(), plan);
     let faulty = Arc::new(if is_shared { faulty.shared() } else { faulty });
     (Arc::clone(&faulty), faulty)
 }
@@ -23,11 +23,11 @@ fn repeatable(group: &str, payload: &str) -> Submission {
 }
 
 /// An operation once it has ended, however often the store is away meanwhile.
-async fn ended(engine: &Engine, id: OperationId) -> View {
+async fn ended(engine: &Engine, id: OperationId) -> OperationView {
     loop {
         match engine.wait(id, LONG).await {
             Ok(view) => return view,
-            Err(error) => assert_eq!(error.code, Code::StoreUnavailable, "{error}"),
+            Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "{error}"),
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
@@ -37,7 +37,7 @@ async fn ended(engine: &Engine, id: OperationId) -> View {
 /// accepted at their places in the log afterwards are sent as they are.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_refused_request_is_never_sent() {
-    let (down, store) = faulty(Plan::none(), false);
+    let (down, store) = faulty(FaultPlan::none(), false);
     let upstream = all_done(1);
     // Room for some of them only: what a refused batch left behind would keep the accepted ones out.
     let options = Options { payload_cache_bytes: 8 * 1024, ..Options::default() };
@@ -45,7 +45,7 @@ async fn ops_8_a_refused_request_is_never_sent() {
     down.set_down(true);
     let refused = (0..50).map(|n| operation(&format!("r{n}"), &format!("|refused {n}"))).collect();
     for answer in engine.submit_all(refused).await {
-        assert_eq!(answer.unwrap_err().code, Code::StoreUnavailable);
+        assert_eq!(answer.unwrap_err().code, ErrorCode::StoreUnavailable);
     }
     down.set_down(false);
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -67,8 +67,8 @@ async fn ops_8_a_refused_request_is_never_sent() {
 #[tokio::test(start_paused = true)]
 async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
     for seed in 0..30 {
-        let odds = Odds { fail: 100, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
-        let (_, store) = faulty(Plan::seeded(seed, odds).only(&[Verb::Append]), seed % 2 == 1);
+        let odds = FaultRates { fail: 100, delay: 100, lose_reply: 60, delay_max: Duration::from_millis(30) };
+        let (_, store) = faulty(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append]), seed % 2 == 1);
         let upstream = all_done(3);
         let options = Options { payload_cache_bytes: 2_000 * (seed as usize % 3), ..Options::default() };
         let engine = open_with(&store, &upstream, options, &[]).await;
@@ -80,7 +80,7 @@ async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
                 match engine.submit(repeatable(&format!("g{}", n % 5), &body)).await {
                     Ok(receipt) => break accepted.push((receipt.id, body)),
                     Err(error) if error.unsure => maybe.push(body),
-                    Err(error) => assert_eq!(error.code, Code::StoreUnavailable, "seed {seed}: {error}"),
+                    Err(error) => assert_eq!(error.code, ErrorCode::StoreUnavailable, "seed {seed}: {error}"),
                 }
                 tries += 1;
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -104,7 +104,7 @@ async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_long_call_outlasts_an_outage_of_the_store() {
     for is_shared in [false, true] {
-        let (down, store) = faulty(Plan::none(), is_shared);
+        let (down, store) = faulty(FaultPlan::none(), is_shared);
         let upstream = all_done(90_000);
         let engine = open(&store, &upstream).await;
         let mut ids = Vec::new();
@@ -128,15 +128,15 @@ async fn ops_23_a_long_call_outlasts_an_outage_of_the_store() {
 #[tokio::test(start_paused = true)]
 async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() {
     for gap in [3, 25] {
-        let (_, store) = faulty(Plan::none(), true);
+        let (_, store) = faulty(FaultPlan::none(), true);
         let upstream = all_done(10_000);
-        let options = Options { in_flight: InFlight::default(), ..Options::default() };
+        let options = Options { in_flight: InFlightCalls::default(), ..Options::default() };
         let first = open_with(&store, &upstream, options.clone(), &[]).await;
         let ask = first.submit(operation("ask", "|ask")).await.unwrap().id;
         let repeat = first.submit(repeatable("repeat", "|repeat")).await.unwrap().id;
         tokio::time::sleep(Duration::from_millis(100)).await;
         // Another owner for a moment: the first engine finds out at its next renewal.
-        store.own(0, &options.node, LONG).await.unwrap();
+        store.acquire_partition(0, &options.node, LONG).await.unwrap();
         first.stopped().await;
         tokio::time::sleep(Duration::from_secs(gap)).await;
         let next = open_with(&store, &upstream, options, &[]).await;
@@ -152,9 +152,9 @@ async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() 
 /// again is not, while this process still waits for its first call: that call's answer counts.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
-    let (_, store) = faulty(Plan::none(), true);
+    let (_, store) = faulty(FaultPlan::none(), true);
     let (here, elsewhere) = (all_done(100_000), all_done(1));
-    let options = Options { in_flight: InFlight::default(), ..Options::default() };
+    let options = Options { in_flight: InFlightCalls::default(), ..Options::default() };
     let first = open_with(&store, &here, options.clone(), &[]).await;
     let id = first.submit(repeatable("g", "|once")).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(100)).await;
@@ -178,7 +178,7 @@ async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
 #[tokio::test(start_paused = true)]
 async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
     let store = memory();
-    let reach = || Arc::new(Faulty::new(Arc::clone(&store), Plan::none()).shared());
+    let reach = || Arc::new(FaultyStore::new(Arc::clone(&store), FaultPlan::none()).shared());
     let (near, far) = (reach(), reach());
     let (here, elsewhere) = (all_done(1), all_done(100_000));
     let first = open(&(Arc::clone(&near) as Arc<dyn Store>), &here).await;
@@ -203,8 +203,8 @@ async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
     const CAPACITY: f64 = 20.0;
     const PER_S: f64 = 50.0;
     for seed in 0..10 {
-        let odds = Odds { fail: 0, delay: 300, lose_reply: 0, delay_max: Duration::from_millis(1_500) };
-        let (faults, store) = faulty(Plan::none(), seed % 2 == 1);
+        let odds = FaultRates { fail: 0, delay: 300, lose_reply: 0, delay_max: Duration::from_millis(1_500) };
+        let (faults, store) = faulty(FaultPlan::none(), seed % 2 == 1);
         let upstream = all_done(40);
         let payload_cache_bytes = if seed % 3 == 0 { 0 } else { Options::default().payload_cache_bytes };
         let options = Options { workers: 128, payload_cache_bytes, ..Options::default() };
@@ -214,11 +214,11 @@ async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
             ids.push(operation(&format!("g{n}"), &format!("api|{n}")));
         }
         let ids: Vec<_> = engine.submit_all(ids).await.into_iter().map(|one| one.unwrap().id).collect();
-        faults.follow(Plan::seeded(seed, odds).only(&[Verb::Append, Verb::Read]));
+        faults.set_plan(FaultPlan::seeded(seed, odds).only(&[StoreMethod::Append, StoreMethod::Read]));
         for id in ids {
             assert_eq!(ended(&engine, id).await.state, State::Succeeded, "seed {seed}");
         }
-        assert!(faults.injected().delayed > 10, "seed {seed}");
+        assert!(faults.fault_counts().delayed > 10, "seed {seed}");
         let (mut level, mut last) = (CAPACITY, None::<Instant>);
         for arrival in upstream.arrivals.lock().unwrap().iter() {
             let since = last.map_or(0.0, |last| (arrival.at - last).as_secs_f64());
@@ -233,16 +233,16 @@ async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
 /// reply came later than the lease that was last renewed.
 #[tokio::test(start_paused = true)]
 async fn lim_14_nothing_leaves_when_the_lease_may_have_run_out() {
-    let (faults, store) = faulty(Plan::none(), true);
+    let (faults, store) = faulty(FaultPlan::none(), true);
     let upstream = all_done(1);
     let engine = open(&store, &upstream).await;
     let first = engine.submit(operation("g", "|1")).await.unwrap().id;
     engine.wait(first, LONG).await.unwrap();
-    let late = Injury::Delay(Duration::from_secs(9));
-    let unrenewed = (0..5).fold(Plan::none().at(Verb::Append, 1, late), |plan, nth| {
-        plan.at(Verb::Renew, nth + 1, Injury::Fail)
+    let late = InjectedFault::Delay(Duration::from_secs(9));
+    let unrenewed = (0..5).fold(FaultPlan::none().at(StoreMethod::Append, 1, late), |plan, nth| {
+        plan.at(StoreMethod::Renew, nth + 1, InjectedFault::Fail)
     });
-    faults.follow(unrenewed);
+    faults.set_plan(unrenewed);
     let started = Instant::now();
     let second = engine.submit(operation("g", "|2")).await.unwrap().id;
     assert!(started.elapsed() >= Duration::from_secs(9));

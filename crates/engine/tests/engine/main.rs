@@ -8,6 +8,6 @@ mod costs;
 mod in_flight;
 mod outage;
 mod people;
+mod scripted_upstream;
 mod seen;
 mod settled;
-mod world;

@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate::{Archiving, Engine, Executors, Options};
+use tidegate::{Engine, Executors, Options, SharedArchive};
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
-use tidegate_fixture::redis::Redis as Server;
-use tidegate_store::costs::{Bill, Cost, Question, Standing};
-use tidegate_store::log::Stored;
-use tidegate_store::{Answer, Archive, Error, Kind, Store};
-use tidegate_store_redis::Redis;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
+use tidegate_store::log::StoredEntry;
+use tidegate_store::{Archive, Error, Store, StoreErrorKind, StoreFuture};
+use tidegate_store_redis::RedisStore;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -22,39 +22,39 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// An archive that is away until it is told otherwise, and counts who asks.
 #[derive(Default)]
-struct Away {
+struct UnavailableArchive {
     is_back: AtomicBool,
     refused: AtomicUsize,
     answered: AtomicUsize,
 }
 
-impl Archive for Away {
-    fn migrate(&self) -> Answer<'_, ()> {
+impl Archive for UnavailableArchive {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
         let is_back = self.is_back.load(Ordering::SeqCst);
         let asked = if is_back { &self.answered } else { &self.refused };
         asked.fetch_add(1, Ordering::SeqCst);
-        let away = Error::new(Kind::Unavailable, "it is away");
+        let away = Error::new(StoreErrorKind::Unavailable, "it is away");
         Box::pin(async move { if is_back { Ok(()) } else { Err(away) } })
     }
 
-    fn keep(&self, _: Partition, _: Vec<Stored>) -> Answer<'_, ()> {
+    fn save(&self, _: Partition, _: Vec<StoredEntry>) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn read(&self, ids: Vec<OperationId>) -> Answer<'_, Vec<Option<Stored>>> {
+    fn read(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
         Box::pin(async move { Ok(vec![None; ids.len()]) })
     }
 
-    fn keep_costs(&self, _: Vec<Cost>) -> Answer<'_, ()> {
+    fn save_costs(&self, _: Vec<Cost>) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn keep_standings(&self, _: Partition, _: Vec<Standing>) -> Answer<'_, ()> {
+    fn save_limit_snapshots(&self, _: Partition, _: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
         Box::pin(async { Ok(()) })
     }
 
-    fn bill(&self, _: Question) -> Answer<'_, Bill> {
-        Box::pin(async { Ok(Bill::default()) })
+    fn cost_report(&self, _: CostQuery) -> StoreFuture<'_, CostReport> {
+        Box::pin(async { Ok(CostReport::default()) })
     }
 
     fn describe(&self) -> String {
@@ -64,21 +64,21 @@ impl Archive for Away {
 
 /// Everything that is logged on this thread.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<String>>);
+struct CapturedLog(Arc<Mutex<String>>);
 
-impl Log {
+impl CapturedLog {
     fn count(&self, words: &str) -> usize {
         self.0.lock().unwrap().matches(words).count()
     }
 }
 
-impl Visit for Log {
+impl Visit for CapturedLog {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         write!(self.0.lock().unwrap(), "{field}={value:?} ").unwrap();
     }
 }
 
-impl Subscriber for Log {
+impl Subscriber for CapturedLog {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -101,7 +101,7 @@ impl Subscriber for Log {
 }
 
 /// Waits until so many have asked.
-async fn asked(count: &AtomicUsize, many: usize) {
+async fn wait_for_count(count: &AtomicUsize, many: usize) {
     let waited = async {
         while count.load(Ordering::SeqCst) < many {
             tokio::time::sleep(LOOK).await;
@@ -116,12 +116,12 @@ async fn asked(count: &AtomicUsize, many: usize) {
 /// once when it is over.
 #[tokio::test]
 async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
-    let log = Log::default();
+    let log = CapturedLog::default();
     let _logging = tracing::subscriber::set_default(log.clone());
-    let redis = Server::start();
-    let store: Arc<dyn Store> = Arc::new(Redis::open(&redis.url()).await.unwrap().noting_ends());
-    let archive = Arc::new(Away::default());
-    let archiving = Archiving::to(Arc::clone(&archive) as Arc<dyn Archive>);
+    let redis = RedisServer::start();
+    let store: Arc<dyn Store> = Arc::new(RedisStore::open(&redis.url()).await.unwrap().with_archive_queue());
+    let archive = Arc::new(UnavailableArchive::default());
+    let archiving = SharedArchive::new(Arc::clone(&archive) as Arc<dyn Archive>);
     let mut engines = Vec::new();
     for partition in [0, 1] {
         let options = Options { partition, node: "node".into(), ..Options::default() };
@@ -131,10 +131,10 @@ async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
         engines.push(engine.await.unwrap());
     }
     // Each tries at once, and again after a second.
-    asked(&archive.refused, 4).await;
+    wait_for_count(&archive.refused, 4).await;
     assert_eq!((log.count("is not archived now"), log.count("is archived again")), (1, 0));
     archive.is_back.store(true, Ordering::SeqCst);
-    asked(&archive.answered, 2).await;
+    wait_for_count(&archive.answered, 2).await;
     for engine in engines {
         engine.drain().await;
     }

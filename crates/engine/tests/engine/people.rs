@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use tidegate::{Code, Options, Submission};
+use tidegate::{ErrorCode, Options, Submission};
 use tidegate_core::model::Resolution;
 use tidegate_core::operation::FailureRule;
 use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
 /// OPS-9: a cancel reaches a call that is under way, and the next in line goes on.
 #[tokio::test(start_paused = true)]
@@ -26,7 +26,7 @@ async fn ops_9_cancel_reaches_a_running_call() {
     assert!(view.fault.unwrap().message.contains("may have happened"));
     assert_eq!(engine.wait(third, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|1", "|3"]);
-    assert_eq!(engine.cancel(first).await.unwrap_err().code, Code::NotNow);
+    assert_eq!(engine.cancel(first).await.unwrap_err().code, ErrorCode::NotNow);
 }
 
 /// OPS-9 / OPS-24: a paused group takes nothing, says so, and goes on when resumed.
@@ -48,13 +48,13 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(page.groups[0].0.depth, 2);
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(second, LONG).await.unwrap().state, State::Succeeded);
-    assert_eq!(engine.resume("g").await.unwrap_err().code, Code::NoGroup);
+    assert_eq!(engine.resume("g").await.unwrap_err().code, ErrorCode::NoGroup);
 }
 
 /// OPS-23: an unknown outcome that must not be repeated waits for a person.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_person_resolves() {
-    let upstream = Scripted::new(|payload, _| {
+    let upstream = ScriptedUpstream::new(|payload, _| {
         let unknown = payload == "|pay";
         (Duration::ZERO, if unknown { Verdict::Unknown(fault("reset")) } else { Verdict::Done })
     });
@@ -66,19 +66,19 @@ async fn ops_23_a_person_resolves() {
     assert_eq!(engine.get(next).await.unwrap().state, State::Queued);
     assert!(engine.why(pay).await.unwrap().because.contains("outcome is unknown"));
     let refused = engine.resume("g").await.unwrap_err();
-    assert_eq!((refused.code, refused.operation), (Code::NotNow, Some(pay)));
+    assert_eq!((refused.code, refused.operation), (ErrorCode::NotNow, Some(pay)));
     let resolved = engine.resolve(pay, Resolution::Succeeded).await.unwrap();
     assert_eq!(resolved.state, State::Succeeded);
     assert_eq!(engine.wait(next, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|pay", "|next"], "it was sent once");
-    assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().code, Code::NotNow);
+    assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().code, ErrorCode::NotNow);
 }
 
 /// OPS-25: a group that is held after a failure; OPS-9: the failed one runs again, at the end, under its id.
 #[tokio::test(start_paused = true)]
 async fn ops_25_hold_and_ops_9_rerun() {
     let broken = std::sync::atomic::AtomicBool::new(true);
-    let upstream = Scripted::new(move |payload, _| {
+    let upstream = ScriptedUpstream::new(move |payload, _| {
         let fails = payload == "|bad" && broken.swap(false, std::sync::atomic::Ordering::Relaxed);
         let fault = Fault::new(FaultClass::Forbidden, "403 Missing Permissions");
         (Duration::ZERO, if fails { Verdict::Rejected(fault) } else { Verdict::Done })
@@ -93,7 +93,7 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!(engine.wait(next, Duration::from_secs(9)).await.unwrap().state, State::Waiting);
     let again = engine.rerun(bad).await.unwrap();
     assert_eq!((again.id, again.state), (bad, State::Queued));
-    assert_eq!(engine.rerun(bad).await.unwrap_err().code, Code::NotNow);
+    assert_eq!(engine.rerun(bad).await.unwrap_err().code, ErrorCode::NotNow);
     engine.resume("g").await.unwrap();
     assert_eq!(engine.wait(bad, LONG).await.unwrap().state, State::Succeeded);
     assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
@@ -103,7 +103,7 @@ async fn ops_25_hold_and_ops_9_rerun() {
 /// again.
 #[tokio::test(start_paused = true)]
 async fn ops_25_a_rule_holds_groups() {
-    let upstream = Scripted::new(|payload, _| {
+    let upstream = ScriptedUpstream::new(|payload, _| {
         let fault = Fault::new(FaultClass::Validation, "422");
         (Duration::ZERO, if payload == "|bad" { Verdict::Rejected(fault) } else { Verdict::Done })
     });
@@ -136,10 +136,10 @@ async fn limits_at_run_time() {
     let (store, upstream) = (memory(), all_done(1));
     let engine = open_with(&store, &upstream, Options::default(), &[("api", drip(1, 1))]).await;
     assert_eq!(engine.set_limit("api", drip(50, 50)).await.unwrap().shape, drip(50, 50));
-    assert_eq!(engine.set_limit("nope", drip(5, 5)).await.unwrap_err().code, Code::NoLimit);
-    assert_eq!(engine.set_limit("api", drip(0, 5)).await.unwrap_err().code, Code::Invalid);
-    let cap = tidegate_core::fact::Shape::Cap { at_once: 2 };
-    assert_eq!(engine.set_limit("api", cap).await.unwrap_err().code, Code::NotNow);
-    assert_eq!(engine.thaw("nope").await.unwrap_err().code, Code::NoLimit);
+    assert_eq!(engine.set_limit("nope", drip(5, 5)).await.unwrap_err().code, ErrorCode::NoLimit);
+    assert_eq!(engine.set_limit("api", drip(0, 5)).await.unwrap_err().code, ErrorCode::Invalid);
+    let cap = tidegate_core::fact::LimitShape::Cap { at_once: 2 };
+    assert_eq!(engine.set_limit("api", cap).await.unwrap_err().code, ErrorCode::NotNow);
+    assert_eq!(engine.thaw("nope").await.unwrap_err().code, ErrorCode::NoLimit);
     assert!(engine.thaw("api").await.unwrap().frozen_until.is_none());
 }

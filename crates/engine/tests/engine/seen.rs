@@ -5,7 +5,7 @@ use std::time::Duration;
 use tidegate::{Change, Filter, GroupFilter, Submission};
 use tidegate_core::{State, Verdict};
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
 #[tokio::test(start_paused = true)]
 async fn lists_page_through_everything_once() {
@@ -56,7 +56,7 @@ async fn lists_page_through_everything_once() {
 /// OPS-23: what waits for a person is on the first page, however long the backlog on top of it is.
 #[tokio::test(start_paused = true)]
 async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
-    let upstream = Scripted::new(|_, _| (Duration::ZERO, Verdict::Unknown(fault("reset"))));
+    let upstream = ScriptedUpstream::new(|_, _| (Duration::ZERO, Verdict::Unknown(fault("reset"))));
     let store = memory();
     let engine = open(&store, &upstream).await;
     for n in 0..5 {

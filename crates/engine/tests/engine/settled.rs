@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use tidegate::{Code, Options, Submission};
+use tidegate::{ErrorCode, Options, Submission};
 use tidegate_core::{Fault, FaultClass, OnUnknown, State, Verdict};
 use tokio::time::Instant;
 
-use crate::world::*;
+use crate::scripted_upstream::*;
 
 /// OPS-6: what is handed in can be awaited for its result.
 #[tokio::test(start_paused = true)]
@@ -28,7 +28,7 @@ async fn ops_2_kinds_are_registered() {
     let engine = open(&store, &upstream).await;
     let unknown = tidegate::Submission::new("nobody", "g", "x");
     let error = engine.submit(unknown).await.unwrap_err();
-    assert_eq!((error.code, error.field.as_deref()), (Code::UnknownKind, Some("kind")));
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::UnknownKind, Some("kind")));
     assert!(error.message.contains("test"), "it says who there is: {}", error.message);
 }
 
@@ -66,7 +66,7 @@ async fn ops_7_one_key_one_operation() {
     let second = engine.submit(keyed("x")).await.unwrap();
     assert_eq!((second.id, second.deduplicated), (first.id, true));
     let conflict = engine.submit(keyed("y")).await.unwrap_err();
-    assert_eq!((conflict.code, conflict.operation), (Code::KeyConflict, Some(first.id)));
+    assert_eq!((conflict.code, conflict.operation), (ErrorCode::KeyConflict, Some(first.id)));
     engine.wait(first.id, LONG).await.unwrap();
     let third = engine.submit(keyed("x")).await.unwrap();
     assert_eq!((third.id, third.state, third.deduplicated), (first.id, State::Succeeded, true));
@@ -77,7 +77,7 @@ async fn ops_7_one_key_one_operation() {
 #[tokio::test(start_paused = true)]
 async fn lim_20_a_429_is_obeyed() {
     let throttled_once = std::sync::atomic::AtomicBool::new(false);
-    let upstream = Scripted::new(move |_, _| {
+    let upstream = ScriptedUpstream::new(move |_, _| {
         let fault = Fault::new(FaultClass::RateLimited, "429");
         let verdict = if throttled_once.swap(true, std::sync::atomic::Ordering::Relaxed) {
             Verdict::Done
@@ -127,7 +127,7 @@ async fn lim_11_calls_leave_as_the_limit_allows() {
 /// OPS-11 / OPS-12: what may pass is tried again, later each time, until its attempts are spent.
 #[tokio::test(start_paused = true)]
 async fn ops_12_a_budget_ends_it_with_the_last_cause() {
-    let upstream = Scripted::new(|_, attempt| {
+    let upstream = ScriptedUpstream::new(|_, attempt| {
         (Duration::ZERO, Verdict::Retry { after: None, fault: fault(&format!("502 number {attempt}")) })
     });
     let store = memory();
@@ -147,7 +147,7 @@ async fn ops_12_a_budget_ends_it_with_the_last_cause() {
 /// OPS-23: unknown outcomes: repeated, or looked up first, as the operation says.
 #[tokio::test(start_paused = true)]
 async fn ops_23_unknown_outcomes_follow_their_rule() {
-    let upstream = Scripted::new(|_, attempt| {
+    let upstream = ScriptedUpstream::new(|_, attempt| {
         let verdict = if attempt == 1 { Verdict::Unknown(fault("reset")) } else { Verdict::Done };
         (Duration::ZERO, verdict)
     });
@@ -157,7 +157,7 @@ async fn ops_23_unknown_outcomes_follow_their_rule() {
         let submission = tidegate::Submission { on_unknown: Some(rule), ..operation("g", "x") };
         let id = engine.submit(submission).await.unwrap().id;
         assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
-        assert_eq!(upstream.arrivals.lock().unwrap().last().unwrap().look_first, look);
+        assert_eq!(upstream.arrivals.lock().unwrap().last().unwrap().reconcile_first, look);
     }
 }
 
@@ -170,10 +170,10 @@ async fn lim_27_too_late_is_told_at_once() {
     engine.submit(operation("g", "api|2")).await.unwrap();
     let late = tidegate::Submission { deadline: Some(Duration::from_millis(500)), ..operation("g", "api|3") };
     let error = engine.submit(late).await.unwrap_err();
-    assert_eq!((error.code, error.field.as_deref()), (Code::TooLate, Some("deadline_ms")));
+    assert_eq!((error.code, error.field.as_deref()), (ErrorCode::TooLate, Some("deadline_ms")));
     assert!(error.earliest.is_some());
     let costly = tidegate::Submission { group: "h".into(), ..operation("g", "nothing|4") };
-    assert_eq!(engine.submit(costly).await.unwrap_err().code, Code::UnknownLimit);
+    assert_eq!(engine.submit(costly).await.unwrap_err().code, ErrorCode::UnknownLimit);
 }
 
 /// OPS-7: a request that is written otherwise and means the same is the same request, also in a batch; another one is a
@@ -196,7 +196,7 @@ async fn ops_7_a_request_is_compared_by_its_value() {
         keyed("h", r#"{"a":1,"b":{"c":[1.0,"é"]}}"#),
         keyed("g", "not JSON"),
     ] {
-        assert_eq!(engine.submit(wrong).await.unwrap_err().code, Code::KeyConflict);
+        assert_eq!(engine.submit(wrong).await.unwrap_err().code, ErrorCode::KeyConflict);
     }
     engine.wait(first.id, LONG).await.unwrap();
     assert_eq!(upstream.payloads().len(), 1);

@@ -12,18 +12,18 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
-use super::upstream::{BadUpstream, Upstream};
+use super::upstream::{ProxyUpstream, ProxyUpstreamError};
 use crate::body::BoxError;
 
 /// Makes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    over: Over,
+    inner: InnerConnector,
     within: Duration,
 }
 
 #[derive(Clone)]
-enum Over {
+enum InnerConnector {
     Tcp(HttpConnector),
     Tls(HttpsConnector<HttpConnector>),
 }
@@ -31,15 +31,15 @@ enum Over {
 /// A connection took too long to be there.
 #[derive(Debug, thiserror::Error)]
 #[error("there was no connection within {0:?}")]
-struct NoConnection(Duration);
+struct ConnectTimeout(Duration);
 
 /// What kept a connection from being there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Why {
+pub(super) enum ConnectErrorKind {
     /// Nobody listens.
     Refused,
     /// The name has no address.
-    NoName,
+    UnknownHost,
     /// The two do not agree on TLS.
     Tls,
     /// Something else.
@@ -49,15 +49,15 @@ pub(super) enum Why {
 /// Why there is no connection, and what was told about it.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
-pub(super) struct Failed {
-    pub(super) why: Why,
+pub(super) struct ConnectError {
+    pub(super) why: ConnectErrorKind,
     #[source]
     cause: BoxError,
 }
 
-impl Failed {
+impl ConnectError {
     /// What is told of it, down to its root.
-    pub(super) fn story(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let mut told = self.cause.to_string();
         let mut next = self.cause.source();
         while let Some(cause) = next {
@@ -73,33 +73,42 @@ impl Failed {
     fn of(cause: BoxError, over_tls: bool) -> Self {
         let is_tcp = cause.is::<<HttpConnector as Service<Uri>>::Error>();
         let why = match cause.source().and_then(|root| root.downcast_ref::<io::Error>()) {
-            _ if cause.is::<NoConnection>() => Why::Other,
-            Some(root) if is_tcp && root.kind() == io::ErrorKind::ConnectionRefused => Why::Refused,
+            _ if cause.is::<ConnectTimeout>() => ConnectErrorKind::Other,
+            Some(root) if is_tcp && root.kind() == io::ErrorKind::ConnectionRefused => {
+                ConnectErrorKind::Refused
+            }
             // The system's own errors have a number; those of looking a name up have none.
-            Some(root) if is_tcp && root.raw_os_error().is_none() => Why::NoName,
-            _ if over_tls && !is_tcp => Why::Tls,
-            _ => Why::Other,
+            Some(root) if is_tcp && root.raw_os_error().is_none() => ConnectErrorKind::UnknownHost,
+            _ if over_tls && !is_tcp => ConnectErrorKind::Tls,
+            _ => ConnectErrorKind::Other,
         };
         Self { why, cause }
     }
 }
 
 impl Connector {
-    pub(super) fn new(upstream: &Upstream) -> Result<Self, BadUpstream> {
+    pub(super) fn new(upstream: &ProxyUpstream) -> Result<Self, ProxyUpstreamError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         // What is sent on is small or comes in large pieces; somebody waits for both.
         tcp.set_nodelay(true);
-        let over = if upstream.is_tls() { Over::Tls(tls(tcp, upstream)?) } else { Over::Tcp(tcp) };
-        Ok(Self { over, within: upstream.connect_timeout })
+        let over = if upstream.is_tls() {
+            InnerConnector::Tls(tls(tcp, upstream)?)
+        } else {
+            InnerConnector::Tcp(tcp)
+        };
+        Ok(Self { inner: over, within: upstream.connect_timeout })
     }
 }
 
-fn tls(tcp: HttpConnector, upstream: &Upstream) -> Result<HttpsConnector<HttpConnector>, BadUpstream> {
+fn tls(
+    tcp: HttpConnector,
+    upstream: &ProxyUpstream,
+) -> Result<HttpsConnector<HttpConnector>, ProxyUpstreamError> {
     let provider = rustls::crypto::ring::default_provider();
     let builder = HttpsConnectorBuilder::new()
         .with_provider_and_platform_verifier(provider)
-        .map_err(|error| BadUpstream::Certificates(error.to_string()))?
+        .map_err(|error| ProxyUpstreamError::Certificates(error.to_string()))?
         .https_only();
     Ok(if upstream.is_http1() {
         builder.enable_http1().wrap_connector(tcp)
@@ -118,28 +127,28 @@ impl Service<Uri> for Connector {
     type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        match &mut self.over {
-            Over::Tcp(tcp) => tcp.poll_ready(context).map_err(Into::into),
-            Over::Tls(tls) => tls.poll_ready(context),
+        match &mut self.inner {
+            InnerConnector::Tcp(tcp) => tcp.poll_ready(context).map_err(Into::into),
+            InnerConnector::Tls(tls) => tls.poll_ready(context),
         }
     }
 
     fn call(&mut self, to: Uri) -> Self::Future {
         let within = self.within;
-        let connecting: Self::Future = match &mut self.over {
-            Over::Tcp(tcp) => {
+        let connecting: Self::Future = match &mut self.inner {
+            InnerConnector::Tcp(tcp) => {
                 let connecting = tcp.call(to);
                 Box::pin(async move { Ok(MaybeHttpsStream::Http(connecting.await?)) })
             }
-            Over::Tls(tls) => Box::pin(tls.call(to)),
+            InnerConnector::Tls(tls) => Box::pin(tls.call(to)),
         };
-        let over_tls = matches!(self.over, Over::Tls(_));
+        let over_tls = matches!(self.inner, InnerConnector::Tls(_));
         Box::pin(async move {
             let connected = match tokio::time::timeout(within, connecting).await {
                 Ok(connected) => connected,
-                Err(_) => Err(NoConnection(within).into()),
+                Err(_) => Err(ConnectTimeout(within).into()),
             };
-            connected.map_err(|cause| Failed::of(cause, over_tls).into())
+            connected.map_err(|cause| ConnectError::of(cause, over_tls).into())
         })
     }
 }

@@ -5,9 +5,9 @@ use http::header::{self, HeaderName};
 use http::request::Parts;
 use http::{HeaderValue, Request, StatusCode, Version};
 
-use super::Peer;
-use super::upstream::Upstream;
-use crate::{hop, key};
+use super::ClientAddr;
+use super::upstream::ProxyUpstream;
+use crate::{hop_by_hop, key};
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -20,16 +20,21 @@ pub(super) fn upgrade<B>(request: &Request<B>) -> Option<HeaderValue> {
     if request.version() != Version::HTTP_11 || has_key {
         return None;
     }
-    hop::upgrade_of(request.headers()).filter(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"h2c"))
+    hop_by_hop::upgrade_of(request.headers())
+        .filter(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"h2c"))
 }
 
 /// Makes a request the upstream's; `None` when its path cannot be sent on.
-pub(super) fn rewrite(parts: &mut Parts, upstream: &Upstream, upgrade: Option<HeaderValue>) -> Option<()> {
+pub(super) fn rewrite(
+    parts: &mut Parts,
+    upstream: &ProxyUpstream,
+    upgrade: Option<HeaderValue>,
+) -> Option<()> {
     let authority = parts.uri.authority().and_then(|host| HeaderValue::from_str(host.as_str()).ok());
     let target = upstream.target(&parts.uri)?;
     let headers = &mut parts.headers;
-    let takes_trailers = hop::has_word(headers, &header::TE, "trailers");
-    hop::strip(headers);
+    let takes_trailers = hop_by_hop::has_word(headers, &header::TE, "trailers");
+    hop_by_hop::strip(headers);
     // It was answered here already, as soon as the body was asked for.
     headers.remove(header::EXPECT);
     if takes_trailers {
@@ -53,7 +58,7 @@ pub(super) fn rewrite(parts: &mut Parts, upstream: &Upstream, upgrade: Option<He
         }
     }
     headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static("http"));
-    if let Some(Peer(peer)) = parts.extensions.get() {
+    if let Some(ClientAddr(peer)) = parts.extensions.get() {
         let peer = peer.ip().to_canonical().to_string();
         let earlier = headers.get_all(FORWARDED_FOR).iter().filter_map(|line| line.to_str().ok());
         let all: Vec<&str> = earlier.chain([peer.as_str()]).collect();
@@ -67,8 +72,9 @@ pub(super) fn rewrite(parts: &mut Parts, upstream: &Upstream, upgrade: Option<He
 
 /// Makes an answer the proxy's.
 pub(super) fn clean(parts: &mut http::response::Parts) {
-    let upgrade = hop::upgrade_of(&parts.headers).filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);
-    hop::strip(&mut parts.headers);
+    let upgrade =
+        hop_by_hop::upgrade_of(&parts.headers).filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);
+    hop_by_hop::strip(&mut parts.headers);
     if let Some(protocol) = upgrade {
         parts.headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         parts.headers.insert(header::UPGRADE, protocol);

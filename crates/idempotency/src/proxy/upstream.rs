@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
-use tidegate_core::url_path::climbs_out;
+use tidegate_core::url_path::escapes_base;
 
 /// How long a connection that is not used is kept: less than the five seconds after which common servers close theirs, so that
 /// a request seldom meets one that is closing.
@@ -17,7 +17,7 @@ pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A service behind the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Upstream {
+pub struct ProxyUpstream {
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
     /// Put before every path, none of which leads out of it; empty, or with a slash at its beginning and none at its end.
@@ -34,13 +34,13 @@ pub struct Upstream {
 
 /// Why an upstream cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum BadUpstream {
+pub enum ProxyUpstreamError {
     /// The address is none.
     #[error("the upstream must be a URL such as http://127.0.0.1:8080 or https://api.example.com/v1")]
     Url,
     /// The address holds what is not part of one.
     #[error("the upstream's URL must hold no user, no password, no `?` and no `#`")]
-    More,
+    UnexpectedParts,
     /// A figure is out of its bounds.
     #[error("`{0}` must be between {1} and {2}")]
     OutOfBounds(&'static str, &'static str, &'static str),
@@ -55,21 +55,21 @@ pub enum BadUpstream {
     Certificates(String),
 }
 
-impl Upstream {
+impl ProxyUpstream {
     /// At this URL; a path in it is put before every path.
     ///
     /// # Errors
     /// When it is not the URL of a service.
-    pub fn at(url: &str) -> Result<Self, BadUpstream> {
+    pub fn from_url(url: &str) -> Result<Self, ProxyUpstreamError> {
         if url.contains(['?', '#', '@']) {
-            return Err(BadUpstream::More);
+            return Err(ProxyUpstreamError::UnexpectedParts);
         }
-        let parts = url.parse::<Uri>().map_err(|_| BadUpstream::Url)?.into_parts();
+        let parts = url.parse::<Uri>().map_err(|_| ProxyUpstreamError::Url)?.into_parts();
         let (Some(scheme), Some(authority)) = (parts.scheme, parts.authority) else {
-            return Err(BadUpstream::Url);
+            return Err(ProxyUpstreamError::Url);
         };
         if scheme != Scheme::HTTP && scheme != Scheme::HTTPS || authority.host().is_empty() {
-            return Err(BadUpstream::Url);
+            return Err(ProxyUpstreamError::Url);
         }
         let path = parts.path_and_query.as_ref().map_or("", PathAndQuery::path);
         Ok(Self {
@@ -87,18 +87,18 @@ impl Upstream {
     ///
     /// # Errors
     /// Names the first that is not, and its bounds.
-    pub fn check(&self) -> Result<(), BadUpstream> {
+    pub fn check(&self) -> Result<(), ProxyUpstreamError> {
         let within = |figure: Duration, from_ms: u64, to_s: u64| {
             (Duration::from_millis(from_ms)..=Duration::from_secs(to_s)).contains(&figure)
         };
         if !within(self.connect_timeout, 10, 300) {
-            return Err(BadUpstream::OutOfBounds("connect_timeout", "10 milliseconds", "5 minutes"));
+            return Err(ProxyUpstreamError::OutOfBounds("connect_timeout", "10 milliseconds", "5 minutes"));
         }
         if !within(self.answer_timeout, 10, 86_400) {
-            return Err(BadUpstream::OutOfBounds("answer_timeout", "10 milliseconds", "1 day"));
+            return Err(ProxyUpstreamError::OutOfBounds("answer_timeout", "10 milliseconds", "1 day"));
         }
         if self.http2 && self.preserve_host {
-            return Err(BadUpstream::HostInHttp2);
+            return Err(ProxyUpstreamError::HostInHttp2);
         }
         Ok(())
     }
@@ -134,7 +134,7 @@ impl Upstream {
     /// Where a request for this path goes; `None` where it would lead out of the path in its URL. Without one there is
     /// nothing to lead out of, and a path passes as it is.
     pub(super) fn target(&self, uri: &Uri) -> Option<Uri> {
-        if !self.prefix.is_empty() && climbs_out(uri.path()) {
+        if !self.prefix.is_empty() && escapes_base(uri.path()) {
             return None;
         }
         let asked = uri.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -146,7 +146,7 @@ impl Upstream {
     }
 }
 
-impl std::fmt::Display for Upstream {
+impl std::fmt::Display for ProxyUpstream {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(out, "{}://{}{}", self.scheme, self.authority, self.prefix)
     }
@@ -168,7 +168,7 @@ mod tests {
             ("http://h", "*", "http://h/"),
             ("http://[::1]:8080", "/%2e%2e/a", "http://[::1]:8080/%2e%2e/a"),
         ] {
-            let target_of = Upstream::at(url).unwrap().target(&asked.parse().unwrap());
+            let target_of = ProxyUpstream::from_url(url).unwrap().target(&asked.parse().unwrap());
             assert_eq!(target_of.unwrap().to_string(), target, "{url} {asked}");
         }
     }
@@ -176,7 +176,8 @@ mod tests {
     /// IDM-12: no spelling of a path leads out of the prefix; without one every path passes as it is.
     #[test]
     fn no_path_leads_out_of_the_prefix() {
-        let target = |url: &str, asked: &str| Upstream::at(url).unwrap().target(&asked.parse().unwrap());
+        let target =
+            |url: &str, asked: &str| ProxyUpstream::from_url(url).unwrap().target(&asked.parse().unwrap());
         for asked in [
             "/../admin",
             "/a/../../admin",
@@ -211,7 +212,7 @@ mod tests {
             ("http://10.0.0.1:7402", "0.0.0.0:7402", false),
             ("http://api.example.com:7402", "127.0.0.1:7402", false),
         ] {
-            let upstream = Upstream::at(url).unwrap();
+            let upstream = ProxyUpstream::from_url(url).unwrap();
             assert_eq!(upstream.is_at(listen.parse().unwrap()), is_there, "{url} {listen}");
         }
     }
@@ -219,16 +220,20 @@ mod tests {
     #[test]
     fn what_is_no_service_is_refused() {
         for url in ["", "host:80", "/path", "ftp://h", "http://", "http:///x"] {
-            assert_eq!(Upstream::at(url), Err(BadUpstream::Url), "{url}");
+            assert_eq!(ProxyUpstream::from_url(url), Err(ProxyUpstreamError::Url), "{url}");
         }
         for url in ["http://u:p@h", "http://h?x", "http://h/#a"] {
-            assert_eq!(Upstream::at(url), Err(BadUpstream::More), "{url}");
+            assert_eq!(ProxyUpstream::from_url(url), Err(ProxyUpstreamError::UnexpectedParts), "{url}");
         }
-        let mut upstream = Upstream::at("http://h").unwrap();
+        let mut upstream = ProxyUpstream::from_url("http://h").unwrap();
         assert_eq!(upstream.check(), Ok(()));
         upstream.answer_timeout = Duration::ZERO;
-        assert!(matches!(upstream.check(), Err(BadUpstream::OutOfBounds("answer_timeout", ..))));
-        let both = Upstream { http2: true, preserve_host: true, ..Upstream::at("http://h").unwrap() };
-        assert_eq!(both.check(), Err(BadUpstream::HostInHttp2));
+        assert!(matches!(upstream.check(), Err(ProxyUpstreamError::OutOfBounds("answer_timeout", ..))));
+        let both = ProxyUpstream {
+            http2: true,
+            preserve_host: true,
+            ..ProxyUpstream::from_url("http://h").unwrap()
+        };
+        assert_eq!(both.check(), Err(ProxyUpstreamError::HostInHttp2));
     }
 }

@@ -4,17 +4,17 @@
 use http::header::{HOST, VIA};
 use http::{HeaderMap, HeaderValue, Version};
 
-use super::fault::Fault;
-use super::upstream::BadUpstream;
+use super::proxy_error::ProxyError;
+use super::upstream::ProxyUpstreamError;
 
 /// The name of one proxy.
 #[derive(Clone, Debug)]
 pub(super) struct Pseudonym(String);
 
 impl Pseudonym {
-    pub(super) fn new() -> Result<Self, BadUpstream> {
+    pub(super) fn new() -> Result<Self, ProxyUpstreamError> {
         let mut id = [0; 8];
-        getrandom::fill(&mut id).map_err(|_| BadUpstream::NoRandom)?;
+        getrandom::fill(&mut id).map_err(|_| ProxyUpstreamError::NoRandom)?;
         let hex: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
         Ok(Self(format!("tidegate-{hex}")))
     }
@@ -40,12 +40,12 @@ impl Pseudonym {
 }
 
 /// Why a request is not to be looked at any further, if there is a reason.
-pub(super) fn turned_away(own: &Pseudonym, headers: &HeaderMap, version: Version) -> Option<Fault> {
+pub(super) fn early_rejection(own: &Pseudonym, headers: &HeaderMap, version: Version) -> Option<ProxyError> {
     if own.is_in(headers) {
-        return Some(Fault::Loop);
+        return Some(ProxyError::Loop);
     }
     let hosts = headers.get_all(HOST).iter().count();
-    (version == Version::HTTP_11 && hosts != 1).then_some(Fault::NoHost)
+    (version == Version::HTTP_11 && hosts != 1).then_some(ProxyError::NoHost)
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use futures_util::{StreamExt, stream};
 use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use tidegate_idempotency::{Body, BoxError, Gate, Policy};
+use tidegate_idempotency::{Body, BoxError, KeyStore, Policy};
 use tokio::time::Instant;
 
 use crate::world::{Answer, Handler, World, ms, post, secs, store};
@@ -24,7 +24,7 @@ fn dripping(key: &str, pieces: Vec<(Duration, usize)>) -> Request<Body> {
 /// A process with room for so many bytes.
 fn with_room(bytes: usize, policy: Policy) -> World {
     let store = store();
-    let gate = Gate::new(store.clone()).with_bodies_max(bytes);
+    let gate = KeyStore::new(store.clone()).with_bodies_max(bytes);
     World::behind(gate, store, Handler::creating(), policy)
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use tidegate_idempotency::Policy;
 use tracing_subscriber::fmt::MakeWriter;
 
-use crate::counted::counting;
+use crate::recorder::counting;
 use crate::world::{Handler, World, ms};
 
 /// IDM-9: hits, misses, conflicts and collisions.
@@ -63,7 +63,7 @@ async fn logs_hold_no_body_and_no_key() {
     world.store.set_down(true);
     world.post("secret-key-4711", "secret-body").await;
     world.store.set_down(false);
-    let name = tidegate_idempotency::Name::parse("acme POST /api/v1/items secret-key-4711").unwrap();
+    let name = tidegate_idempotency::RecordName::parse("acme POST /api/v1/items secret-key-4711").unwrap();
     world.gate.keys().release(&name, "night-shift").await.unwrap();
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
     assert!(text.contains("panicked") && text.contains("could not claim a key"), "{text}");

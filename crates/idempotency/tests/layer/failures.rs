@@ -1,9 +1,9 @@
 //! Handlers that fail, panic, or answer that they failed; clients that hang up.
 
 use http::StatusCode;
-use tidegate_idempotency::{OnUnknown, OutcomeClass, Policy};
+use tidegate_idempotency::{OutcomeClass, Policy, UnknownOutcomePolicy};
 
-use crate::world::{Fault, Handler, World, ms, post, secs, text};
+use crate::world::{Handler, HandlerError, World, ms, post, secs, text};
 
 /// IDM-3: an answer of 4xx or 5xx removes the record, so that the request can be tried again.
 #[tokio::test(start_paused = true)]
@@ -36,7 +36,7 @@ async fn failed_answers_can_be_kept() {
 async fn a_handler_that_fails_or_panics_frees_the_key() {
     let handler = Handler::new(|nth| async move {
         match nth {
-            1 => Err(Fault),
+            1 => Err(HandlerError),
             2 => panic!("the handler's own panic"),
             _ => Ok(text(StatusCode::CREATED, "made")),
         }
@@ -53,9 +53,9 @@ async fn a_handler_that_fails_or_panics_frees_the_key() {
 /// IDM-18: where nobody may guess, an unknown outcome holds the key until it expires.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_can_be_held() {
-    let hold = Policy { on_unknown: OnUnknown::Hold, ..Policy::default() };
+    let hold = Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() };
     let failing: [fn(usize) -> Handler; 3] = [
-        |_| Handler::new(|_| async { Err(Fault) }),
+        |_| Handler::new(|_| async { Err(HandlerError) }),
         |_| Handler::new(|_| async { panic!("the handler's own panic") }),
         |_| {
             Handler::new(|_| async {
@@ -88,7 +88,7 @@ async fn what_was_never_sent_frees_the_key() {
         }
         Ok(text(StatusCode::CREATED, "made"))
     });
-    let world = World::new(handler, Policy { on_unknown: OnUnknown::Hold, ..Policy::default() });
+    let world = World::new(handler, Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() });
     assert_eq!(world.post("k", "a").await.status, 502);
     assert_eq!(world.post("k", "a").await.text(), "made");
 }

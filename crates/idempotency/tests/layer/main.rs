@@ -3,8 +3,6 @@
 #[cfg(test)]
 mod bodies;
 #[cfg(test)]
-mod counted;
-#[cfg(test)]
 mod counts;
 #[cfg(test)]
 mod failures;
@@ -12,6 +10,8 @@ mod failures;
 mod outage;
 #[cfg(test)]
 mod owners;
+#[cfg(test)]
+mod recorder;
 #[cfg(test)]
 mod replays;
 #[cfg(test)]

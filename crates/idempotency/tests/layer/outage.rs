@@ -1,12 +1,12 @@
 //! A store that is away, hangs, or loses its replies.
 
-use tidegate_contract::{Injury, Plan, Verb};
-use tidegate_idempotency::{OnUnknown, Policy, StoreAway};
+use tidegate_contract::{FaultPlan, InjectedFault, StoreMethod};
+use tidegate_idempotency::{Policy, StoreUnavailablePolicy, UnknownOutcomePolicy};
 
 use crate::world::{Handler, World, secs};
 
-fn always(verb: Verb, injury: Injury) -> Plan {
-    (1..=1_000).fold(Plan::none(), |plan, nth| plan.at(verb, nth, injury))
+fn always(verb: StoreMethod, injury: InjectedFault) -> FaultPlan {
+    (1..=1_000).fold(FaultPlan::none(), |plan, nth| plan.at(verb, nth, injury))
 }
 
 /// IDM-21: when the store is away before the claim nothing is done, and it is safe to come again.
@@ -24,8 +24,10 @@ async fn without_a_store_nothing_is_done() {
 /// IDM-21: by choice it passes without protection, and the answer says so.
 #[tokio::test(start_paused = true)]
 async fn by_choice_a_request_passes_unprotected() {
-    let world =
-        World::new(Handler::creating(), Policy { store_away: StoreAway::PassOn, ..Policy::default() });
+    let world = World::new(
+        Handler::creating(),
+        Policy { store_unavailable: StoreUnavailablePolicy::PassOn, ..Policy::default() },
+    );
     world.store.set_down(true);
     for nth in 1..=2 {
         let answer = world.post("k", "a").await;
@@ -38,7 +40,7 @@ async fn by_choice_a_request_passes_unprotected() {
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_is_away() {
     let world = World::new(Handler::creating(), Policy::default());
-    world.store.follow(always(Verb::ClaimRecord, Injury::Delay(secs(1_000))));
+    world.store.set_plan(always(StoreMethod::ClaimRecord, InjectedFault::Delay(secs(1_000))));
     let start = tokio::time::Instant::now();
     assert_eq!(world.post("k", "a").await.code(), "IDEMPOTENCY_UNAVAILABLE");
     assert!(start.elapsed() < secs(6), "{:?}", start.elapsed());
@@ -49,7 +51,7 @@ async fn a_store_that_hangs_is_away() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_to_the_claim_costs_nothing() {
     let world = World::new(Handler::creating(), Policy::default());
-    world.store.follow(Plan::none().at(Verb::ClaimRecord, 1, Injury::LoseReply));
+    world.store.set_plan(FaultPlan::none().at(StoreMethod::ClaimRecord, 1, InjectedFault::LoseReply));
     assert_eq!(world.post("k", "a").await.text(), "made 1");
     assert!(world.post("k", "a").await.is_replay());
 }
@@ -57,10 +59,16 @@ async fn a_lost_reply_to_the_claim_costs_nothing() {
 /// IDM-21, IDM-18: a claim that nobody knows of does not block its key, not even where unknown outcomes are held.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_was_made_unheard_is_taken_back() {
-    let world = World::new(Handler::creating(), Policy { on_unknown: OnUnknown::Hold, ..Policy::default() });
-    let deaf =
-        Plan::none().at(Verb::ClaimRecord, 1, Injury::LoseReply).at(Verb::ClaimRecord, 2, Injury::LoseReply);
-    world.store.follow(deaf);
+    let world = World::new(
+        Handler::creating(),
+        Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() },
+    );
+    let deaf = FaultPlan::none().at(StoreMethod::ClaimRecord, 1, InjectedFault::LoseReply).at(
+        StoreMethod::ClaimRecord,
+        2,
+        InjectedFault::LoseReply,
+    );
+    world.store.set_plan(deaf);
     assert_eq!(world.post("k", "a").await.status, 503);
     tokio::time::sleep(secs(1)).await;
     assert_eq!(world.post("k", "a").await.text(), "made 1");
@@ -71,13 +79,13 @@ async fn a_claim_that_was_made_unheard_is_taken_back() {
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_could_not_be_kept_is_kept_later() {
     let world = World::new(Handler::creating(), Policy::default());
-    world.store.follow(always(Verb::CompleteRecord, Injury::Fail));
+    world.store.set_plan(always(StoreMethod::CompleteRecord, InjectedFault::Fail));
     let first = world.post("k", "a").await;
     assert_eq!((first.status, first.text()), (201, "made 1"));
     let (again, other) = (world.post("k", "a").await, world.post("k", "b").await);
     assert_eq!((again.text(), again.is_replay()), ("made 1", true), "from this process's memory");
     assert_eq!(other.code(), "IDEMPOTENCY_KEY_CONFLICT");
-    world.store.follow(Plan::none());
+    world.store.set_plan(FaultPlan::none());
     tokio::time::sleep(secs(1)).await;
     let elsewhere = World::on(std::sync::Arc::clone(&world.store), world.handler.clone(), Policy::default());
     assert!(elsewhere.post("k", "a").await.is_replay(), "by now it is kept");
@@ -112,7 +120,7 @@ async fn a_store_away_for_longer_than_the_lease_doubles_nothing_here() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_to_the_answer_costs_nothing() {
     let world = World::new(Handler::creating(), Policy::default());
-    world.store.follow(Plan::none().at(Verb::CompleteRecord, 1, Injury::LoseReply));
+    world.store.set_plan(FaultPlan::none().at(StoreMethod::CompleteRecord, 1, InjectedFault::LoseReply));
     assert_eq!(world.post("k", "a").await.text(), "made 1");
     assert!(world.post("k", "a").await.is_replay());
 }

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use tidegate_contract::{Injury, Plan, Verb};
-use tidegate_idempotency::{OnUnknown, Policy};
+use tidegate_contract::{FaultPlan, InjectedFault, StoreMethod};
+use tidegate_idempotency::{Policy, UnknownOutcomePolicy};
 
 use crate::world::{Handler, World, secs};
 
 /// The next thousand renewals are not heard: an owner that is dead, or fast asleep.
-fn silent() -> Plan {
-    (1..=1_000).fold(Plan::none(), |plan, nth| plan.at(Verb::RenewRecord, nth, Injury::Fail))
+fn silent() -> FaultPlan {
+    (1..=1_000)
+        .fold(FaultPlan::none(), |plan, nth| plan.at(StoreMethod::RenewRecord, nth, InjectedFault::Fail))
 }
 
 /// IDM-7: a handler that takes longer than the lease keeps its key by renewing it.
@@ -52,7 +53,7 @@ async fn an_owner_that_sleeps_past_its_lease_does_not_overwrite() {
     let store = crate::world::store();
     let sleeper = World::on(Arc::clone(&store), Handler::slow(secs(100)), Policy::default());
     let next = World::on(Arc::clone(&store), Handler::slow(secs(1)), Policy::default());
-    store.follow(silent());
+    store.set_plan(silent());
     let sleeping = sleeper.clone();
     let late = tokio::spawn(async move { sleeping.post("k", "a").await });
     tokio::time::sleep(secs(29)).await;
@@ -75,7 +76,7 @@ async fn an_owner_that_sleeps_past_its_lease_does_not_free_the_key() {
     });
     let sleeper = World::on(Arc::clone(&store), failing, Policy::default());
     let next = World::on(Arc::clone(&store), Handler::creating(), Policy::default());
-    store.follow(silent());
+    store.set_plan(silent());
     let sleeping = sleeper.clone();
     let late = tokio::spawn(async move { sleeping.post("k", "a").await });
     tokio::time::sleep(secs(31)).await;
@@ -88,10 +89,10 @@ async fn an_owner_that_sleeps_past_its_lease_does_not_free_the_key() {
 #[tokio::test(start_paused = true)]
 async fn a_dead_owners_key_is_held_where_that_was_chosen() {
     let store = crate::world::store();
-    let hold = Policy { on_unknown: OnUnknown::Hold, ..Policy::default() };
+    let hold = Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() };
     let dead = World::on(Arc::clone(&store), Handler::slow(secs(100)), hold.clone());
     let next = World::on(Arc::clone(&store), Handler::creating(), hold);
-    store.follow(silent());
+    store.set_plan(silent());
     let dying = dead.clone();
     let late = tokio::spawn(async move { dying.post("k", "a").await });
     tokio::time::sleep(secs(31)).await;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::header::HeaderName;
 use http::{HeaderValue, StatusCode};
-use tidegate_idempotency::{Gate, Policy, Scope, Seal};
-use tidegate_store::Shared;
+use tidegate_idempotency::{CallerScope, KeyStore, Policy, SealingKeys};
+use tidegate_store::SharedState;
 
 use crate::world::{Handler, World, text};
 
@@ -73,19 +73,19 @@ async fn a_damaged_answer_is_not_served() {
 }
 
 async fn stored(world: &World) -> Bytes {
-    let record = world.store.look_record(NAME).await.unwrap().unwrap();
+    let record = world.store.get_record(NAME).await.unwrap().unwrap();
     match record.stage {
-        tidegate_core::shared::record::Stage::Completed(answer) => answer,
-        tidegate_core::shared::record::Stage::Processing { .. } => panic!("not answered"),
+        tidegate_core::shared::record::RecordStage::Completed(answer) => answer,
+        tidegate_core::shared::record::RecordStage::Processing { .. } => panic!("not answered"),
     }
 }
 
 /// Puts other bytes in place of a stored answer.
 async fn replace(world: &World, bytes: Bytes) {
-    use tidegate_core::shared::record::{Claim, Forget, OnLapse};
-    let record = world.store.look_record(NAME).await.unwrap().unwrap();
-    world.store.forget_record(NAME, Forget::Answer).await.unwrap();
-    let claim = Claim {
+    use tidegate_core::shared::record::{ForgetTarget, OnLapse, RecordClaim};
+    let record = world.store.get_record(NAME).await.unwrap().unwrap();
+    world.store.forget_record(NAME, ForgetTarget::Answer).await.unwrap();
+    let claim = RecordClaim {
         fingerprint: record.fingerprint,
         token: record.token,
         lease: crate::world::secs(1),
@@ -100,14 +100,14 @@ async fn replace(world: &World, bytes: Bytes) {
 #[tokio::test(start_paused = true)]
 async fn answers_can_be_sealed() {
     let store = crate::world::store();
-    let sealed = |key: u8| Gate::sealed(Arc::clone(&store) as _, Seal::new(&[[key; 32]]).unwrap());
+    let sealed = |key: u8| KeyStore::sealed(Arc::clone(&store) as _, SealingKeys::new(&[[key; 32]]).unwrap());
     let handler = Handler::creating();
     let world = |gate| World::behind(gate, Arc::clone(&store), handler.clone(), Policy::default());
     world(sealed(1)).post("k", "a").await;
     assert!(world(sealed(1)).post("k", "a").await.is_replay());
     let bytes = stored(&world(sealed(1))).await;
     assert!(!bytes.windows(4).any(|window| window == b"made"));
-    for gate in [sealed(2), Gate::new(Arc::clone(&store) as _)] {
+    for gate in [sealed(2), KeyStore::new(Arc::clone(&store) as _)] {
         assert_eq!(world(gate).post("k", "a").await.code(), "IDEMPOTENCY_ANSWER_DAMAGED");
     }
     assert_eq!(handler.runs(), 1);
@@ -117,30 +117,30 @@ async fn answers_can_be_sealed() {
 /// works on a released key loses it.
 #[tokio::test(start_paused = true)]
 async fn operators_see_and_free_keys() {
-    use tidegate_core::shared::record::Forgot;
-    use tidegate_idempotency::{Key, Standing, Which};
+    use tidegate_core::shared::record::ForgetOutcome;
+    use tidegate_idempotency::{IdempotencyKey, KeyFilter, KeyState};
     let world = World::new(Handler::slow(crate::world::secs(5)), Policy::default());
     world.post("done", "a").await;
     let busy = world.clone();
     let late = tokio::spawn(async move { busy.post("busy", "a").await });
     tokio::time::sleep(crate::world::secs(1)).await;
     let keys = world.gate.keys();
-    let page = keys.list(&Which::default(), None, 10).await.unwrap();
+    let page = keys.list(&KeyFilter::default(), None, 10).await.unwrap();
     let listed: Vec<_> = page.keys.iter().map(|listed| listed.name.key.as_str()).collect();
     assert_eq!((listed, page.next), (vec!["busy", "done"], None));
-    let strangers = Which { scope: Some(Scope::named("other")), ..Which::default() };
+    let strangers = KeyFilter { scope: Some(CallerScope::named("other")), ..KeyFilter::default() };
     assert!(keys.list(&strangers, None, 10).await.unwrap().keys.is_empty());
-    let only = Which { key: Key::new("done"), ..Which::default() };
+    let only = KeyFilter { key: IdempotencyKey::new("done"), ..KeyFilter::default() };
     let done = keys.list(&only, None, 10).await.unwrap().keys.remove(0);
-    assert!(matches!(done.standing, Standing::Completed(_)));
+    assert!(matches!(done.state, KeyState::Completed(_)));
     let shown = keys.show(&done.name).await.unwrap().unwrap();
     assert_eq!((shown.answer, shown.damaged), (Some((201, Some("made 1".len()))), None));
-    assert_eq!(keys.release(&done.name, "ops").await.unwrap(), Forgot::Otherwise);
-    assert_eq!(keys.expire(&done.name, "ops").await.unwrap(), Forgot::Gone);
-    assert_eq!(keys.expire(&done.name, "ops").await.unwrap(), Forgot::Absent);
+    assert_eq!(keys.release(&done.name, "ops").await.unwrap(), ForgetOutcome::Mismatch);
+    assert_eq!(keys.expire(&done.name, "ops").await.unwrap(), ForgetOutcome::Gone);
+    assert_eq!(keys.expire(&done.name, "ops").await.unwrap(), ForgetOutcome::Absent);
     assert_eq!(keys.show(&done.name).await.unwrap(), None);
     let busy = page.keys[0].name.clone();
-    assert_eq!(keys.release(&busy, "ops").await.unwrap(), Forgot::Gone);
+    assert_eq!(keys.release(&busy, "ops").await.unwrap(), ForgetOutcome::Gone);
     assert_eq!(world.post("busy", "a").await.text(), "made 3", "free for the next");
     assert!(late.await.unwrap().text().starts_with("made"));
 }

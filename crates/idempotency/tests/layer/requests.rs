@@ -2,7 +2,7 @@
 
 use http::{Method, Request};
 use http_body_util::Full;
-use tidegate_idempotency::{BodyComparison, Dialect, KeyAlphabet, Policy};
+use tidegate_idempotency::{BodyComparison, KeyAlphabet, Policy, RefusalDialect};
 
 use crate::world::{Handler, World, post};
 
@@ -19,7 +19,7 @@ async fn without_a_key_everything_passes() {
         *put.method_mut() = Method::PUT;
         assert_eq!(world.send(put).await.text(), format!("made {nth}"));
     }
-    assert_eq!(world.store.injected().calls, 0, "the store was not asked");
+    assert_eq!(world.store.fault_counts().calls, 0, "the store was not asked");
 }
 
 /// IDM-1, IDM-3: a new key runs once; the repeat gets the same status and body, marked (IDM-12).
@@ -131,7 +131,7 @@ async fn printable_keys_are_taken_by_choice() {
     assert_eq!((refused.status, refused.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
     let hint = refused.headers["idempotency-hint"].to_str().unwrap();
     assert!(hint.contains("key_alphabet = \"printable\""), "{hint}");
-    let ietf = World::new(Handler::creating(), Policy { dialect: Dialect::Ietf, ..Policy::default() });
+    let ietf = World::new(Handler::creating(), Policy { dialect: RefusalDialect::Ietf, ..Policy::default() });
     ietf.post("\"order:7\";v=1", "a").await;
     assert!(ietf.post("\"order:7\"", "a").await.is_replay());
 }
@@ -139,7 +139,8 @@ async fn printable_keys_are_taken_by_choice() {
 /// IDM-2, IDM-4: what does not count is not compared, and a conflict says what differs.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_says_what_differs() {
-    let by_value = Policy { fingerprint: BodyComparison::Json, dialect: Dialect::Ietf, ..Policy::default() };
+    let by_value =
+        Policy { fingerprint: BodyComparison::Json, dialect: RefusalDialect::Ietf, ..Policy::default() };
     let world = World::new(Handler::creating(), by_value);
     world.post("k", r#"{"sku":1,"count":2}"#).await;
     assert!(world.post("k", r#"{ "count": 2, "sku": 1 }"#).await.is_replay());
@@ -161,7 +162,8 @@ async fn a_conflict_says_what_differs() {
 /// IDM-16: the other dialect, through the layer.
 #[tokio::test(start_paused = true)]
 async fn the_ietf_dialect_answers_422() {
-    let world = World::new(Handler::creating(), Policy { dialect: Dialect::Ietf, ..Policy::default() });
+    let world =
+        World::new(Handler::creating(), Policy { dialect: RefusalDialect::Ietf, ..Policy::default() });
     world.post("k", "a").await;
     let answer = world.post("k", "b").await;
     assert_eq!((answer.status, answer.code()), (422, "IDEMPOTENCY_KEY_CONFLICT"));

@@ -49,7 +49,7 @@ async fn a_request_too_large_is_refused_and_leaves_nothing() {
     assert_eq!((known.status, known.code()), (413, "IDEMPOTENCY_BODY_TOO_LARGE"));
     let unknown = world.send_body(request(vec![data("12345"), data("6789"), data("never read")])).await;
     assert_eq!((unknown.status, unknown.code()), (413, "IDEMPOTENCY_BODY_TOO_LARGE"));
-    assert_eq!(world.store.injected().calls, 0);
+    assert_eq!(world.store.fault_counts().calls, 0);
     assert_eq!(world.post("k", "12345678").await.text(), "made 1");
 }
 
@@ -59,7 +59,7 @@ async fn a_broken_request_is_not_handled() {
     let world = World::new(Handler::creating(), Policy::default());
     let broken = world.send_body(request(vec![data("1234"), Err("reset".into())])).await;
     assert_eq!((broken.status, broken.code()), (400, "IDEMPOTENCY_BODY_INCOMPLETE"));
-    assert_eq!((world.handler.runs(), world.store.injected().calls), (0, 0));
+    assert_eq!((world.handler.runs(), world.store.fault_counts().calls), (0, 0));
     assert_eq!(world.post("k", "1234").await.text(), "made 1");
 }
 
@@ -140,9 +140,9 @@ async fn a_broken_answer_is_not_kept() {
 }
 
 /// Says how long it is and ends before.
-struct Short(Option<Piece>);
+struct TruncatedBody(Option<Piece>);
 
-impl http_body::Body for Short {
+impl http_body::Body for TruncatedBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -161,7 +161,7 @@ impl http_body::Body for Short {
 async fn a_broken_answer_of_known_length_is_a_refusal() {
     let handler = Handler::new(|nth| async move {
         let whole = || streamed(vec![data("1234")]);
-        Ok(Response::new(if nth == 1 { Short(Some(data("12"))).boxed_unsync() } else { whole() }))
+        Ok(Response::new(if nth == 1 { TruncatedBody(Some(data("12"))).boxed_unsync() } else { whole() }))
     });
     let world = World::new(handler, Policy::default());
     let broken = world.post("k", "a").await;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use tidegate_idempotency::{Policy, sweep_now_and_then};
-use tidegate_store::Shared;
+use tidegate_idempotency::{Policy, sweep_periodically};
+use tidegate_store::SharedState;
 
 use crate::world::{Handler, World, ms, secs};
 
@@ -42,7 +42,7 @@ async fn expired_answers_are_cleaned_up_every_ten_minutes() {
     }
     let busy = World::on(Arc::clone(&store), Handler::slow(secs(800)), policy);
     let working = tokio::spawn(async move { busy.post("busy", "x").await });
-    let sweeping = tokio::spawn(sweep_now_and_then(Arc::clone(&store) as Arc<dyn Shared>));
+    let sweeping = tokio::spawn(sweep_periodically(Arc::clone(&store) as Arc<dyn SharedState>));
     tokio::time::sleep(secs(601)).await;
     assert_eq!(store.sweep_records(100).await.unwrap(), 0, "nothing was left to sweep");
     assert_eq!(world.post("busy", "x").await.code(), "IDEMPOTENCY_KEY_PROCESSING");

@@ -1,12 +1,12 @@
 //! Repeats that wait for the first one's answer.
 
 use http::StatusCode;
-use tidegate_idempotency::{InFlight, Policy};
+use tidegate_idempotency::{InFlightPolicy, Policy};
 
 use crate::world::{Answer, Handler, World, ms, secs, text};
 
 fn waiting(at_most: std::time::Duration) -> Policy {
-    Policy { in_flight: InFlight::Wait(at_most), ..Policy::default() }
+    Policy { in_flight: InFlightPolicy::Wait(at_most), ..Policy::default() }
 }
 
 async fn at_once(world: &World, count: usize) -> Vec<Answer> {

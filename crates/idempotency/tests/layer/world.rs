@@ -9,18 +9,20 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
-use tidegate_contract::{Faulty, Plan};
+use tidegate_contract::{FaultPlan, FaultyStore};
 use tidegate_core::Time;
-use tidegate_idempotency::{Body, Gate, Idempotency, IdempotencyLayer, Policy, Scope, Scoping};
+use tidegate_idempotency::{
+    Body, CallerScope, Idempotency, IdempotencyLayer, KeyStore, Policy, ScopeExtractor,
+};
 use tidegate_store::Clock;
-use tidegate_store_embedded::Memory;
+use tidegate_store_embedded::MemoryStore;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
 /// The store's clock, which moves with tokio's.
-struct Moving(Instant);
+struct TokioClock(Instant);
 
-impl Clock for Moving {
+impl Clock for TokioClock {
     fn now(&self) -> Time {
         Time::from_millis(1_000_000_000).after(self.0.elapsed())
     }
@@ -28,10 +30,10 @@ impl Clock for Moving {
 
 /// A fault of the handler.
 #[derive(Debug)]
-pub(crate) struct Fault;
+pub(crate) struct HandlerError;
 
-type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Fault>> + Send>>;
-type Script = dyn Fn(usize) -> Answering + Send + Sync;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, HandlerError>> + Send>>;
+type Script = dyn Fn(usize) -> HandlerFuture + Send + Sync;
 
 /// Counts its calls, from 1, remembers their bodies, and answers as its script says.
 #[derive(Clone)]
@@ -44,9 +46,9 @@ pub(crate) struct Handler {
 impl Handler {
     pub(crate) fn new<F>(script: impl Fn(usize) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Response<Body>, Fault>> + Send + 'static,
+        F: Future<Output = Result<Response<Body>, HandlerError>> + Send + 'static,
     {
-        let script = Arc::new(move |nth| -> Answering { Box::pin(script(nth)) });
+        let script = Arc::new(move |nth| -> HandlerFuture { Box::pin(script(nth)) });
         Self { runs: Arc::default(), bodies: Arc::default(), script }
     }
 
@@ -82,18 +84,18 @@ impl Handler {
 
 impl Service<Request<Body>> for Handler {
     type Response = Response<Body>;
-    type Error = Fault;
-    type Future = Answering;
+    type Error = HandlerError;
+    type Future = HandlerFuture;
 
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), HandlerError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Answering {
+    fn call(&mut self, request: Request<Body>) -> HandlerFuture {
         let handler = self.clone();
         Box::pin(async move {
             let nth = handler.runs.fetch_add(1, Ordering::SeqCst) + 1;
-            let body = request.into_body().collect().await.map_err(|_| Fault)?.to_bytes();
+            let body = request.into_body().collect().await.map_err(|_| HandlerError)?.to_bytes();
             handler.bodies.lock().unwrap().push(body);
             (handler.script)(nth).await
         })
@@ -103,16 +105,16 @@ impl Service<Request<Body>> for Handler {
 /// One process: its gate, and the layer in front of its handler.
 #[derive(Clone)]
 pub(crate) struct World {
-    pub(crate) store: Arc<Faulty>,
-    pub(crate) gate: Gate,
+    pub(crate) store: Arc<FaultyStore>,
+    pub(crate) gate: KeyStore,
     pub(crate) handler: Handler,
     service: Idempotency<Handler>,
 }
 
 /// A store in memory.
-pub(crate) fn store() -> Arc<Faulty> {
-    let memory = Memory::new(Arc::new(Moving(Instant::now())));
-    Arc::new(Faulty::new(Arc::new(memory), Plan::none()))
+pub(crate) fn store() -> Arc<FaultyStore> {
+    let memory = MemoryStore::new(Arc::new(TokioClock(Instant::now())));
+    Arc::new(FaultyStore::new(Arc::new(memory), FaultPlan::none()))
 }
 
 impl World {
@@ -121,15 +123,15 @@ impl World {
     }
 
     /// Another process on the same store.
-    pub(crate) fn on(store: Arc<Faulty>, handler: Handler, policy: Policy) -> Self {
-        let gate = Gate::new(Arc::clone(&store) as _);
+    pub(crate) fn on(store: Arc<FaultyStore>, handler: Handler, policy: Policy) -> Self {
+        let gate = KeyStore::new(Arc::clone(&store) as _);
         Self::behind(gate, store, handler, policy)
     }
 
-    pub(crate) fn behind(gate: Gate, store: Arc<Faulty>, handler: Handler, policy: Policy) -> Self {
-        let by_tenant = Scoping::by(|parts| {
+    pub(crate) fn behind(gate: KeyStore, store: Arc<FaultyStore>, handler: Handler, policy: Policy) -> Self {
+        let by_tenant = ScopeExtractor::from_fn(|parts| {
             let tenant = parts.headers.get("x-tenant").map_or(Ok("acme"), HeaderValue::to_str);
-            tenant.ok().filter(|tenant| !tenant.is_empty()).map(Scope::named)
+            tenant.ok().filter(|tenant| !tenant.is_empty()).map(CallerScope::named)
         });
         let layer = IdempotencyLayer::new(gate.clone(), policy, by_tenant).unwrap();
         let service = layer.layer(handler.clone());
@@ -140,7 +142,10 @@ impl World {
         Answer::of(self.try_send(request).await.expect("the handler failed")).await
     }
 
-    pub(crate) async fn try_send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, Fault> {
+    pub(crate) async fn try_send(
+        &self,
+        request: Request<Full<Bytes>>,
+    ) -> Result<Response<Body>, HandlerError> {
         let mut service = self.service.clone();
         std::future::poll_fn(|context| service_ready(&mut service, context)).await?;
         service.call(request).await
@@ -161,7 +166,10 @@ impl World {
     }
 }
 
-fn service_ready(service: &mut Idempotency<Handler>, context: &mut Context<'_>) -> Poll<Result<(), Fault>> {
+fn service_ready(
+    service: &mut Idempotency<Handler>,
+    context: &mut Context<'_>,
+) -> Poll<Result<(), HandlerError>> {
     Service::<Request<Full<Bytes>>>::poll_ready(service, context)
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::Response;
 use tidegate_idempotency::Policy;
-use tidegate_idempotency::proxy::Upstream;
+use tidegate_idempotency::proxy::ProxyUpstream;
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -34,7 +34,7 @@ async fn idm_18_refused_is_not_started() {
 async fn idm_18_no_such_name_is_not_started() {
     // Too long for a name, so that nobody is asked for it.
     let name = "n".repeat(64);
-    let world = World::new(Upstream::at(&format!("http://{name}:1")).unwrap(), holding()).await;
+    let world = World::new(ProxyUpstream::from_url(&format!("http://{name}:1")).unwrap(), holding()).await;
     let came = world.post("k", "{}").await;
     assert_eq!((came.status, came.code().as_str()), (502, "UPSTREAM_UNREACHABLE"));
     assert!(came.body.contains("name of the service behind the proxy was not found"), "{}", came.body);
@@ -50,7 +50,7 @@ async fn idm_18_no_connection_is_not_started() {
     })
     .await;
     for (host, told) in [(closes, "There is no TLS"), (silent, "cannot be reached")] {
-        let mut upstream = Upstream::at(&format!("https://{host}")).unwrap();
+        let mut upstream = ProxyUpstream::from_url(&format!("https://{host}")).unwrap();
         upstream.connect_timeout = Duration::from_millis(300);
         let world = World::new(upstream, holding()).await;
         for _ in 0..2 {

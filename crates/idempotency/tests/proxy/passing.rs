@@ -3,7 +3,7 @@
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use tidegate_idempotency::proxy::Upstream;
+use tidegate_idempotency::proxy::ProxyUpstream;
 use tidegate_idempotency::{Body, BoxError, Policy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -73,7 +73,7 @@ async fn idm_12_heads_are_freed_of_the_connection() {
 #[tokio::test]
 async fn idm_12_host_and_prefix() {
     let addr = mirror().await;
-    let mut upstream = Upstream::at(&format!("http://{addr}/base/")).unwrap();
+    let mut upstream = ProxyUpstream::from_url(&format!("http://{addr}/base/")).unwrap();
     upstream.preserve_host = true;
     let world = World::new(upstream, Policy::default()).await;
     let request = Request::get(world.url("/a//b?c")).header("host", "shop.example.com");
@@ -85,7 +85,9 @@ async fn idm_12_host_and_prefix() {
 #[tokio::test]
 async fn idm_12_no_path_leads_out_of_the_upstreams() {
     let addr = mirror().await;
-    let world = World::new(Upstream::at(&format!("http://{addr}/public")).unwrap(), Policy::default()).await;
+    let world =
+        World::new(ProxyUpstream::from_url(&format!("http://{addr}/public")).unwrap(), Policy::default())
+            .await;
     for path in ["/../admin", "/a/%2e%2e/%2E./admin", "/..%2fadmin", "/..;/admin", "/..\\admin", "/.."] {
         for key in ["", "idempotency-key: k\r\n"] {
             let mut stream = TcpStream::connect(world.addr).await.unwrap();

@@ -11,8 +11,8 @@ use hyper::body::Incoming;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
-use tidegate_idempotency::proxy::{Forward, Peer, Upstream};
-use tidegate_idempotency::{Body, Gate, IdempotencyLayer, OnUnknown, Policy, Scoping};
+use tidegate_idempotency::proxy::{ClientAddr, ProxyUpstream, ReverseProxy};
+use tidegate_idempotency::{Body, IdempotencyLayer, KeyStore, Policy, ScopeExtractor, UnknownOutcomePolicy};
 use tidegate_store::WallClock;
 use tower::{Layer, Service};
 
@@ -27,14 +27,14 @@ pub(crate) struct World {
 }
 
 /// What came back.
-pub(crate) struct Came {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: String,
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-impl Came {
+impl ReceivedResponse {
     /// The code of an error.
     pub(crate) fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).unwrap();
@@ -42,23 +42,23 @@ impl Came {
     }
 }
 
-pub(crate) fn at(addr: SocketAddr) -> Upstream {
-    Upstream::at(&format!("http://{addr}")).unwrap()
+pub(crate) fn at(addr: SocketAddr) -> ProxyUpstream {
+    ProxyUpstream::from_url(&format!("http://{addr}")).unwrap()
 }
 
 pub(crate) fn holding() -> Policy {
-    Policy { on_unknown: OnUnknown::Hold, ..Policy::default() }
+    Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() }
 }
 
 impl World {
-    pub(crate) async fn new(upstream: Upstream, policy: Policy) -> Self {
+    pub(crate) async fn new(upstream: ProxyUpstream, policy: Policy) -> Self {
         let store = tidegate_store_embedded::open("memory:", Arc::new(WallClock)).unwrap();
-        let layer = IdempotencyLayer::new(Gate::new(store), policy, Scoping::unscoped()).unwrap();
-        let forward = Forward::new(upstream).unwrap();
+        let layer = IdempotencyLayer::new(KeyStore::new(store), policy, ScopeExtractor::unscoped()).unwrap();
+        let forward = ReverseProxy::new(upstream).unwrap();
         let proxy = layer.layer(forward.clone());
         let addr = serving(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(Peer("192.0.2.7:9".parse().unwrap()));
-            let turned_away = forward.turned_away(&request);
+            request.extensions_mut().insert(ClientAddr("192.0.2.7:9".parse().unwrap()));
+            let turned_away = forward.early_rejection(&request);
             let answering = proxy.clone().call(request);
             async move {
                 if let Some(answer) = turned_away {
@@ -72,9 +72,9 @@ impl World {
         Self { addr, client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()) }
     }
 
-    pub(crate) async fn ask(&self, request: http::request::Builder, body: Body) -> Came {
+    pub(crate) async fn ask(&self, request: http::request::Builder, body: Body) -> ReceivedResponse {
         let answer = tokio::time::timeout(PATIENCE, self.begin(request, body)).await.unwrap();
-        whole(answer).await
+        read_response(answer).await
     }
 
     /// The same, as far as the head of the answer.
@@ -95,16 +95,16 @@ impl World {
     }
 
     /// A POST with a key.
-    pub(crate) async fn post(&self, key: &str, body: &'static str) -> Came {
+    pub(crate) async fn post(&self, key: &str, body: &'static str) -> ReceivedResponse {
         self.ask(Request::post(self.url("/items")).header("idempotency-key", key), full(body)).await
     }
 }
 
-pub(crate) async fn whole(answer: Response<Incoming>) -> Came {
+pub(crate) async fn read_response(answer: Response<Incoming>) -> ReceivedResponse {
     let (parts, body) = answer.into_parts();
     let body = tokio::time::timeout(PATIENCE, body.collect()).await.unwrap().unwrap();
     let trailers = body.trailers().cloned();
     let body: Bytes = body.to_bytes();
     let body = String::from_utf8(body.to_vec()).unwrap();
-    Came { status: parts.status.as_u16(), headers: parts.headers, body, trailers }
+    ReceivedResponse { status: parts.status.as_u16(), headers: parts.headers, body, trailers }
 }

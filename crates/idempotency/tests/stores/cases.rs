@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_core::shared::record::{Claim, Forgot, OnLapse, Token};
-use tidegate_idempotency::{InFlight, Name, Policy, Which};
+use tidegate_core::shared::record::{ForgetOutcome, HolderToken, OnLapse, RecordClaim};
+use tidegate_idempotency::{InFlightPolicy, KeyFilter, Policy, RecordName};
 use tidegate_store::Store;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
 
-use crate::service::{Process, Work};
+use crate::service::{HandlerBehavior, Process};
 
 const AT_ONCE: usize = 100;
 
@@ -22,7 +22,7 @@ pub(crate) async fn all(stores: &[Arc<dyn Store>]) {
 }
 
 /// Sends equal requests over all connections at the same moment; how many got which status.
-async fn together(stores: &[Arc<dyn Store>], work: &Work, policy: &Policy, key: &str) -> Vec<u16> {
+async fn together(stores: &[Arc<dyn Store>], work: &HandlerBehavior, policy: &Policy, key: &str) -> Vec<u16> {
     let start = Arc::new(Barrier::new(AT_ONCE));
     let requests = (0..AT_ONCE).map(|nth| {
         let process = Process::new(&stores[nth % stores.len()], work, policy.clone());
@@ -43,7 +43,7 @@ async fn together(stores: &[Arc<dyn Store>], work: &Work, policy: &Policy, key: 
 async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
     let policy = Policy { store_patience: Duration::from_secs(20), ..Policy::default() };
     for round in 0..5 {
-        let work = Work::new(Duration::from_millis(300), "made");
+        let work = HandlerBehavior::new(Duration::from_millis(300), "made");
         let statuses = together(stores, &work, &policy, &format!("many-{round}")).await;
         assert_eq!(work.runs(), 1, "round {round}: {statuses:?}");
         assert!(statuses.iter().all(|status| [200, 409].contains(status)), "{statuses:?}");
@@ -52,23 +52,24 @@ async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
 
 /// IDM-15: those who wait get the one answer, in whichever process they wait.
 async fn those_who_wait_get_its_answer(stores: &[Arc<dyn Store>]) {
-    let wait = InFlight::Wait(Duration::from_secs(60));
+    let wait = InFlightPolicy::Wait(Duration::from_secs(60));
     let policy = Policy { in_flight: wait, store_patience: Duration::from_secs(20), ..Policy::default() };
-    let work = Work::new(Duration::from_millis(200), "made");
+    let work = HandlerBehavior::new(Duration::from_millis(200), "made");
     let statuses = together(stores, &work, &policy, "waiting").await;
     assert_eq!((work.runs(), statuses), (1, vec![200; AT_ONCE]));
 }
 
 /// IDM-7: a key whose owner died is free when the lease is over, not before and not an hour later.
 async fn a_dead_owner_is_taken_over(stores: &[Arc<dyn Store>]) {
-    let work = Work::new(Duration::ZERO, "made");
+    let work = HandlerBehavior::new(Duration::ZERO, "made");
     let process = Process::new(&stores[0], &work, Policy::default());
     process.post("probe", "{}").await;
-    let name = Name::parse("- POST /orders probe").unwrap();
+    let name = RecordName::parse("- POST /orders probe").unwrap();
     let fingerprint = process.gate.keys().show(&name).await.unwrap().unwrap().fingerprint;
     let lease = Duration::from_secs(1);
     let ttl = Duration::from_secs(3_600);
-    let claim = Claim { fingerprint, token: Token([1; 16]), lease, ttl, on_lapse: OnLapse::TakeOver };
+    let claim =
+        RecordClaim { fingerprint, token: HolderToken([1; 16]), lease, ttl, on_lapse: OnLapse::TakeOver };
     let died = Instant::now();
     stores[stores.len() - 1].claim_record("- POST /orders dead", claim).await.unwrap();
     while process.post("dead", "{}").await.0 == 409 {
@@ -84,7 +85,7 @@ async fn a_dead_owner_is_taken_over(stores: &[Arc<dyn Store>]) {
 async fn bodies_come_back_byte_for_byte(stores: &[Arc<dyn Store>]) {
     let answer: Vec<u8> =
         (0..900_000_u32).map(|byte| (byte.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
-    let work = Work::new(Duration::ZERO, answer.clone());
+    let work = HandlerBehavior::new(Duration::ZERO, answer.clone());
     for store in stores {
         let (status, _, body) = Process::new(store, &work, Policy::default()).post("bytes", "{}").await;
         assert!(status == 200 && body == answer);
@@ -94,7 +95,7 @@ async fn bodies_come_back_byte_for_byte(stores: &[Arc<dyn Store>]) {
 
 /// IDM-22: what one process stored is listed, expired and new again in another.
 async fn keys_are_listed_and_freed(stores: &[Arc<dyn Store>]) {
-    let work = Work::new(Duration::ZERO, "made");
+    let work = HandlerBehavior::new(Duration::ZERO, "made");
     let (one, other) = (&stores[0], &stores[stores.len() - 1]);
     let process = Process::new(one, &work, Policy::default());
     for nth in 0..25 {
@@ -103,7 +104,7 @@ async fn keys_are_listed_and_freed(stores: &[Arc<dyn Store>]) {
     let keys = Process::new(other, &work, Policy::default()).gate.keys();
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let page = keys.list(&Which::default(), after, 10).await.unwrap();
+        let page = keys.list(&KeyFilter::default(), after, 10).await.unwrap();
         assert!(page.keys.len() <= 10);
         found.extend(page.keys.into_iter().map(|listed| listed.name.key.as_str().to_owned()));
         after = page.next;
@@ -115,8 +116,8 @@ async fn keys_are_listed_and_freed(stores: &[Arc<dyn Store>]) {
     found.sort();
     found.dedup();
     assert_eq!(found.len(), 25, "{found:?}");
-    let name = Name::parse("- POST /orders listed-7").unwrap();
-    assert_eq!(keys.expire(&name, "a person").await.unwrap(), Forgot::Gone);
+    let name = RecordName::parse("- POST /orders listed-7").unwrap();
+    assert_eq!(keys.expire(&name, "a person").await.unwrap(), ForgetOutcome::Gone);
     let before = work.runs();
     process.post("listed-7", "{}").await;
     assert_eq!(work.runs(), before + 1);
@@ -124,7 +125,7 @@ async fn keys_are_listed_and_freed(stores: &[Arc<dyn Store>]) {
 
 /// IDM-7: what was kept is there for the next process too.
 pub(crate) async fn answers_outlive_the_process(store: &Arc<dyn Store>) {
-    let work = Work::new(Duration::ZERO, "not made again");
+    let work = HandlerBehavior::new(Duration::ZERO, "not made again");
     let (status, headers, body) = Process::new(store, &work, Policy::default()).post("dead", "{}").await;
     assert_eq!((status, &body[..], work.runs()), (200, &b"made"[..], 0));
     assert_eq!(headers["idempotent-replayed"], "true");

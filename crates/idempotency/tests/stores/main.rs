@@ -9,10 +9,10 @@ mod service;
 mod tests {
     use std::sync::Arc;
 
-    use tidegate_fixture::postgres::Postgres;
-    use tidegate_fixture::redis::Redis;
+    use tidegate_fixture::postgres::PostgresServer;
+    use tidegate_fixture::redis::RedisServer;
     use tidegate_store::{SteadyClock, Store};
-    use tidegate_store_embedded::{Embedded, Memory, Options};
+    use tidegate_store_embedded::{EmbeddedStore, MemoryStore, Options};
 
     use crate::cases;
 
@@ -25,7 +25,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn in_memory() {
-        let store: Arc<dyn Store> = Arc::new(Memory::new(Arc::new(SteadyClock::new())));
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new(Arc::new(SteadyClock::new())));
         cases::all(&same(&store)).await;
     }
 
@@ -33,7 +33,8 @@ mod tests {
     async fn embedded() {
         let dir = tempfile::tempdir().unwrap();
         {
-            let store: Arc<dyn Store> = Arc::new(Embedded::open(dir.path(), Options::default()).unwrap());
+            let store: Arc<dyn Store> =
+                Arc::new(EmbeddedStore::open(dir.path(), Options::default()).unwrap());
             cases::all(&same(&store)).await;
             let mut waited = 0;
             while Arc::strong_count(&store) > 1 && waited < 1_000 {
@@ -41,13 +42,13 @@ mod tests {
                 waited += 1;
             }
         }
-        let again: Arc<dyn Store> = Arc::new(Embedded::open(dir.path(), Options::default()).unwrap());
+        let again: Arc<dyn Store> = Arc::new(EmbeddedStore::open(dir.path(), Options::default()).unwrap());
         cases::answers_outlive_the_process(&again).await;
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn on_redis() {
-        let server = Redis::start();
+        let server = RedisServer::start();
         let mut stores = Vec::new();
         for _ in 0..PROCESSES {
             stores.push(tidegate_store_redis::open(&server.url()).await.unwrap());
@@ -58,10 +59,12 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn on_postgres() {
-        let server = Postgres::start();
+        let server = PostgresServer::start();
         let mut stores: Vec<Arc<dyn Store>> = Vec::new();
         for _ in 0..PROCESSES {
-            stores.push(Arc::new(tidegate_store_postgres::Postgres::connect(&server.url()).await.unwrap()));
+            stores.push(Arc::new(
+                tidegate_store_postgres::PostgresStore::connect(&server.url()).await.unwrap(),
+            ));
         }
         stores[0].migrate().await.unwrap();
         cases::all(&stores).await;

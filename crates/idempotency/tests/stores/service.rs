@@ -7,19 +7,19 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use tidegate_idempotency::{Body, Gate, IdempotencyLayer, Policy, Scoping};
+use tidegate_idempotency::{Body, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
 use tidegate_store::Store;
 use tower::{Layer, Service};
 
 /// What the handler answers, and how long it takes.
 #[derive(Clone)]
-pub(crate) struct Work {
+pub(crate) struct HandlerBehavior {
     pub(crate) runs: Arc<AtomicUsize>,
     pub(crate) takes: Duration,
     pub(crate) answer: Bytes,
 }
 
-impl Work {
+impl HandlerBehavior {
     pub(crate) fn new(takes: Duration, answer: impl Into<Bytes>) -> Self {
         Self { runs: Arc::default(), takes, answer: answer.into() }
     }
@@ -32,15 +32,15 @@ impl Work {
 /// One process.
 #[derive(Clone)]
 pub(crate) struct Process {
-    pub(crate) gate: Gate,
+    pub(crate) gate: KeyStore,
     layer: IdempotencyLayer,
-    work: Work,
+    work: HandlerBehavior,
 }
 
 impl Process {
-    pub(crate) fn new(store: &Arc<dyn Store>, work: &Work, policy: Policy) -> Self {
-        let gate = Gate::new(Arc::clone(store) as _);
-        let layer = IdempotencyLayer::new(gate.clone(), policy, Scoping::unscoped()).unwrap();
+    pub(crate) fn new(store: &Arc<dyn Store>, work: &HandlerBehavior, policy: Policy) -> Self {
+        let gate = KeyStore::new(Arc::clone(store) as _);
+        let layer = IdempotencyLayer::new(gate.clone(), policy, ScopeExtractor::unscoped()).unwrap();
         Self { gate, layer, work: work.clone() }
     }
 

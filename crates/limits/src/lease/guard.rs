@@ -17,7 +17,7 @@ use crate::Result;
 ///
 /// Dropped, it is released in the background, as far as there is a runtime and the store can be reached; else it runs out.
 #[must_use = "a guard that is dropped gives the lease back"]
-pub struct Guard {
+pub struct LeaseGuard {
     lease: Arc<Inner>,
     /// What the place is called in the store.
     name: Arc<str>,
@@ -34,8 +34,8 @@ struct State {
     is_lost: bool,
 }
 
-impl Guard {
-    pub(super) fn renewing(lease: Arc<Inner>, name: String, held: Lease, asked: Instant) -> Self {
+impl LeaseGuard {
+    pub(super) fn with_renewal(lease: Arc<Inner>, name: String, held: Lease, asked: Instant) -> Self {
         let (tell, state) = watch::channel(State { until: asked + lease.ttl, is_lost: false });
         let name: Arc<str> = name.into();
         let renewal = tokio::spawn(renew(Arc::clone(&lease), Arc::clone(&name), held, asked, tell));
@@ -83,7 +83,7 @@ impl Guard {
     }
 }
 
-impl Drop for Guard {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
         self.renewal.abort();
         if self.is_released {
@@ -91,12 +91,12 @@ impl Drop for Guard {
         }
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             let (lease, name, held) = (Arc::clone(&self.lease), Arc::clone(&self.name), self.held);
-            runtime.spawn(async move { release_later(&lease, &name, held).await });
+            runtime.spawn(async move { release_in_background(&lease, &name, held).await });
         }
     }
 }
 
-impl fmt::Debug for Guard {
+impl fmt::Debug for LeaseGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let held = if self.is_held() { "held" } else { "lost" };
         write!(f, "Guard({:?}, fence {}, {held})", self.name, self.held.fence)
@@ -104,7 +104,7 @@ impl fmt::Debug for Guard {
 }
 
 /// Nobody waits for the outcome: what is not given back runs out.
-async fn release_later(lease: &Inner, name: &str, held: Lease) {
+async fn release_in_background(lease: &Inner, name: &str, held: Lease) {
     let _ = lease.store.release_lease(name, held).await;
     lease.freed.notify_one();
 }
@@ -140,7 +140,7 @@ async fn renew(
     }
     tell.send_replace(State { until, is_lost: true });
     // It may have been renewed too late to be told: nobody works under it any more.
-    release_later(&lease, &name, held).await;
+    release_in_background(&lease, &name, held).await;
 }
 
 /// Between two tries of a renewal that failed.

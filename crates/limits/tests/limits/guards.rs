@@ -3,21 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_contract::Faulty;
+use tidegate_contract::FaultyStore;
 use tidegate_core::shared::lease;
-use tidegate_limits::{Acquired, Error, Guard, Lease};
-use tidegate_store::Shared;
+use tidegate_limits::{Error, LeaseAcquisition, LeaseGuard, NamedLease};
+use tidegate_store::SharedState;
 use tokio::time::{Instant, sleep};
 
 use crate::world::{ms, store};
 
 const TTL: Duration = ms(3_000);
 
-fn on(store: &Arc<Faulty>) -> Lease {
-    Lease::new(Arc::clone(store) as _, "bulk-lock:7", TTL).unwrap()
+fn on(store: &Arc<FaultyStore>) -> NamedLease {
+    NamedLease::new(Arc::clone(store) as _, "bulk-lock:7", TTL).unwrap()
 }
 
-async fn held(lease: &Lease) -> Guard {
+async fn held(lease: &NamedLease) -> LeaseGuard {
     lease.try_acquire().await.unwrap().held().expect("it is free")
 }
 
@@ -27,11 +27,11 @@ async fn lim_15_it_is_renewed_beside_the_work() {
     let store = store();
     let (mine, yours) = (on(&store), on(&store));
     let guard = held(&mine).await;
-    let before = store.injected().calls;
+    let before = store.fault_counts().calls;
     sleep(10 * TTL + ms(10)).await;
-    assert_eq!(store.injected().calls - before, 30, "three renewals in each time to live");
+    assert_eq!(store.fault_counts().calls - before, 30, "three renewals in each time to live");
     assert!(guard.is_held() && guard.name() == "bulk-lock:7");
-    assert!(matches!(yours.try_acquire().await.unwrap(), Acquired::Busy { .. }));
+    assert!(matches!(yours.try_acquire().await.unwrap(), LeaseAcquisition::Busy { .. }));
     let fence = guard.fence();
     assert!(guard.release().await.unwrap());
     assert!(held(&yours).await.fence() > fence);
@@ -44,9 +44,11 @@ async fn lim_15_who_waits_gets_it() {
     let (mine, yours) = (on(&store), on(&store));
     let guard = held(&mine).await;
     let start = Instant::now();
-    let Acquired::Busy { until } = mine.acquire_within(ms(700)).await.unwrap() else { panic!("it is held") };
+    let LeaseAcquisition::Busy { until } = mine.acquire_within(ms(700)).await.unwrap() else {
+        panic!("it is held")
+    };
     assert_eq!((start.elapsed(), until.as_millis()), (ms(700), 1_000_003_000));
-    let waits = |lease: &Lease| {
+    let waits = |lease: &NamedLease| {
         let lease = lease.clone();
         tokio::spawn(async move { (lease.acquire_within(ms(60_000)).await.unwrap().held(), Instant::now()) })
     };
@@ -81,7 +83,7 @@ async fn lim_15_a_holder_that_cannot_renew_is_told_in_time() {
     assert!(!guard.release().await.unwrap());
 }
 
-fn store_beside(store: &Arc<Faulty>) -> Lease {
+fn store_beside(store: &Arc<FaultyStore>) -> NamedLease {
     on(store)
 }
 
@@ -127,8 +129,8 @@ async fn a_dropped_guard_gives_it_back() {
 #[tokio::test(start_paused = true)]
 async fn times_out_of_bounds_are_refused_in_words() {
     let store = store();
-    let refused = Lease::new(Arc::clone(&store) as _, "bulk", ms(99)).unwrap_err();
+    let refused = NamedLease::new(Arc::clone(&store) as _, "bulk", ms(99)).unwrap_err();
     let said = "The time to live of the lease \"bulk\" is 99ms, and must be 100ms to 86400s.";
     assert_eq!(refused.to_string(), said);
-    assert!(matches!(Lease::new(store as _, "", TTL), Err(Error::Invalid(_))));
+    assert!(matches!(NamedLease::new(store as _, "", TTL), Err(Error::Invalid(_))));
 }

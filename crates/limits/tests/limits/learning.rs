@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use tidegate_contract::Faulty;
-use tidegate_limits::{Bucket, Error, Told};
+use tidegate_contract::FaultyStore;
+use tidegate_limits::{Error, ReportedLevels, SharedBucket};
 use tokio::time::{Instant, sleep};
 
-use crate::world::{ms, store, told};
+use crate::world::{expect_wait, ms, store};
 
 /// A bucket that begins with 1,000 points and 50 each second.
-fn points(store: &Arc<Faulty>) -> Bucket {
-    Bucket::learning(Arc::clone(store) as _, "shop-7/points", 1_000, 50).unwrap()
+fn points(store: &Arc<FaultyStore>) -> SharedBucket {
+    SharedBucket::learning(Arc::clone(store) as _, "shop-7/points", 1_000, 50).unwrap()
 }
 
-fn said(capacity: f64, refill_per_s: f64, remaining: f64) -> Told {
+fn said(capacity: f64, refill_per_s: f64, remaining: f64) -> ReportedLevels {
     let [capacity, refill_per_s, remaining] = [capacity, refill_per_s, remaining].map(|n| Some(n.into()));
-    Told { capacity, refill_per_s, remaining }
+    ReportedLevels { capacity, refill_per_s, remaining }
 }
 
 /// LIM-8: the figures only bootstrap; after the first answer the bucket follows the API, and what was not used is back.
@@ -24,11 +24,11 @@ async fn lim_8_the_bucket_follows_what_the_api_said() {
     let store = store();
     let points = points(&store);
     let grant = points.take(101).await.unwrap();
-    grant.settle_as_told(46, said(2_000.0, 100.0, 1_954.0)).await.unwrap();
-    assert_eq!(points.figures(), (2_000.0, 100.0));
+    grant.settle_as_reported(46, said(2_000.0, 100.0, 1_954.0)).await.unwrap();
+    assert_eq!(points.capacity_and_refill(), (2_000.0, 100.0));
     assert_eq!(points.level().await.unwrap(), 954.0);
     drop(points.take(954).await.unwrap());
-    assert_eq!(told(points.try_take(100).await.unwrap()).delay, ms(1_000), "at the learned rate");
+    assert_eq!(expect_wait(points.try_take(100).await.unwrap()).delay, ms(1_000), "at the learned rate");
     sleep(ms(20_000)).await;
     drop(points.take(2_000).await.unwrap());
 }
@@ -39,9 +39,9 @@ async fn lim_23_the_lower_of_two_balances_counts() {
     let store = store();
     let points = points(&store);
     let (first, second) = (points.take(10).await.unwrap(), points.take(10).await.unwrap());
-    second.settle_as_told(10, said(1_000.0, 50.0, 400.0)).await.unwrap();
+    second.settle_as_reported(10, said(1_000.0, 50.0, 400.0)).await.unwrap();
     assert_eq!(points.level().await.unwrap(), 400.0, "somebody else uses it too");
-    first.settle_as_told(10, said(1_000.0, 50.0, 990.0)).await.unwrap();
+    first.settle_as_reported(10, said(1_000.0, 50.0, 990.0)).await.unwrap();
     assert_eq!(points.level().await.unwrap(), 400.0, "an older answer is not believed");
 }
 
@@ -50,11 +50,11 @@ async fn lim_23_the_lower_of_two_balances_counts() {
 async fn lim_24_the_next_process_begins_with_what_was_learned() {
     let store = store();
     let first = points(&store);
-    first.take(1).await.unwrap().settle_as_told(1, said(40.0, 2.0, 39.0)).await.unwrap();
+    first.take(1).await.unwrap().settle_as_reported(1, said(40.0, 2.0, 39.0)).await.unwrap();
     drop(first.take(39).await.unwrap());
     let next = points(&store);
-    assert_eq!(told(next.try_take(2).await.unwrap()).delay, ms(1_000));
-    assert_eq!(next.figures(), (40.0, 2.0));
+    assert_eq!(expect_wait(next.try_take(2).await.unwrap()).delay, ms(1_000));
+    assert_eq!(next.capacity_and_refill(), (40.0, 2.0));
     assert!(matches!(next.try_take(41).await, Err(Error::TooCostly { .. })));
 }
 
@@ -73,7 +73,7 @@ async fn lim_8_who_waits_is_served_at_what_was_learned() {
     };
     let (first, second) = (waits(100), waits(1_000));
     sleep(ms(1)).await;
-    last.settle_as_told(1, said(2_000.0, 1_000.0, 0.0)).await.unwrap();
+    last.settle_as_reported(1, said(2_000.0, 1_000.0, 0.0)).await.unwrap();
     first.await.unwrap();
     second.await.unwrap();
     // 100 at 50 each second, then 1,000 at 1,000 each second.
@@ -86,6 +86,6 @@ async fn nonsense_is_not_learned() {
     let store = store();
     let points = points(&store);
     let grant = points.take(10).await.unwrap();
-    grant.settle_as_told(5, said(f64::NAN, 0.0, -3.0)).await.unwrap();
-    assert_eq!((points.figures(), points.level().await.unwrap()), ((1_000.0, 50.0), 995.0));
+    grant.settle_as_reported(5, said(f64::NAN, 0.0, -3.0)).await.unwrap();
+    assert_eq!((points.capacity_and_refill(), points.level().await.unwrap()), ((1_000.0, 50.0), 995.0));
 }

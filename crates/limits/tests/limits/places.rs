@@ -3,19 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_contract::Faulty;
-use tidegate_limits::{Acquired, Guard, Lease};
+use tidegate_contract::FaultyStore;
+use tidegate_limits::{LeaseAcquisition, LeaseGuard, NamedLease};
 use tokio::time::{Instant, sleep};
 
 use crate::world::{ms, store};
 
 const TTL: Duration = ms(3_000);
 
-fn on(store: &Arc<Faulty>, places: u32) -> Lease {
-    Lease::with_places(Arc::clone(store) as _, "bulk-lock:7", TTL, places).unwrap()
+fn on(store: &Arc<FaultyStore>, places: u32) -> NamedLease {
+    NamedLease::with_places(Arc::clone(store) as _, "bulk-lock:7", TTL, places).unwrap()
 }
 
-async fn held(lease: &Lease) -> Guard {
+async fn held(lease: &NamedLease) -> LeaseGuard {
     lease.try_acquire().await.unwrap().held().expect("a place is free")
 }
 
@@ -25,10 +25,10 @@ async fn lim_29_as_many_at_once_as_there_are_places() {
     let store = store();
     let (mine, yours) = (on(&store, 3), on(&store, 3));
     let guards = [held(&mine).await, held(&yours).await, held(&mine).await];
-    assert_eq!(guards.each_ref().map(Guard::name), ["bulk-lock:7", "bulk-lock:7:2", "bulk-lock:7:3"]);
+    assert_eq!(guards.each_ref().map(LeaseGuard::name), ["bulk-lock:7", "bulk-lock:7:2", "bulk-lock:7:3"]);
     sleep(10 * TTL).await;
-    assert!(guards.iter().all(Guard::is_held), "each one is renewed");
-    let Acquired::Busy { until } = yours.try_acquire().await.unwrap() else { panic!("all are held") };
+    assert!(guards.iter().all(LeaseGuard::is_held), "each one is renewed");
+    let LeaseAcquisition::Busy { until } = yours.try_acquire().await.unwrap() else { panic!("all are held") };
     assert!(until.as_millis() >= 1_000_000_000 + 10 * 3_000, "{until:?}");
     let [_first, second, _third] = guards;
     assert!(second.release().await.unwrap());
@@ -39,9 +39,9 @@ async fn lim_29_as_many_at_once_as_there_are_places() {
 #[tokio::test(start_paused = true)]
 async fn lim_29_one_place_is_the_plain_lease() {
     let store = store();
-    let plain = Lease::new(Arc::clone(&store) as _, "bulk-lock:7", TTL).unwrap();
+    let plain = NamedLease::new(Arc::clone(&store) as _, "bulk-lock:7", TTL).unwrap();
     let guard = held(&plain).await;
-    assert!(matches!(on(&store, 1).try_acquire().await.unwrap(), Acquired::Busy { .. }));
+    assert!(matches!(on(&store, 1).try_acquire().await.unwrap(), LeaseAcquisition::Busy { .. }));
     assert_eq!(held(&on(&store, 2)).await.name(), "bulk-lock:7:2");
     assert!(guard.is_held());
 }
@@ -65,7 +65,7 @@ async fn lim_16_who_waits_is_woken_at_once() {
 async fn a_number_of_places_out_of_bounds_is_refused() {
     let store = store();
     for places in [0, 65] {
-        let refused = Lease::with_places(Arc::clone(&store) as _, "bulk", TTL, places).unwrap_err();
+        let refused = NamedLease::with_places(Arc::clone(&store) as _, "bulk", TTL, places).unwrap_err();
         let said = format!("The lease \"bulk\" has {places} places, and must have 1 to 64.");
         assert_eq!(refused.to_string(), said);
     }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use tidegate_fixture::postgres::Postgres;
-use tidegate_fixture::redis::Redis;
-use tidegate_limits::{Bucket, Lease, take_all};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_limits::{NamedLease, SharedBucket, take_all};
 use tidegate_store::Store;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
@@ -19,7 +19,7 @@ const RATE: u32 = 100;
 const COSTS: [u32; 9] = [1, 2, 3, 1, 2, 3, 1, 2, 3];
 const PATIENCE: Duration = Duration::from_secs(60);
 
-async fn on_redis(server: &Redis) -> Vec<Arc<dyn Store>> {
+async fn on_redis(server: &RedisServer) -> Vec<Arc<dyn Store>> {
     let mut stores = Vec::new();
     for _ in 0..STORES {
         stores.push(tidegate_store_redis::open(&server.url()).await.unwrap());
@@ -27,10 +27,10 @@ async fn on_redis(server: &Redis) -> Vec<Arc<dyn Store>> {
     stores
 }
 
-async fn on_postgres(server: &Postgres) -> Vec<Arc<dyn Store>> {
+async fn on_postgres(server: &PostgresServer) -> Vec<Arc<dyn Store>> {
     let mut stores: Vec<Arc<dyn Store>> = Vec::new();
     for _ in 0..STORES {
-        stores.push(Arc::new(tidegate_store_postgres::Postgres::connect(&server.url()).await.unwrap()));
+        stores.push(Arc::new(tidegate_store_postgres::PostgresStore::connect(&server.url()).await.unwrap()));
     }
     stores[0].migrate().await.unwrap();
     stores
@@ -41,8 +41,8 @@ async fn contend(stores: &[Arc<dyn Store>]) -> Duration {
     let start = Instant::now();
     let tasks = (0..TASKS).map(|task| {
         let store = Arc::clone(&stores[task % stores.len()]);
-        let narrow = Bucket::new(Arc::clone(&store) as _, "shop/narrow", CAPACITY, RATE).unwrap();
-        let wide = Bucket::new(store, "shop/wide", 1_000, RATE).unwrap();
+        let narrow = SharedBucket::new(Arc::clone(&store) as _, "shop/narrow", CAPACITY, RATE).unwrap();
+        let wide = SharedBucket::new(store, "shop/wide", 1_000, RATE).unwrap();
         tokio::spawn(async move {
             for cost in COSTS {
                 if task % 2 == 0 {
@@ -72,7 +72,7 @@ fn took_its_time(elapsed: Duration) {
 /// LIM-6, LIM-19: consumers at once on one bucket of a real Redis get capacity and refill, and no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_19_lim_6_no_more_than_capacity_and_refill_on_redis() {
-    let server = Redis::start();
+    let server = RedisServer::start();
     let stores = on_redis(&server).await;
     took_its_time(contend(&stores).await);
     let wide = stores[0].observe_bucket("shop/wide").await.unwrap().unwrap();
@@ -82,14 +82,14 @@ async fn lim_19_lim_6_no_more_than_capacity_and_refill_on_redis() {
 /// LIM-6, LIM-19: the same on a real PostgreSQL.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_19_lim_6_no_more_than_capacity_and_refill_on_postgres() {
-    let server = Postgres::start();
+    let server = PostgresServer::start();
     took_its_time(contend(&on_postgres(&server).await).await);
 }
 
 /// A bulk job: holds its shop's lease while `work` is done.
 async fn job(store: &Arc<dyn Store>, shop: &str, work: impl Future<Output = ()>) -> u64 {
     let name = format!("bulk-lock:{shop}");
-    let lease = Lease::new(Arc::clone(store) as _, name, Duration::from_secs(30)).unwrap();
+    let lease = NamedLease::new(Arc::clone(store) as _, name, Duration::from_secs(30)).unwrap();
     let guard = lease.acquire_within(PATIENCE).await.unwrap().held().expect("it becomes free");
     work.await;
     assert!(guard.is_held());
@@ -131,13 +131,13 @@ async fn jobs(stores: &[Arc<dyn Store>]) {
 /// LIM-21, LIM-15: on a real Redis.
 #[tokio::test]
 async fn lim_21_lim_15_bulk_jobs_on_redis() {
-    let server = Redis::start();
+    let server = RedisServer::start();
     jobs(&on_redis(&server).await).await;
 }
 
 /// LIM-21, LIM-15: on a real PostgreSQL.
 #[tokio::test]
 async fn lim_21_lim_15_bulk_jobs_on_postgres() {
-    let server = Postgres::start();
+    let server = PostgresServer::start();
     jobs(&on_postgres(&server).await).await;
 }

@@ -5,8 +5,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_fixture::redis::Redis;
-use tidegate_limits::Lease;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_limits::NamedLease;
 
 /// The test, as it starts itself.
 const ITSELF: &str = "stalled::lim_15_a_stopped_process_is_told_that_it_lost_its_lease";
@@ -22,8 +22,9 @@ async fn lim_15_a_stopped_process_is_told_that_it_lost_its_lease() {
     if let Ok(url) = std::env::var(URL) {
         return hold(&url).await;
     }
-    let server = Redis::start();
-    let lease = Lease::new(tidegate_store_redis::open(&server.url()).await.unwrap(), "bulk", TTL).unwrap();
+    let server = RedisServer::start();
+    let lease =
+        NamedLease::new(tidegate_store_redis::open(&server.url()).await.unwrap(), "bulk", TTL).unwrap();
     let mut holder = Holder::start(&server.url());
     assert_eq!(holder.says(), "held 1");
     assert!(lease.try_acquire().await.unwrap().held().is_none());
@@ -38,7 +39,7 @@ async fn lim_15_a_stopped_process_is_told_that_it_lost_its_lease() {
 
 async fn hold(url: &str) {
     let store = tidegate_store_redis::open(url).await.unwrap();
-    let lease = Lease::new(Arc::clone(&store) as _, "bulk", TTL).unwrap();
+    let lease = NamedLease::new(Arc::clone(&store) as _, "bulk", TTL).unwrap();
     let guard = lease.acquire_within(PATIENCE).await.unwrap().held().expect("it is free");
     println!("\n> held {}", guard.fence());
     tokio::time::timeout(PATIENCE, guard.lost()).await.expect("it is told");

@@ -1,8 +1,8 @@
 //! One question, one answer: granted with what remains, or when.
 
-use tidegate_limits::{Bucket, Error};
+use tidegate_limits::{Error, SharedBucket};
 
-use crate::world::{bucket, ms, store, told};
+use crate::world::{bucket, expect_wait, ms, store};
 
 /// LIM-5: granted with what remains, or when; to the moment.
 #[tokio::test(start_paused = true)]
@@ -11,10 +11,10 @@ async fn lim_5_granted_or_told_when() {
     let shop = bucket(&store, "shop", 4.0, 2.0);
     let grant = shop.try_take(2.5).await.unwrap().granted().unwrap();
     assert_eq!((grant.remaining(), grant.reserved(), grant.bucket()), (1.5, 2.5, "shop"));
-    let wait = told(shop.try_take(3).await.unwrap());
+    let wait = expect_wait(shop.try_take(3).await.unwrap());
     assert_eq!((wait.delay, wait.remaining), (ms(750), vec![1.5]));
     tokio::time::advance(ms(749)).await;
-    assert_eq!(told(shop.try_take(3).await.unwrap()).delay, ms(1));
+    assert_eq!(expect_wait(shop.try_take(3).await.unwrap()).delay, ms(1));
     tokio::time::advance(ms(1)).await;
     assert!(shop.try_take(3).await.unwrap().granted().is_some());
     assert_eq!(shop.level().await.unwrap(), 0.0);
@@ -49,7 +49,7 @@ async fn lim_9_what_can_never_be_had_is_an_error() {
 async fn figures_and_names_out_of_bounds_are_refused_in_words() {
     let store = store();
     let made = |name: &str, capacity: f64, refill: f64| {
-        Bucket::new(std::sync::Arc::clone(&store) as _, name, capacity, refill)
+        SharedBucket::new(std::sync::Arc::clone(&store) as _, name, capacity, refill)
             .map_err(|error| error.to_string())
     };
     let long = "x".repeat(256);

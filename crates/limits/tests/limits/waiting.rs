@@ -3,15 +3,15 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tidegate_contract::Injury;
-use tidegate_limits::Bucket;
+use tidegate_contract::InjectedFault;
+use tidegate_limits::SharedBucket;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::world::{bucket, every_reserve, ms, store, told};
+use crate::world::{bucket, every_reserve, expect_wait, ms, store};
 
 /// Stands in line as a task, and notes its name when it was served.
-fn queue(shop: &Bucket, cost: f64, name: usize, served: &Arc<Mutex<Vec<usize>>>) -> JoinHandle<()> {
+fn queue(shop: &SharedBucket, cost: f64, name: usize, served: &Arc<Mutex<Vec<usize>>>) -> JoinHandle<()> {
     let (shop, served) = (shop.clone(), Arc::clone(served));
     tokio::spawn(async move {
         let _grant = shop.take(cost).await.unwrap();
@@ -32,11 +32,11 @@ async fn lim_5_waits_as_long_as_told_and_asks_no_more() {
     let store = store();
     let shop = bucket(&store, "shop", 1.0, 0.1);
     let _first = shop.take(1).await.unwrap();
-    let (start, before) = (Instant::now(), store.injected().calls);
+    let (start, before) = (Instant::now(), store.fault_counts().calls);
     let _second = shop.take(1).await.unwrap();
     let waited = start.elapsed();
     assert!((ms(10_000)..ms(10_003)).contains(&waited), "{waited:?}");
-    assert_eq!(store.injected().calls - before, 2, "asked at the start and at the end");
+    assert_eq!(store.fault_counts().calls - before, 2, "asked at the start and at the end");
 }
 
 /// First come, first served; a large cost is not overtaken by small ones; the rate is used.
@@ -45,7 +45,7 @@ async fn the_line_is_served_in_order() {
     let store = store();
     let shop = bucket(&store, "shop", 5.0, 10.0);
     let _all = shop.take(5).await.unwrap();
-    let (start, before) = (Instant::now(), store.injected().calls);
+    let (start, before) = (Instant::now(), store.fault_counts().calls);
     let served = Arc::default();
     let mut tasks = Vec::new();
     for name in 0..30 {
@@ -59,7 +59,7 @@ async fn the_line_is_served_in_order() {
     assert_eq!(*served.lock().unwrap(), (0..30).collect::<Vec<_>>());
     let waited = start.elapsed();
     assert!((ms(3_400)..ms(3_450)).contains(&waited), "34 tokens at 10 each second took {waited:?}");
-    let asked = store.injected().calls - before;
+    let asked = store.fault_counts().calls - before;
     assert!(asked <= 2 * 30 + 2, "{asked} questions");
 }
 
@@ -67,7 +67,7 @@ async fn the_line_is_served_in_order() {
 #[tokio::test(start_paused = true)]
 async fn a_far_server_does_not_slow_the_line_down() {
     let store = store();
-    store.follow(every_reserve(Injury::Delay(ms(50))));
+    store.set_plan(every_reserve(InjectedFault::Delay(ms(50))));
     let shop = bucket(&store, "shop", 100.0, 1_000.0);
     let _all = shop.take(100).await.unwrap();
     let start = Instant::now();
@@ -88,14 +88,14 @@ async fn patience_is_bounded() {
     let shop = bucket(&store, "shop", 2.0, 1.0);
     let _all = shop.take(2).await.unwrap();
     let start = Instant::now();
-    let wait = told(shop.take_within(2, ms(1_999)).await.unwrap());
+    let wait = expect_wait(shop.take_within(2, ms(1_999)).await.unwrap());
     assert_eq!((wait.delay, start.elapsed()), (ms(2_000), Duration::ZERO));
     let first = tokio::spawn({
         let shop = shop.clone();
         async move { shop.take_within(2, ms(2_100)).await.unwrap().granted().is_some() }
     });
     settle().await;
-    let wait = told(shop.take_within(1, ms(500)).await.unwrap());
+    let wait = expect_wait(shop.take_within(1, ms(500)).await.unwrap());
     assert_eq!(start.elapsed(), ms(500));
     assert_eq!(wait.delay, ms(2_500), "two for the first, one for us, half a second is over");
     assert!(first.await.unwrap());
@@ -133,7 +133,7 @@ async fn what_nobody_waits_for_any_more_is_given_back() {
     let served = Arc::default();
     let leaver = queue(&shop, 4.0, 1, &served);
     settle().await;
-    store.follow(every_reserve(Injury::Delay(ms(500))));
+    store.set_plan(every_reserve(InjectedFault::Delay(ms(500))));
     tokio::time::sleep(ms(4_100)).await;
     leaver.abort();
     tokio::time::sleep(ms(1_000)).await;

@@ -3,29 +3,29 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_contract::{Faulty, Injury, Plan, Verb};
+use tidegate_contract::{FaultPlan, FaultyStore, InjectedFault, StoreMethod};
 use tidegate_core::Time;
-use tidegate_limits::{Bucket, Taken, Wait};
+use tidegate_limits::{SharedBucket, TokenTakeOutcome, Wait};
 use tidegate_store::Clock;
-use tidegate_store_embedded::Memory;
+use tidegate_store_embedded::MemoryStore;
 use tokio::time::Instant;
 
 /// The store's clock, which moves with tokio's.
-struct Moving(Instant);
+struct TokioClock(Instant);
 
-impl Clock for Moving {
+impl Clock for TokioClock {
     fn now(&self) -> Time {
         Time::from_millis(1_000_000_000).after(self.0.elapsed())
     }
 }
 
-pub(crate) fn store() -> Arc<Faulty> {
-    let memory = Memory::new(Arc::new(Moving(Instant::now())));
-    Arc::new(Faulty::new(Arc::new(memory), Plan::none()))
+pub(crate) fn store() -> Arc<FaultyStore> {
+    let memory = MemoryStore::new(Arc::new(TokioClock(Instant::now())));
+    Arc::new(FaultyStore::new(Arc::new(memory), FaultPlan::none()))
 }
 
-pub(crate) fn bucket(store: &Arc<Faulty>, name: &str, capacity: f64, refill_per_s: f64) -> Bucket {
-    Bucket::new(Arc::clone(store) as _, name, capacity, refill_per_s).unwrap()
+pub(crate) fn bucket(store: &Arc<FaultyStore>, name: &str, capacity: f64, refill_per_s: f64) -> SharedBucket {
+    SharedBucket::new(Arc::clone(store) as _, name, capacity, refill_per_s).unwrap()
 }
 
 pub(crate) const fn ms(count: u64) -> Duration {
@@ -34,14 +34,14 @@ pub(crate) const fn ms(count: u64) -> Duration {
 
 /// What was told to one who must wait.
 #[track_caller]
-pub(crate) fn told<T: std::fmt::Debug>(taken: Taken<T>) -> Wait {
+pub(crate) fn expect_wait<T: std::fmt::Debug>(taken: TokenTakeOutcome<T>) -> Wait {
     match taken {
-        Taken::Wait(wait) => wait,
-        Taken::Granted(granted) => panic!("it was granted: {granted:?}"),
+        TokenTakeOutcome::Wait(wait) => wait,
+        TokenTakeOutcome::Granted(granted) => panic!("it was granted: {granted:?}"),
     }
 }
 
 /// Each of the next questions for tokens meets with this.
-pub(crate) fn every_reserve(injury: Injury) -> Plan {
-    (1..=2_000).fold(Plan::none(), |plan, nth| plan.at(Verb::Reserve, nth, injury))
+pub(crate) fn every_reserve(injury: InjectedFault) -> FaultPlan {
+    (1..=2_000).fold(FaultPlan::none(), |plan, nth| plan.at(StoreMethod::Reserve, nth, injury))
 }

@@ -9,23 +9,23 @@ use axum::response::IntoResponse;
 use axum::{Extension, Json};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::{BUCKETS_MAX, NAME_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
+use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, Settlement};
 use tidegate_core::time::millis_up;
 use tidegate_store::NamedPage;
 
-use super::Answer;
-use crate::app::House;
+use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::edge::query::Query;
-use crate::wire::answer::Tokens;
+use crate::state::ServerState;
 use crate::wire::cursor;
 use crate::wire::field::Field;
-use crate::wire::object::{Fields, missing, read, shown};
-use crate::wire::problems::Problems;
+use crate::wire::object::{Fields, missing, read, truncate_name};
+use crate::wire::problems::RequestProblems;
+use crate::wire::response::TokenAmount;
 
 const NAMES: [&str; 4] = ["cost", "capacity", "refill_per_s", "with"];
 const MORE_NAMES: [&str; 4] = ["name", "cost", "capacity", "refill_per_s"];
@@ -33,7 +33,7 @@ const MORE_NAMES: [&str; 4] = ["name", "cost", "capacity", "refill_per_s"];
 const LIST: &str = "buckets";
 
 #[derive(Serialize)]
-struct Out {
+struct ReserveOut {
     allowed: bool,
     delay_ms: u64,
     /// Of the bucket in the path.
@@ -47,25 +47,25 @@ struct Out {
 #[derive(Serialize)]
 struct BucketOut {
     name: String,
-    capacity: Tokens,
-    refill_per_s: Tokens,
-    tokens_remaining: Tokens,
+    capacity: TokenAmount,
+    refill_per_s: TokenAmount,
+    tokens_remaining: TokenAmount,
 }
 
 impl BucketOut {
     fn new((name, level): (String, Level)) -> Self {
         Self {
             name,
-            capacity: Tokens(level.capacity),
-            refill_per_s: Tokens(level.refill_per_s),
-            tokens_remaining: Tokens(level.tokens),
+            capacity: TokenAmount(level.capacity),
+            refill_per_s: TokenAmount(level.refill_per_s),
+            tokens_remaining: TokenAmount(level.tokens),
         }
     }
 }
 
-pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     #[derive(Serialize)]
-    struct Buckets {
+    struct BucketsOut {
         buckets: Vec<BucketOut>,
         next_cursor: Option<String>,
     }
@@ -74,99 +74,107 @@ pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> A
     query.finish()?;
     let NamedPage { items, next } = house.store.list_buckets(after, limit).await.map_err(Error::from)?;
     let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
-    Ok(Json(Buckets { buckets: items.into_iter().map(BucketOut::new).collect(), next_cursor })
+    Ok(Json(BucketsOut { buckets: items.into_iter().map(BucketOut::new).collect(), next_cursor })
         .into_response())
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, Path(name): Path<String>, query: Query) -> Answer {
+pub(super) async fn show(
+    State(house): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    query: Query,
+) -> HandlerResult {
     query.finish()?;
     check_name(&name)?;
     let level = house.store.observe_bucket(&name).await.map_err(Error::from)?;
-    let level = level.ok_or_else(|| absent(&name))?;
+    let level = level.ok_or_else(|| no_such_bucket(&name))?;
     Ok(Json(BucketOut::new((name, level))).into_response())
 }
 
 /// Forgets a bucket: whoever uses it next makes it anew, and full.
 pub(super) async fn delete(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<ServerState>>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
-) -> Answer {
+) -> HandlerResult {
     #[derive(Serialize)]
-    struct Deleted {
+    struct DeletedBucketOut {
         name: String,
         deleted: bool,
     }
     check_name(&name)?;
     if !house.store.forget_bucket(&name).await.map_err(Error::from)? {
-        return Err(absent(&name).into());
+        return Err(no_such_bucket(&name).into());
     }
     tracing::info!(bucket = name, by = &*caller, "bucket deleted");
-    Ok(Json(Deleted { name, deleted: true }).into_response())
+    Ok(Json(DeletedBucketOut { name, deleted: true }).into_response())
 }
 
-fn absent(name: &str) -> Error {
-    Error::new(Code::NoLimit, format!("There is no bucket {:?}.", shown(name))).field("name")
+fn no_such_bucket(name: &str) -> Error {
+    Error::new(ErrorCode::NoLimit, format!("There is no bucket {:?}.", truncate_name(name))).field("name")
 }
 
 /// What is posted about a bucket. Its name may hold slashes, so that the word behind it is found
 /// here.
-pub(super) async fn post(State(house): State<Arc<House>>, Path(path): Path<String>, body: Body) -> Answer {
+pub(super) async fn post(
+    State(house): State<Arc<ServerState>>,
+    Path(path): Path<String>,
+    body: Body,
+) -> HandlerResult {
     if let Some(name) = path.strip_suffix("/reserve") {
         return reserve(&house, name, body).await;
     }
     if let Some(name) = path.strip_suffix("/settle") {
         return settle(&house, name, body).await;
     }
-    Err(nothing_at("buckets", &path).into())
+    Err(no_post_route("buckets", &path).into())
 }
 
 /// The same under the path that reserving had first.
 pub(super) async fn post_to_limit(
-    State(house): State<Arc<House>>,
+    State(house): State<Arc<ServerState>>,
     Path(path): Path<String>,
     body: Body,
-) -> Answer {
+) -> HandlerResult {
     match path.strip_suffix("/reserve") {
         Some(name) => reserve(&house, name, body).await,
-        None => Err(nothing_at("limits", &path).into()),
+        None => Err(no_post_route("limits", &path).into()),
     }
 }
 
-fn nothing_at(list: &str, path: &str) -> Error {
-    let message = format!("There is nothing at /v1/{list}/{} that takes POST.", shown(path));
-    Error::new(Code::NoRoute, message)
+fn no_post_route(list: &str, path: &str) -> Error {
+    let message = format!("There is nothing at /v1/{list}/{} that takes POST.", truncate_name(path));
+    Error::new(ErrorCode::NoRoute, message)
 }
 
-async fn reserve(house: &House, name: &str, body: Body) -> Answer {
+async fn reserve(house: &ServerState, name: &str, body: Body) -> HandlerResult {
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
     let mut wanted = Vec::new();
-    for want in wants(name, if body.is_empty() { b"{}" } else { &body })? {
-        wanted.push(want.complete(house).await?);
+    for want in parse_reserve_requests(name, if body.is_empty() { b"{}" } else { &body })? {
+        wanted.push(want.into_reserve(house).await?);
     }
-    let reserved = house.store.reserve(wanted.clone()).await.map_err(refused)?;
+    let reserved = house.store.reserve(wanted.clone()).await.map_err(map_store_error)?;
     let (allowed, delay_ms, remaining) = match reserved {
-        Reserved::Granted { remaining } => (true, 0, remaining),
-        Reserved::Wait { delay, remaining } => (false, millis_up(delay), remaining),
-        Reserved::Never { which } => {
+        ReserveOutcome::Granted { remaining } => (true, 0, remaining),
+        ReserveOutcome::Wait { delay, remaining } => (false, millis_up(delay), remaining),
+        ReserveOutcome::Never { which } => {
             let want = &wanted[which.min(wanted.len() - 1)];
-            let (cost, capacity) = (tokens(want.cost), tokens(want.capacity));
+            let (cost, capacity) = (to_tokens(want.cost), to_tokens(want.capacity));
             let message = format!(
                 "It costs {cost} of {:?}, which never holds more than {capacity}.",
-                shown(&want.name)
+                truncate_name(&want.name)
             );
-            return Err(Error::new(Code::TooCostly, message).field("cost").into());
+            return Err(Error::new(ErrorCode::TooCostly, message).field("cost").into());
         }
     };
-    let mut remaining = remaining.into_iter().map(tokens);
+    let mut remaining = remaining.into_iter().map(to_tokens);
     let tokens_remaining = remaining.next().unwrap_or_default();
-    Ok(Json(Out { allowed, delay_ms, tokens_remaining, with: remaining.collect() }).into_response())
+    Ok(Json(ReserveOut { allowed, delay_ms, tokens_remaining, with: remaining.collect() }).into_response())
 }
 
 /// Corrects what was taken by what it really cost.
-async fn settle(house: &House, name: &str, body: Body) -> Answer {
+async fn settle(house: &ServerState, name: &str, body: Body) -> HandlerResult {
     #[derive(Serialize)]
-    struct Settled {
+    struct SettledBucketOut {
         tokens_remaining: f64,
     }
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
@@ -174,28 +182,28 @@ async fn settle(house: &House, name: &str, body: Body) -> Answer {
     problems.check(check_name(name));
     let figure = |field: Field<'_>| {
         let figure = field.figure(0.0..=TOKENS_MAX as f64)?;
-        figure.map(micro).ok_or_else(|| missing(field.name))
+        figure.map(to_micro).ok_or_else(|| missing(field.name))
     };
     let reserved = problems.check(figure(Field { name: "reserved", raw: reserved }));
     let actual = problems.check(figure(Field { name: "actual", raw: actual }));
     problems.finish()?;
     let settlement = Settlement { reserved, actual };
     let level = house.store.settle_bucket(name, settlement).await.map_err(Error::from)?;
-    let level = level.ok_or_else(|| absent(name))?;
-    Ok(Json(Settled { tokens_remaining: tokens(level.tokens) }).into_response())
+    let level = level.ok_or_else(|| no_such_bucket(name))?;
+    Ok(Json(SettledBucketOut { tokens_remaining: to_tokens(level.tokens) }).into_response())
 }
 
-fn tokens(micro: u64) -> f64 {
+fn to_tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
 
-fn micro(tokens: f64) -> u64 {
+fn to_micro(tokens: f64) -> u64 {
     (tokens * MICRO as f64).round() as u64
 }
 
 /// What is wanted of one bucket, as it was sent.
 #[derive(Default)]
-struct Want {
+struct ReserveRequest {
     name: String,
     cost: u64,
     /// Capacity and refill each second, when they came along.
@@ -203,44 +211,44 @@ struct Want {
 }
 
 /// Reads what is wanted of the bucket in the path and of those in the body.
-fn wants(name: &str, body: &[u8]) -> Result<Vec<Want>> {
+fn parse_reserve_requests(name: &str, body: &[u8]) -> Result<Vec<ReserveRequest>> {
     let Fields { values: [cost, capacity, refill, with], mut problems } = read(body, &NAMES)?;
-    let own = Want::read(name.to_owned(), [cost, capacity, refill]);
+    let own = ReserveRequest::read(name.to_owned(), [cost, capacity, refill]);
     let mut wants = vec![problems.check(own)];
-    for more in problems.check(others(with)) {
-        wants.push(problems.check(another(more)));
+    for more in problems.check(parse_with(with)) {
+        wants.push(problems.check(parse_other(more)));
     }
     problems.finish()?;
     Ok(wants)
 }
 
-fn another(raw: &RawValue) -> Result<Want> {
+fn parse_other(raw: &RawValue) -> Result<ReserveRequest> {
     let Fields { values: [name, cost, capacity, refill], mut problems } =
         read(raw.get().as_bytes(), &MORE_NAMES)?;
-    let name = problems.check(Field { name: "with.name", raw: name }.needed());
+    let name = problems.check(Field { name: "with.name", raw: name }.required_text());
     problems.finish()?;
-    Want::read(name, [cost, capacity, refill])
+    ReserveRequest::read(name, [cost, capacity, refill])
 }
 
-fn others(with: Option<&RawValue>) -> Result<Vec<&RawValue>> {
+fn parse_with(with: Option<&RawValue>) -> Result<Vec<&RawValue>> {
     let wrong = || {
         let message = format!("The field \"with\" must be a list of at most {} buckets.", BUCKETS_MAX - 1);
-        Error::new(Code::Malformed, message).field("with")
+        Error::new(ErrorCode::Malformed, message).field("with")
     };
     let Some(with) = with.filter(|with| with.get() != "null") else { return Ok(Vec::new()) };
     let others: Vec<&RawValue> = serde_json::from_str(with.get()).map_err(|_| wrong())?;
     if others.len() >= BUCKETS_MAX { Err(wrong()) } else { Ok(others) }
 }
 
-impl Want {
+impl ReserveRequest {
     fn read(name: String, fields: [Option<&RawValue>; 3]) -> Result<Self> {
-        let mut problems = Problems::default();
+        let mut problems = RequestProblems::default();
         problems.check(check_name(&name));
         let most = TOKENS_MAX as f64;
         let field = |place: usize| Field { name: NAMES[place], raw: fields[place] };
-        let cost = problems.check(field(0).figure(0.0..=most)).map_or(MICRO, micro);
+        let cost = problems.check(field(0).figure(0.0..=most)).map_or(MICRO, to_micro);
         let [capacity, refill] =
-            [1, 2].map(|place| field(place).figure(0.000_001..=most).map(|figure| figure.map(micro)));
+            [1, 2].map(|place| field(place).figure(0.000_001..=most).map(|figure| figure.map(to_micro)));
         let figures = match (capacity, refill) {
             (Ok(Some(_)), Ok(None)) => Err(missing("refill_per_s")),
             (Ok(None), Ok(Some(_))) => Err(missing("capacity")),
@@ -252,35 +260,39 @@ impl Want {
     }
 
     /// With the figures that were sent, or those that the bucket has.
-    async fn complete(self, house: &House) -> Result<Reserve> {
+    async fn into_reserve(self, house: &ServerState) -> Result<ReservationRequest> {
         let Self { name, cost, figures } = self;
         let (capacity, refill_per_s) = match figures {
             Some(figures) => figures,
             None => {
                 let level = house.store.observe_bucket(&name).await?.ok_or_else(|| {
-                    let message =
-                        format!("There is no bucket {:?} yet: send capacity and refill_per_s.", shown(&name));
-                    Error::new(Code::NoLimit, message).field("capacity")
+                    let message = format!(
+                        "There is no bucket {:?} yet: send capacity and refill_per_s.",
+                        truncate_name(&name)
+                    );
+                    Error::new(ErrorCode::NoLimit, message).field("capacity")
                 })?;
                 (level.capacity, level.refill_per_s)
             }
         };
-        Ok(Reserve { name, cost, capacity, refill_per_s })
+        Ok(ReservationRequest { name, cost, capacity, refill_per_s })
     }
 }
 
 pub(super) fn check_name(name: &str) -> Result<()> {
     if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {
         let message = format!("A name is 1 to {NAME_LEN_MAX} bytes on one line.");
-        return Err(Error::new(Code::Invalid, message).field("name"));
+        return Err(Error::new(ErrorCode::Invalid, message).field("name"));
     }
     Ok(())
 }
 
 /// What a store finds wrong with a call is the caller's business here.
-fn refused(error: tidegate_store::Error) -> Error {
+fn map_store_error(error: tidegate_store::Error) -> Error {
     match error.kind() {
-        tidegate_store::Kind::Invalid => Error::new(Code::Invalid, error.to_string()).field("with"),
+        tidegate_store::StoreErrorKind::Invalid => {
+            Error::new(ErrorCode::Invalid, error.to_string()).field("with")
+        }
         _ => error.into(),
     }
 }

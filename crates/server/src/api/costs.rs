@@ -7,14 +7,14 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate_store::costs::{Line, Question, upstream_of};
+use tidegate_store::costs::{CostLine, CostQuery, upstream_of};
 
-use super::Answer;
-use crate::app::House;
+use super::HandlerResult;
 use crate::edge::query::Query;
-use crate::wire::answer::Tokens;
+use crate::state::ServerState;
 use crate::wire::cursor;
-use crate::wire::time::At;
+use crate::wire::response::TokenAmount;
+use crate::wire::time::Timestamp;
 
 /// How far back is looked when nobody says: a day.
 const SINCE_S_DEFAULT: u64 = 24 * 3_600;
@@ -25,12 +25,12 @@ const SINCE_S_MAX: u64 = 366 * 24 * 3_600;
 const SKIPPED_MAX: usize = 10_000;
 
 #[derive(Serialize)]
-struct Out<'a> {
+struct CostsOut<'a> {
     /// Whether this store keeps costs.
     kept: bool,
     /// Whether all since then were looked at; otherwise the newest of them.
     whole: bool,
-    since: At,
+    since: Timestamp,
     costs: Vec<CostOut<'a>>,
     next_cursor: Option<String>,
 }
@@ -42,16 +42,16 @@ struct CostOut<'a> {
     upstream: &'a str,
     limit: &'a str,
     calls: u64,
-    requested: Tokens,
-    actual: Tokens,
+    requested: TokenAmount,
+    actual: TokenAmount,
     mean: f64,
     /// Of all that was spent of this limit.
     share: f64,
-    last_at: At,
+    last_at: Timestamp,
 }
 
 impl<'a> CostOut<'a> {
-    fn new(line: &'a Line) -> Self {
+    fn new(line: &'a CostLine) -> Self {
         let tokens = |micro: f64| (micro / 1e6 * 1e3).round() / 1e3;
         let share = line.actual as f64 / line.of_limit.max(1) as f64;
         Self {
@@ -60,11 +60,11 @@ impl<'a> CostOut<'a> {
             upstream: upstream_of(&line.limit),
             limit: &line.limit,
             calls: line.calls,
-            requested: Tokens(line.requested),
-            actual: Tokens(line.actual),
+            requested: TokenAmount(line.requested),
+            actual: TokenAmount(line.actual),
             mean: tokens(line.actual as f64 / line.calls.max(1) as f64),
             share: (share * 1e4).round() / 1e4,
-            last_at: At(line.last),
+            last_at: Timestamp(line.last),
         }
     }
 }
@@ -74,31 +74,31 @@ fn name_of(shape: &str) -> &str {
     shape.rsplit_once('#').map_or(shape, |(name, _)| name).trim_end()
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     let upstream: Option<Arc<str>> = query.take("upstream").map(Into::into);
     let since_s = query.integer("since_s", 1..=SINCE_S_MAX).unwrap_or(SINCE_S_DEFAULT);
     let limit = query.limit();
     let list = format!("costs {since_s} {}", upstream.as_deref().unwrap_or_default());
-    let skipped = query.read("cursor", |text| skipped(text, &list)).unwrap_or(0);
+    let skipped = query.read("cursor", |text| parse_cursor(text, &list)).unwrap_or(0);
     query.finish()?;
     let since = house.clock.now().before(Duration::from_secs(since_s));
     let end = skipped + limit;
     // One more than fits says whether there are more.
     let most = end + 1;
-    let question = Question { upstream, since, most };
-    let found = tidegate::bill(&*house.store, house.archiving.as_ref(), question).await?;
+    let question = CostQuery { upstream, since, most };
+    let found = tidegate::cost_report(&*house.store, house.archiving.as_ref(), question).await?;
     let (kept, bill) = (found.is_some(), found.unwrap_or_default());
     let costs = bill.lines.iter().take(end).skip(skipped).map(CostOut::new).collect();
     let is_last = bill.lines.len() <= end || end >= SKIPPED_MAX;
     let next_cursor = (!is_last).then(|| cursor::write_text(&end.to_string(), &list));
     let whole = bill.is_whole && kept;
-    Ok(Json(Out { kept, whole, since: At(since), costs, next_cursor }).into_response())
+    Ok(Json(CostsOut { kept, whole, since: Timestamp(since), costs, next_cursor }).into_response())
 }
 
 /// How many lines the pages before had.
-fn skipped(text: &str, list: &str) -> tidegate::Result<usize> {
+fn parse_cursor(text: &str, list: &str) -> tidegate::Result<usize> {
     let skipped = cursor::read_text(text, list)?.parse().ok();
-    skipped.filter(|skipped| *skipped <= SKIPPED_MAX).ok_or_else(cursor::strange)
+    skipped.filter(|skipped| *skipped <= SKIPPED_MAX).ok_or_else(cursor::bad_cursor)
 }
 
 #[cfg(test)]

@@ -9,52 +9,53 @@ use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
-use tidegate::{Code, Error};
-use tidegate_core::journal::{Deployment, Step};
-use tidegate_discord::deploy::{self, Planned, Wanted, group};
+use tidegate::{Error, ErrorCode};
+use tidegate_core::journal::{Deployment, DeploymentStep};
+use tidegate_discord::deploy::{self, DeployRequest, PlanPreview, group};
 use tidegate_discord::template;
 
-use super::Answer;
-use crate::app::{House, Shared};
+use super::HandlerResult;
 use crate::edge::content;
 use crate::edge::query::Query;
+use crate::state::{ServerState, SharedPartition};
 use crate::wire::cursor;
-use crate::wire::deployment::deployment;
-use crate::wire::failure::{About, Failure, about};
-use crate::wire::object::shown;
+use crate::wire::deployment::deployment_json;
+use crate::wire::deployment_request;
+use crate::wire::error::{ApiError, ErrorContext, response_with_context};
+use crate::wire::object::truncate_name;
 use crate::wire::problems::PROBLEMS_MAX;
-use crate::wire::wanted;
 
 /// Deployments that pages reach.
 const LOOKED_AT_MAX: usize = 50_000;
 
-pub(super) async fn begin(State(app): State<Shared>, body: Body) -> Answer {
-    let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
-    let asked = wanted::read(&body)?;
+pub(super) async fn begin(State(app): State<SharedPartition>, body: Body) -> HandlerResult {
+    let body = content::read(body, content::ONE_MAX, app.server.read_timeout).await?;
+    let asked = deployment_request::read(&body)?;
     drop(body);
-    check_upstream(&app.house, &asked.wanted)?;
+    check_upstream(&app.server, &asked.wanted)?;
     let template = match asked.wanted.read() {
         Ok(template) => template,
-        Err(problems) => return Ok(unusable(&problems)),
+        Err(problems) => return Ok(template_problems_response(&problems)),
     };
     if asked.dry_run {
-        let planned = match app.deploying.plan(&asked.wanted, &template).await {
+        let planned = match app.deployments.plan(&asked.wanted, &template).await {
             Ok(planned) => planned,
-            Err(error) => return Ok(refused(error)),
+            Err(error) => return Ok(deploy_error_response(error)),
         };
-        return Ok(Json(shown_plan(&planned)).into_response());
+        return Ok(Json(plan_json(&planned)).into_response());
     }
-    match app.deploying.begin(asked.wanted).await {
+    match app.deployments.begin(asked.wanted).await {
         Ok(begun) => {
             let location = format!("/v1/deployments/{}", begun.id);
-            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(deployment(&begun, None))).into_response())
+            Ok((StatusCode::ACCEPTED, [(LOCATION, location)], Json(deployment_json(&begun, None)))
+                .into_response())
         }
-        Err(error) => Ok(refused(error)),
+        Err(error) => Ok(deploy_error_response(error)),
     }
 }
 
 /// A plan for scripts, and line by line for people.
-fn shown_plan(planned: &Planned) -> Value {
+fn plan_json(planned: &PlanPreview) -> Value {
     let plan = &planned.plan;
     let estimate = plan.estimate(&planned.limits);
     let lines: Vec<String> = plan.lines().iter().map(ToString::to_string).collect();
@@ -63,18 +64,18 @@ fn shown_plan(planned: &Planned) -> Value {
     json!({ "plan": plan.to_json(), "estimate": estimate.to_json(), "lines": lines, "notes": notes })
 }
 
-fn check_upstream(house: &House, wanted: &Wanted) -> Result<(), Error> {
-    if house.bots.contains(&wanted.upstream) {
+fn check_upstream(house: &ServerState, wanted: &DeployRequest) -> Result<(), Error> {
+    if house.discord_upstreams.contains(&wanted.upstream) {
         return Ok(());
     }
-    let name = shown(&wanted.upstream);
+    let name = truncate_name(&wanted.upstream);
     let message = format!("There is no upstream {name:?} with the dialect \"discord\".");
-    Err(Error::new(Code::UnknownUpstream, message).field("upstream"))
+    Err(Error::new(ErrorCode::UnknownUpstream, message).field("upstream"))
 }
 
 /// All that is wrong with a template, with its places.
-fn unusable(problems: &template::Problems) -> Response {
-    let one = |problem: &template::Problem| {
+fn template_problems_response(problems: &template::TemplateProblems) -> Response {
+    let one = |problem: &template::TemplateProblem| {
         json!({
             "line": problem.at.line, "column": problem.at.column,
             "path": problem.path.to_string(), "message": problem.message,
@@ -88,49 +89,50 @@ fn unusable(problems: &template::Problems) -> Response {
     };
     let also = problems.list.iter().skip(1).map(|problem| {
         let message = format!("Line {}, column {}: {}", problem.at.line, problem.at.column, problem.message);
-        Error::new(Code::BadTemplate, message).field("template")
+        Error::new(ErrorCode::BadTemplate, message).field("template")
     });
     let message = format!("The template cannot be used: {first}{more}");
     let also = also.take(PROBLEMS_MAX - 1).collect();
-    let error = Error { also, ..Error::new(Code::BadTemplate, message).field("template") };
-    about(error, About { problems: Some(list.into()), ..About::default() })
+    let error = Error { also, ..Error::new(ErrorCode::BadTemplate, message).field("template") };
+    response_with_context(error, ErrorContext { problems: Some(list.into()), ..ErrorContext::default() })
 }
 
 /// Why a deployment did not begin, or a plan was not made.
-fn refused(error: deploy::Error) -> Response {
+fn deploy_error_response(error: deploy::Error) -> Response {
     let message = error.to_string();
     match error {
-        deploy::Error::Busy { deployment, .. } => {
-            about(Error::new(Code::NotNow, message), About { deployment, ..About::default() })
+        deploy::Error::Busy { deployment, .. } => response_with_context(
+            Error::new(ErrorCode::NotNow, message),
+            ErrorContext { deployment, ..ErrorContext::default() },
+        ),
+        deploy::Error::Engine(error) => ApiError(error).into_response(),
+        deploy::Error::Store(error) => ApiError(error.into()).into_response(),
+        deploy::Error::LeaseLost | deploy::Error::Lease(_) => {
+            ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response()
         }
-        deploy::Error::Engine(error) => Failure(error).into_response(),
-        deploy::Error::Store(error) => Failure(error.into()).into_response(),
-        deploy::Error::Lost | deploy::Error::Lease(_) => {
-            Failure(Error::new(Code::StoreUnavailable, message)).into_response()
-        }
-        deploy::Error::Invalid(_) => Failure(Error::new(Code::Invalid, message)).into_response(),
+        deploy::Error::Invalid(_) => ApiError(Error::new(ErrorCode::Invalid, message)).into_response(),
         // What Discord said, or did not say.
-        _ => Failure(Error::new(Code::NoAnswer, message)).into_response(),
+        _ => ApiError(Error::new(ErrorCode::NoAnswer, message)).into_response(),
     }
 }
 
-pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
-    let guild = query.read("guild", |text| wanted::id("guild", text));
+pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
+    let guild = query.read("guild", |text| deployment_request::parse_discord_id("guild", text));
     let limit = query.limit();
     let scope = guild.map(group);
     let list = format!("deployments {}", scope.as_deref().unwrap_or_default());
     let after = query.read("cursor", |text| cursor::read_text(text, &list));
     query.finish()?;
-    let (found, is_last) = newest(&house, scope.as_deref(), after.as_deref(), limit).await?;
+    let (found, is_last) = list_newest(&house, scope.as_deref(), after.as_deref(), limit).await?;
     let next_cursor = found.last().filter(|_| !is_last).map(|last| cursor::write_text(&last.id, &list));
-    let deployments: Vec<Value> = found.iter().map(|one| deployment(one, None)).collect();
+    let deployments: Vec<Value> = found.iter().map(|one| deployment_json(one, None)).collect();
     Ok(Json(json!({ "deployments": deployments, "next_cursor": next_cursor })).into_response())
 }
 
 /// Deployments below one of them, newest first, and whether there are no more. The journal is read
 /// from its end; a cursor that lies deeper than it is read is refused.
-async fn newest(
-    house: &House,
+async fn list_newest(
+    house: &ServerState,
     scope: Option<&str>,
     after: Option<&str>,
     limit: usize,
@@ -151,25 +153,28 @@ async fn newest(
             return Ok((found.split_off(begin), is_last));
         }
         if is_whole || most >= LOOKED_AT_MAX {
-            return Err(cursor::strange());
+            return Err(cursor::bad_cursor());
         }
         most *= 4;
     }
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Answer {
-    let (one, steps) = with_steps(&house, &id).await?;
-    Ok(Json(deployment(&one, Some(&steps))).into_response())
+pub(super) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> HandlerResult {
+    let (one, steps) = find_with_steps(&house, &id).await?;
+    Ok(Json(deployment_json(&one, Some(&steps))).into_response())
 }
 
 /// A deployment and its steps, from the journal.
 ///
 /// # Errors
 /// When it is not there.
-pub(crate) async fn with_steps(house: &House, id: &str) -> Result<(Deployment, Vec<Step>), Error> {
+pub(crate) async fn find_with_steps(
+    house: &ServerState,
+    id: &str,
+) -> Result<(Deployment, Vec<DeploymentStep>), Error> {
     let Some(one) = house.store.deployment(id).await? else {
-        let message = format!("There is no deployment {:?}.", shown(id));
-        return Err(Error::new(Code::NoDeployment, message).field("id"));
+        let message = format!("There is no deployment {:?}.", truncate_name(id));
+        return Err(Error::new(ErrorCode::NoDeployment, message).field("id"));
     };
     let steps = house.store.deployment_steps(&one.id).await?;
     Ok((one, steps))

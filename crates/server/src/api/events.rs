@@ -13,17 +13,17 @@ use axum::response::{IntoResponse, Response};
 use futures_util::Stream;
 use futures_util::stream::unfold;
 use serde::Serialize;
-use tidegate::{Change, Engine, Event, Subscription, View};
+use tidegate::{Change, Engine, Event, OperationView, Subscription};
 use tidegate_core::OperationId;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use super::Answer;
-use crate::app::{House, Shared};
-use crate::edge::query::{Query, bad};
-use crate::wire::answer::EndOut;
-use crate::wire::time::At;
+use super::HandlerResult;
+use crate::edge::query::{Query, bad_parameter};
+use crate::state::{ServerState, SharedPartition};
+use crate::wire::response::EndOut;
+use crate::wire::time::Timestamp;
 
 const LAST: HeaderName = HeaderName::from_static("last-event-id");
 /// Tells a proxy in between to pass each event on at once.
@@ -31,18 +31,22 @@ pub(crate) const UNBUFFERED: [(&str, &str); 1] = [("x-accel-buffering", "no")];
 /// A comment this often keeps what is between us from closing the connection.
 const COMMENT_EVERY: Duration = Duration::from_secs(15);
 
-pub(super) async fn stream(State(app): State<Shared>, headers: HeaderMap, mut query: Query) -> Answer {
+pub(super) async fn stream(
+    State(app): State<SharedPartition>,
+    headers: HeaderMap,
+    mut query: Query,
+) -> HandlerResult {
     let from_query = query.take("last_event_id");
     let wanted = EventFilter::read(&mut query)?;
     query.finish()?;
     let last = headers.get(&LAST).and_then(|id| id.to_str().ok()).map(str::to_owned).or(from_query);
     let after = last
         .filter(|id| !id.is_empty())
-        .map(|id| id.parse::<u64>().map_err(|_| bad("last_event_id", "must be the id of an event")))
+        .map(|id| id.parse::<u64>().map_err(|_| bad_parameter("last_event_id", "must be the id of an event")))
         .transpose()?;
     let engine = app.engine.clone();
-    let find: Find = Arc::new(move |_| Some(engine.clone()));
-    Ok(respond(app.engine.events(after), wanted, find, &app.house))
+    let find: EngineLookup = Arc::new(move |_| Some(engine.clone()));
+    Ok(respond(app.engine.events(after), wanted, find, &app.server))
 }
 
 /// Which events a listener wants.
@@ -57,12 +61,12 @@ pub(crate) struct EventFilter {
 
 impl EventFilter {
     pub(crate) fn read(query: &mut Query) -> tidegate::Result<Self> {
-        let wrong = |_| bad("id", "must be the id of an operation");
+        let wrong = |_| bad_parameter("id", "must be the id of an operation");
         let id = query.take("id").map(|text| text.parse::<OperationId>().map_err(wrong)).transpose()?;
         let results = match query.take("results").as_deref() {
             None | Some("false") => false,
             Some("true") => true,
-            Some(_) => return Err(bad("results", "must be true or false")),
+            Some(_) => return Err(bad_parameter("results", "must be true or false")),
         };
         Ok(Self { group: query.take("group"), id, kind: query.take("kind"), results })
     }
@@ -82,25 +86,30 @@ impl EventFilter {
 }
 
 /// Whoever has the operation of an id.
-pub(crate) type Find = Arc<dyn Fn(OperationId) -> Option<Engine> + Send + Sync>;
+pub(crate) type EngineLookup = Arc<dyn Fn(OperationId) -> Option<Engine> + Send + Sync>;
 
 /// Events as they come, until the server stops.
-pub(crate) fn respond(from: Subscription, wanted: EventFilter, find: Find, house: &House) -> Response {
+pub(crate) fn respond(
+    from: Subscription,
+    wanted: EventFilter,
+    find: EngineLookup,
+    house: &ServerState,
+) -> Response {
     let messages = messages(from, wanted, find, house.stopping.clone());
     let stream = Sse::new(messages).keep_alive(KeepAlive::new().interval(COMMENT_EVERY).text(""));
     (UNBUFFERED, stream).into_response()
 }
 
-struct Listener {
+struct EventStream {
     due: VecDeque<Arc<Event>>,
     gap: bool,
     live: Receiver<Arc<Event>>,
     wanted: EventFilter,
-    find: Find,
+    find: EngineLookup,
     stopping: CancellationToken,
 }
 
-impl Listener {
+impl EventStream {
     /// An event as it is sent, if it is wanted.
     async fn message(&self, event: &Event) -> Option<Message> {
         if !self.wanted.passes(&event.change) {
@@ -124,11 +133,11 @@ impl Listener {
 fn messages(
     from: Subscription,
     wanted: EventFilter,
-    find: Find,
+    find: EngineLookup,
     stopping: CancellationToken,
 ) -> impl Stream<Item = Result<Message, Infallible>> {
     let Subscription { missed, gap, live } = from;
-    let listener = Listener { due: missed.into(), gap, live, wanted, find, stopping };
+    let listener = EventStream { due: missed.into(), gap, live, wanted, find, stopping };
     unfold(listener, |mut listener| async move {
         loop {
             if std::mem::take(&mut listener.gap) {
@@ -162,7 +171,7 @@ fn reset() -> Message {
 #[serde(untagged)]
 enum Data<'a> {
     Operation {
-        at: At,
+        at: Timestamp,
         id: String,
         state: &'static str,
         group: &'a str,
@@ -172,19 +181,19 @@ enum Data<'a> {
         ended: Option<EndOut<'a>>,
     },
     Group {
-        at: At,
+        at: Timestamp,
         group: &'a str,
         now: &'static str,
     },
     Limit {
-        at: At,
+        at: Timestamp,
         limit: &'a str,
         now: &'static str,
     },
 }
 
-fn message(event: &Event, ended: Option<&View>) -> Option<Message> {
-    let at = At(event.at);
+fn message(event: &Event, ended: Option<&OperationView>) -> Option<Message> {
+    let at = Timestamp(event.at);
     let (name, data) = match &event.change {
         Change::Operation { id, group, kind, state, attempt } => {
             let (id, state) = (id.to_string(), state.as_str());

@@ -6,23 +6,23 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use tidegate::{Code, Error, Filter, GroupFilter, Result};
+use tidegate::{Error, ErrorCode, Filter, GroupFilter, Result};
 use tidegate_core::bounds::NOTE_LEN_MAX;
 
-use super::Answer;
-use crate::app::Shared;
+use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content;
-use crate::edge::query::{Query, bad};
-use crate::wire::answer::{GroupOut, GroupsOut};
+use crate::edge::query::{Query, bad_parameter};
+use crate::state::SharedPartition;
 use crate::wire::cursor;
 use crate::wire::field::Field;
-use crate::wire::object::{Fields, read, shown};
+use crate::wire::object::{Fields, read, truncate_name};
+use crate::wire::response::{GroupOut, GroupsOut};
 
 /// Pages that are looked through for an operation of a group.
 const PAGES_MAX: usize = 20;
 
-pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
+pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
     let limit = query.limit();
     let (which, after) = read_list(&mut query);
     query.finish()?;
@@ -40,20 +40,20 @@ pub(crate) fn read_list(query: &mut Query) -> (GroupFilter, Option<Arc<str>>) {
         "stopped" => Ok(GroupFilter::Stopped),
         "held" => Ok(GroupFilter::Held),
         "paused" => Ok(GroupFilter::Paused),
-        _ => Err(bad("state", "must be one of held, paused, stopped")),
+        _ => Err(bad_parameter("state", "must be one of held, paused, stopped")),
     });
     let which = which.unwrap_or(GroupFilter::All);
     let after = query.take("after");
-    let cursor = query.read("cursor", |text| cursor::read_text(text, list_of(which)));
+    let cursor = query.read("cursor", |text| cursor::read_text(text, cursor_list(which)));
     (which, cursor.or(after).map(Arc::from))
 }
 
 pub(crate) fn next_cursor(next: &str, which: GroupFilter) -> String {
-    cursor::write_text(next, list_of(which))
+    cursor::write_text(next, cursor_list(which))
 }
 
 /// What a cursor is for.
-const fn list_of(which: GroupFilter) -> &'static str {
+const fn cursor_list(which: GroupFilter) -> &'static str {
     match which {
         GroupFilter::All => "groups",
         GroupFilter::Stopped => "groups stopped",
@@ -62,28 +62,33 @@ const fn list_of(which: GroupFilter) -> &'static str {
     }
 }
 
-pub(super) async fn show(State(app): State<Shared>, Path(name): Path<String>, query: Query) -> Answer {
+pub(super) async fn show(
+    State(app): State<SharedPartition>,
+    Path(name): Path<String>,
+    query: Query,
+) -> HandlerResult {
     query.finish()?;
     let (view, why, line) = app.engine.group(&name).await?;
     Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref()).with_line(&line)).into_response())
 }
 
 pub(super) async fn pause(
-    State(app): State<Shared>,
+    State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
     body: Body,
-) -> Answer {
-    let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
+) -> HandlerResult {
+    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
     let Fields { values: [by, reason, create], mut problems } =
-        if body.is_empty() { Fields::none() } else { read(&body, &["by", "reason", "create"])? };
-    let by = problems.check(note("by", Field { name: "by", raw: by }));
+        if body.is_empty() { Fields::empty() } else { read(&body, &["by", "reason", "create"])? };
+    let by = problems.check(read_note("by", Field { name: "by", raw: by }));
     let by = by.unwrap_or_else(|| caller.to_string());
-    let reason = problems.check(note("reason", Field { name: "reason", raw: reason })).unwrap_or_default();
+    let reason =
+        problems.check(read_note("reason", Field { name: "reason", raw: reason })).unwrap_or_default();
     let may_create = problems.check(Field { name: "create", raw: create }.flag()).unwrap_or(false);
     problems.finish()?;
     if !may_create {
-        must_be_known(&app, &name).await?;
+        require_known_group(&app, &name).await?;
     }
     let view = app.engine.pause(&name, &by, &reason).await?;
     tracing::info!(group = name, by, reason, caller = &*caller, "group paused");
@@ -92,9 +97,9 @@ pub(super) async fn pause(
 
 /// Refuses a name that no operation has: most likely it is misspelled, and what was meant would go
 /// on.
-async fn must_be_known(app: &Shared, name: &str) -> Result<()> {
+async fn require_known_group(app: &SharedPartition, name: &str) -> Result<()> {
     match app.engine.group(name).await {
-        Err(error) if error.code == Code::NoGroup => {}
+        Err(error) if error.code == ErrorCode::NoGroup => {}
         known => return known.map(drop),
     }
     let mut filter = Filter { group: Some(name.into()), limit: 1, ..Filter::default() };
@@ -110,25 +115,25 @@ async fn must_be_known(app: &Shared, name: &str) -> Result<()> {
     }
     let message = format!(
         "No operation has the group {:?}; check the spelling. To pause it before its first operation, send create: true.",
-        shown(name)
+        truncate_name(name)
     );
-    Err(Error::new(Code::NoGroup, message).field("group"))
+    Err(Error::new(ErrorCode::NoGroup, message).field("group"))
 }
 
-fn note(name: &str, field: Field<'_>) -> Result<Option<String>> {
+fn read_note(name: &str, field: Field<'_>) -> Result<Option<String>> {
     let text = field.text()?;
     if text.as_ref().is_some_and(|text| text.len() > NOTE_LEN_MAX || text.chars().any(char::is_control)) {
         let message = format!("The field {name:?} must be at most {NOTE_LEN_MAX} bytes on one line.");
-        return Err(Error::new(Code::Invalid, message).field(name));
+        return Err(Error::new(ErrorCode::Invalid, message).field(name));
     }
     Ok(text)
 }
 
 pub(super) async fn resume(
-    State(app): State<Shared>,
+    State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
-) -> Answer {
+) -> HandlerResult {
     app.engine.resume(&name).await?;
     tracing::info!(group = name, caller = &*caller, "group resumed");
     match app.engine.group(&name).await {
@@ -136,7 +141,7 @@ pub(super) async fn resume(
             Ok(Json(GroupOut::new(app.engine.partition(), &view, why.as_ref())).into_response())
         }
         // Nothing was in it, so nothing is known of it any more.
-        Err(error) if error.code == Code::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
+        Err(error) if error.code == ErrorCode::NoGroup => Ok(Json(GroupOut::idle(&name)).into_response()),
         Err(error) => Err(error.into()),
     }
 }

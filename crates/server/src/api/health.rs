@@ -5,31 +5,31 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate::{Code, Error};
+use tidegate::{Error, ErrorCode};
 
-use super::Answer;
-use crate::app::Shared;
+use super::HandlerResult;
+use crate::state::SharedPartition;
 use crate::telemetry;
 
 #[derive(Serialize)]
-struct Word {
+struct StatusOut {
     status: &'static str,
 }
 
 pub(super) async fn live() -> Json<impl Serialize> {
-    Json(Word { status: "ok" })
+    Json(StatusOut { status: "ok" })
 }
 
-pub(super) async fn ready(State(app): State<Shared>) -> Answer {
-    if app.house.stopping.is_cancelled() {
-        return Err(Error::new(Code::Stopping, "The server is about to stop.").into());
+pub(super) async fn ready(State(app): State<SharedPartition>) -> HandlerResult {
+    if app.server.stopping.is_cancelled() {
+        return Err(Error::new(ErrorCode::Stopping, "The server is about to stop.").into());
     }
     app.engine.health().await?;
-    Ok(Json(Word { status: "ready" }).into_response())
+    Ok(Json(StatusOut { status: "ready" }).into_response())
 }
 
-pub(super) async fn metrics(State(app): State<Shared>) -> Answer {
-    telemetry::refresh(&app.house, std::slice::from_ref(&app.engine)).await;
-    let text = app.house.metrics.render();
+pub(super) async fn metrics(State(app): State<SharedPartition>) -> HandlerResult {
+    telemetry::refresh(&app.server, std::slice::from_ref(&app.engine)).await;
+    let text = app.server.metrics.render();
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response())
 }

@@ -8,19 +8,19 @@ use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use tidegate::{Code, Error, Result};
-use tidegate_core::shared::record::{Forget, Forgot};
-use tidegate_idempotency::{Key, Keys, Name, Recording, Scope, Which};
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_core::shared::record::{ForgetOutcome, ForgetTarget};
+use tidegate_idempotency::{CallerScope, IdempotencyKey, KeyAdmin, KeyFilter, RecordName, RecordingOutcome};
 use tidegate_store::{Clock, WallClock};
 
-use super::Answer;
+use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content;
-use crate::edge::query::{Query, bad};
+use crate::edge::query::{Query, bad_parameter};
 use crate::wire::cursor;
-use crate::wire::failure::among;
-use crate::wire::key::{ChangedOut, KeyOut, KeysOut, NameOut, STATES, read_answer, state};
-use crate::wire::object::shown;
+use crate::wire::error::ambiguous_response;
+use crate::wire::key::{FreedKeyOut, KeyNameOut, KeyOut, KeysOut, STATES, read_answer, state};
+use crate::wire::object::truncate_name;
 
 /// How long the answer that an operator records may take to arrive.
 const BODY_PATIENCE: Duration = Duration::from_secs(30);
@@ -29,27 +29,31 @@ const READS_MAX: usize = 20;
 /// Keys of the same text that are looked for at once.
 const SAME_MAX: usize = 1_000;
 /// Of those, how many are told.
-const TOLD_MAX: usize = 20;
+const CANDIDATES_SHOWN_MAX: usize = 20;
 
-pub(super) async fn list(State(keys): State<Keys>, mut query: Query) -> Answer {
+pub(super) async fn list(State(keys): State<KeyAdmin>, mut query: Query) -> HandlerResult {
     let limit = query.limit();
-    let key = query.read("key", |text| key(text, "key"));
-    let scope = query.read("scope", scope);
+    let key = query.read("key", |text| parse_key(text, "key"));
+    let scope = query.read("scope", parse_scope);
     let wanted = query.read("state", |word| match STATES.contains(&word) {
         true => Ok(word.to_owned()),
-        false => Err(bad("state", &format!("must be one of {}", STATES.join(", ")))),
+        false => Err(bad_parameter("state", &format!("must be one of {}", STATES.join(", ")))),
     });
-    let texts = [key.as_ref().map(Key::as_str), scope.as_ref().map(Scope::as_str), wanted.as_deref()];
+    let texts = [
+        key.as_ref().map(IdempotencyKey::as_str),
+        scope.as_ref().map(CallerScope::as_str),
+        wanted.as_deref(),
+    ];
     let list = texts.map(|text| text.map_or_else(String::new, |text| format!("={text}"))).join(" ");
     let list = format!("keys {list}");
     let mut after = query.read("cursor", |text| cursor::read_text(text, &list));
     query.finish()?;
-    let (which, now) = (Which { scope, key }, WallClock.now());
+    let (which, now) = (KeyFilter { scope, key }, WallClock.now());
     let mut found = Vec::new();
     for _ in 0..READS_MAX {
         let page = keys.list(&which, after, limit - found.len()).await.map_err(Error::from)?;
         let fits = |word: &str| wanted.as_deref().is_none_or(|wanted| wanted == word);
-        found.extend(page.keys.into_iter().filter(|listed| fits(state(listed.standing, now))));
+        found.extend(page.keys.into_iter().filter(|listed| fits(state(listed.state, now))));
         after = page.next;
         if after.is_none() || found.len() >= limit {
             break;
@@ -60,102 +64,114 @@ pub(super) async fn list(State(keys): State<Keys>, mut query: Query) -> Answer {
     Ok(Json(KeysOut { keys: lines, next_cursor }).into_response())
 }
 
-pub(super) async fn show(State(keys): State<Keys>, Path(text): Path<String>, query: Query) -> Answer {
-    let name = match find(&keys, &text, query).await? {
-        Found::One(name) => name,
-        Found::Several(names) => return Ok(several(&names)),
+pub(super) async fn show(
+    State(keys): State<KeyAdmin>,
+    Path(text): Path<String>,
+    query: Query,
+) -> HandlerResult {
+    let name = match find_key(&keys, &text, query).await? {
+        KeyMatch::One(name) => name,
+        KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
-    let shown = keys.show(&name).await.map_err(Error::from)?.ok_or_else(|| absent(&name.key))?;
+    let shown = keys.show(&name).await.map_err(Error::from)?.ok_or_else(|| no_such_key(&name.key))?;
     Ok(Json(KeyOut::whole(&shown, WallClock.now())).into_response())
 }
 
 pub(super) async fn release(
-    State(keys): State<Keys>,
+    State(keys): State<KeyAdmin>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
-) -> Answer {
-    change(&keys, &caller, &text, query, Forget::Claim).await
+) -> HandlerResult {
+    forget_key(&keys, &caller, &text, query, ForgetTarget::Claim).await
 }
 
 pub(super) async fn expire(
-    State(keys): State<Keys>,
+    State(keys): State<KeyAdmin>,
     Extension(caller): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
-) -> Answer {
-    change(&keys, &caller, &text, query, Forget::Answer).await
+) -> HandlerResult {
+    forget_key(&keys, &caller, &text, query, ForgetTarget::Answer).await
 }
 
 pub(super) async fn complete(
-    State(keys): State<Keys>,
+    State(keys): State<KeyAdmin>,
     Extension(Caller(who)): Extension<Caller>,
     Path(text): Path<String>,
     query: Query,
     body: Body,
-) -> Answer {
-    let name = match find(&keys, &text, query).await? {
-        Found::One(name) => name,
-        Found::Several(names) => return Ok(several(&names)),
+) -> HandlerResult {
+    let name = match find_key(&keys, &text, query).await? {
+        KeyMatch::One(name) => name,
+        KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
     let body = content::read(body, content::SMALL_MAX, BODY_PATIENCE).await?;
     let answer = read_answer(&body)?;
     let now = WallClock.now();
     let stands = match keys.complete(&name, answer, now, &who).await.map_err(Error::from)? {
-        Recording::Recorded => {
-            let shown = keys.show(&name).await.map_err(Error::from)?.ok_or_else(|| absent(&name.key))?;
+        RecordingOutcome::Recorded => {
+            let shown = keys.show(&name).await.map_err(Error::from)?.ok_or_else(|| no_such_key(&name.key))?;
             return Ok(Json(KeyOut::whole(&shown, now)).into_response());
         }
-        Recording::Absent => return Err(absent(&name.key).into()),
-        Recording::InWork => "is in work: its answer may still come. Wait for it, or release it.",
-        Recording::HasAnswer => "has an answer already. Expire it to have the request run again.",
+        RecordingOutcome::Absent => return Err(no_such_key(&name.key).into()),
+        RecordingOutcome::InWork => "is in work: its answer may still come. Wait for it, or release it.",
+        RecordingOutcome::HasAnswer => "has an answer already. Expire it to have the request run again.",
     };
-    Err(Error::new(Code::NotNow, format!("The key {:?} {stands}", name.key.as_str())).into())
+    Err(Error::new(ErrorCode::NotNow, format!("The key {:?} {stands}", name.key.as_str())).into())
 }
 
-async fn change(keys: &Keys, Caller(who): &Caller, text: &str, query: Query, what: Forget) -> Answer {
-    let name = match find(keys, text, query).await? {
-        Found::One(name) => name,
-        Found::Several(names) => return Ok(several(&names)),
+async fn forget_key(
+    keys: &KeyAdmin,
+    Caller(who): &Caller,
+    text: &str,
+    query: Query,
+    what: ForgetTarget,
+) -> HandlerResult {
+    let name = match find_key(keys, text, query).await? {
+        KeyMatch::One(name) => name,
+        KeyMatch::Several(names) => return Ok(ambiguous_key(&names)),
     };
     let (forgot, state, stands) = match what {
-        Forget::Claim => {
+        ForgetTarget::Claim => {
             let stands = "has an answer: there is no claim to release. Expire it instead.";
             (keys.release(&name, who).await, "released", stands)
         }
-        Forget::Answer => {
+        ForgetTarget::Answer => {
             let stands =
                 "has no answer yet: its request is in work, or nobody knows its outcome. Release it instead.";
             (keys.expire(&name, who).await, "expired", stands)
         }
     };
     match forgot.map_err(Error::from)? {
-        Forgot::Gone => Ok(Json(ChangedOut { name: NameOut::new(&name), state }).into_response()),
-        Forgot::Absent => Err(absent(&name.key).into()),
-        Forgot::Otherwise => {
+        ForgetOutcome::Gone => Ok(Json(FreedKeyOut { name: KeyNameOut::new(&name), state }).into_response()),
+        ForgetOutcome::Absent => Err(no_such_key(&name.key).into()),
+        ForgetOutcome::Mismatch => {
             let message = format!("The key {:?} {stands}", name.key.as_str());
-            Err(Error::new(Code::NotNow, message).into())
+            Err(Error::new(ErrorCode::NotNow, message).into())
         }
     }
 }
 
-enum Found {
-    One(Name),
-    Several(Vec<Name>),
+enum KeyMatch {
+    One(RecordName),
+    Several(Vec<RecordName>),
 }
 
 /// The one key that a call is about: by all its parts at once, or by looking through the keys for the only one that fits.
-async fn find(keys: &Keys, text: &str, mut query: Query) -> Result<Found> {
-    let key = key(text, "key")?;
-    let scope = query.read("scope", scope);
+async fn find_key(keys: &KeyAdmin, text: &str, mut query: Query) -> Result<KeyMatch> {
+    let key = parse_key(text, "key")?;
+    let scope = query.read("scope", parse_scope);
     let (method, path) = (query.take("method"), query.take("path"));
     query.finish()?;
     let method = method.map(|method| method.to_ascii_uppercase());
     if let (Some(scope), Some(method), Some(path)) = (&scope, &method, &path) {
-        let name = Name::new(scope.clone(), method, path, key);
-        return name.map(Found::One).ok_or_else(|| bad("path", "must be as a list shows it, without spaces"));
+        let name = RecordName::new(scope.clone(), method, path, key);
+        return name
+            .map(KeyMatch::One)
+            .ok_or_else(|| bad_parameter("path", "must be as a list shows it, without spaces"));
     }
-    let which = Which { scope, key: Some(key.clone()) };
+    let which = KeyFilter { scope, key: Some(key.clone()) };
     let page = keys.list(&which, None, SAME_MAX).await?;
     let fits = |asked: &Option<String>, has: &str| asked.as_deref().is_none_or(|asked| asked == has);
     let names = page.keys.into_iter().map(|listed| listed.name);
@@ -163,36 +179,38 @@ async fn find(keys: &Keys, text: &str, mut query: Query) -> Result<Found> {
         names.filter(|name| fits(&method, &name.method) && fits(&path, &name.path)).collect();
     if page.next.is_some() && names.len() < 2 {
         let message = "There are too many keys to look through: say scope, method and path.";
-        return Err(Error::new(Code::KeyNotUnique, message).field("scope"));
+        return Err(Error::new(ErrorCode::KeyNotUnique, message).field("scope"));
     }
     match names.len() {
-        0 => Err(absent(&key)),
-        1 => Ok(Found::One(names.swap_remove(0))),
-        _ => Ok(Found::Several(names)),
+        0 => Err(no_such_key(&key)),
+        1 => Ok(KeyMatch::One(names.swap_remove(0))),
+        _ => Ok(KeyMatch::Several(names)),
     }
 }
 
-fn several(names: &[Name]) -> Response {
+fn ambiguous_key(names: &[RecordName]) -> Response {
     let count = names.len();
     let message = format!("{count} requests use this key: say which with scope, method and path.");
-    let told: Vec<_> = names.iter().take(TOLD_MAX).map(NameOut::new).collect();
-    among(Error::new(Code::KeyNotUnique, message), json!(told))
+    let told: Vec<_> = names.iter().take(CANDIDATES_SHOWN_MAX).map(KeyNameOut::new).collect();
+    ambiguous_response(Error::new(ErrorCode::KeyNotUnique, message), json!(told))
 }
 
-fn absent(key: &Key) -> Error {
+fn no_such_key(key: &IdempotencyKey) -> Error {
     let message = format!("There is no key {:?} that fits; what has expired is forgotten.", key.as_str());
-    Error::new(Code::NoKey, message).field("key")
+    Error::new(ErrorCode::NoKey, message).field("key")
 }
 
-fn key(text: &str, field: &str) -> Result<Key> {
-    Key::printable(text).ok_or_else(|| bad(field, "must be 1 to 255 printable ASCII characters"))
+fn parse_key(text: &str, field: &str) -> Result<IdempotencyKey> {
+    IdempotencyKey::printable(text)
+        .ok_or_else(|| bad_parameter(field, "must be 1 to 255 printable ASCII characters"))
 }
 
 /// A scope by its name, or as lists show it: `-` for everybody, `~` and digits for one that is kept as a hash.
-fn scope(text: &str) -> Result<Scope> {
+fn parse_scope(text: &str) -> Result<CallerScope> {
     if text != "-" && !text.starts_with('~') {
-        return Ok(Scope::named(text));
+        return Ok(CallerScope::named(text));
     }
-    let name = Name::parse(&format!("{text} - / -"));
-    name.map(|name| name.scope).ok_or_else(|| bad("scope", &format!("cannot be {:?}", shown(text))))
+    let name = RecordName::parse(&format!("{text} - / -"));
+    name.map(|name| name.scope)
+        .ok_or_else(|| bad_parameter("scope", &format!("cannot be {:?}", truncate_name(text))))
 }

@@ -9,22 +9,22 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Time;
 use tidegate_core::bounds::NAMED_LEASE_TTL_MAX;
-use tidegate_core::shared::lease::{Acquired, Lease, Status};
+use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
 use tidegate_core::time::millis_up;
 use tidegate_store::NamedPage;
 
-use super::Answer;
+use super::HandlerResult;
 use super::buckets::check_name;
-use crate::app::House;
 use crate::edge::content;
 use crate::edge::query::Query;
+use crate::state::ServerState;
 use crate::wire::cursor;
 use crate::wire::field::Field;
-use crate::wire::object::{Fields, missing, read, shown};
-use crate::wire::time::At;
+use crate::wire::object::{Fields, missing, read, truncate_name};
+use crate::wire::time::Timestamp;
 
 const TTL_DEFAULT_MS: u64 = 30_000;
 const PREFIX: &str = "lease_";
@@ -32,81 +32,93 @@ const PREFIX: &str = "lease_";
 const LIST: &str = "leases";
 
 #[derive(Serialize)]
-struct Out {
+struct LeaseGrantOut {
     held: bool,
     /// What renewing and releasing ask for.
     token: Option<String>,
     fence: Option<u64>,
     /// Of the caller's lease, or of whoever has it.
-    expires_at: Option<At>,
+    expires_at: Option<Timestamp>,
 }
 
-impl Out {
+impl LeaseGrantOut {
     fn held(lease: Lease) -> Self {
         let token = Some(format!("{PREFIX}{:x}", lease.fence));
-        Self { held: true, token, fence: Some(lease.fence), expires_at: Some(At(lease.until)) }
+        Self { held: true, token, fence: Some(lease.fence), expires_at: Some(Timestamp(lease.until)) }
     }
 
-    const fn not_held(expires_at: Option<At>) -> Self {
+    const fn not_held(expires_at: Option<Timestamp>) -> Self {
         Self { held: false, token: None, fence: None, expires_at }
     }
 }
 
-pub(super) async fn acquire(State(house): State<Arc<House>>, Path(name): Path<String>, body: Body) -> Answer {
+pub(super) async fn acquire(
+    State(house): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    body: Body,
+) -> HandlerResult {
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
     let Fields { values: [ttl], mut problems } =
-        if body.is_empty() { Fields::none() } else { read(&body, &["ttl_ms"])? };
-    let ttl = problems.check(ttl_of(ttl));
+        if body.is_empty() { Fields::empty() } else { read(&body, &["ttl_ms"])? };
+    let ttl = problems.check(parse_ttl(ttl));
     problems.finish()?;
     let acquired = house.store.acquire_lease(&name, ttl).await.map_err(Error::from)?;
     let out = match acquired {
-        Acquired::Held(lease) => Out::held(lease),
-        Acquired::Busy { until } => Out::not_held(Some(At(until))),
+        AcquireOutcome::Held(lease) => LeaseGrantOut::held(lease),
+        AcquireOutcome::Busy { until } => LeaseGrantOut::not_held(Some(Timestamp(until))),
     };
     Ok(Json(out).into_response())
 }
 
-pub(super) async fn renew(State(house): State<Arc<House>>, Path(name): Path<String>, body: Body) -> Answer {
+pub(super) async fn renew(
+    State(house): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    body: Body,
+) -> HandlerResult {
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
     let Fields { values: [token, ttl], mut problems } = read(&body, &["token", "ttl_ms"])?;
-    let (fence, ttl) = (problems.check(fence_of(token)), problems.check(ttl_of(ttl)));
+    let (fence, ttl) = (problems.check(parse_fence(token)), problems.check(parse_ttl(ttl)));
     problems.finish()?;
-    let renewed = house.store.renew_lease(&name, held(fence), ttl).await.map_err(Error::from)?;
-    Ok(Json(renewed.map_or_else(|| Out::not_held(None), Out::held)).into_response())
+    let renewed = house.store.renew_lease(&name, lease_with_fence(fence), ttl).await.map_err(Error::from)?;
+    Ok(Json(renewed.map_or_else(|| LeaseGrantOut::not_held(None), LeaseGrantOut::held)).into_response())
 }
 
-pub(super) async fn release(State(house): State<Arc<House>>, Path(name): Path<String>, body: Body) -> Answer {
+pub(super) async fn release(
+    State(house): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    body: Body,
+) -> HandlerResult {
     #[derive(Serialize)]
-    struct Released {
+    struct ReleasedLeaseOut {
         released: bool,
     }
     check_name(&name)?;
     let body = content::read(body, content::SMALL_MAX, house.read_timeout).await?;
     let Fields { values: [token], mut problems } = read(&body, &["token"])?;
-    let fence = problems.check(fence_of(token));
+    let fence = problems.check(parse_fence(token));
     problems.finish()?;
-    let released = house.store.release_lease(&name, held(fence)).await.map_err(Error::from)?;
-    Ok(Json(Released { released }).into_response())
+    let released = house.store.release_lease(&name, lease_with_fence(fence)).await.map_err(Error::from)?;
+    Ok(Json(ReleasedLeaseOut { released }).into_response())
 }
 
-fn ttl_of(raw: Option<&serde_json::value::RawValue>) -> Result<Duration> {
+fn parse_ttl(raw: Option<&serde_json::value::RawValue>) -> Result<Duration> {
     let ttl = Field { name: "ttl_ms", raw }.integer(1..=millis_up(NAMED_LEASE_TTL_MAX))?;
     Ok(Duration::from_millis(ttl.unwrap_or(TTL_DEFAULT_MS)))
 }
 
 /// The lease that a fence proves; the store knows until when.
-const fn held(fence: u64) -> Lease {
+const fn lease_with_fence(fence: u64) -> Lease {
     Lease { fence, until: Time::ZERO }
 }
 
 /// The fence of a token.
-fn fence_of(raw: Option<&serde_json::value::RawValue>) -> Result<u64> {
+fn parse_fence(raw: Option<&serde_json::value::RawValue>) -> Result<u64> {
     let token = Field { name: "token", raw }.text()?.ok_or_else(|| missing("token"))?;
     let fence = token.strip_prefix(PREFIX).and_then(|digits| u64::from_str_radix(digits, 16).ok());
     fence.ok_or_else(|| {
-        Error::new(Code::Invalid, "The field \"token\" must be what acquiring answered.").field("token")
+        Error::new(ErrorCode::Invalid, "The field \"token\" must be what acquiring answered.").field("token")
     })
 }
 
@@ -117,29 +129,33 @@ struct LeaseOut {
     held: bool,
     /// The last one given out.
     fence: u64,
-    expires_at: Option<At>,
+    expires_at: Option<Timestamp>,
 }
 
 impl LeaseOut {
-    fn new((name, status): (String, Status)) -> Self {
-        let expires_at = status.held_until.map(At);
+    fn new((name, status): (String, LeaseStatus)) -> Self {
+        let expires_at = status.held_until.map(Timestamp);
         Self { name, held: expires_at.is_some(), fence: status.fence, expires_at }
     }
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, Path(name): Path<String>, query: Query) -> Answer {
+pub(super) async fn show(
+    State(house): State<Arc<ServerState>>,
+    Path(name): Path<String>,
+    query: Query,
+) -> HandlerResult {
     query.finish()?;
     check_name(&name)?;
-    let status = house.store.look_lease(&name).await.map_err(Error::from)?.ok_or_else(|| {
-        let message = format!("Nobody has ever held the lease {:?}.", shown(&name));
-        Error::new(Code::NoLimit, message).field("name")
+    let status = house.store.lease_status(&name).await.map_err(Error::from)?.ok_or_else(|| {
+        let message = format!("Nobody has ever held the lease {:?}.", truncate_name(&name));
+        Error::new(ErrorCode::NoLimit, message).field("name")
     })?;
     Ok(Json(LeaseOut::new((name, status))).into_response())
 }
 
-pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+pub(super) async fn list(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     #[derive(Serialize)]
-    struct Leases {
+    struct LeasesOut {
         leases: Vec<LeaseOut>,
         next_cursor: Option<String>,
     }
@@ -148,5 +164,6 @@ pub(super) async fn list(State(house): State<Arc<House>>, mut query: Query) -> A
     query.finish()?;
     let NamedPage { items, next } = house.store.list_leases(after, limit).await.map_err(Error::from)?;
     let next_cursor = next.map(|next| cursor::write_text(&next, LIST));
-    Ok(Json(Leases { leases: items.into_iter().map(LeaseOut::new).collect(), next_cursor }).into_response())
+    Ok(Json(LeasesOut { leases: items.into_iter().map(LeaseOut::new).collect(), next_cursor })
+        .into_response())
 }

@@ -5,21 +5,21 @@ use axum::extract::{Path, State};
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
 
-use super::Answer;
-use crate::app::Shared;
+use super::HandlerResult;
 use crate::edge::auth::Caller;
 use crate::edge::content;
 use crate::edge::query::{PAGE_MAX, Query};
-use crate::wire::answer::{LimitOut, LimitsOut};
+use crate::state::SharedPartition;
 use crate::wire::cursor;
-use crate::wire::limit::{Wish, wish};
+use crate::wire::limit::{LimitRequest, parse_limit_request};
+use crate::wire::response::{LimitOut, LimitsOut};
 
-pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
+pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
     let page = read_list(&mut query);
     query.finish()?;
     let mut limits = app.engine.limits().await?;
     limits.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    let (limits, next_cursor) = page.of(limits, |limit| &limit.name);
+    let (limits, next_cursor) = page.select(limits, |limit| &limit.name);
     let limits = limits.iter().map(LimitOut::new).collect();
     Ok(Json(LimitsOut { limits, next_cursor }).into_response())
 }
@@ -42,7 +42,7 @@ pub(crate) fn read_list(query: &mut Query) -> LimitPage {
 impl LimitPage {
     /// The wanted ones of all, which are in the order of their names, and the cursor of those
     /// behind them.
-    pub(crate) fn of<T>(self, all: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
+    pub(crate) fn select<T>(self, all: Vec<T>, name: impl Fn(&T) -> &str) -> (Vec<T>, Option<String>) {
         let is_behind = |one: &T| self.after.as_deref().is_none_or(|after| name(one) > after);
         let mut wanted: Vec<T> = all.into_iter().filter(is_behind).collect();
         let most = self.most.unwrap_or(usize::MAX);
@@ -54,17 +54,17 @@ impl LimitPage {
 }
 
 pub(super) async fn change(
-    State(app): State<Shared>,
+    State(app): State<SharedPartition>,
     Extension(Caller(caller)): Extension<Caller>,
     Path(name): Path<String>,
     body: Body,
-) -> Answer {
-    let body = content::read(body, content::SMALL_MAX, app.house.read_timeout).await?;
-    let wish = wish(&body)?;
+) -> HandlerResult {
+    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
+    let wish = parse_limit_request(&body)?;
     let view = match wish {
-        Wish::Set(shape) => app.engine.set_limit(&name, shape).await?,
-        Wish::Open => app.engine.thaw(&name).await?,
-        Wish::Reset => app.engine.reset_limit(&name).await?,
+        LimitRequest::Set(shape) => app.engine.set_limit(&name, shape).await?,
+        LimitRequest::Open => app.engine.thaw(&name).await?,
+        LimitRequest::Reset => app.engine.reset_limit(&name).await?,
     };
     tracing::info!(limit = name, by = &*caller, to = %wish, "limit changed");
     Ok(Json(LimitOut::new(&view)).into_response())

@@ -10,9 +10,9 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
 use tidegate_shopify::executor::KIND as BULK;
 
-use crate::app::House;
-use crate::carriers;
 use crate::config::Config;
+use crate::executors;
+use crate::state::ServerState;
 
 const TEXT: &str = include_str!("../openapi.json");
 
@@ -20,7 +20,7 @@ const TEXT: &str = include_str!("../openapi.json");
 pub(crate) static DOCUMENT: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(TEXT).unwrap_or_default());
 
-pub(super) async fn document(State(house): State<Arc<House>>) -> Response {
+pub(super) async fn document(State(house): State<Arc<ServerState>>) -> Response {
     ([(CONTENT_TYPE, "application/json")], house.description.clone()).into_response()
 }
 
@@ -31,7 +31,7 @@ pub(crate) fn describe(config: &Config) -> String {
         without_security(&mut all);
     }
     with_upstreams(&mut all, config);
-    with_kinds(&mut all, &carriers::kinds(config));
+    with_kinds(&mut all, &executors::kinds(config));
     all.to_string()
 }
 
@@ -89,8 +89,8 @@ mod tests {
     use axum::routing::MethodFilter;
 
     use super::*;
-    use crate::api::route::{Access, PASSED_ON};
-    use crate::api::{PROXY, key_calls, open_calls, routes, store_calls};
+    use crate::api::route::{Access, PROXIED_METHODS};
+    use crate::api::{PROXY, key_routes, public_routes, routes, store_routes};
 
     /// Every call with its scope: `GET /v1/limits read`.
     fn described() -> BTreeSet<String> {
@@ -108,7 +108,7 @@ mod tests {
     /// Everything that is passed on is described once, with each of its methods.
     fn passed_on(calls: &mut BTreeSet<String>) {
         let methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
-        assert_eq!(methods.len(), PASSED_ON.len());
+        assert_eq!(methods.len(), PROXIED_METHODS.len());
         calls.extend(methods.map(|method| format!("{method} /proxy/{{upstream}}/{{path}} write")));
     }
 
@@ -136,9 +136,9 @@ mod tests {
 
     fn served() -> BTreeSet<String> {
         let routes = routes().into_iter().filter(|route| !PROXY.contains(&route.path));
-        let served = routes.chain(open_calls()).flat_map(|route| calls(&route));
-        let served = served.chain(store_calls().into_iter().flat_map(|route| calls(&route)));
-        let served = served.chain(key_calls().into_iter().flat_map(|route| calls(&route)));
+        let served = routes.chain(public_routes()).flat_map(|route| calls(&route));
+        let served = served.chain(store_routes().into_iter().flat_map(|route| calls(&route)));
+        let served = served.chain(key_routes().into_iter().flat_map(|route| calls(&route)));
         let mut calls: BTreeSet<String> = served.collect();
         passed_on(&mut calls);
         calls

@@ -8,37 +8,45 @@ use axum::response::IntoResponse;
 use tidegate::Filter;
 use tidegate_core::State as OperationState;
 
-use super::{Answer, id};
-use crate::app::Shared;
-use crate::edge::query::{Query, bad};
-use crate::wire::answer::{OperationOut, PageOut, WhyOut};
+use super::{HandlerResult, parse_id};
+use crate::edge::query::{Query, bad_parameter};
+use crate::state::SharedPartition;
 use crate::wire::cursor;
+use crate::wire::response::{OperationOut, PageOut, WhyOut};
 
 /// Longest time an answer is waited for, in milliseconds.
 pub(crate) const WAIT_MAX_MS: u64 = 60_000;
 
-pub(super) async fn show(State(app): State<Shared>, Path(text): Path<String>, mut query: Query) -> Answer {
-    let id = id(&text)?;
+pub(super) async fn show(
+    State(app): State<SharedPartition>,
+    Path(text): Path<String>,
+    mut query: Query,
+) -> HandlerResult {
+    let id = parse_id(&text)?;
     let wait = query.integer("wait_ms", 0..=WAIT_MAX_MS);
     query.finish()?;
     let view = match wait {
         None | Some(0) => app.engine.get(id).await?,
         Some(wait) => tokio::select! {
             view = app.engine.wait_for_outcome(id, Duration::from_millis(wait)) => view?,
-            () = app.house.stopping.cancelled() => app.engine.get(id).await?,
+            () = app.server.stopping.cancelled() => app.engine.get(id).await?,
         },
     };
     Ok(Json(OperationOut::whole(&view)).into_response())
 }
 
-pub(super) async fn why(State(app): State<Shared>, Path(text): Path<String>, query: Query) -> Answer {
+pub(super) async fn why(
+    State(app): State<SharedPartition>,
+    Path(text): Path<String>,
+    query: Query,
+) -> HandlerResult {
     query.finish()?;
-    let reason = app.engine.why(id(&text)?).await?;
+    let reason = app.engine.why(parse_id(&text)?).await?;
     Ok(Json(WhyOut::new(&reason)).into_response())
 }
 
-pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer {
-    let mut filter = filter(&mut query);
+pub(super) async fn list(State(app): State<SharedPartition>, mut query: Query) -> HandlerResult {
+    let mut filter = read_filter(&mut query);
     filter.before = query.read("cursor", |text| cursor::read(text, &filter));
     query.finish()?;
     let page = app.engine.list(filter.clone()).await?;
@@ -48,11 +56,11 @@ pub(super) async fn list(State(app): State<Shared>, mut query: Query) -> Answer 
 }
 
 /// Which operations a list is asked for, but for where it goes on.
-pub(crate) fn filter(query: &mut Query) -> Filter {
+pub(crate) fn read_filter(query: &mut Query) -> Filter {
     let [group, kind, upstream, dedupe_key] =
         ["group", "kind", "upstream", "dedupe_key"].map(|name| query.take(name).map(Into::into));
     Filter {
-        states: query.read("state", states).unwrap_or_default(),
+        states: query.read("state", parse_states).unwrap_or_default(),
         created_after: query.time("created_after"),
         created_before: query.time("created_before"),
         group,
@@ -65,11 +73,14 @@ pub(crate) fn filter(query: &mut Query) -> Filter {
 }
 
 /// States with commas between them, each once and in their own order.
-fn states(words: &str) -> tidegate::Result<Vec<OperationState>> {
+fn parse_states(words: &str) -> tidegate::Result<Vec<OperationState>> {
     let wanted: Option<Vec<_>> = words.split(',').map(OperationState::parse).collect();
     let wanted = wanted.ok_or_else(|| {
         let known: Vec<_> = OperationState::ALL.into_iter().map(OperationState::as_str).collect();
-        bad("state", &format!("must be one of {}, or several with commas between", known.join(", ")))
+        bad_parameter(
+            "state",
+            &format!("must be one of {}, or several with commas between", known.join(", ")),
+        )
     })?;
     Ok(OperationState::ALL.into_iter().filter(|state| wanted.contains(state)).collect())
 }

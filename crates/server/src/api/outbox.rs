@@ -7,23 +7,23 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use serde::Serialize;
-use tidegate::{Code, Error};
+use tidegate::{Error, ErrorCode};
 use tidegate_store::outbox::OutboxId;
 
-use super::Answer;
-use crate::app::House;
+use super::HandlerResult;
 use crate::edge::query::Query;
+use crate::state::ServerState;
 use crate::wire::cursor;
-use crate::wire::time::At;
+use crate::wire::time::Timestamp;
 
 /// What its cursors are for.
 const LIST: &str = "outbox";
 
 #[derive(Serialize)]
-struct Out {
+struct OutboxOut {
     waiting: u64,
-    oldest_at: Option<At>,
-    refused: Vec<RefusedOut>,
+    oldest_at: Option<Timestamp>,
+    refused: Vec<RefusedRowOut>,
     /// Where to go on.
     next_cursor: Option<String>,
     /// The same, by the name it had before there were cursors.
@@ -31,36 +31,35 @@ struct Out {
 }
 
 #[derive(Serialize)]
-struct RefusedOut {
+struct RefusedRowOut {
     id: u64,
-    at: At,
-    refused_at: At,
+    at: Timestamp,
+    refused_at: Timestamp,
     code: String,
     problem: String,
 }
 
-pub(super) async fn show(State(house): State<Arc<House>>, mut query: Query) -> Answer {
+pub(super) async fn show(State(house): State<Arc<ServerState>>, mut query: Query) -> HandlerResult {
     let limit = query.limit();
     let below = query.integer("below", 1..=u64::MAX);
     let cursor =
-        query.read("cursor", |text| cursor::read_text(text, LIST)?.parse().map_err(|_| cursor::strange()));
+        query.read("cursor", |text| cursor::read_text(text, LIST)?.parse().map_err(|_| cursor::bad_cursor()));
     query.finish()?;
     let below = cursor.or(below).map(OutboxId);
-    let outbox = house
-        .store
-        .outbox()
-        .ok_or_else(|| Error::new(Code::NoRoute, "This store has no outbox: only one on PostgreSQL has."))?;
-    let seen = outbox.look(below, limit).await.map_err(Error::from)?;
+    let outbox = house.store.outbox().ok_or_else(|| {
+        Error::new(ErrorCode::NoRoute, "This store has no outbox: only one on PostgreSQL has.")
+    })?;
+    let seen = outbox.status(below, limit).await.map_err(Error::from)?;
     let next = seen.refused.last().filter(|_| seen.refused.len() == limit).map(|last| last.id.0);
-    let refused = seen.refused.into_iter().map(|row| RefusedOut {
+    let refused = seen.refused.into_iter().map(|row| RefusedRowOut {
         id: row.id.0,
-        at: At(row.at),
-        refused_at: At(row.refused_at),
+        at: Timestamp(row.at),
+        refused_at: Timestamp(row.refused_at),
         code: row.code,
         problem: row.problem,
     });
     let next_cursor = next.map(|next| cursor::write_text(&next.to_string(), LIST));
-    let (waiting, oldest_at) = (seen.waiting, seen.oldest.map(At));
-    let out = Out { waiting, oldest_at, refused: refused.collect(), next_cursor, next };
+    let (waiting, oldest_at) = (seen.waiting, seen.oldest.map(Timestamp));
+    let out = OutboxOut { waiting, oldest_at, refused: refused.collect(), next_cursor, next };
     Ok(Json(out).into_response())
 }

@@ -4,8 +4,8 @@
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, MethodRouter, on};
 
-use crate::app::Shared;
-use crate::config::Scope;
+use crate::config::TokenScope;
+use crate::state::SharedPartition;
 
 /// Who may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,20 +13,20 @@ pub(crate) enum Access {
     /// Anybody.
     Open,
     /// Whose token has this scope.
-    Scoped(Scope),
+    Scoped(TokenScope),
     /// Nodes that share the store, by their secret.
     Nodes,
 }
 
-impl From<Scope> for Access {
-    fn from(scope: Scope) -> Self {
+impl From<TokenScope> for Access {
+    fn from(scope: TokenScope) -> Self {
         Self::Scoped(scope)
     }
 }
 
 /// From where a browser may make a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Visitors {
+pub(crate) enum AllowedOrigin {
     /// From this server's own pages.
     Own,
     /// Also by a link on another site that a person follows.
@@ -34,10 +34,10 @@ pub(crate) enum Visitors {
 }
 
 /// One call that is served.
-pub(crate) struct Route<S = Shared> {
+pub(crate) struct Route<S = SharedPartition> {
     pub path: &'static str,
     pub access: Access,
-    pub visitors: Visitors,
+    pub allowed_origin: AllowedOrigin,
     pub call: MethodRouter<S>,
     pub method: MethodFilter,
     /// Whether its handler reads the query and refuses what it does not know.
@@ -51,8 +51,8 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
         path: &'static str,
         handler: H,
     ) -> Self {
-        let (visitors, call) = (Visitors::Own, on(method, handler));
-        Self { path, access, visitors, call, method, takes_query: true }
+        let (visitors, call) = (AllowedOrigin::Own, on(method, handler));
+        Self { path, access, allowed_origin: visitors, call, method, takes_query: true }
     }
 
     /// The same, and a query is refused before the handler sees it.
@@ -61,12 +61,12 @@ impl<S: Clone + Send + Sync + 'static> Route<S> {
     }
 
     /// The same call, made by another handler.
-    pub(crate) fn handled<H: Handler<T, S2>, T: 'static, S2: Clone + Send + Sync + 'static>(
+    pub(crate) fn with_handler<H: Handler<T, S2>, T: 'static, S2: Clone + Send + Sync + 'static>(
         self,
         handler: H,
     ) -> Route<S2> {
-        let Self { path, access, visitors, method, takes_query, .. } = self;
-        Route { path, access, visitors, call: on(method, handler), method, takes_query }
+        let Self { path, access, allowed_origin: visitors, method, takes_query, .. } = self;
+        Route { path, access, allowed_origin: visitors, call: on(method, handler), method, takes_query }
     }
 }
 
@@ -84,11 +84,11 @@ pub(crate) fn page<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'stati
     path: &'static str,
     handler: H,
 ) -> Route<S> {
-    Route { visitors: Visitors::Linked, ..get(access, path, handler) }
+    Route { allowed_origin: AllowedOrigin::Linked, ..get(access, path, handler) }
 }
 
 pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    scope: Scope,
+    scope: TokenScope,
     path: &'static str,
     handler: H,
 ) -> Route<S> {
@@ -96,7 +96,7 @@ pub(crate) fn post<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'stati
 }
 
 pub(crate) fn delete<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static>(
-    scope: Scope,
+    scope: TokenScope,
     path: &'static str,
     handler: H,
 ) -> Route<S> {
@@ -104,7 +104,7 @@ pub(crate) fn delete<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'sta
 }
 
 /// Every method that can be passed on.
-pub(crate) const PASSED_ON: [MethodFilter; 7] = [
+pub(crate) const PROXIED_METHODS: [MethodFilter; 7] = [
     MethodFilter::GET,
     MethodFilter::HEAD,
     MethodFilter::POST,
@@ -120,10 +120,14 @@ pub(crate) fn any<H: Handler<T, S>, T: 'static, S: Clone + Send + Sync + 'static
     path: &'static str,
     handler: H,
 ) -> Route<S> {
-    let every = PASSED_ON.into_iter().fold(MethodFilter::GET, MethodFilter::or);
+    let every = PROXIED_METHODS.into_iter().fold(MethodFilter::GET, MethodFilter::or);
     Route::new(every, access.into(), path, handler)
 }
 
-pub(crate) fn put<H: Handler<T, Shared>, T: 'static>(scope: Scope, path: &'static str, handler: H) -> Route {
+pub(crate) fn put<H: Handler<T, SharedPartition>, T: 'static>(
+    scope: TokenScope,
+    path: &'static str,
+    handler: H,
+) -> Route {
     Route::new(MethodFilter::PUT, scope.into(), path, handler)
 }

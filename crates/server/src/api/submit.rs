@@ -10,51 +10,51 @@ use tidegate_core::State as OperationState;
 use tidegate_core::bounds::BATCH_ACCEPT_MAX;
 use tokio::time::Instant;
 
-use super::Answer;
-use crate::app::Shared;
+use super::HandlerResult;
 use crate::edge::content;
-use crate::edge::prefer::Wait;
+use crate::edge::prefer::WaitPreference;
 use crate::edge::query::Query;
 use crate::edge::request_id::RequestId;
+use crate::state::SharedPartition;
 use crate::telemetry;
-use crate::wire::answer::{Accepted, Member, Members, OperationOut, Waited};
-use crate::wire::failure::status;
+use crate::wire::error::status;
+use crate::wire::response::{AcceptedOut, AwaitedOperationOut, BatchItemOut, BatchOut, OperationOut};
 use crate::wire::{request, submission};
 
-pub(super) async fn one(
-    State(app): State<Shared>,
+pub(super) async fn submit_one(
+    State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
     headers: HeaderMap,
     mut query: Query,
     body: Body,
-) -> Answer {
+) -> HandlerResult {
     let started = Instant::now();
-    let wait = Wait::read(&mut query, &headers);
+    let wait = WaitPreference::read(&mut query, &headers);
     query.finish()?;
-    let body = content::read(body, content::ONE_MAX, app.house.read_timeout).await?;
-    let submission = submission::one(&body, &request_id).inspect_err(telemetry::refused)?;
+    let body = content::read(body, content::ONE_MAX, app.server.read_timeout).await?;
+    let submission = submission::parse_one(&body, &request_id).inspect_err(telemetry::record_refused)?;
     drop(body);
     let (group, payload) = (std::sync::Arc::clone(&submission.group), submission.payload.clone());
     let receipt = app.engine.submit(submission).await.map_err(|error| request::explain(error, &payload));
-    let receipt = receipt.inspect_err(telemetry::refused)?;
-    telemetry::accepted(started, receipt.deduplicated);
+    let receipt = receipt.inspect_err(telemetry::record_refused)?;
+    telemetry::record_accepted(started, receipt.deduplicated);
     if let Some(wait) = wait {
-        return waited(&app, receipt, wait).await;
+        return wait_for_end(&app, receipt, wait).await;
     }
     let status = if receipt.deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(Accepted::new(receipt, Some(&group)))).into_response())
+    Ok((status, Json(AcceptedOut::new(receipt, Some(&group)))).into_response())
 }
 
 /// The operation when it has ended, or as it stands after the time: accepted it is in either case.
-async fn waited(app: &Shared, receipt: Receipt, wait: Wait) -> Answer {
+async fn wait_for_end(app: &SharedPartition, receipt: Receipt, wait: WaitPreference) -> HandlerResult {
     let view = tokio::select! {
         view = app.engine.wait(receipt.id, wait.most) => view?,
-        () = app.house.stopping.cancelled() => app.engine.get(receipt.id).await?,
+        () = app.server.stopping.cancelled() => app.engine.get(receipt.id).await?,
     };
     let operation = OperationOut::whole(&view);
-    let body = Json(Waited { operation, deduplicated: receipt.deduplicated });
+    let body = Json(AwaitedOperationOut { operation, deduplicated: receipt.deduplicated });
     let mut response = (waited_status(view.state, receipt.deduplicated), body).into_response();
-    wait.note(&mut response);
+    wait.mark_applied(&mut response);
     Ok(response)
 }
 
@@ -64,14 +64,14 @@ pub(crate) fn waited_status(state: OperationState, deduplicated: bool) -> Status
     if is_over || deduplicated { StatusCode::OK } else { StatusCode::ACCEPTED }
 }
 
-pub(super) async fn batch(
-    State(app): State<Shared>,
+pub(super) async fn submit_batch(
+    State(app): State<SharedPartition>,
     Extension(RequestId(request_id)): Extension<RequestId>,
     body: Body,
-) -> Answer {
+) -> HandlerResult {
     let started = Instant::now();
-    let body = content::read(body, content::BATCH_MAX, app.house.read_timeout).await?;
-    let read = submission::many(&body, BATCH_ACCEPT_MAX, &request_id)?;
+    let body = content::read(body, content::BATCH_MAX, app.server.read_timeout).await?;
+    let read = submission::parse_batch(&body, BATCH_ACCEPT_MAX, &request_id)?;
     drop(body);
     let mut places = Vec::with_capacity(read.len());
     let mut good = Vec::with_capacity(read.len());
@@ -94,26 +94,26 @@ pub(super) async fn batch(
         .collect();
     for answer in &answers {
         match answer {
-            Ok(receipt) => telemetry::accepted(started, receipt.deduplicated),
-            Err(error) => telemetry::refused(error),
+            Ok(receipt) => telemetry::record_accepted(started, receipt.deduplicated),
+            Err(error) => telemetry::record_refused(error),
         }
     }
-    if let Some(error) = failed_as_one(&answers) {
+    if let Some(error) = whole_batch_error(&answers) {
         return Err(error.into());
     }
-    let operations = answers.into_iter().map(member).collect();
-    Ok((StatusCode::ACCEPTED, Json(Members { operations })).into_response())
+    let operations = answers.into_iter().map(batch_item).collect();
+    Ok((StatusCode::ACCEPTED, Json(BatchOut { operations })).into_response())
 }
 
-fn member(answer: Result<Receipt>) -> Member {
+fn batch_item(answer: Result<Receipt>) -> BatchItemOut {
     match answer {
-        Ok(receipt) => Member::Accepted(Accepted::new(receipt, None)),
-        Err(error) => Member::Refused(Box::new(error.into())),
+        Ok(receipt) => BatchItemOut::Accepted(AcceptedOut::new(receipt, None)),
+        Err(error) => BatchItemOut::Refused(Box::new(error.into())),
     }
 }
 
 /// Why a batch is answered as one request that may be sent again: nothing can be kept now, and no member was at fault.
-fn failed_as_one(answers: &[Result<Receipt>]) -> Option<Error> {
+fn whole_batch_error(answers: &[Result<Receipt>]) -> Option<Error> {
     let first = answers.first()?.as_ref().err()?;
     let same = |answer: &Result<Receipt>| answer.as_ref().is_err_and(|error| error.code == first.code);
     let all = status(first.code) == StatusCode::SERVICE_UNAVAILABLE && answers.iter().all(same);
@@ -122,7 +122,7 @@ fn failed_as_one(answers: &[Result<Receipt>]) -> Option<Error> {
 
 #[cfg(test)]
 mod tests {
-    use tidegate::Code;
+    use tidegate::ErrorCode;
     use tidegate_core::{OperationId, Seq, State, Time};
 
     use super::*;
@@ -133,13 +133,13 @@ mod tests {
         let failed = |code| Err(Error::new(code, "…"));
         let id = OperationId::new(Time::ZERO, 0, Seq(1));
         let good = || Ok(Receipt { id, state: State::Queued, deduplicated: false });
-        let told = |answers: Vec<Result<Receipt>>| failed_as_one(&answers).map(|error| error.code);
-        let full = Code::StoreUnavailable;
+        let told = |answers: Vec<Result<Receipt>>| whole_batch_error(&answers).map(|error| error.code);
+        let full = ErrorCode::StoreUnavailable;
         assert_eq!(told(vec![failed(full), failed(full)]), Some(full));
-        assert_eq!(told(vec![failed(Code::Stopping)]), Some(Code::Stopping));
+        assert_eq!(told(vec![failed(ErrorCode::Stopping)]), Some(ErrorCode::Stopping));
         assert_eq!(told(vec![failed(full), good()]), None);
-        assert_eq!(told(vec![failed(full), failed(Code::Invalid)]), None);
-        assert_eq!(told(vec![failed(Code::Invalid), failed(Code::Invalid)]), None);
+        assert_eq!(told(vec![failed(full), failed(ErrorCode::Invalid)]), None);
+        assert_eq!(told(vec![failed(ErrorCode::Invalid), failed(ErrorCode::Invalid)]), None);
         assert_eq!(told(Vec::new()), None);
     }
 }

@@ -4,16 +4,16 @@ use std::net::SocketAddr;
 
 use tidegate_upstream::Secret;
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::section::Section;
-use super::{ClusterConfig, Reading};
+use super::{ClusterConfig, ParseContext};
 
 /// Most partitions: a node looks at all of them every second.
 const PARTITIONS_MAX: u64 = 1_024;
 /// Shortest secret between nodes, in bytes.
 const TOKEN_LEN_MIN: usize = 16;
 
-pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<ClusterConfig> {
+pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<ClusterConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("cluster", problems);
     let advertise = section.text("advertise", problems);
@@ -43,7 +43,7 @@ pub(super) fn check(
     root: &mut Section<'_>,
     cluster: &ClusterConfig,
     listen: SocketAddr,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) {
     let section = root.section("cluster", problems);
     if cluster.advertise.is_none() && listen.ip().is_unspecified() {

@@ -4,7 +4,7 @@ use tidegate_discord::dialect::{AT_ONCE_DEFAULT, BASE_URL, GLOBAL_PER_S_DEFAULT,
 use tidegate_shopify::budget::{BULK_AT_ONCE_DEFAULT, BULK_AT_ONCE_MAX};
 use tidegate_upstream::http::TokenHeader;
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::section::Section;
 
 /// The header in which Shopify wants its token.
@@ -37,13 +37,13 @@ pub struct DiscordConfig {
 
 /// The dialect of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum DialectConfig {
     Http,
     Shopify(ShopifyConfig),
     Discord(DiscordConfig),
 }
 
-impl Dialect {
+impl DialectConfig {
     /// The header that carries the credential, when none is named.
     pub(super) fn token_header(self) -> TokenHeader {
         match self {
@@ -67,7 +67,7 @@ impl Dialect {
     }
 }
 
-pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Dialect {
+pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> DialectConfig {
     let named = section.text("dialect", problems).map_or_else(|| "http".to_owned(), |named| named.value);
     let bulk_at_once = section.integer("bulk_at_once", 1..=u64::from(BULK_AT_ONCE_MAX), problems);
     let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
@@ -75,22 +75,22 @@ pub(super) fn read(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Di
     let invalid_max = section.integer("invalid_max", 2..=INVALID_MAX, problems);
     let small = |figure: Option<u64>| figure.and_then(|most| u32::try_from(most).ok());
     let dialect = match named.as_str() {
-        "http" => Dialect::Http,
+        "http" => DialectConfig::Http,
         "shopify" => {
             let bulk_at_once = small(bulk_at_once).unwrap_or(BULK_AT_ONCE_DEFAULT);
-            Dialect::Shopify(ShopifyConfig { bulk_at_once, at_once: small(at_once) })
+            DialectConfig::Shopify(ShopifyConfig { bulk_at_once, at_once: small(at_once) })
         }
         "discord" => {
             let global_per_s = small(global_per_s).unwrap_or(GLOBAL_PER_S_DEFAULT);
             let at_once = small(at_once).unwrap_or(AT_ONCE_DEFAULT);
-            Dialect::Discord(DiscordConfig { global_per_s, invalid_max, at_once })
+            DialectConfig::Discord(DiscordConfig { global_per_s, invalid_max, at_once })
         }
         other => {
             let message = format!(
                 "The dialect {other:?} is not known; there are \"http\", \"shopify\" and \"discord\"."
             );
             problems.push(section.problem_at("dialect", message));
-            Dialect::Http
+            DialectConfig::Http
         }
     };
     if dialect.makes_limits() && section.has("limit") {

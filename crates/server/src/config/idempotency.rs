@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
-use tidegate_idempotency::{InFlight, Policy};
+use tidegate_idempotency::{InFlightPolicy, Policy};
 
-use super::Reading;
-use super::key_policy::{self, set};
+use super::ParseContext;
+use super::key_policy::{self, replace_if_set};
 use super::policy_route::{self, PolicyRoute};
-use super::problem::Problem;
-use super::sealing::{self, Sealing};
+use super::problem::ConfigProblem;
+use super::seal_keys::{self, SealKeys};
 use super::section::Section;
 use crate::edge::content::BATCH_MAX;
 
@@ -23,20 +23,21 @@ pub struct IdempotencyConfig {
     /// Other settings below some paths.
     pub routes: Vec<PolicyRoute>,
     /// The keys that answers are sealed with.
-    pub sealing: Option<Sealing>,
+    pub sealing: Option<SealKeys>,
 }
 
 #[derive(Clone, Copy)]
-enum Then {
+enum InFlightChoice {
     Reject,
     Wait,
 }
 
-const IN_FLIGHT: [(&str, Then); 2] = [("reject", Then::Reject), ("wait", Then::Wait)];
-pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<IdempotencyConfig> {
+const IN_FLIGHT: [(&str, InFlightChoice); 2] =
+    [("reject", InFlightChoice::Reject), ("wait", InFlightChoice::Wait)];
+pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<IdempotencyConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("idempotency", problems);
-    let usual = Choices {
+    let usual = PolicyChoices {
         policy: Policy { request_max: BATCH_MAX, ..Policy::default() },
         wait: Duration::from_secs(5),
     };
@@ -47,31 +48,35 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<
     let routes = policy_route::read(routes, problems, |section, problems| {
         read_choices(section, &usual, problems).policy
     });
-    let sealing = sealing::read(variable, reading);
+    let sealing = seal_keys::read(variable, reading);
     Some(IdempotencyConfig { policy: usual.policy, routes, sealing })
 }
 
 /// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
-struct Choices {
+struct PolicyChoices {
     policy: Policy,
     wait: Duration,
 }
 
-fn read_choices(section: &mut Section<'_>, usual: &Choices, problems: &mut Vec<Problem>) -> Choices {
+fn read_choices(
+    section: &mut Section<'_>,
+    usual: &PolicyChoices,
+    problems: &mut Vec<ConfigProblem>,
+) -> PolicyChoices {
     let (mut policy, mut wait) = (usual.policy.clone(), usual.wait);
     let ttl = section.integer("ttl_s", 1..=90 * DAY_S, problems);
-    set(&mut policy.ttl, ttl.map(Duration::from_secs));
+    replace_if_set(&mut policy.ttl, ttl.map(Duration::from_secs));
     let lease = section.integer("lease_s", 1..=3_600, problems);
-    set(&mut policy.lease, lease.map(Duration::from_secs));
-    set(&mut wait, section.integer("wait_ms", 1..=600_000, problems).map(Duration::from_millis));
+    replace_if_set(&mut policy.lease, lease.map(Duration::from_secs));
+    replace_if_set(&mut wait, section.integer("wait_ms", 1..=600_000, problems).map(Duration::from_millis));
     let then = section.word("in_flight", &IN_FLIGHT, problems);
     policy.in_flight = match (then, usual.policy.in_flight) {
-        (Some(Then::Reject), _) | (None, InFlight::Reject) => InFlight::Reject,
-        (Some(Then::Wait), _) | (None, InFlight::Wait(_)) => InFlight::Wait(wait),
+        (Some(InFlightChoice::Reject), _) | (None, InFlightPolicy::Reject) => InFlightPolicy::Reject,
+        (Some(InFlightChoice::Wait), _) | (None, InFlightPolicy::Wait(_)) => InFlightPolicy::Wait(wait),
     };
     key_policy::read(section, &mut policy, problems);
     if let Err(wrong) = policy.check() {
         problems.push(section.problem_at(wrong.what, format!("It cannot be used: {wrong}.")));
     }
-    Choices { policy, wait }
+    PolicyChoices { policy, wait }
 }

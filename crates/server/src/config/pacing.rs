@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Reading;
+use super::ParseContext;
 use super::section::Section;
 
 /// How long, and how often.
@@ -16,7 +16,7 @@ pub struct PacingConfig {
     pub rewrite_links: bool,
 }
 
-pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>) -> Option<PacingConfig> {
+pub(super) fn read(root: &mut Section<'_>, reading: &mut ParseContext<'_>) -> Option<PacingConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("pacing", problems);
     let wait = section.integer("wait_s", 1..=3_600, problems);

@@ -4,7 +4,7 @@
 use percent_encoding::percent_decode_str;
 use tidegate_idempotency::Policy;
 
-use super::problem::Problem;
+use super::problem::ConfigProblem;
 use super::section::Section;
 
 /// Other choices below a path.
@@ -39,8 +39,8 @@ impl PolicyRoute {
 /// Reads routes; `read_policy` says what each of them chooses.
 pub(super) fn read(
     sections: Vec<Section<'_>>,
-    problems: &mut Vec<Problem>,
-    read_policy: impl Fn(&mut Section<'_>, &mut Vec<Problem>) -> Policy,
+    problems: &mut Vec<ConfigProblem>,
+    read_policy: impl Fn(&mut Section<'_>, &mut Vec<ConfigProblem>) -> Policy,
 ) -> Vec<PolicyRoute> {
     let mut routes: Vec<PolicyRoute> = Vec::new();
     for mut section in sections {
@@ -52,7 +52,7 @@ pub(super) fn read(
                 problems.push(path.problem("It must be a path, as in /payments."));
             }
             Some(path) => match routes.iter().find(|route| route.is_for(&path.value)) {
-                Some(first) => problems.push(path.problem(told_twice(&path.value, &first.path))),
+                Some(first) => problems.push(path.problem(duplicate_route_message(&path.value, &first.path))),
                 None => routes.push(PolicyRoute { path: path.value, policy }),
             },
             None => {}
@@ -62,7 +62,7 @@ pub(super) fn read(
     routes
 }
 
-fn told_twice(path: &str, first: &str) -> String {
+fn duplicate_route_message(path: &str, first: &str) -> String {
     if path == first {
         return format!("There is a route for {first:?} already.");
     }

@@ -4,12 +4,12 @@ use std::fmt;
 
 /// Where something stands: `file:line:column`, or the variable or flag it came from. Sorts as the file reads.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Spot {
+pub struct SourceLocation {
     offset: usize,
     text: String,
 }
 
-impl Spot {
+impl SourceLocation {
     /// Whether it is a flag of the command line.
     #[must_use]
     pub fn is_flag(&self) -> bool {
@@ -17,12 +17,12 @@ impl Spot {
     }
 
     /// Outside of any file.
-    pub(super) fn outside(text: impl Into<String>) -> Self {
+    pub(super) fn outside_file(text: impl Into<String>) -> Self {
         Self { offset: 0, text: text.into() }
     }
 }
 
-impl fmt::Display for Spot {
+impl fmt::Display for SourceLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -30,20 +30,20 @@ impl fmt::Display for Spot {
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub struct ConfigProblem {
     /// Where.
-    pub at: Spot,
+    pub at: SourceLocation,
     /// The key with its place: `upstream[0].limit[1].capacity`. Empty for the file as a whole.
-    pub place: String,
+    pub key_path: String,
     /// What is wrong, as a sentence.
     pub message: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.at)?;
-        if !self.place.is_empty() {
-            write!(f, "{}: ", self.place)?;
+        if !self.key_path.is_empty() {
+            write!(f, "{}: ", self.key_path)?;
         }
         f.write_str(&self.message)
     }
@@ -51,20 +51,20 @@ impl fmt::Display for Problem {
 
 /// Everything that is wrong, in the order of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigProblems(pub Vec<ConfigProblem>);
 
-impl Problems {
+impl ConfigProblems {
     /// Tells what stands at one spot, of no file, as standing at another.
-    pub(super) fn moved(mut self, from: &str, to: &str) -> Self {
+    pub(super) fn relocate(mut self, from: &str, to: &str) -> Self {
         for problem in self.0.iter_mut().filter(|problem| problem.at.text == from) {
-            problem.at = Spot::outside(to);
-            problem.place.clear();
+            problem.at = SourceLocation::outside_file(to);
+            problem.key_path.clear();
         }
         self
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigProblems {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, problem) in self.0.iter().enumerate() {
             if index > 0 {
@@ -76,21 +76,21 @@ impl fmt::Display for Problems {
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigProblems {}
 
 /// A text with a name, so that a place in it can be told.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Source<'a> {
+pub(super) struct SourceText<'a> {
     pub name: &'a str,
     pub text: &'a str,
 }
 
-impl Source<'_> {
+impl SourceText<'_> {
     /// `name:line:column` of a byte; both count from one, columns in characters.
-    pub(super) fn at(&self, offset: usize) -> Spot {
+    pub(super) fn location(&self, offset: usize) -> SourceLocation {
         let before = self.text.get(..offset).unwrap_or(self.text);
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().map_or(0, |rest| rest.chars().count()) + 1;
-        Spot { offset, text: format!("{}:{line}:{column}", self.name) }
+        SourceLocation { offset, text: format!("{}:{line}:{column}", self.name) }
     }
 }

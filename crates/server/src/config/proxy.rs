@@ -11,15 +11,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use tidegate_idempotency::Policy;
-use tidegate_idempotency::proxy::Upstream;
+use tidegate_idempotency::proxy::ProxyUpstream;
 
 use super::policy_route::{self, PolicyRoute};
-use super::problem::{Problem, Problems, Source, Spot};
-use super::sealing::{self, Sealing};
+use super::problem::{ConfigProblem, ConfigProblems, SourceLocation, SourceText};
+use super::seal_keys::{self, SealKeys};
 use super::section::{Environment, Section};
-use super::value::Found;
-use super::{Reading, parse, parse_toml, read, text_of, time};
-pub use address::address;
+use super::value::LocatedValue;
+use super::{ParseContext, format_duration, parse, parse_toml, read, read_file};
+pub use address::parse_address;
 pub use scope::ScopeChoice;
 
 /// The proxy's defaults, and what every key means.
@@ -29,7 +29,7 @@ pub const PROXY_DEFAULTS: &str = include_str!("proxy.toml");
 #[derive(Clone, Debug)]
 pub struct ProxyConfig {
     /// Where requests are sent on to.
-    pub upstream: Upstream,
+    pub upstream: ProxyUpstream,
     /// Where they are taken.
     pub listen: SocketAddr,
     /// Where health and metrics are served.
@@ -39,7 +39,7 @@ pub struct ProxyConfig {
     /// Whose key it is.
     pub scope: ScopeChoice,
     /// The keys that answers are sealed with.
-    pub sealing: Option<Sealing>,
+    pub sealing: Option<SealKeys>,
     /// Connections of clients at once.
     pub connections_max: usize,
     /// Bytes of request bodies with a key that are held at once.
@@ -78,14 +78,14 @@ impl ProxyConfig {
     ///
     /// # Errors
     /// Everything that is wrong.
-    pub fn here(file: Option<&Path>, over: &ProxyOverrides) -> Result<Self, Problems> {
+    pub fn load(file: Option<&Path>, over: &ProxyOverrides) -> Result<Self, ConfigProblems> {
         let env = |name: &str| std::env::var(name).ok();
         let set: Vec<_> = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).collect();
         match file {
-            Some(path) => Self::parse(&path.display().to_string(), &text_of(path)?, &env, over, &set),
+            Some(path) => Self::parse(&path.display().to_string(), &read_file(path)?, &env, over, &set),
             // What is missing without a file is missing from the command line.
             None => Self::parse("defaults", "", &env, over, &set)
-                .map_err(|problems| problems.moved("defaults:1:1", "tidegate proxy")),
+                .map_err(|problems| problems.relocate("defaults:1:1", "tidegate proxy")),
         }
     }
 
@@ -93,9 +93,9 @@ impl ProxyConfig {
     ///
     /// # Errors
     /// When it cannot be read, or is no TOML.
-    pub fn is_in(file: &Path) -> Result<bool, Problems> {
-        let (name, text) = (file.display().to_string(), text_of(file)?);
-        let table = parse_toml(Source { name: &name, text: &text })?;
+    pub fn is_proxy_file(file: &Path) -> Result<bool, ConfigProblems> {
+        let (name, text) = (file.display().to_string(), read_file(file)?);
+        let table = parse_toml(SourceText { name: &name, text: &text })?;
         Ok(table.get_ref().contains_key("proxy"))
     }
 
@@ -109,12 +109,18 @@ impl ProxyConfig {
         env: Environment<'_>,
         over: &ProxyOverrides,
         set: &[String],
-    ) -> Result<Self, Problems> {
-        parse(Source { name, text }, PROXY_DEFAULTS, env, set, |root, reading| read_all(root, reading, over))
+    ) -> Result<Self, ConfigProblems> {
+        parse(SourceText { name, text }, PROXY_DEFAULTS, env, set, |root, reading| {
+            read_all(root, reading, over)
+        })
     }
 }
 
-fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverrides) -> Option<ProxyConfig> {
+fn read_all(
+    root: &mut Section<'_>,
+    reading: &mut ParseContext<'_>,
+    over: &ProxyOverrides,
+) -> Option<ProxyConfig> {
     let problems = &mut reading.problems;
     let mut section = root.section("proxy", problems);
     let upstream = read_upstream(&mut section, over, problems);
@@ -122,23 +128,24 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
     let admin = address::read(&mut section, "admin_listen", ("--admin", over.admin_listen), problems);
     address::check(listen.as_ref(), admin.as_ref(), upstream.as_ref(), problems);
     let upstream = upstream.map(|found| found.value);
-    let store =
-        section.text("store", problems).map(|found| flagged(found, "--store", over.store_url.clone()));
+    let store = section
+        .text("store", problems)
+        .map(|found| override_by_flag(found, "--store", over.store_url.clone()));
     let store_url = store.and_then(|found| read::check_store(found, problems));
     let scope = scope::read(&mut section, over, problems);
     let seal_key_env = section.text("seal_key_env", problems);
     let connections_max = section.integer("connections_max", 1..=1_000_000, problems);
     let bodies_max = section.size("bodies_max", problems);
-    let read_timeout = bounded(&mut section, "read_timeout", 1, 3_600, problems);
-    let drain = bounded(&mut section, "drain", 0, 86_400, problems);
-    let mut usual = policy::read(&mut section, &policy::Choices::default(), problems);
+    let read_timeout = read_bounded(&mut section, "read_timeout", 1, 3_600, problems);
+    let drain = read_bounded(&mut section, "drain", 0, 86_400, problems);
+    let mut usual = policy::read(&mut section, &policy::PolicyChoices::default(), problems);
     if let Some(ttl) = over.ttl {
         match (Policy { ttl, ..Policy::default() }).check() {
             Ok(()) => usual.policy.ttl = ttl,
-            Err(wrong) => problems.push(Problem {
-                at: Spot::outside("--ttl"),
-                place: String::new(),
-                message: format!("It cannot be used: {wrong}, not {}.", time(ttl)),
+            Err(wrong) => problems.push(ConfigProblem {
+                at: SourceLocation::outside_file("--ttl"),
+                key_path: String::new(),
+                message: format!("It cannot be used: {wrong}, not {}.", format_duration(ttl)),
             }),
         }
     }
@@ -156,7 +163,7 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
         policy::check(section, &policy, answer_max, problems);
         policy
     });
-    let sealing = sealing::read(seal_key_env, reading);
+    let sealing = seal_keys::read(seal_key_env, reading);
     Some(ProxyConfig {
         upstream: upstream?,
         listen: listen?.value,
@@ -174,9 +181,11 @@ fn read_all(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &ProxyOverr
 }
 
 /// What a flag says in the place of what was found.
-fn flagged<T>(found: Found<T>, flag: &str, said: Option<T>) -> Found<T> {
+fn override_by_flag<T>(found: LocatedValue<T>, flag: &str, said: Option<T>) -> LocatedValue<T> {
     match said {
-        Some(value) => Found { value, at: Spot::outside(flag), place: String::new() },
+        Some(value) => {
+            LocatedValue { value, at: SourceLocation::outside_file(flag), key_path: String::new() }
+        }
         None => found,
     }
 }
@@ -184,17 +193,17 @@ fn flagged<T>(found: Found<T>, flag: &str, said: Option<T>) -> Found<T> {
 fn read_upstream(
     section: &mut Section<'_>,
     over: &ProxyOverrides,
-    problems: &mut Vec<Problem>,
-) -> Option<Found<Upstream>> {
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<LocatedValue<ProxyUpstream>> {
     let url = section.text("upstream", problems);
     let preserve_host = section.switch("preserve_host", problems);
     let http2 = section.switch("http2", problems);
     let connect_timeout = section.duration("connect_timeout", problems);
     let answer_timeout = section.duration("answer_timeout", problems);
-    let said = over.upstream.clone().map(|value| Found {
+    let said = over.upstream.clone().map(|value| LocatedValue {
         value,
-        at: Spot::outside("--upstream"),
-        place: String::new(),
+        at: SourceLocation::outside_file("--upstream"),
+        key_path: String::new(),
     });
     let Some(url) = said.or(url) else {
         let message = "The upstream is missing: say --upstream URL, or upstream = \"URL\" in [proxy].";
@@ -202,22 +211,23 @@ fn read_upstream(
         return None;
     };
     let sentence = |error: &dyn std::fmt::Display| format!("This cannot be used: {error}.");
-    let mut upstream =
-        Upstream::at(&url.value).map_err(|error| problems.push(url.problem(sentence(&error)))).ok()?;
+    let mut upstream = ProxyUpstream::from_url(&url.value)
+        .map_err(|error| problems.push(url.problem(sentence(&error))))
+        .ok()?;
     upstream.preserve_host = preserve_host?;
     upstream.http2 = http2?;
     upstream.connect_timeout = connect_timeout?;
     upstream.answer_timeout = answer_timeout?;
     upstream.check().map_err(|error| problems.push(section.problem(sentence(&error)))).ok()?;
-    Some(Found { value: upstream, at: url.at, place: url.place })
+    Some(LocatedValue { value: upstream, at: url.at, key_path: url.key_path })
 }
 
-fn bounded(
+fn read_bounded(
     section: &mut Section<'_>,
     key: &'static str,
     least_s: u64,
     most_s: u64,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<Duration> {
     let found = section.duration(key, problems)?;
     if (Duration::from_secs(least_s)..=Duration::from_secs(most_s)).contains(&found) {

@@ -3,15 +3,21 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::problem::{Problem, Spot};
+use super::problem::{ConfigProblem, SourceLocation};
 use super::section::Section;
-use super::value::Found;
-use super::{Config, Overrides, Reading, cluster, exposed, failure, idempotency, pacing, token, upstream};
-use crate::backend::{has_trail, is_archive, is_shared};
+use super::value::LocatedValue;
+use super::{
+    Config, Overrides, ParseContext, cluster, exposure_message, failure, idempotency, pacing, token, upstream,
+};
+use crate::backend::{can_archive, is_archive, is_shared};
 
 const YEAR_S: u64 = 366 * 24 * 3_600;
 
-pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Overrides) -> Option<Config> {
+pub(super) fn read(
+    root: &mut Section<'_>,
+    reading: &mut ParseContext<'_>,
+    over: &Overrides,
+) -> Option<Config> {
     let problems = &mut reading.problems;
     let mut server = root.section("server", problems);
     let listen = server.text("listen", problems);
@@ -51,9 +57,9 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
     {
         cluster::check(root, cluster, listen, problems);
     }
-    refuse_twins(&upstreams, problems);
-    refuse_twins(&tokens, problems);
-    let mut beside = upstream::Beside::default();
+    reject_duplicates(&upstreams, problems);
+    reject_duplicates(&tokens, problems);
+    let mut beside = upstream::UpstreamExtras::default();
     let upstreams =
         upstreams.into_iter().filter_map(|section| upstream::read(section, &mut beside, reading)).collect();
     let tokens = tokens.into_iter().filter_map(|section| token::read(section, reading)).collect();
@@ -81,7 +87,7 @@ pub(super) fn read(root: &mut Section<'_>, reading: &mut Reading<'_>, over: &Ove
 }
 
 /// Refuses a name that was there before, where it stands.
-pub(super) fn refuse_twins(sections: &[Section<'_>], problems: &mut Vec<Problem>) {
+pub(super) fn reject_duplicates(sections: &[Section<'_>], problems: &mut Vec<ConfigProblem>) {
     for (index, section) in sections.iter().enumerate() {
         let Some(name) = section.peek("name") else { continue };
         if sections[..index].iter().any(|earlier| earlier.peek("name") == Some(name)) {
@@ -92,15 +98,17 @@ pub(super) fn refuse_twins(sections: &[Section<'_>], problems: &mut Vec<Problem>
 }
 
 fn read_listen(
-    found: Found<String>,
+    found: LocatedValue<String>,
     over: &Overrides,
     open_to_all: bool,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<SocketAddr> {
     let found = match over.listen {
-        Some(listen) => {
-            Found { value: listen.to_string(), at: Spot::outside("--listen"), place: String::new() }
-        }
+        Some(listen) => LocatedValue {
+            value: listen.to_string(),
+            at: SourceLocation::outside_file("--listen"),
+            key_path: String::new(),
+        },
         None => found,
     };
     let Ok(listen) = found.value.parse::<SocketAddr>() else {
@@ -108,21 +116,29 @@ fn read_listen(
         return None;
     };
     if open_to_all && !listen.ip().is_loopback() {
-        problems.push(found.problem(exposed(listen)));
+        problems.push(found.problem(exposure_message(listen)));
     }
     Some(listen)
 }
 
-fn read_store(found: Found<String>, over: &Overrides, problems: &mut Vec<Problem>) -> Option<String> {
+fn read_store(
+    found: LocatedValue<String>,
+    over: &Overrides,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<String> {
     let found = match &over.store_url {
-        Some(url) => Found { value: url.clone(), at: Spot::outside("--store"), place: String::new() },
+        Some(url) => LocatedValue {
+            value: url.clone(),
+            at: SourceLocation::outside_file("--store"),
+            key_path: String::new(),
+        },
         None => found,
     };
     check_store(found, problems)
 }
 
 /// A store's URL, if it can be one.
-pub(super) fn check_store(found: Found<String>, problems: &mut Vec<Problem>) -> Option<String> {
+pub(super) fn check_store(found: LocatedValue<String>, problems: &mut Vec<ConfigProblem>) -> Option<String> {
     let scheme = found.value.split(':').next().unwrap_or_default();
     let message = match scheme {
         "file" if found.value.len() > "file:".len() => return Some(found.value),
@@ -146,7 +162,11 @@ fn is_scheme(text: &str) -> bool {
 }
 
 /// Nothing, unless one is named. Only where what ended is noted can it be copied.
-fn read_archive(found: Found<String>, store: Option<&str>, problems: &mut Vec<Problem>) -> Option<String> {
+fn read_archive(
+    found: LocatedValue<String>,
+    store: Option<&str>,
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<String> {
     if found.value.is_empty() {
         return None;
     }
@@ -160,7 +180,7 @@ fn read_archive(found: Found<String>, store: Option<&str>, problems: &mut Vec<Pr
             problems.push(found.problem(message));
             None
         }
-        Some(store) if !has_trail(store) => {
+        Some(store) if !can_archive(store) => {
             problems.push(found.problem("An archive needs a store on Redis: url must be redis://…."));
             None
         }

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::problem::{Problem, Source, Spot};
-use super::value::{Found, Raw, keep, out_of, wanted};
+use super::problem::{ConfigProblem, SourceLocation, SourceText};
+use super::value::{LocatedValue, RawConfigValue, out_of_bounds, type_mismatch, value_or_problem};
 
 /// Looks a variable of the environment up.
 pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
@@ -18,24 +18,24 @@ const LATER: [&str; 2] = ["model", "provider"];
 const SECRET: [&str; 7] = ["token", "value", "secret", "password", "key", "api_key", "authorization"];
 
 pub(super) struct Section<'a> {
-    pub place: String,
+    pub key_path: String,
     /// Where the table begins.
-    pub at: Spot,
+    pub at: SourceLocation,
     pub table: Option<&'a DeTable<'a>>,
-    pub source: Source<'a>,
-    pub defaults: Option<(&'a DeTable<'a>, Source<'a>)>,
+    pub source: SourceText<'a>,
+    pub defaults: Option<(&'a DeTable<'a>, SourceText<'a>)>,
     pub env: Option<Environment<'a>>,
     pub asked: Vec<&'static str>,
 }
 
 impl<'a> Section<'a> {
-    fn place_of(&self, key: &str) -> String {
-        if self.place.is_empty() { key.to_owned() } else { format!("{}.{key}", self.place) }
+    fn key_path_of(&self, key: &str) -> String {
+        if self.key_path.is_empty() { key.to_owned() } else { format!("{}.{key}", self.key_path) }
     }
 
     /// A problem of the section as a whole.
-    pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { at: self.at.clone(), place: self.place.clone(), message: message.into() }
+    pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
+        ConfigProblem { at: self.at.clone(), key_path: self.key_path.clone(), message: message.into() }
     }
 
     /// Whether the key is there, well written or not.
@@ -52,45 +52,57 @@ impl<'a> Section<'a> {
     }
 
     /// Where a key stands or which variable says it, or the section when neither does.
-    pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> Problem {
-        let (place, message) = (self.place_of(key), message.into());
-        if let Some((variable, _)) = self.said_outside(&place) {
-            return Problem { at: Spot::outside(variable), place, message };
+    pub(super) fn problem_at(&self, key: &str, message: impl Into<String>) -> ConfigProblem {
+        let (place, message) = (self.key_path_of(key), message.into());
+        if let Some((variable, _)) = self.environment_override(&place) {
+            return ConfigProblem { at: SourceLocation::outside_file(variable), key_path: place, message };
         }
         let value = self.table.and_then(|table| table.get(key));
-        let at = value.map_or_else(|| self.at.clone(), |value| self.source.at(value.span().start));
-        let place = if value.is_some() { place } else { self.place.clone() };
-        Problem { at, place, message }
+        let at = value.map_or_else(|| self.at.clone(), |value| self.source.location(value.span().start));
+        let place = if value.is_some() { place } else { self.key_path.clone() };
+        ConfigProblem { at, key_path: place, message }
     }
 
     /// The variable of the environment for a place, and what it says.
-    fn said_outside(&self, place: &str) -> Option<(String, String)> {
+    fn environment_override(&self, place: &str) -> Option<(String, String)> {
         let variable = format!("TIDEGATE_{}", place.replace('.', "_").to_ascii_uppercase());
         let text = self.env?(&variable)?;
         Some((variable, text))
     }
 
-    pub(super) fn find(&mut self, key: &'static str) -> Option<Found<Raw<'a>>> {
+    pub(super) fn find(&mut self, key: &'static str) -> Option<LocatedValue<RawConfigValue<'a>>> {
         self.asked.push(key);
-        let place = self.place_of(key);
-        if let Some((variable, text)) = self.said_outside(&place) {
-            return Some(Found { value: Raw::Text(text), at: Spot::outside(variable), place });
+        let place = self.key_path_of(key);
+        if let Some((variable, text)) = self.environment_override(&place) {
+            return Some(LocatedValue {
+                value: RawConfigValue::Text(text),
+                at: SourceLocation::outside_file(variable),
+                key_path: place,
+            });
         }
         let own = self.table.and_then(|table| Some((table.get(key)?, self.source)));
         let (value, source) =
             own.or_else(|| self.defaults.and_then(|(table, source)| Some((table.get(key)?, source))))?;
-        Some(Found { value: Raw::Value(value.get_ref()), at: source.at(value.span().start), place })
+        Some(LocatedValue {
+            value: RawConfigValue::Value(value.get_ref()),
+            at: source.location(value.span().start),
+            key_path: place,
+        })
     }
 
     /// A text.
-    pub(super) fn text(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<Found<String>> {
+    pub(super) fn text(
+        &mut self,
+        key: &'static str,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<LocatedValue<String>> {
         let found = self.find(key)?;
         let value = match &found.value {
-            Raw::Text(text) => Ok(text.clone()),
-            Raw::Value(DeValue::String(text)) => Ok(text.to_string()),
-            Raw::Value(other) => Err(wanted("a text in quotes", other)),
+            RawConfigValue::Text(text) => Ok(text.clone()),
+            RawConfigValue::Value(DeValue::String(text)) => Ok(text.to_string()),
+            RawConfigValue::Value(other) => Err(type_mismatch("a text in quotes", other)),
         };
-        keep(found, value, problems)
+        value_or_problem(found, value, problems)
     }
 
     /// A whole number within bounds.
@@ -98,19 +110,21 @@ impl<'a> Section<'a> {
         &mut self,
         key: &'static str,
         bounds: RangeInclusive<u64>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) -> Option<u64> {
         let found = self.find(key)?;
         let number = match &found.value {
-            Raw::Text(text) => Ok((text.clone(), 10)),
-            Raw::Value(DeValue::Integer(number)) => Ok((number.as_str().to_owned(), number.radix())),
-            Raw::Value(other) => Err(wanted("a whole number", other)),
+            RawConfigValue::Text(text) => Ok((text.clone(), 10)),
+            RawConfigValue::Value(DeValue::Integer(number)) => {
+                Ok((number.as_str().to_owned(), number.radix()))
+            }
+            RawConfigValue::Value(other) => Err(type_mismatch("a whole number", other)),
         };
         let value = number.and_then(|(text, radix)| {
             let parsed = u64::from_str_radix(&text.replace('_', ""), radix).ok();
-            parsed.filter(|number| bounds.contains(number)).ok_or_else(|| out_of(&bounds, &text))
+            parsed.filter(|number| bounds.contains(number)).ok_or_else(|| out_of_bounds(&bounds, &text))
         });
-        keep(found, value, problems).map(|found| found.value)
+        value_or_problem(found, value, problems).map(|found| found.value)
     }
 
     /// A number within bounds.
@@ -118,31 +132,31 @@ impl<'a> Section<'a> {
         &mut self,
         key: &'static str,
         bounds: RangeInclusive<f64>,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Found<f64>> {
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<LocatedValue<f64>> {
         let found = self.find(key)?;
         let number = match &found.value {
-            Raw::Text(text) => Ok(text.as_str()),
-            Raw::Value(DeValue::Integer(number)) if number.radix() == 10 => Ok(number.as_str()),
-            Raw::Value(DeValue::Float(number)) => Ok(number.as_str()),
-            Raw::Value(other) => Err(wanted("a number", other)),
+            RawConfigValue::Text(text) => Ok(text.as_str()),
+            RawConfigValue::Value(DeValue::Integer(number)) if number.radix() == 10 => Ok(number.as_str()),
+            RawConfigValue::Value(DeValue::Float(number)) => Ok(number.as_str()),
+            RawConfigValue::Value(other) => Err(type_mismatch("a number", other)),
         };
         let value = number.and_then(|text| {
             let parsed = text.parse::<f64>().ok();
-            parsed.filter(|number| bounds.contains(number)).ok_or_else(|| out_of(&bounds, text))
+            parsed.filter(|number| bounds.contains(number)).ok_or_else(|| out_of_bounds(&bounds, text))
         });
-        keep(found, value, problems)
+        value_or_problem(found, value, problems)
     }
 
     /// True or false.
-    pub(super) fn flag(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Option<bool> {
+    pub(super) fn flag(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Option<bool> {
         let found = self.find(key)?;
         let value = match &found.value {
-            Raw::Text(text) => text.parse().map_err(|_| "It must be true or false.".to_owned()),
-            Raw::Value(DeValue::Boolean(value)) => Ok(*value),
-            Raw::Value(other) => Err(wanted("true or false", other)),
+            RawConfigValue::Text(text) => text.parse().map_err(|_| "It must be true or false.".to_owned()),
+            RawConfigValue::Value(DeValue::Boolean(value)) => Ok(*value),
+            RawConfigValue::Value(other) => Err(type_mismatch("true or false", other)),
         };
-        keep(found, value, problems).map(|found| found.value)
+        value_or_problem(found, value, problems).map(|found| found.value)
     }
 
     /// One of a few words.
@@ -150,7 +164,7 @@ impl<'a> Section<'a> {
         &mut self,
         key: &'static str,
         words: &[(&str, T)],
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<ConfigProblem>,
     ) -> Option<T> {
         let found = self.text(key, problems)?;
         let meant = words.iter().find(|(word, _)| *word == found.value).map(|(_, value)| *value);
@@ -165,52 +179,73 @@ impl<'a> Section<'a> {
     pub(super) fn texts(
         &mut self,
         key: &'static str,
-        problems: &mut Vec<Problem>,
-    ) -> Option<Found<Vec<String>>> {
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Option<LocatedValue<Vec<String>>> {
         let found = self.find(key)?;
         let value = match &found.value {
-            Raw::Value(DeValue::Array(items)) => items
+            RawConfigValue::Value(DeValue::Array(items)) => items
                 .iter()
                 .map(|item| match item.get_ref() {
                     DeValue::String(text) => Ok(text.to_string()),
-                    other => Err(wanted("a list of texts", other)),
+                    other => Err(type_mismatch("a list of texts", other)),
                 })
                 .collect(),
-            Raw::Value(other) => Err(wanted("a list of texts", other)),
-            Raw::Text(_) => Err("It cannot be set from the environment.".to_owned()),
+            RawConfigValue::Value(other) => Err(type_mismatch("a list of texts", other)),
+            RawConfigValue::Text(_) => Err("It cannot be set from the environment.".to_owned()),
         };
-        keep(found, value, problems)
+        value_or_problem(found, value, problems)
     }
 
     /// A table inside this one, whether it is there or not.
-    pub(super) fn section(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Section<'a> {
+    pub(super) fn section(&mut self, key: &'static str, problems: &mut Vec<ConfigProblem>) -> Section<'a> {
         self.asked.push(key);
         let found = self.table.and_then(|table| table.get(key));
         let table = found.and_then(|value| match value.get_ref() {
             DeValue::Table(table) => Some(table),
             _ => None,
         });
-        let place = self.place_of(key);
+        let place = self.key_path_of(key);
         if let (Some(value), None) = (found, table) {
             let message = format!("This must be a section: [{place}].");
-            problems.push(Problem { at: self.source.at(value.span().start), place: place.clone(), message });
+            problems.push(ConfigProblem {
+                at: self.source.location(value.span().start),
+                key_path: place.clone(),
+                message,
+            });
         }
         let defaults = self.defaults.and_then(|(table, source)| match table.get(key)?.get_ref() {
             DeValue::Table(table) => Some((table, source)),
             _ => None,
         });
-        let at = found.map_or_else(|| self.source.at(0), |value| self.source.at(value.span().start));
-        Section { place, at, table, source: self.source, defaults, env: self.env, asked: Vec::new() }
+        let at =
+            found.map_or_else(|| self.source.location(0), |value| self.source.location(value.span().start));
+        Section {
+            key_path: place,
+            at,
+            table,
+            source: self.source,
+            defaults,
+            env: self.env,
+            asked: Vec::new(),
+        }
     }
 
     /// The tables of a list inside this one: `[[key]]`.
-    pub(super) fn sections(&mut self, key: &'static str, problems: &mut Vec<Problem>) -> Vec<Section<'a>> {
+    pub(super) fn sections(
+        &mut self,
+        key: &'static str,
+        problems: &mut Vec<ConfigProblem>,
+    ) -> Vec<Section<'a>> {
         self.asked.push(key);
-        let place = self.place_of(key);
+        let place = self.key_path_of(key);
         let Some(found) = self.table.and_then(|table| table.get(key)) else { return Vec::new() };
         let refuse = |value: &Spanned<DeValue<'_>>, place: &str| {
             let message = format!("This must be a list of sections: [[{key}]].");
-            Problem { at: self.source.at(value.span().start), place: place.to_owned(), message }
+            ConfigProblem {
+                at: self.source.location(value.span().start),
+                key_path: place.to_owned(),
+                message,
+            }
         };
         let DeValue::Array(items) = found.get_ref() else {
             problems.push(refuse(found, &place));
@@ -218,14 +253,14 @@ impl<'a> Section<'a> {
         };
         let mut sections = Vec::new();
         for (index, item) in items.iter().enumerate() {
-            let (place, at) = (format!("{place}[{index}]"), self.source.at(item.span().start));
+            let (place, at) = (format!("{place}[{index}]"), self.source.location(item.span().start));
             let DeValue::Table(table) = item.get_ref() else {
                 problems.push(refuse(item, &place));
                 continue;
             };
             let (table, asked) = (Some(table), Vec::new());
             sections.push(Section {
-                place,
+                key_path: place,
                 at,
                 table,
                 source: self.source,
@@ -238,7 +273,7 @@ impl<'a> Section<'a> {
     }
 
     /// Refuses every key that nobody asked for.
-    pub(super) fn finish(self, problems: &mut Vec<Problem>) {
+    pub(super) fn finish(self, problems: &mut Vec<ConfigProblem>) {
         for (key, _) in self.table.into_iter().flatten() {
             let name = key.get_ref().as_ref();
             if self.asked.contains(&name) {
@@ -253,8 +288,8 @@ impl<'a> Section<'a> {
                 known.sort_unstable();
                 format!("There is no such key; here may stand {}.", known.join(", "))
             };
-            let at = self.source.at(key.span().start);
-            problems.push(Problem { at, place: self.place_of(name), message });
+            let at = self.source.location(key.span().start);
+            problems.push(ConfigProblem { at, key_path: self.key_path_of(name), message });
         }
     }
 }

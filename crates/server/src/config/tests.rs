@@ -10,7 +10,7 @@ fn env(name: &str) -> Option<String> {
     (name == "ECHO_TOKEN" || name == "OPERATOR_TOKEN").then(|| "a-secret-of-some-length".to_owned())
 }
 
-fn parse(text: &str) -> Result<Config, Problems> {
+fn parse(text: &str) -> Result<Config, ConfigProblems> {
     Config::parse("tidegate.toml", text, &env, &Overrides::default(), &[])
 }
 
@@ -46,7 +46,7 @@ fn what_the_defaults_show_can_be_used() {
     assert_eq!(upstream.token_header, usual.token_header);
     assert_eq!(upstream.stored_headers, ["x-tenant-key"]);
     assert_eq!((upstream.limits.len(), config.tokens.len()), (2, 2));
-    assert_eq!(config.tokens[1].scopes, [Scope::Read, Scope::Write, Scope::Operate]);
+    assert_eq!(config.tokens[1].scopes, [TokenScope::Read, TokenScope::Write, TokenScope::Operate]);
 }
 
 #[test]
@@ -421,7 +421,7 @@ spread = "all"
 /// IDM-12, IDM-5: the keys of the server's own routes are kept as the layer keeps them, unless the file says otherwise.
 #[test]
 fn idm_12_how_keys_are_kept_is_configured() {
-    use tidegate_idempotency::{InFlight, OnUnknown, Policy};
+    use tidegate_idempotency::{InFlightPolicy, Policy, UnknownOutcomePolicy};
     let (policy, usual) = (parse("").unwrap().idempotency.policy, Policy::default());
     assert_eq!((policy.ttl, policy.lease, policy.in_flight), (usual.ttl, usual.lease, usual.in_flight));
     assert_eq!(policy.on_unknown, usual.on_unknown);
@@ -430,15 +430,18 @@ fn idm_12_how_keys_are_kept_is_configured() {
                 keep_client_errors = true\n";
     let policy = parse(text).unwrap().idempotency.policy;
     assert_eq!((policy.ttl, policy.lease), (Duration::from_secs(60), Duration::from_secs(5)));
-    assert_eq!(policy.in_flight, InFlight::Wait(Duration::from_millis(250)));
-    assert!(policy.on_unknown == OnUnknown::Hold && policy.keep_client_errors);
+    assert_eq!(policy.in_flight, InFlightPolicy::Wait(Duration::from_millis(250)));
+    assert!(policy.on_unknown == UnknownOutcomePolicy::Hold && policy.keep_client_errors);
     assert_eq!(policy.check(), Ok(()));
 }
 
 /// IDM-5, IDM-16, IDM-21: the server's own routes have the proxy's settings, and each may have others.
 #[test]
 fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
-    use tidegate_idempotency::{BodyComparison, Dialect, InFlight, KeyAlphabet, OnUnknown, StoreAway};
+    use tidegate_idempotency::{
+        BodyComparison, InFlightPolicy, KeyAlphabet, RefusalDialect, StoreUnavailablePolicy,
+        UnknownOutcomePolicy,
+    };
     let text = "[idempotency]\nttl_s = 60\nwait_ms = 70\nanswer_max = \"2MiB\"\ndialect = \"ietf\"\n\
                 store_away = \"pass\"\nkey_alphabet = \"printable\"\nfingerprint = \"json\"\n\
                 keep_server_errors = true\n[[idempotency.route]]\npath = \"/v1/leases\"\nttl_s = 5\n\
@@ -446,12 +449,18 @@ fn idm_5_a_route_of_the_server_has_settings_of_its_own() {
     let config = parse(text).unwrap().idempotency;
     let (usual, route) = (&config.policy, &config.routes[0]);
     assert_eq!((usual.ttl.as_secs(), usual.answer_max), (60, 2 << 20));
-    assert_eq!((usual.dialect, usual.store_away), (Dialect::Ietf, StoreAway::PassOn));
+    assert_eq!(
+        (usual.dialect, usual.store_unavailable),
+        (RefusalDialect::Ietf, StoreUnavailablePolicy::PassOn)
+    );
     assert_eq!((usual.key_alphabet, usual.fingerprint), (KeyAlphabet::Printable, BodyComparison::Json));
     assert!(usual.keep_server_errors);
     assert_eq!((route.path.as_str(), route.policy.ttl.as_secs()), ("/v1/leases", 5));
-    assert_eq!(route.policy.in_flight, InFlight::Wait(Duration::from_millis(70)));
-    assert_eq!((route.policy.on_unknown, route.policy.dialect), (OnUnknown::Hold, Dialect::Tidegate));
+    assert_eq!(route.policy.in_flight, InFlightPolicy::Wait(Duration::from_millis(70)));
+    assert_eq!(
+        (route.policy.on_unknown, route.policy.dialect),
+        (UnknownOutcomePolicy::Hold, RefusalDialect::Tidegate)
+    );
     assert_eq!(route.policy.answer_max, 2 << 20, "what it does not say is as for all");
     let text =
         "[idempotency]\nanswer_max = \"1GiB\"\n[[idempotency.route]]\nttl_s = 5\nseal_key_env = \"X\"\n";

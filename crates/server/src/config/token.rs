@@ -2,16 +2,16 @@
 
 use sha2::{Digest, Sha256};
 
-use super::Reading;
+use super::ParseContext;
 use super::section::Section;
-use super::value::Found;
+use super::value::LocatedValue;
 
 /// Shortest token that is taken from the environment: shorter ones can be guessed.
 const TOKEN_LEN_MIN: usize = 16;
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Scope {
+pub enum TokenScope {
     /// Look at everything.
     Read,
     /// Hand in operations.
@@ -20,7 +20,7 @@ pub enum Scope {
     Operate,
 }
 
-impl Scope {
+impl TokenScope {
     /// The word in the configuration.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -38,24 +38,24 @@ impl Scope {
 
 /// One token, by its hash.
 #[derive(Clone, Debug)]
-pub struct Token {
+pub struct ApiToken {
     /// For the log.
     pub name: String,
     /// SHA-256 of the token.
     pub hash: [u8; 32],
     /// What it allows.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<TokenScope>,
 }
 
-impl Token {
+impl ApiToken {
     /// A token from its text.
     #[must_use]
-    pub fn new(name: impl Into<String>, token: &str, scopes: Vec<Scope>) -> Self {
+    pub fn new(name: impl Into<String>, token: &str, scopes: Vec<TokenScope>) -> Self {
         Self { name: name.into(), hash: Sha256::digest(token.as_bytes()).into(), scopes }
     }
 }
 
-pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<Token> {
+pub(super) fn read(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<ApiToken> {
     let problems = &mut reading.problems;
     let name = section.text("name", problems);
     let scopes = section.texts("scopes", problems);
@@ -76,13 +76,13 @@ pub(super) fn read(mut section: Section<'_>, reading: &mut Reading<'_>) -> Optio
     };
     section.finish(&mut reading.problems);
     let scopes = read_scopes(&scopes?, reading);
-    Some(Token { name: name?.value, hash: hash?, scopes })
+    Some(ApiToken { name: name?.value, hash: hash?, scopes })
 }
 
-fn read_scopes(words: &Found<Vec<String>>, reading: &mut Reading<'_>) -> Vec<Scope> {
+fn read_scopes(words: &LocatedValue<Vec<String>>, reading: &mut ParseContext<'_>) -> Vec<TokenScope> {
     let mut scopes = Vec::new();
     for word in &words.value {
-        match Scope::parse(word) {
+        match TokenScope::parse(word) {
             Some(scope) => scopes.push(scope),
             None => reading
                 .problems
@@ -92,7 +92,7 @@ fn read_scopes(words: &Found<Vec<String>>, reading: &mut Reading<'_>) -> Vec<Sco
     scopes
 }
 
-fn from_environment(variable: &Found<String>, reading: &mut Reading<'_>) -> Option<[u8; 32]> {
+fn from_environment(variable: &LocatedValue<String>, reading: &mut ParseContext<'_>) -> Option<[u8; 32]> {
     let text = reading.secret(variable)?;
     if text.len() < TOKEN_LEN_MIN {
         let message = format!("The token in {} is shorter than {TOKEN_LEN_MIN} bytes.", variable.value);
@@ -101,7 +101,7 @@ fn from_environment(variable: &Found<String>, reading: &mut Reading<'_>) -> Opti
     Some(Sha256::digest(text.as_bytes()).into())
 }
 
-fn parse_hash(text: &Found<String>, reading: &mut Reading<'_>) -> Option<[u8; 32]> {
+fn parse_hash(text: &LocatedValue<String>, reading: &mut ParseContext<'_>) -> Option<[u8; 32]> {
     let hash = text.value.strip_prefix("sha256:").and_then(unhex);
     if hash.is_none() {
         reading.problems.push(text.problem("It must be sha256: and 64 hexadecimal digits."));

@@ -7,10 +7,10 @@ use tidegate_core::bounds::{RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_upstream::http::{LimitConfig, LimitKind, TokenHeader};
 use tidegate_upstream::{HttpUpstreams, Secret, http::UpstreamConfig};
 
-use super::Reading;
-use super::dialect::{self, Dialect, DiscordConfig, ShopifyConfig};
-use super::problem::Problem;
-use super::read::refuse_twins;
+use super::ParseContext;
+use super::dialect::{self, DialectConfig, DiscordConfig, ShopifyConfig};
+use super::problem::ConfigProblem;
+use super::read::reject_duplicates;
 use super::section::Section;
 
 /// Longest time-out, in milliseconds: an hour.
@@ -18,7 +18,7 @@ const TIMEOUT_MAX_MS: u64 = 3_600_000;
 
 /// What is said of upstreams besides how they are reached, by name.
 #[derive(Default)]
-pub(super) struct Beside {
+pub(super) struct UpstreamExtras {
     /// Those that are spread over all partitions.
     pub spread: BTreeSet<String>,
     /// Those that are Shopify's.
@@ -29,8 +29,8 @@ pub(super) struct Beside {
 
 pub(super) fn read(
     mut section: Section<'_>,
-    beside: &mut Beside,
-    reading: &mut Reading<'_>,
+    beside: &mut UpstreamExtras,
+    reading: &mut ParseContext<'_>,
 ) -> Option<UpstreamConfig> {
     let problems = &mut reading.problems;
     let name = section.text("name", problems);
@@ -44,7 +44,7 @@ pub(super) fn read(
     let most = section.integer("response_max_bytes", 1..=RESULT_LEN_MAX as u64, problems);
     let spread_by = section.text("spread", problems);
     let limits = section.sections("limit", problems);
-    refuse_twins(&limits, problems);
+    reject_duplicates(&limits, problems);
     let limits: Vec<_> = limits.into_iter().map(|limit| read_limit(limit, reading)).collect();
     let base_url = base_url.map(|url| url.value).or_else(|| {
         let usual = dialect.base_url().filter(|_| !section.has("base_url"));
@@ -79,9 +79,9 @@ pub(super) fn read(
         beside.spread.insert(config.name.clone());
     }
     match dialect {
-        Dialect::Http => {}
-        Dialect::Shopify(shop) => drop(beside.shopify.insert(config.name.clone(), shop)),
-        Dialect::Discord(bot) => drop(beside.discord.insert(config.name.clone(), bot)),
+        DialectConfig::Http => {}
+        DialectConfig::Shopify(shop) => drop(beside.shopify.insert(config.name.clone(), shop)),
+        DialectConfig::Discord(bot) => drop(beside.discord.insert(config.name.clone(), bot)),
     }
     check(&config, limits.len(), &section, &mut reading.problems);
     section.finish(&mut reading.problems);
@@ -95,14 +95,14 @@ fn example() -> UpstreamConfig {
 }
 
 /// Asks the dialect itself, so that no rule stands in two places, and about one part at a time, so that all is told.
-fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<Problem>) {
+fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems: &mut Vec<ConfigProblem>) {
     let named = UpstreamConfig { name: config.name.clone(), ..example() };
     // A header is looked at also where its token is missing.
     let token = config.token.clone().unwrap_or_else(|| Secret::new("example".to_owned()));
     let token_header = config.token_header.clone();
     let credential = UpstreamConfig { token: Some(token), token_header, ..example() };
     let stored = UpstreamConfig { stored_headers: config.stored_headers.clone(), ..example() };
-    let limits = (0..limits).map(|index| place(index.to_string())).collect();
+    let limits = (0..limits).map(|index| placeholder_limit(index.to_string())).collect();
     let limited = UpstreamConfig { limits, ..example() };
     let place_of_credential = if section.has("token_header") { "token_header" } else { "token_env" };
     let parts =
@@ -119,11 +119,11 @@ fn check(config: &UpstreamConfig, limits: usize, section: &Section<'_>, problems
 }
 
 /// A limit with which nothing is wrong but its name.
-const fn place(name: String) -> LimitConfig {
+const fn placeholder_limit(name: String) -> LimitConfig {
     LimitConfig { name, kind: LimitKind::AtOnce { at_once: 1 } }
 }
 
-fn read_limit(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<LimitConfig> {
+fn read_limit(mut section: Section<'_>, reading: &mut ParseContext<'_>) -> Option<LimitConfig> {
     let problems = &mut reading.problems;
     let most = TOKENS_MAX as f64;
     let name = section.text("name", problems);
@@ -132,7 +132,7 @@ fn read_limit(mut section: Section<'_>, reading: &mut Reading<'_>) -> Option<Lim
     let at_once = section.integer("at_once", 1..=u64::from(u32::MAX), problems);
     match &name {
         Some(name) => {
-            let named = UpstreamConfig { limits: vec![place(name.value.clone())], ..example() };
+            let named = UpstreamConfig { limits: vec![placeholder_limit(name.value.clone())], ..example() };
             problems.extend(named.validate().err().map(|refusal| name.problem(refusal.message)));
         }
         None if section.has("name") => {}

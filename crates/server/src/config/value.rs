@@ -5,49 +5,49 @@ use std::ops::RangeInclusive;
 
 use toml::de::DeValue;
 
-use super::problem::{Problem, Spot};
+use super::problem::{ConfigProblem, SourceLocation};
 
 /// A value and where it stands.
 #[derive(Clone, Debug)]
-pub(super) struct Found<T> {
+pub(super) struct LocatedValue<T> {
     pub value: T,
-    pub at: Spot,
-    pub place: String,
+    pub at: SourceLocation,
+    pub key_path: String,
 }
 
-impl<T> Found<T> {
-    pub(super) fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { at: self.at.clone(), place: self.place.clone(), message: message.into() }
+impl<T> LocatedValue<T> {
+    pub(super) fn problem(&self, message: impl Into<String>) -> ConfigProblem {
+        ConfigProblem { at: self.at.clone(), key_path: self.key_path.clone(), message: message.into() }
     }
 }
 
 /// What may stand behind a key.
-pub(super) enum Raw<'a> {
+pub(super) enum RawConfigValue<'a> {
     Text(String),
     Value(&'a DeValue<'a>),
 }
 
-pub(super) fn keep<T>(
-    found: Found<Raw<'_>>,
+pub(super) fn value_or_problem<T>(
+    found: LocatedValue<RawConfigValue<'_>>,
     value: Result<T, String>,
-    problems: &mut Vec<Problem>,
-) -> Option<Found<T>> {
-    let Found { at, place, .. } = found;
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<LocatedValue<T>> {
+    let LocatedValue { at, key_path: place, .. } = found;
     match value {
-        Ok(value) => Some(Found { value, at, place }),
+        Ok(value) => Some(LocatedValue { value, at, key_path: place }),
         Err(message) => {
-            problems.push(Problem { at, place, message });
+            problems.push(ConfigProblem { at, key_path: place, message });
             None
         }
     }
 }
 
-pub(super) fn out_of<T: Display>(bounds: &RangeInclusive<T>, text: &str) -> String {
+pub(super) fn out_of_bounds<T: Display>(bounds: &RangeInclusive<T>, text: &str) -> String {
     let text: String = text.chars().take(40).collect();
     format!("It must be {} to {}, not {text}.", bounds.start(), bounds.end())
 }
 
-pub(super) fn wanted(what: &str, got: &DeValue<'_>) -> String {
+pub(super) fn type_mismatch(what: &str, got: &DeValue<'_>) -> String {
     let got = match got {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) => "a number",

@@ -11,19 +11,19 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 
-use crate::app::House;
-use crate::config::{Scope, Token};
+use crate::config::{ApiToken, TokenScope};
+use crate::state::ServerState;
 
 /// Longest credential that is looked at, in bytes.
 const CREDENTIAL_LEN_MAX: usize = 1_024;
 
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Peer(pub SocketAddr);
+pub(crate) struct PeerAddr(pub SocketAddr);
 
-impl Peer {
+impl PeerAddr {
     /// Whether that is this machine.
     pub(crate) fn is_local(self) -> bool {
         self.0.ip().to_canonical().is_loopback()
@@ -41,15 +41,16 @@ impl Caller {
 }
 
 /// Without tokens: whoever is on this machine.
-pub(crate) fn admit_local(peer: Option<Peer>) -> Result<Caller> {
-    let refuse = || Error::new(Code::Forbidden, "Without a token only calls from this machine are served.");
-    peer.is_some_and(Peer::is_local).then(|| Caller::named("local")).ok_or_else(refuse)
+pub(crate) fn admit_local(peer: Option<PeerAddr>) -> Result<Caller> {
+    let refuse =
+        || Error::new(ErrorCode::Forbidden, "Without a token only calls from this machine are served.");
+    peer.is_some_and(PeerAddr::is_local).then(|| Caller::named("local")).ok_or_else(refuse)
 }
 
 pub(crate) fn admit(
-    house: &House,
-    scope: Scope,
-    peer: Option<Peer>,
+    house: &ServerState,
+    scope: TokenScope,
+    peer: Option<PeerAddr>,
     path: &str,
     headers: &HeaderMap,
 ) -> Result<Caller> {
@@ -58,14 +59,14 @@ pub(crate) fn admit(
     }
     let credential = credential(headers)
         .or_else(|| house.pacing.credential(path, headers).filter(|text| text.len() <= CREDENTIAL_LEN_MAX))
-        .ok_or_else(|| Error::new(Code::Unauthorized, "Send a token: Authorization: Bearer …"))?;
+        .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "Send a token: Authorization: Bearer …"))?;
     let token = find(&house.tokens, &credential)
-        .ok_or_else(|| Error::new(Code::Unauthorized, "This token is not known here."))?;
+        .ok_or_else(|| Error::new(ErrorCode::Unauthorized, "This token is not known here."))?;
     if token.scopes.contains(&scope) {
         return Ok(Caller::named(&token.name));
     }
     let message = format!("The token {:?} does not have the scope {:?}.", token.name, scope.as_str());
-    Err(Error::new(Code::Forbidden, message))
+    Err(Error::new(ErrorCode::Forbidden, message))
 }
 
 fn credential(headers: &HeaderMap) -> Option<String> {
@@ -82,7 +83,7 @@ fn credential(headers: &HeaderMap) -> Option<String> {
 }
 
 /// Every hash is compared with every other bit of work, so the time tells nothing about which one came near.
-fn find<'a>(tokens: &'a [Token], credential: &str) -> Option<&'a Token> {
+fn find<'a>(tokens: &'a [ApiToken], credential: &str) -> Option<&'a ApiToken> {
     let hash: [u8; 32] = Sha256::digest(credential.as_bytes()).into();
     let mut found = u64::MAX;
     for (place, token) in (0_u64..).zip(tokens) {

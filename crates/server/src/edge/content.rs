@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes, HttpBody};
 use futures_util::StreamExt;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
 /// Largest body of one operation: a whole payload, and what stands around it.
@@ -14,16 +14,16 @@ pub(crate) const BATCH_MAX: usize = 32 * 1024 * 1024;
 /// Largest body of everything else.
 pub(crate) const SMALL_MAX: usize = 64 * 1024;
 /// What is read and thrown away of a body that is too large, so that the caller hears why it was refused.
-pub(crate) const THROWN_AWAY_MAX: usize = 64 * 1024 * 1024;
+pub(crate) const DISCARDED_MAX: usize = 64 * 1024 * 1024;
 
 pub(crate) async fn read(body: Body, most: usize, within: Duration) -> Result<Bytes> {
-    tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| Err(late(within)))
+    tokio::time::timeout(within, collect(body, most)).await.unwrap_or_else(|_| Err(timeout_error(within)))
 }
 
 /// A body, or the beginning of one that is longer than was wanted.
-pub(crate) enum Arriving {
+pub(crate) enum IncomingBody {
     Whole(Bytes),
-    Longer {
+    Partial {
         first: Bytes,
         rest: BodyDataStream,
         /// Of all of it, where that is said.
@@ -32,17 +32,17 @@ pub(crate) enum Arriving {
 }
 
 /// Reads a body of at most `most` bytes, or begins to.
-pub(crate) async fn begin(body: Body, most: usize, within: Duration) -> Result<Arriving> {
+pub(crate) async fn read_or_stream(body: Body, most: usize, within: Duration) -> Result<IncomingBody> {
     let hint = body.size_hint();
     let (len, announced) = (hint.exact(), usize::try_from(hint.lower()).unwrap_or(usize::MAX));
     let mut rest = body.into_data_stream();
     if announced > most {
-        return Ok(Arriving::Longer { first: Bytes::new(), rest, len });
+        return Ok(IncomingBody::Partial { first: Bytes::new(), rest, len });
     }
     let gathered = async {
         let mut first = Vec::with_capacity(announced);
         while let Some(piece) = rest.next().await {
-            first.extend_from_slice(&piece.map_err(|_| cut_off())?);
+            first.extend_from_slice(&piece.map_err(|_| cut_off_error())?);
             if first.len() > most {
                 return Ok((first, false));
             }
@@ -50,17 +50,17 @@ pub(crate) async fn begin(body: Body, most: usize, within: Duration) -> Result<A
         Ok::<_, Error>((first, true))
     };
     let (first, is_whole) =
-        tokio::time::timeout(within, gathered).await.unwrap_or_else(|_| Err(late(within)))?;
+        tokio::time::timeout(within, gathered).await.unwrap_or_else(|_| Err(timeout_error(within)))?;
     let first = Bytes::from(first);
-    Ok(if is_whole { Arriving::Whole(first) } else { Arriving::Longer { first, rest, len } })
+    Ok(if is_whole { IncomingBody::Whole(first) } else { IncomingBody::Partial { first, rest, len } })
 }
 
-fn late(within: Duration) -> Error {
-    Error::new(Code::Malformed, format!("The body did not arrive within {} s.", within.as_secs()))
+fn timeout_error(within: Duration) -> Error {
+    Error::new(ErrorCode::Malformed, format!("The body did not arrive within {} s.", within.as_secs()))
 }
 
-fn cut_off() -> Error {
-    Error::new(Code::Malformed, "The body was cut off.")
+fn cut_off_error() -> Error {
+    Error::new(ErrorCode::Malformed, "The body was cut off.")
 }
 
 async fn collect(body: Body, most: usize) -> Result<Bytes> {
@@ -70,10 +70,10 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
     let mut rest = Vec::new();
     let mut len = 0_usize;
     while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|_| cut_off())?;
+        let piece = piece.map_err(|_| cut_off_error())?;
         len = len.saturating_add(piece.len());
         if len > most || announced > most {
-            if len > THROWN_AWAY_MAX {
+            if len > DISCARDED_MAX {
                 break;
             }
         } else if first.is_empty() && rest.is_empty() {
@@ -89,7 +89,7 @@ async fn collect(body: Body, most: usize) -> Result<Bytes> {
     let len = len.max(announced);
     if len > most {
         let message = format!("The body is {len} bytes long; at most {most} are taken here.");
-        return Err(Error::new(Code::TooLarge, message).field("body"));
+        return Err(Error::new(ErrorCode::TooLarge, message).field("body"));
     }
     Ok(if rest.is_empty() { first } else { rest.into() })
 }

@@ -8,7 +8,7 @@ use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderValue};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::fingerprint::hex;
 use tidegate_store::Store;
 use tidegate_store::upkeep::SECRET_LEN;
@@ -22,16 +22,16 @@ const LOOK_GAP: Duration = Duration::from_secs(1);
 pub(crate) struct NodeSecret {
     header: RwLock<HeaderValue>,
     /// Where it is kept; nowhere when it is configured.
-    kept: Option<Kept>,
+    stored: Option<StoredSecret>,
 }
 
-struct Kept {
+struct StoredSecret {
     store: Arc<dyn Store>,
-    seen: Mutex<Seen>,
+    cached: Mutex<CachedSecret>,
 }
 
 /// What the store kept, and when.
-struct Seen {
+struct CachedSecret {
     secret: [u8; SECRET_LEN],
     at: Instant,
 }
@@ -42,20 +42,23 @@ impl NodeSecret {
     /// # Errors
     /// When it cannot be sent.
     pub(crate) fn configured(secret: &str) -> Result<Self> {
-        Ok(Self { header: RwLock::new(header(secret)?), kept: None })
+        Ok(Self { header: RwLock::new(bearer_header(secret)?), stored: None })
     }
 
     /// The one that the store keeps; a new one when it keeps none yet.
     ///
     /// # Errors
     /// When the store cannot be used, or the system has no randomness to give.
-    pub(crate) async fn kept_in(store: Arc<dyn Store>) -> Result<Self> {
+    pub(crate) async fn from_store(store: Arc<dyn Store>) -> Result<Self> {
         let mut offered = [0; SECRET_LEN];
         getrandom::fill(&mut offered)
-            .map_err(|error| Error::new(Code::Internal, format!("There is no randomness: {error}.")))?;
-        let secret = store.secret(offered).await?;
-        let seen = Mutex::new(Seen { secret, at: Instant::now() });
-        Ok(Self { header: RwLock::new(header(&hex(&secret))?), kept: Some(Kept { store, seen }) })
+            .map_err(|error| Error::new(ErrorCode::Internal, format!("There is no randomness: {error}.")))?;
+        let secret = store.ensure_secret(offered).await?;
+        let seen = Mutex::new(CachedSecret { secret, at: Instant::now() });
+        Ok(Self {
+            header: RwLock::new(bearer_header(&hex(&secret))?),
+            stored: Some(StoredSecret { store, cached: seen }),
+        })
     }
 
     /// What a node sends.
@@ -65,31 +68,31 @@ impl NodeSecret {
 
     /// Whether it is a configured one. Only such a secret is good for calls from other machines.
     pub(crate) const fn is_configured(&self) -> bool {
-        self.kept.is_none()
+        self.stored.is_none()
     }
 
     /// Whether a caller knows it. A store that came back empty may keep another one by now, so a stranger has this node
     /// look there.
-    pub(crate) async fn is_known_to(&self, headers: &HeaderMap) -> bool {
+    pub(crate) async fn is_presented_in(&self, headers: &HeaderMap) -> bool {
         let Some(given) = headers.get(AUTHORIZATION) else { return false };
         is_same(given, &self.header()) || {
-            self.look_again().await;
+            self.refresh().await;
             is_same(given, &self.header())
         }
     }
 
     /// Looks what the store keeps now, and gives it this node's where it keeps none.
-    pub(crate) async fn look_again(&self) {
-        let Some(kept) = &self.kept else { return };
+    pub(crate) async fn refresh(&self) {
+        let Some(kept) = &self.stored else { return };
         // Somebody is looking already.
-        let Ok(mut seen) = kept.seen.try_lock() else { return };
+        let Ok(mut seen) = kept.cached.try_lock() else { return };
         if seen.at.elapsed() < LOOK_GAP {
             return;
         }
         seen.at = Instant::now();
-        match kept.store.secret(seen.secret).await {
+        match kept.store.ensure_secret(seen.secret).await {
             Ok(secret) if secret != seen.secret => {
-                if let Ok(header) = header(&hex(&secret)) {
+                if let Ok(header) = bearer_header(&hex(&secret)) {
                     tracing::warn!("the store keeps another secret of the nodes; it is used from now on");
                     *self.header.write().unwrap_or_else(PoisonError::into_inner) = header;
                     seen.secret = secret;
@@ -101,8 +104,8 @@ impl NodeSecret {
     }
 }
 
-fn header(secret: &str) -> Result<HeaderValue> {
-    let wrong = |_| Error::new(Code::BadConfig, "The secret of the nodes must be plain ASCII.");
+fn bearer_header(secret: &str) -> Result<HeaderValue> {
+    let wrong = |_| Error::new(ErrorCode::BadConfig, "The secret of the nodes must be plain ASCII.");
     let mut value = HeaderValue::from_str(&format!("Bearer {secret}")).map_err(wrong)?;
     value.set_sensitive(true);
     Ok(value)

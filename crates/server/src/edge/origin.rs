@@ -5,27 +5,27 @@
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Uri};
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 
-use crate::api::route::Visitors;
+use crate::api::route::AllowedOrigin;
 
 /// Refuses a name under which another site may have led a browser here.
-pub(crate) fn must_name_this_machine(head: &Parts) -> Result<()> {
+pub(crate) fn require_local_host(head: &Parts) -> Result<()> {
     if host(&head.headers, &head.uri).as_deref().is_some_and(is_this_machine) {
         return Ok(());
     }
     let message = "Without a token this server answers only to 127.0.0.1, [::1] and localhost.";
-    Err(Error::new(Code::Forbidden, message))
+    Err(Error::new(ErrorCode::Forbidden, message))
 }
 
 /// Refuses what a browser sends for another site.
-pub(crate) fn must_not_be_foreign(head: &Parts, visitors: Visitors) -> Result<()> {
+pub(crate) fn reject_cross_site(head: &Parts, visitors: AllowedOrigin) -> Result<()> {
     let host = host(&head.headers, &head.uri);
-    let may_come = visitors == Visitors::Linked && is_followed_link(head);
-    if may_come || !is_foreign(&head.headers, host.as_deref()) {
+    let may_come = visitors == AllowedOrigin::Linked && is_followed_link(head);
+    if may_come || !is_cross_site(&head.headers, host.as_deref()) {
         return Ok(());
     }
-    Err(Error::new(Code::Forbidden, "A browser sent this for another web site; it is refused."))
+    Err(Error::new(ErrorCode::Forbidden, "A browser sent this for another web site; it is refused."))
 }
 
 /// Whether a person followed a link: the answer is shown, and the other site cannot read it.
@@ -51,7 +51,7 @@ fn is_this_machine(host: &str) -> bool {
         || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-fn is_foreign(headers: &HeaderMap, host: Option<&str>) -> bool {
+fn is_cross_site(headers: &HeaderMap, host: Option<&str>) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     if sites.any(|site| site != "same-origin" && site != "none") {
         return true;

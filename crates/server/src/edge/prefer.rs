@@ -15,25 +15,26 @@ const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// A wait that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wait {
+pub(crate) struct WaitPreference {
     /// At most so long.
     pub most: Duration,
     /// Whether a header asked for it, and in how many seconds.
     preferred_s: Option<u64>,
 }
 
-impl Wait {
+impl WaitPreference {
     /// The wait of a call; the query goes before the header.
     pub(crate) fn read(query: &mut Query, headers: &HeaderMap) -> Option<Self> {
         let asked = query.integer("wait_ms", 0..=WAIT_MAX_MS);
-        let preferred_s = headers.get_all(&PREFER).iter().find_map(seconds).filter(|_| asked.is_none());
+        let preferred_s =
+            headers.get_all(&PREFER).iter().find_map(parse_wait_seconds).filter(|_| asked.is_none());
         let preferred_s = preferred_s.map(|seconds| seconds.min(WAIT_MAX_MS / 1_000));
         let millis = asked.or(preferred_s.map(|seconds| seconds * 1_000)).filter(|millis| *millis > 0);
         millis.map(|millis| Self { most: Duration::from_millis(millis), preferred_s })
     }
 
     /// Says in an answer that the preference was followed.
-    pub(crate) fn note(self, response: &mut Response) {
+    pub(crate) fn mark_applied(self, response: &mut Response) {
         let applied = self.preferred_s.map(|seconds| HeaderValue::try_from(format!("wait={seconds}")));
         if let Some(Ok(applied)) = applied {
             response.headers_mut().insert(APPLIED, applied);
@@ -42,7 +43,7 @@ impl Wait {
 }
 
 /// The seconds of `wait` in one line of preferences; what cannot be read is no preference.
-fn seconds(line: &HeaderValue) -> Option<u64> {
+fn parse_wait_seconds(line: &HeaderValue) -> Option<u64> {
     let preferences = line.to_str().ok()?.split(',');
     let mut named = preferences.filter_map(|one| one.split(';').next()?.split_once('='));
     let (_, value) = named.find(|(name, _)| name.trim().eq_ignore_ascii_case("wait"))?;
@@ -53,19 +54,21 @@ fn seconds(line: &HeaderValue) -> Option<u64> {
 mod tests {
     use super::*;
 
-    fn wait(query: &str, lines: &[&str]) -> tidegate::Result<Option<Wait>> {
+    fn wait(query: &str, lines: &[&str]) -> tidegate::Result<Option<WaitPreference>> {
         let mut headers = HeaderMap::new();
         for line in lines {
             headers.append(PREFER, line.parse().unwrap());
         }
         let mut query = Query::parse(query);
-        let wait = Wait::read(&mut query, &headers);
+        let wait = WaitPreference::read(&mut query, &headers);
         query.finish().map(|()| wait)
     }
 
     #[test]
     fn a_wait_is_read_from_the_query_or_the_header() {
-        let asked = |millis, preferred_s| Ok(Some(Wait { most: Duration::from_millis(millis), preferred_s }));
+        let asked = |millis, preferred_s| {
+            Ok(Some(WaitPreference { most: Duration::from_millis(millis), preferred_s }))
+        };
         assert_eq!(wait("", &[]), Ok(None));
         assert_eq!(wait("wait_ms=0", &[]), Ok(None));
         assert_eq!(wait("wait_ms=1500", &["wait=3"]), asked(1_500, None));

@@ -7,29 +7,29 @@ use std::ops::RangeInclusive;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Time;
 
-use crate::wire::object::shown;
-use crate::wire::problems::Problems;
+use crate::wire::object::truncate_name;
+use crate::wire::problems::RequestProblems;
 use crate::wire::time;
 
 /// The pairs that nobody has taken yet, and what is wrong with those that were.
 pub(crate) struct Query {
     pairs: Vec<(String, String)>,
-    problems: Problems,
+    problems: RequestProblems,
 }
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        let (mut pairs, mut problems) = (Vec::<(String, String)>::new(), Problems::default());
+        let (mut pairs, mut problems) = (Vec::<(String, String)>::new(), RequestProblems::default());
         for pair in text.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             match (decode(name), decode(value)) {
-                (None, _) => problems.add(bad("query", "is not UTF-8")),
-                (Some(name), None) => problems.add(bad(&name, "is not UTF-8")),
+                (None, _) => problems.add(bad_parameter("query", "is not UTF-8")),
+                (Some(name), None) => problems.add(bad_parameter(&name, "is not UTF-8")),
                 (Some(name), _) if pairs.iter().any(|(earlier, _)| *earlier == name) => {
-                    problems.add(bad(&name, "is there twice"));
+                    problems.add(bad_parameter(&name, "is there twice"));
                 }
                 (Some(name), Some(value)) => pairs.push((name, value)),
             }
@@ -48,7 +48,7 @@ impl Query {
         self.read(name, |text| {
             let (start, end) = text.split_at_checked(11).unwrap_or((text, ""));
             let found = time::parse(&format!("{start}{}", end.replace(' ', "+")));
-            found.ok_or_else(|| bad(name, "must be a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
+            found.ok_or_else(|| bad_parameter(name, "must be a time of RFC 3339, as in 2031-05-06T07:08:09Z"))
         })
     }
 
@@ -63,7 +63,7 @@ impl Query {
         self.read(name, |text| {
             let number = text.parse().ok().filter(|number| bounds.contains(number));
             let problem = format!("must be a whole number, {} to {}", bounds.start(), bounds.end());
-            number.ok_or_else(|| bad(name, &problem))
+            number.ok_or_else(|| bad_parameter(name, &problem))
         })
     }
 
@@ -76,7 +76,7 @@ impl Query {
     /// Refuses what is left, and whatever was wrong before.
     pub(crate) fn finish(mut self) -> Result<()> {
         for (name, _) in &self.pairs {
-            self.problems.add(bad(name, "is not known here"));
+            self.problems.add(bad_parameter(name, "is not known here"));
         }
         self.problems.finish()
     }
@@ -86,9 +86,9 @@ impl Query {
 pub(crate) const PAGE_MAX: u64 = 200;
 pub(crate) const PAGE_DEFAULT: u64 = 50;
 
-pub(crate) fn bad(name: &str, problem: &str) -> Error {
-    let name = shown(name);
-    Error::new(Code::Malformed, format!("The parameter {name:?} {problem}.")).field(name)
+pub(crate) fn bad_parameter(name: &str, problem: &str) -> Error {
+    let name = truncate_name(name);
+    Error::new(ErrorCode::Malformed, format!("The parameter {name:?} {problem}.")).field(name)
 }
 
 fn decode(text: &str) -> Option<String> {

@@ -11,8 +11,8 @@ use axum::response::Response;
 use tidegate_core::Time;
 use tidegate_core::bounds::TRACE_LEN_MAX;
 
-use crate::app::House;
-use crate::pacing::answer::is_upstreams;
+use crate::pacing::response::is_from_upstream;
+use crate::state::ServerState;
 
 const HEADER: HeaderName = HeaderName::from_static("x-request-id");
 
@@ -37,14 +37,18 @@ impl RequestIds {
 #[derive(Clone, Debug)]
 pub(crate) struct RequestId(pub Arc<str>);
 
-pub(crate) async fn layer(State(house): State<Arc<House>>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn layer(
+    State(house): State<Arc<ServerState>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(&HEADER).and_then(|value| value.to_str().ok());
     let fit = given.filter(|id| !id.is_empty() && id.len() <= TRACE_LEN_MAX);
     let id: Arc<str> = fit.map_or_else(|| house.request_ids.make().into(), Arc::from);
     request.extensions_mut().insert(RequestId(Arc::clone(&id)));
     let mut response = next.run(request).await;
     if let Ok(value) = HeaderValue::from_str(&id)
-        && !is_upstreams(&response)
+        && !is_from_upstream(&response)
     {
         response.headers_mut().insert(HEADER, value);
     }

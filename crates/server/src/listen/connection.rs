@@ -12,17 +12,17 @@ use axum::response::{IntoResponse, Response};
 use hyper::body::{Frame, Incoming, SizeHint};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use tidegate::{Code, Error};
-use tidegate_idempotency::proxy::Place;
+use tidegate::{Error, ErrorCode};
+use tidegate_idempotency::proxy::ConnectionPermit;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tower::ServiceExt;
 
-use super::Door;
-use super::slots::{Request, Slot};
-use super::stall::StallBound;
-use crate::edge::auth::Peer;
-use crate::wire::failure::Failure;
+use super::AcceptOptions;
+use super::slots::{RequestGuard, Slot};
+use super::stall::WriteTimeoutStream;
+use crate::edge::auth::PeerAddr;
+use crate::wire::error::ApiError;
 
 /// Most headers of a request.
 const HEADERS_MAX: usize = 64;
@@ -46,10 +46,10 @@ const GRACE: Duration = Duration::from_secs(1);
 
 /// A request on a connection that was taken for health and operators, when all others were at work.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reserved;
+pub(crate) struct ReservedConnection;
 
 /// Serves one connection. Its place is taken until it ends, and until everything ends that came of it.
-pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door: Door) {
+pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door: AcceptOptions) {
     // Answers are small and somebody waits for each.
     let _ = stream.set_nodelay(true);
     let slot = Arc::new(slot);
@@ -57,16 +57,16 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
     let service = hyper::service::service_fn(move |request: hyper::Request<Incoming>| {
         let under_way = held.begin();
         let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(peer));
-        request.extensions_mut().insert(Place(Arc::clone(&under_way) as _));
+        request.extensions_mut().insert(PeerAddr(peer));
+        request.extensions_mut().insert(ConnectionPermit(Arc::clone(&under_way) as _));
         let is_reserved = held.is_reserved();
         if is_reserved {
-            request.extensions_mut().insert(Reserved);
+            request.extensions_mut().insert(ReservedConnection);
         }
         let answered = router.clone().oneshot(request);
         async move {
-            let answer = if is_reserved { within_reserve(answered).await } else { answered.await };
-            answer.map(|response| response.map(|body| Answer { body, _under_way: under_way }))
+            let answer = if is_reserved { call_reserved(answered).await } else { answered.await };
+            answer.map(|response| response.map(|body| TrackedBody { body, _under_way: under_way }))
         }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
@@ -85,7 +85,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
         .keep_alive_timeout(PING)
         .max_header_list_size(HEAD_LEN_MAX as u32)
         .max_concurrent_streams(STREAMS_MAX);
-    let stream = TokioIo::new(StallBound::new(stream));
+    let stream = TokioIo::new(WriteTimeoutStream::new(stream));
     let mut connection = std::pin::pin!(builder.serve_connection_with_upgrades(stream, service));
     let first_request = door.read_timeout.min(FIRST_REQUEST_MAX);
     let ended = tokio::select! {
@@ -96,7 +96,7 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
             Some(connection.as_mut().await)
         }
         () = slot.evicted() => None,
-        () = overdue(&slot, first_request) => None,
+        () = wait_until_overdue(&slot, first_request) => None,
     };
     match ended {
         Some(Err(error)) => tracing::debug!(%peer, %error, "a connection ended early"),
@@ -107,14 +107,14 @@ pub(super) async fn serve(stream: TcpStream, peer: SocketAddr, slot: Slot, door:
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 _ = connection.as_mut() => {}
-                () = out_of_grace(&slot) => {}
+                () = wait_out_grace(&slot) => {}
             }
         }
     }
 }
 
 /// Resolves when a connection has had no request for too long, or has had its time.
-async fn overdue(slot: &Slot, first_request: Duration) {
+async fn wait_until_overdue(slot: &Slot, first_request: Duration) {
     if slot.is_reserved() {
         return sleep_until(slot.opened() + RESERVED_TIME).await;
     }
@@ -133,7 +133,7 @@ async fn overdue(slot: &Slot, first_request: Duration) {
 
 /// Resolves when a connection that is to be closed has had its time. Requests under way are answered first, unless it
 /// was taken beyond the bound.
-async fn out_of_grace(slot: &Slot) {
+async fn wait_out_grace(slot: &Slot) {
     sleep(GRACE).await;
     while !slot.is_idle() && !slot.is_reserved() {
         sleep(GRACE).await;
@@ -141,23 +141,23 @@ async fn out_of_grace(slot: &Slot) {
 }
 
 /// What takes long has no place among those that are taken beyond the bound.
-async fn within_reserve(
+async fn call_reserved(
     answered: impl Future<Output = Result<Response, std::convert::Infallible>>,
 ) -> Result<Response, std::convert::Infallible> {
     let busy = |_| {
         let message = "All connections are at work, and this takes longer than there is room for.";
-        Ok(Failure(Error::new(Code::StoreUnavailable, message)).into_response())
+        Ok(ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response())
     };
     timeout(RESERVED_REQUEST_TIME, answered).await.unwrap_or_else(busy)
 }
 
 /// The body of an answer; its request is under way until it has left.
-struct Answer {
+struct TrackedBody {
     body: Body,
-    _under_way: Arc<Request>,
+    _under_way: Arc<RequestGuard>,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for TrackedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

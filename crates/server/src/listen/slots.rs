@@ -24,27 +24,27 @@ const RESERVED_PER_ADDRESS_MAX: usize = 16;
 pub(crate) struct Slots {
     most: usize,
     reserved_max: usize,
-    table: Mutex<Table>,
+    table: Mutex<SlotTable>,
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Table {
+struct SlotTable {
     next: u64,
     /// By the order in which they came.
-    open: BTreeMap<u64, Arc<Line>>,
-    usual: Counts,
-    reserved: Counts,
+    open: BTreeMap<u64, Arc<ConnectionState>>,
+    usual: ConnectionCounts,
+    reserved: ConnectionCounts,
 }
 
 /// Connections, in all and by address; without those that are about to be closed.
 #[derive(Default)]
-struct Counts {
+struct ConnectionCounts {
     all: usize,
     by_address: HashMap<IpAddr, usize>,
 }
 
-impl Counts {
+impl ConnectionCounts {
     fn of(&self, address: IpAddr) -> usize {
         self.by_address.get(&address).copied().unwrap_or_default()
     }
@@ -66,14 +66,14 @@ impl Counts {
 }
 
 /// What became of a connection that was accepted.
-pub(crate) enum Taken {
+pub(crate) enum SlotOutcome {
     Slot(Slot),
     /// Its address has all that it may have, all of them at work.
-    TooManyOfOne,
+    AddressFull,
 }
 
 /// One connection as the others see it.
-struct Line {
+struct ConnectionState {
     address: IpAddr,
     opened: Instant,
     is_reserved: bool,
@@ -87,12 +87,12 @@ struct Line {
 
 /// The place of a connection among all. It is free when this is dropped and every request has ended.
 pub(crate) struct Slot {
-    line: Arc<Line>,
-    held: Held,
+    state: Arc<ConnectionState>,
+    held: SlotGuard,
 }
 
 /// Frees a place.
-struct Held {
+struct SlotGuard {
     slots: Arc<Slots>,
     number: u64,
 }
@@ -104,7 +104,7 @@ impl Slots {
     }
 
     /// The same, and when all are at work some more, for health and operators.
-    pub(crate) fn reserving(most: usize) -> Arc<Self> {
+    pub(crate) fn new_with_reserve(most: usize) -> Arc<Self> {
         Self::with_reserve(most, RESERVED_MAX)
     }
 
@@ -112,12 +112,12 @@ impl Slots {
         Arc::new(Self { most, reserved_max, table: Mutex::default(), freed: Notify::new() })
     }
 
-    fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, SlotTable> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A place for a connection from this address, as soon as there is one.
-    pub(crate) async fn take(self: &Arc<Self>, from: IpAddr) -> Taken {
+    pub(crate) async fn take(self: &Arc<Self>, from: IpAddr) -> SlotOutcome {
         let address = network(from);
         loop {
             let freed = self.freed.notified();
@@ -128,7 +128,7 @@ impl Slots {
         }
     }
 
-    fn try_take(self: &Arc<Self>, address: IpAddr) -> Option<Taken> {
+    fn try_take(self: &Arc<Self>, address: IpAddr) -> Option<SlotOutcome> {
         let mut table = self.table();
         let is_own_full = !address.is_loopback() && table.usual.of(address) >= self.per_address();
         let is_full = table.usual.all >= self.most;
@@ -138,22 +138,22 @@ impl Slots {
             (false, false) => true,
         };
         if has_room {
-            return Some(Taken::Slot(self.slot(&mut table, address, false)));
+            return Some(SlotOutcome::Slot(self.slot(&mut table, address, false)));
         }
         let reserved = &table.reserved;
         if reserved.all < self.reserved_max && reserved.of(address) < RESERVED_PER_ADDRESS_MAX {
-            return Some(Taken::Slot(self.slot(&mut table, address, true)));
+            return Some(SlotOutcome::Slot(self.slot(&mut table, address, true)));
         }
         // The others must not wait behind an address that has its share.
-        is_own_full.then_some(Taken::TooManyOfOne)
+        is_own_full.then_some(SlotOutcome::AddressFull)
     }
 
     fn per_address(&self) -> usize {
         (self.most / 4 * ADDRESS_QUARTERS).max(1)
     }
 
-    fn slot(self: &Arc<Self>, table: &mut Table, address: IpAddr, is_reserved: bool) -> Slot {
-        let line = Arc::new(Line {
+    fn slot(self: &Arc<Self>, table: &mut SlotTable, address: IpAddr, is_reserved: bool) -> Slot {
+        let line = Arc::new(ConnectionState {
             address,
             opened: Instant::now(),
             is_reserved,
@@ -166,7 +166,7 @@ impl Slots {
         table.next += 1;
         table.counts(is_reserved).add(address);
         table.open.insert(number, Arc::clone(&line));
-        Slot { line, held: Held { slots: Arc::clone(self), number } }
+        Slot { state: line, held: SlotGuard { slots: Arc::clone(self), number } }
     }
 
     /// Has one connection make room, if any may.
@@ -175,17 +175,17 @@ impl Slots {
     }
 }
 
-impl Table {
-    fn counts(&mut self, is_reserved: bool) -> &mut Counts {
+impl SlotTable {
+    fn counts(&mut self, is_reserved: bool) -> &mut ConnectionCounts {
         if is_reserved { &mut self.reserved } else { &mut self.usual }
     }
 
     /// Has the one of these that is needed least make room; whether there was one.
-    fn evict(&mut self, is_one_of: impl Fn(&Line) -> bool) -> bool {
+    fn evict(&mut self, is_one_of: impl Fn(&ConnectionState) -> bool) -> bool {
         let idle = self.open.iter().filter(|(_, line)| {
             !line.is_reserved && line.is_idle() && !line.evicted.is_cancelled() && is_one_of(line)
         });
-        let Some((_, line)) = idle.min_by_key(|(number, line)| (line.needed(), **number)) else {
+        let Some((_, line)) = idle.min_by_key(|(number, line)| (line.eviction_key(), **number)) else {
             return false;
         };
         line.evicted.cancel();
@@ -195,7 +195,7 @@ impl Table {
     }
 }
 
-impl Drop for Held {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         let mut table = self.slots.table();
         if let Some(line) = table.open.remove(&self.number)
@@ -208,13 +208,13 @@ impl Drop for Held {
     }
 }
 
-impl Line {
+impl ConnectionState {
     fn is_idle(&self) -> bool {
         self.requests.load(Ordering::SeqCst) == 0
     }
 
     /// How much it is needed: one that has asked for nothing least, then by when it last had a request.
-    fn needed(&self) -> (bool, Instant) {
+    fn eviction_key(&self) -> (bool, Instant) {
         (self.has_asked.load(Ordering::SeqCst), self.idle_since())
     }
 
@@ -225,47 +225,47 @@ impl Line {
 
 impl Slot {
     /// Begins a request; it lasts until what is returned is dropped.
-    pub(super) fn begin(self: &Arc<Self>) -> Arc<Request> {
-        self.line.has_asked.store(true, Ordering::SeqCst);
-        self.line.requests.fetch_add(1, Ordering::SeqCst);
-        Arc::new(Request(Arc::clone(self)))
+    pub(super) fn begin(self: &Arc<Self>) -> Arc<RequestGuard> {
+        self.state.has_asked.store(true, Ordering::SeqCst);
+        self.state.requests.fetch_add(1, Ordering::SeqCst);
+        Arc::new(RequestGuard(Arc::clone(self)))
     }
 
     pub(super) fn is_reserved(&self) -> bool {
-        self.line.is_reserved
+        self.state.is_reserved
     }
 
     /// Whether nothing is asked for on it now.
     pub(super) fn is_idle(&self) -> bool {
-        self.line.is_idle()
+        self.state.is_idle()
     }
 
     pub(super) fn has_asked(&self) -> bool {
-        self.line.has_asked.load(Ordering::SeqCst)
+        self.state.has_asked.load(Ordering::SeqCst)
     }
 
     /// When it was opened.
     pub(super) fn opened(&self) -> Instant {
-        self.line.opened
+        self.state.opened
     }
 
     /// When it last had a request, or was opened.
     pub(super) fn idle_since(&self) -> Instant {
-        self.line.idle_since()
+        self.state.idle_since()
     }
 
     /// Resolves when it has to make room.
     pub(super) async fn evicted(&self) {
-        self.line.evicted.cancelled().await;
+        self.state.evicted.cancelled().await;
     }
 }
 
 /// A request under way, until its answer has left.
-pub(crate) struct Request(Arc<Slot>);
+pub(crate) struct RequestGuard(Arc<Slot>);
 
-impl Drop for Request {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
-        let line = &self.0.line;
+        let line = &self.0.state;
         let open_ms = u64::try_from(line.opened.elapsed().as_millis()).unwrap_or(u64::MAX);
         line.idle_since_ms.store(open_ms, Ordering::SeqCst);
         line.requests.fetch_sub(1, Ordering::SeqCst);

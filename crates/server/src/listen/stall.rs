@@ -13,13 +13,13 @@ use tokio::time::{Sleep, sleep};
 const STALL_MAX: Duration = Duration::from_secs(30);
 
 /// A stream whose writes cannot stall for ever.
-pub(super) struct StallBound {
+pub(super) struct WriteTimeoutStream {
     stream: TcpStream,
     /// Runs while a write gets nowhere.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-impl StallBound {
+impl WriteTimeoutStream {
     pub(super) const fn new(stream: TcpStream) -> Self {
         Self { stream, stalled: None }
     }
@@ -39,7 +39,7 @@ impl StallBound {
     }
 }
 
-impl AsyncRead for StallBound {
+impl AsyncRead for WriteTimeoutStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -49,7 +49,7 @@ impl AsyncRead for StallBound {
     }
 }
 
-impl AsyncWrite for StallBound {
+impl AsyncWrite for WriteTimeoutStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,

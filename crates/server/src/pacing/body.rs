@@ -7,10 +7,10 @@ use axum::body::{BodyDataStream, Bytes};
 use futures_util::StreamExt;
 use tidegate_upstream::http::stream::{BodySender, StreamedBody, channel};
 
-use crate::edge::content::THROWN_AWAY_MAX;
+use crate::edge::content::DISCARDED_MAX;
 
 /// A body whose beginning has come. A piece of the rest is waited for at most `idle_max`.
-pub(crate) fn streamed(
+pub(crate) fn stream_body(
     first: Bytes,
     rest: Option<BodyDataStream>,
     len: Option<u64>,
@@ -29,7 +29,7 @@ async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_m
         while passed.is_ok() {
             let piece = tokio::select! {
                 piece = tokio::time::timeout(idle_max, rest.next()) => piece,
-                () = to.unread() => break,
+                () = to.closed() => break,
             };
             match piece {
                 Ok(Some(Ok(piece))) => passed = to.send(piece).await,
@@ -41,17 +41,17 @@ async fn pump(first: Bytes, rest: Option<BodyDataStream>, to: BodySender, idle_m
                 Ok(Some(Err(_))) | Err(_) => return,
             }
         }
-        throw_away(rest, idle_max).await;
+        discard(rest, idle_max).await;
     } else {
         let _ = to.end().await;
     }
 }
 
 /// Reads what nobody wants any more, within a bound, so that the client hears the answer.
-pub(crate) async fn throw_away(mut rest: BodyDataStream, idle_max: Duration) {
+pub(crate) async fn discard(mut rest: BodyDataStream, idle_max: Duration) {
     let mut len = 0;
     while let Ok(Some(Ok(piece))) = tokio::time::timeout(idle_max, rest.next()).await
-        && len < THROWN_AWAY_MAX
+        && len < DISCARDED_MAX
     {
         len += piece.len();
     }

@@ -9,28 +9,28 @@ use axum::http::header::{HOST, LINK, LOCATION};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::middleware::Next;
 use axum::response::Response;
-use tidegate_upstream::http::target::Base;
+use tidegate_upstream::http::target::BaseUrl;
 
-use super::answer::is_upstreams;
-use super::target::{PREFIX, Target};
-use crate::app::House;
+use super::response::is_from_upstream;
+use super::target::{PREFIX, ProxyTarget};
+use crate::state::ServerState;
 
 /// Said by whoever ends TLS before this server.
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-pub(crate) async fn layer(State(house): State<Arc<House>>, request: Request, next: Next) -> Response {
+pub(crate) async fn layer(State(house): State<Arc<ServerState>>, request: Request, next: Next) -> Response {
     let target = request.uri().path_and_query().map_or("", |target| target.as_str());
     if !target.starts_with(PREFIX) || !house.pacing.config.rewrite_links {
         return next.run(request).await;
     }
     let (target, origin) = (target.to_owned(), origin(&request));
     let mut response = next.run(request).await;
-    if is_upstreams(&response)
-        && let Some(target) = Target::read(&target)
-        && let Some(base) = house.pacing.served(&target.upstream).and_then(|served| served.base.as_ref())
+    if is_from_upstream(&response)
+        && let Some(target) = ProxyTarget::read(&target)
+        && let Some(base) = house.pacing.upstream(&target.upstream).and_then(|served| served.base.as_ref())
     {
         let proxy = format!("{}{PREFIX}{}", origin.unwrap_or_default(), target.upstream);
-        Links { base, request_path: &target.path, proxy: &proxy }.rewrite(response.headers_mut());
+        LinkRewriter { base, request_path: &target.path, proxy: &proxy }.rewrite(response.headers_mut());
     }
     response
 }
@@ -44,24 +44,28 @@ fn origin(request: &Request) -> Option<String> {
 }
 
 /// What the links of one answer are held against.
-struct Links<'a> {
+struct LinkRewriter<'a> {
     /// Where the upstream is.
-    base: &'a Base,
+    base: &'a BaseUrl,
     /// What it was asked for.
     request_path: &'a str,
     /// Where the same upstream is behind the proxy, without a slash at its end.
     proxy: &'a str,
 }
 
-impl Links<'_> {
+impl LinkRewriter<'_> {
     fn rewrite(&self, headers: &mut HeaderMap) {
-        if let Some(location) = headers.get(LOCATION).and_then(|value| self.text(value, Self::reference)) {
+        if let Some(location) =
+            headers.get(LOCATION).and_then(|value| self.rewrite_value(value, Self::rewrite_reference))
+        {
             headers.insert(LOCATION, location);
         }
         let links: Vec<_> = headers
             .get_all(LINK)
             .iter()
-            .map(|value| self.text(value, Self::link).unwrap_or_else(|| value.clone()))
+            .map(|value| {
+                self.rewrite_value(value, Self::rewrite_link_header).unwrap_or_else(|| value.clone())
+            })
             .collect();
         headers.remove(LINK);
         for link in links {
@@ -69,17 +73,21 @@ impl Links<'_> {
         }
     }
 
-    fn text(&self, value: &HeaderValue, change: fn(&Self, &str) -> Option<String>) -> Option<HeaderValue> {
+    fn rewrite_value(
+        &self,
+        value: &HeaderValue,
+        change: fn(&Self, &str) -> Option<String>,
+    ) -> Option<HeaderValue> {
         HeaderValue::from_str(&change(self, value.to_str().ok()?)?).ok()
     }
 
     /// A reference that leads below the base, through the proxy.
-    fn reference(&self, reference: &str) -> Option<String> {
+    fn rewrite_reference(&self, reference: &str) -> Option<String> {
         Some(format!("{}{}", self.proxy, self.base.path_to(reference, self.request_path)?))
     }
 
     /// A `Link` header with all references between `<` and `>` that lead below the base changed.
-    fn link(&self, text: &str) -> Option<String> {
+    fn rewrite_link_header(&self, text: &str) -> Option<String> {
         let (mut changed, mut rest, mut in_quotes) = (String::with_capacity(text.len()), text, false);
         while let Some(at) = rest.find(['<', '"']) {
             let (before, found) = rest.split_at(at);
@@ -89,7 +97,7 @@ impl Links<'_> {
             } else if !in_quotes && let Some(end) = found.find('>') {
                 let reference = &found[1..end];
                 changed.push('<');
-                changed.push_str(self.reference(reference).as_deref().unwrap_or(reference));
+                changed.push_str(self.rewrite_reference(reference).as_deref().unwrap_or(reference));
                 rest = &found[end..];
                 continue;
             }
@@ -106,8 +114,9 @@ mod tests {
     use super::*;
 
     fn rewritten(name: HeaderName, values: &[&str]) -> Vec<String> {
-        let base = Base::parse("https://acme.myshopify.com/admin").unwrap();
-        let links = Links { base: &base, request_path: "/orders.json", proxy: "http://tide:7400/proxy/acme" };
+        let base = BaseUrl::parse("https://acme.myshopify.com/admin").unwrap();
+        let links =
+            LinkRewriter { base: &base, request_path: "/orders.json", proxy: "http://tide:7400/proxy/acme" };
         let mut headers = HeaderMap::new();
         for value in values {
             headers.append(name.clone(), value.parse().unwrap());

@@ -6,18 +6,18 @@ use std::sync::Arc;
 use axum::body::Bytes;
 use axum::http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, EXPECT, HOST, TRAILER};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
-use tidegate::{Code, Error, Result, Submission};
+use tidegate::{Error, ErrorCode, Result, Submission};
 use tidegate_core::bounds::{PAYLOAD_LEN_MAX, PRIORITY_MAX};
 use tidegate_core::{OnFailure, OnUnknown};
 use tidegate_encoding::AcceptEncoding;
 use tidegate_idempotency::strip_hop_by_hop;
-use tidegate_upstream::http::Expected;
+use tidegate_upstream::http::ResponseWaiter;
 use tidegate_upstream::request::header;
-use tidegate_upstream::{Envelope, HttpRequest, Refusal};
+use tidegate_upstream::{Envelope, FieldRefusal, HttpRequest};
 
-use super::target::Target;
-use super::{Pacing, Served};
-use crate::wire::object::shown;
+use super::target::ProxyTarget;
+use super::{PacedProxy, ProxiedUpstream};
+use crate::wire::object::truncate_name;
 
 /// What is Tidegate's own in a request and in an answer.
 const OURS: &str = "x-tidegate-";
@@ -30,7 +30,7 @@ pub(super) fn is_ours(name: &HeaderName) -> bool {
 }
 
 /// What is left when a request has arrived: nothing of its connection, and no token of ours.
-pub(crate) fn end_to_end(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap {
+pub(crate) fn end_to_end_headers(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap {
     strip_hop_by_hop(&mut headers);
     for name in [HOST, CONTENT_LENGTH, EXPECT, TRAILER] {
         headers.remove(name);
@@ -43,7 +43,7 @@ pub(crate) fn end_to_end(mut headers: HeaderMap, has_tokens: bool) -> HeaderMap 
 
 /// A client's request.
 #[derive(Clone)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct ProxyRequest<'a> {
     pub method: &'a Method,
     /// Path and query, as they came.
     pub target: &'a str,
@@ -54,28 +54,29 @@ pub(crate) struct Asked<'a> {
     pub request_id: Arc<str>,
 }
 
-impl Asked<'_> {
+impl ProxyRequest<'_> {
     /// The operation, and where its answer is waited for.
     ///
     /// # Errors
     /// Says what cannot be passed on.
-    pub(crate) fn submission(mut self, pacing: &Pacing) -> Result<(Submission, Expected)> {
-        let target = Target::read(self.target)
-            .ok_or_else(|| unknown(self.target.split('?').next().unwrap_or_default()))?;
-        let served = pacing.served(&target.upstream).ok_or_else(|| unknown(&target.upstream))?;
-        let expected = pacing.handover.expect();
+    pub(crate) fn into_submission(mut self, pacing: &PacedProxy) -> Result<(Submission, ResponseWaiter)> {
+        let target = ProxyTarget::read(self.target)
+            .ok_or_else(|| unknown_upstream(self.target.split('?').next().unwrap_or_default()))?;
+        let served = pacing.upstream(&target.upstream).ok_or_else(|| unknown_upstream(&target.upstream))?;
+        let expected = pacing.handover.register();
         // Order is for those who ask for it: without a group a call stands behind no other, and only limits hold it up.
-        let group = take(&mut self.headers, &GROUP)?
+        let group = take_header(&mut self.headers, &GROUP)?
             .unwrap_or_else(|| format!("{}/{}", target.upstream, expected.ticket()));
-        let priority = take(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| priority(&text))?;
+        let priority =
+            take_header(&mut self.headers, &PRIORITY)?.map_or(Ok(0), |text| parse_priority(&text))?;
         let method = tidegate_upstream::Method::parse(self.method.as_str()).ok_or_else(|| {
             Error::new(
-                Code::Invalid,
-                format!("The method {} cannot be passed on.", shown(self.method.as_str())),
+                ErrorCode::Invalid,
+                format!("The method {} cannot be passed on.", truncate_name(self.method.as_str())),
             )
         })?;
         let mut request = HttpRequest::new(method, target.path.as_ref());
-        request.headers = kept(&self.headers, served)?;
+        request.headers = stored_headers(&self.headers, served)?;
         let upstream = target.upstream.into_owned();
         let name = Arc::from(upstream.as_str());
         let envelope = match &self.body {
@@ -104,7 +105,7 @@ impl Asked<'_> {
 }
 
 /// Headers as a request keeps them: each name once, without what the upstream's own credential replaces.
-fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
+fn stored_headers(headers: &HeaderMap, served: &ProxiedUpstream) -> Result<Vec<(String, String)>> {
     let mut kept = Vec::with_capacity(headers.keys_len());
     for name in headers.keys() {
         let is_credential = served.credential.as_ref().is_some_and(|(credential, _)| credential == name);
@@ -113,9 +114,10 @@ fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
         }
         if is_ours(name) {
             let message = format!("The header {name} is not known; there are {GROUP} and {PRIORITY}.");
-            return Err(Error::new(Code::Malformed, message).field(name.as_str()));
+            return Err(Error::new(ErrorCode::Malformed, message).field(name.as_str()));
         }
-        let values: Result<Vec<&str>> = headers.get_all(name).iter().map(|value| text(name, value)).collect();
+        let values: Result<Vec<&str>> =
+            headers.get_all(name).iter().map(|value| header_text(name, value)).collect();
         let value = values?.join(", ");
         // Dialects read what comes back, so the upstream is asked for no coding that cannot be read here.
         let value = if name == ACCEPT_ENCODING { AcceptEncoding::parse(&value).to_string() } else { value };
@@ -124,31 +126,31 @@ fn kept(headers: &HeaderMap, served: &Served) -> Result<Vec<(String, String)>> {
     Ok(kept)
 }
 
-fn take(headers: &mut HeaderMap, name: &HeaderName) -> Result<Option<String>> {
-    headers.remove(name).map(|value| text(name, &value).map(str::to_owned)).transpose()
+fn take_header(headers: &mut HeaderMap, name: &HeaderName) -> Result<Option<String>> {
+    headers.remove(name).map(|value| header_text(name, &value).map(str::to_owned)).transpose()
 }
 
-fn text<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&'a str> {
+fn header_text<'a>(name: &HeaderName, value: &'a HeaderValue) -> Result<&'a str> {
     std::str::from_utf8(value.as_bytes()).map_err(|_| {
-        Error::new(Code::Invalid, format!("The header {name} has a value that is not UTF-8."))
+        Error::new(ErrorCode::Invalid, format!("The header {name} has a value that is not UTF-8."))
             .field(name.as_str())
     })
 }
 
-fn priority(text: &str) -> Result<u8> {
+fn parse_priority(text: &str) -> Result<u8> {
     text.trim().parse().ok().filter(|priority| *priority <= PRIORITY_MAX).ok_or_else(|| {
         let message = format!("The header {PRIORITY} must be a whole number, 0 to {PRIORITY_MAX}.");
-        Error::new(Code::Invalid, message).field(PRIORITY.as_str())
+        Error::new(ErrorCode::Invalid, message).field(PRIORITY.as_str())
     })
 }
 
-fn unknown(upstream: &str) -> Error {
-    Error::new(Code::UnknownUpstream, format!("No upstream is called {:?}.", shown(upstream)))
+fn unknown_upstream(upstream: &str) -> Error {
+    Error::new(ErrorCode::UnknownUpstream, format!("No upstream is called {:?}.", truncate_name(upstream)))
         .field("upstream")
 }
 
-fn too_large(refusal: &Refusal) -> Error {
-    Error::new(Code::TooLarge, refusal.message.clone()).field("body")
+fn too_large(refusal: &FieldRefusal) -> Error {
+    Error::new(ErrorCode::TooLarge, refusal.message.clone()).field("body")
 }
 
 /// Largest body that is read before its call is accepted; what is larger is passed on while it comes.
@@ -157,7 +159,7 @@ pub(crate) const BODY_MAX: usize = PAYLOAD_LEN_MAX;
 #[cfg(test)]
 mod tests {
     use tidegate_shopify::ShopifyDialect;
-    use tidegate_upstream::http::{Dialect, Plain, UpstreamConfig};
+    use tidegate_upstream::http::{Dialect, PlainDialect, UpstreamConfig};
 
     use super::*;
     use crate::config::PacingConfig;
@@ -167,15 +169,16 @@ mod tests {
 
     /// How often a POST may be made through an upstream of this dialect.
     fn attempts(dialect: Arc<dyn Dialect>, path: &str, body: &'static str) -> Option<u16> {
-        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
-        let asked = Asked {
+        let pacing =
+            PacedProxy::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let asked = ProxyRequest {
             method: &Method::POST,
             target: &format!("/proxy/acme{path}"),
             headers: headers(&[("idempotency-key", "k"), ("content-type", "application/json")]),
             body: Some(Bytes::from_static(body.as_bytes())),
             request_id: "r".into(),
         };
-        asked.submission(&pacing).unwrap().0.max_attempts
+        asked.into_submission(&pacing).unwrap().0.max_attempts
     }
 
     /// LIM-28, OPS-23: a key in a header makes a POST repeatable where the upstream knows such keys. Shopify does not, so there
@@ -185,7 +188,7 @@ mod tests {
         let graphql = "/admin/api/2025-04/graphql.json";
         let change = r#"{"query":"mutation { productCreate(product: {title: \"a\"}) { product { id } } }"}"#;
         let shop = || Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
-        assert_eq!(attempts(Arc::new(Plain::new("acme", &[])), "/orders", "{}"), Some(3));
+        assert_eq!(attempts(Arc::new(PlainDialect::new("acme", &[])), "/orders", "{}"), Some(3));
         assert_eq!(attempts(shop(), graphql, change), Some(1));
         assert_eq!(attempts(shop(), "/admin/api/2025-04/orders.json", "{}"), Some(1));
         assert_eq!(attempts(shop(), graphql, r#"{"query":"{ shop { name } }"}"#), Some(3));
@@ -196,21 +199,21 @@ mod tests {
     fn lim_28_lim_26_calls_without_a_group_have_no_order() {
         let group = |dialect: Arc<dyn Dialect>, named: &[(&'static str, &str)]| {
             let pacing =
-                Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
-            let call = || Asked {
+                PacedProxy::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+            let call = || ProxyRequest {
                 method: &Method::GET,
                 target: "/proxy/acme/x",
                 headers: headers(named),
                 body: Some(Bytes::new()),
                 request_id: "r".into(),
             };
-            [call(), call()].map(|call| call.submission(&pacing).unwrap().0.group)
+            [call(), call()].map(|call| call.into_submission(&pacing).unwrap().0.group)
         };
         let discord = || {
             let settings = tidegate_discord::DiscordSettings::default();
             Arc::new(tidegate_discord::DiscordDialect::new("acme", "http://localhost", settings))
         };
-        let dialects: [Arc<dyn Dialect>; 2] = [Arc::new(Plain::new("acme", &[])), discord()];
+        let dialects: [Arc<dyn Dialect>; 2] = [Arc::new(PlainDialect::new("acme", &[])), discord()];
         for dialect in dialects {
             let [one, other] = group(dialect, &[]);
             assert!(one.starts_with("acme/") && other.starts_with("acme/") && one != other, "{one} {other}");
@@ -224,7 +227,8 @@ mod tests {
     #[test]
     fn lim_28_ops_23_a_query_is_handed_in_anew() {
         let dialect = Arc::new(ShopifyDialect::new("acme", 1)) as Arc<dyn Dialect>;
-        let pacing = Pacing::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
+        let pacing =
+            PacedProxy::new(PACING, &vec![(UpstreamConfig::new("acme", "http://localhost"), dialect)]);
         let reads = |target: &str, body: &'static str| {
             let body = Bytes::from_static(body.as_bytes());
             pacing.only_reads("POST", target, Some("application/json"), &body)
@@ -244,10 +248,10 @@ mod tests {
         headers
     }
 
-    fn served(credential: Option<&'static str>) -> Served {
+    fn served(credential: Option<&'static str>) -> ProxiedUpstream {
         let credential = credential.map(|name| (HeaderName::from_static(name), String::new()));
-        let dialect = Arc::new(Plain::new("acme", &[]));
-        Served { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
+        let dialect = Arc::new(PlainDialect::new("acme", &[]));
+        ProxiedUpstream { credential, timeout: std::time::Duration::from_secs(1), dialect, base: None }
     }
 
     /// LIM-28: the connection's own headers, our token and the upstream's credential end here; the rest passes.
@@ -267,22 +271,23 @@ mod tests {
             ("accept-encoding", "gzip, br;q=0.5, sdch"),
             ("idempotency-key", "k"),
         ]);
-        let kept = kept(&end_to_end(all, true), &served(Some("x-shopify-access-token"))).unwrap();
+        let kept =
+            stored_headers(&end_to_end_headers(all, true), &served(Some("x-shopify-access-token"))).unwrap();
         let mut kept: Vec<_> = kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         kept.sort_unstable();
         let encodings = ("accept-encoding", "gzip, br;q=0.5");
         assert_eq!(kept, [("accept", "a, b"), encodings, ("idempotency-key", "k")]);
-        let mine = end_to_end(headers(&[("authorization", "Bearer x")]), false);
+        let mine = end_to_end_headers(headers(&[("authorization", "Bearer x")]), false);
         assert!(mine.contains_key(AUTHORIZATION), "without tokens it is not ours to take");
     }
 
     #[test]
     fn what_is_misspelled_is_refused() {
-        let wrong = kept(&headers(&[("x-tidegate-gruop", "g")]), &served(None)).unwrap_err();
-        assert_eq!((wrong.code, wrong.field.as_deref()), (Code::Malformed, Some("x-tidegate-gruop")));
+        let wrong = stored_headers(&headers(&[("x-tidegate-gruop", "g")]), &served(None)).unwrap_err();
+        assert_eq!((wrong.code, wrong.field.as_deref()), (ErrorCode::Malformed, Some("x-tidegate-gruop")));
         for text in ["5", "-1", "high", ""] {
-            assert!(priority(text).is_err(), "{text}");
+            assert!(parse_priority(text).is_err(), "{text}");
         }
-        assert_eq!(priority(" 4").ok(), Some(4));
+        assert_eq!(parse_priority(" 4").ok(), Some(4));
     }
 }

@@ -9,22 +9,22 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tidegate_core::{Fault, FaultClass, OperationId, State};
-use tidegate_upstream::http::result::body_of;
+use tidegate_upstream::http::result::decode_body;
 
-use super::answer::{passed, unanswered};
+use super::response::{no_answer_response, upstream_response};
 
 /// An operation as `GET /v1/operations/{id}` tells it.
 #[derive(Deserialize)]
-struct Told<'a> {
+struct OperationJson<'a> {
     state: &'a str,
     attempt: u16,
     #[serde(borrow)]
-    result: Option<Kept<'a>>,
-    fault: Option<FaultOut>,
+    result: Option<ResultJson<'a>>,
+    fault: Option<FaultJson>,
 }
 
 #[derive(Deserialize)]
-struct Kept<'a> {
+struct ResultJson<'a> {
     status: u16,
     headers: BTreeMap<String, String>,
     #[serde(borrow)]
@@ -35,37 +35,37 @@ struct Kept<'a> {
 }
 
 #[derive(Deserialize)]
-struct FaultOut {
+struct FaultJson {
     class: String,
     message: String,
 }
 
 /// The answer, when the operation has ended; `None` while it has not, and when what is told cannot be read.
-pub(crate) fn ended(method: &Method, id: OperationId, told: &[u8]) -> Option<Response> {
-    let told: Told<'_> = serde_json::from_slice(told).ok()?;
+pub(crate) fn stored_response(method: &Method, id: OperationId, told: &[u8]) -> Option<Response> {
+    let told: OperationJson<'_> = serde_json::from_slice(told).ok()?;
     let state = State::parse(told.state).filter(|state| state.is_ended())?;
     let fault = told.fault.map(|fault| {
         Fault::new(FaultClass::parse(&fault.class).unwrap_or(FaultClass::Transient), fault.message)
     });
     let is_throttled = fault.as_ref().is_some_and(|fault| fault.class == FaultClass::RateLimited);
     let kept = told.result.filter(|kept| !kept.truncated && !is_throttled);
-    let whole = kept.and_then(|kept| Some((kept.status, headers(&kept.headers), body(&kept)?)));
+    let whole = kept.and_then(|kept| Some((kept.status, header_map(&kept.headers), body_bytes(&kept)?)));
     Some(match whole {
-        Some((status, headers, body)) => passed(method, id, status, headers, body),
-        None => unanswered(id, state, told.attempt, fault.as_ref()),
+        Some((status, headers, body)) => upstream_response(method, id, status, headers, body),
+        None => no_answer_response(id, state, told.attempt, fault.as_ref()),
     })
 }
 
-fn headers(kept: &BTreeMap<String, String>) -> HeaderMap {
+fn header_map(kept: &BTreeMap<String, String>) -> HeaderMap {
     let pair = |(name, value): (&String, &String)| {
         Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
     };
     kept.iter().filter_map(pair).collect()
 }
 
-fn body(kept: &Kept<'_>) -> Option<Bytes> {
+fn body_bytes(kept: &ResultJson<'_>) -> Option<Bytes> {
     let kind = kept.headers.get("content-type").map_or("", String::as_str);
-    body_of(kept.body.get(), kind, kept.json)
+    decode_body(kept.body.get(), kind, kept.json)
 }
 
 #[cfg(test)]
@@ -77,7 +77,7 @@ mod tests {
     async fn told(result: &str) -> (u16, Option<String>, Vec<u8>) {
         let id = OperationId::new(Time::from_millis(7), 3, Seq(9));
         let told = format!(r#"{{"id":"x","state":"succeeded","attempt":1,"result":{result},"fault":null}}"#);
-        let response = ended(&Method::GET, id, told.as_bytes()).unwrap();
+        let response = stored_response(&Method::GET, id, told.as_bytes()).unwrap();
         let (parts, body) = response.into_parts();
         let code = parts.headers.get("x-tidegate-error").map(|code| code.to_str().unwrap().to_owned());
         (parts.status.as_u16(), code, axum::body::to_bytes(body, 1_000).await.unwrap().to_vec())
@@ -102,9 +102,9 @@ mod tests {
     fn what_goes_on_has_no_answer_yet() {
         let id = OperationId::new(Time::from_millis(7), 3, Seq(9));
         let told = br#"{"state":"queued","attempt":0,"result":null,"fault":null}"#;
-        assert!(ended(&Method::GET, id, told).is_none());
+        assert!(stored_response(&Method::GET, id, told).is_none());
         let late =
             br#"{"state":"failed","attempt":0,"result":null,"fault":{"class":"transient","message":"late"}}"#;
-        assert_eq!(ended(&Method::GET, id, late).unwrap().status(), 504);
+        assert_eq!(stored_response(&Method::GET, id, late).unwrap().status(), 504);
     }
 }

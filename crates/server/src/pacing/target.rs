@@ -9,13 +9,13 @@ pub(crate) const PREFIX: &str = "/proxy/";
 
 /// An upstream, and where below it.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Target<'a> {
+pub(crate) struct ProxyTarget<'a> {
     pub upstream: Cow<'a, str>,
     /// Path and query; begins with a slash.
     pub path: Cow<'a, str>,
 }
 
-impl<'a> Target<'a> {
+impl<'a> ProxyTarget<'a> {
     /// From a path with its query.
     pub(crate) fn read(target: &'a str) -> Option<Self> {
         let rest = target.strip_prefix(PREFIX)?;
@@ -41,10 +41,10 @@ mod tests {
             ("/proxy/echo?q=/1", "echo", "/?q=/1"),
         ];
         for (target, upstream, path) in table {
-            let read = Target::read(target).unwrap();
+            let read = ProxyTarget::read(target).unwrap();
             assert_eq!((&*read.upstream, &*read.path), (upstream, path), "{target}");
         }
-        assert_eq!(Target::read("/v1/operations"), None);
-        assert_eq!(Target::read("/proxy/%ff/x"), None);
+        assert_eq!(ProxyTarget::read("/v1/operations"), None);
+        assert_eq!(ProxyTarget::read("/proxy/%ff/x"), None);
     }
 }

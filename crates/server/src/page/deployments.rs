@@ -9,18 +9,18 @@ use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tidegate::Result;
 use tidegate_core::Time;
-use tidegate_core::journal::{Deployment, Stage, Step, StepState};
+use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
 
 use super::parts::{ago, count, group, state};
-use super::{document, sorry};
-use crate::api::deployments::with_steps;
-use crate::app::House;
-use crate::wire::time::At;
+use super::{document, error_page};
+use crate::api::deployments::find_with_steps;
+use crate::state::ServerState;
+use crate::wire::time::Timestamp;
 
 const ROWS: usize = 10;
 
 /// A deployment with how many of its steps are in which state.
-pub(crate) struct Row {
+pub(crate) struct DeploymentRow {
     one: Deployment,
     planned: usize,
     applied: usize,
@@ -28,8 +28,8 @@ pub(crate) struct Row {
 }
 
 /// The last ones; none where nothing is ever deployed.
-pub(crate) async fn last(house: &House) -> Result<Vec<Row>> {
-    if house.bots.is_empty() {
+pub(crate) async fn list_recent(house: &ServerState) -> Result<Vec<DeploymentRow>> {
+    if house.discord_upstreams.is_empty() {
         return Ok(Vec::new());
     }
     let mut rows = Vec::new();
@@ -38,13 +38,13 @@ pub(crate) async fn last(house: &House) -> Result<Vec<Row>> {
         let of = |state| steps.iter().filter(|step| step.state == state).count();
         let (planned, applied, failed) =
             (of(StepState::Planned), of(StepState::Applied), of(StepState::Failed));
-        rows.push(Row { one, planned, applied, failed });
+        rows.push(DeploymentRow { one, planned, applied, failed });
     }
     Ok(rows)
 }
 
 /// What stands on the overview; nothing when there is none.
-pub(crate) fn panel(rows: &[Row], now: Time) -> Markup {
+pub(crate) fn panel(rows: &[DeploymentRow], now: Time) -> Markup {
     html! {
         @if !rows.is_empty() {
             h2 { "Deployments, newest first" }
@@ -52,9 +52,9 @@ pub(crate) fn panel(rows: &[Row], now: Time) -> Markup {
                 caption.hidden { "Deployments into guilds" }
                 thead { tr { th.c-state scope="col" { "Stage" } th.c-id scope="col" { "Deployment" } th.c-name scope="col" { "Guild" } th.number scope="col" { "Applied" } th.number scope="col" { "To do" } th.number scope="col" { "Failed" } th.number scope="col" { "Begun" } th scope="col" { "Note" } } }
                 tbody {
-                    @for Row { one, planned, applied, failed } in rows {
+                    @for DeploymentRow { one, planned, applied, failed } in rows {
                         tr {
-                            td { (state(one.stage.word())) }
+                            td { (state(one.stage.as_str())) }
                             th scope="row" { (link(&one.id)) }
                             td { (group(&one.scope)) }
                             td.number { (number(*applied)) }
@@ -78,24 +78,24 @@ fn number(number: usize) -> String {
     count(number as u64)
 }
 
-pub(crate) async fn show(State(house): State<Arc<House>>, Path(id): Path<String>) -> Response {
-    match with_steps(&house, &id).await {
+pub(crate) async fn show(State(house): State<Arc<ServerState>>, Path(id): Path<String>) -> Response {
+    match find_with_steps(&house, &id).await {
         Ok((one, steps)) => {
             document(&one.id, false, &content(&one, &steps, house.clock.now())).into_response()
         }
-        Err(error) => sorry(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-fn content(one: &Deployment, steps: &[Step], now: Time) -> Markup {
+fn content(one: &Deployment, steps: &[DeploymentStep], now: Time) -> Markup {
     html! {
-        h1 { (state(one.stage.word())) " " code { (one.id) } }
+        h1 { (state(one.stage.as_str())) " " code { (one.id) } }
         @if let Some(note) = &one.note { p.sentence { (note) } }
         dl {
             dt { "Guild" } dd { (group(&one.scope)) }
-            dt { "Begun" } dd { (At(one.started_at)) " (" (ago(one.started_at, now)) " ago)" }
-            @if one.stage != Stage::Running {
-                dt { "Ended" } dd { (At(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
+            dt { "Begun" } dd { (Timestamp(one.started_at)) " (" (ago(one.started_at, now)) " ago)" }
+            @if one.stage != DeploymentStage::Running {
+                dt { "Ended" } dd { (Timestamp(one.updated_at)) " (" (ago(one.updated_at, now)) " ago)" }
             }
             dt { "Plans" } dd { (one.round) }
             dt { "Steps" } dd { (number(steps.len())) ", " a href={ "/v1/deployments/" (one.id) } { "as JSON" } }
@@ -104,7 +104,7 @@ fn content(one: &Deployment, steps: &[Step], now: Time) -> Markup {
     }
 }
 
-fn table(steps: &[Step]) -> Markup {
+fn table(steps: &[DeploymentStep]) -> Markup {
     html! {
         table {
             caption { "What became of each step" }
@@ -112,11 +112,11 @@ fn table(steps: &[Step]) -> Markup {
             tbody {
                 @for step in steps {
                     tr {
-                        td { (state(step.state.word())) }
+                        td { (state(step.state.as_str())) }
                         th scope="row" { (step.kind) " " (step.key) }
                         td { (step.action) }
                         td { @if let Some(id) = &step.foreign_id { (id) } }
-                        td { @if let Some(operation) = &step.operation { (carried_by(operation)) } }
+                        td { @if let Some(operation) = &step.operation { (operation_link(operation)) } }
                         td.why { @if let Some(note) = &step.note { (note) } }
                     }
                 }
@@ -125,7 +125,7 @@ fn table(steps: &[Step]) -> Markup {
     }
 }
 
-fn carried_by(operation: &str) -> Markup {
+fn operation_link(operation: &str) -> Markup {
     match operation.parse() {
         Ok(id) => super::parts::operation(id),
         Err(_) => html! { (operation) },

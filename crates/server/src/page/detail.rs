@@ -4,33 +4,33 @@ use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate::{Reason, Result, View};
+use tidegate::{OperationView, Reason, Result};
 use tidegate_core::Time;
 use tidegate_core::model::GroupView;
 
 use super::parts::{ago, count, group as group_link, operation as operation_link, state};
-use super::{document, sorry};
-use crate::api::id;
-use crate::app::{App, Shared};
-use crate::wire::answer::group_state;
-use crate::wire::time::At;
+use super::{document, error_page};
+use crate::api::parse_id;
+use crate::state::{PartitionState, SharedPartition};
+use crate::wire::response::group_state;
+use crate::wire::time::Timestamp;
 
-pub(super) async fn operation(State(app): State<Shared>, Path(text): Path<String>) -> Response {
+pub(super) async fn operation(State(app): State<SharedPartition>, Path(text): Path<String>) -> Response {
     match read_operation(&app, &text).await {
         Ok((view, why)) => {
-            document(&view.id.to_string(), false, &show_operation(&view, &why, app.house.clock.now()))
+            document(&view.id.to_string(), false, &show_operation(&view, &why, app.server.clock.now()))
                 .into_response()
         }
-        Err(error) => sorry(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-async fn read_operation(app: &App, text: &str) -> Result<(View, Reason)> {
-    let id = id(text)?;
+async fn read_operation(app: &PartitionState, text: &str) -> Result<(OperationView, Reason)> {
+    let id = parse_id(text)?;
     tokio::try_join!(app.engine.get(id), app.engine.why(id))
 }
 
-fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
+fn show_operation(view: &OperationView, why: &Reason, now: Time) -> Markup {
     let id = view.id.to_string();
     html! {
         h1 { (state(view.state.as_str())) " " code { (id) } }
@@ -39,8 +39,8 @@ fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
             dt { "Group" } dd { (group_link(&view.group)) }
             dt { "Kind" } dd { (view.kind) }
             dt { "Attempt" } dd { (view.attempt) " of " (view.max_attempts) }
-            dt { "Accepted" } dd { (At(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
-            @if let Some(at) = view.finished_at { dt { "Ended" } dd { (At(at)) " (" (ago(at, now)) " ago)" } }
+            dt { "Accepted" } dd { (Timestamp(view.created_at)) " (" (ago(view.created_at, now)) " ago)" }
+            @if let Some(at) = view.finished_at { dt { "Ended" } dd { (Timestamp(at)) " (" (ago(at, now)) " ago)" } }
             @if let Some(behind) = why.behind { dt { "Behind" } dd { (operation_link(behind)) } }
             @if let Some(key) = &view.dedupe_key { dt { "Key" } dd { code { (key) } } }
             @if let Some(trace) = &view.request_id { dt { "Request" } dd { code { (trace) } } }
@@ -52,17 +52,17 @@ fn show_operation(view: &View, why: &Reason, now: Time) -> Markup {
     }
 }
 
-pub(super) async fn group(State(app): State<Shared>, Path(name): Path<String>) -> Response {
+pub(super) async fn group(State(app): State<SharedPartition>, Path(name): Path<String>) -> Response {
     match app.engine.group(&name).await {
         Ok((view, why, line)) => {
-            let content = show_group(&view, why.as_ref(), &line, app.house.clock.now());
+            let content = show_group(&view, why.as_ref(), &line, app.server.clock.now());
             document(&view.name, false, &content).into_response()
         }
-        Err(error) => sorry(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-fn show_group(view: &GroupView, why: Option<&Reason>, line: &[View], now: Time) -> Markup {
+fn show_group(view: &GroupView, why: Option<&Reason>, line: &[OperationView], now: Time) -> Markup {
     html! {
         h1 { (state(group_state(view))) " " (view.name) }
         @if let Some(why) = why { p.sentence { (why.because) } }

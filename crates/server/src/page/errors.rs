@@ -3,11 +3,11 @@
 use axum::extract::Path;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Code, Error};
+use tidegate::{Error, ErrorCode};
 
 use super::document;
-use crate::wire::failure::Failure;
-use crate::wire::object::shown;
+use crate::wire::error::ApiError;
+use crate::wire::object::truncate_name;
 
 /// Each code with its page.
 macro_rules! pages {
@@ -26,8 +26,8 @@ pub(super) async fn show(Path(code): Path<String>) -> Response {
     match PAGES.iter().find(|(known, _)| *known == code) {
         Some((code, text)) => document(code, false, &content(text)).into_response(),
         None => {
-            let message = format!("There is no error code {:?}.", shown(&code));
-            Failure(Error::new(Code::NoRoute, message).field("code")).into_response()
+            let message = format!("There is no error code {:?}.", truncate_name(&code));
+            ApiError(Error::new(ErrorCode::NoRoute, message).field("code")).into_response()
         }
     }
 }
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn every_code_has_its_page() {
-        let codes: Vec<_> = Code::ALL.iter().map(ToString::to_string).collect();
+        let codes: Vec<_> = ErrorCode::ALL.iter().map(ToString::to_string).collect();
         assert_eq!(PAGES.iter().map(|(code, _)| *code).collect::<Vec<_>>(), codes);
         for (code, text) in PAGES {
             let page = content(text).into_string();

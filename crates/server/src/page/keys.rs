@@ -6,11 +6,11 @@ use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
 use tidegate::Error;
 use tidegate_core::Time;
-use tidegate_idempotency::{Keys, Listed, Page, Which};
+use tidegate_idempotency::{KeyAdmin, KeyFilter, KeyPage, KeySummary};
 use tidegate_store::{Clock, WallClock};
 
 use super::parts::{ago, state, within};
-use super::{document, sorry};
+use super::{document, error_page};
 use crate::wire::key::state as word;
 
 /// Keys that are looked at for one page.
@@ -18,16 +18,16 @@ const LOOKED_AT: usize = 1_000;
 /// Of those, how many are shown.
 const ROWS: usize = 200;
 
-pub(super) async fn show(State(keys): State<Keys>) -> Response {
-    match keys.list(&Which::default(), None, LOOKED_AT).await {
+pub(super) async fn show(State(keys): State<KeyAdmin>) -> Response {
+    match keys.list(&KeyFilter::default(), None, LOOKED_AT).await {
         Ok(page) => document("Keys", false, &content(page, WallClock.now())).into_response(),
-        Err(error) => sorry(&Error::from(error)),
+        Err(error) => error_page(&Error::from(error)),
     }
 }
 
-fn content(page: Page, now: Time) -> Markup {
+fn content(page: KeyPage, now: Time) -> Markup {
     let (unknown, others): (Vec<_>, Vec<_>) =
-        page.keys.into_iter().partition(|key| word(key.standing, now) == "unknown");
+        page.keys.into_iter().partition(|key| word(key.state, now) == "unknown");
     let is_more = page.next.is_some() || unknown.len() > ROWS || others.len() > ROWS;
     html! {
         h1 { "Idempotency keys" }
@@ -46,15 +46,15 @@ fn content(page: Page, now: Time) -> Markup {
     }
 }
 
-fn table(keys: &[Listed], now: Time, is_asked: bool) -> Markup {
+fn table(keys: &[KeySummary], now: Time, is_asked: bool) -> Markup {
     html! {
         table {
             caption.hidden { "Idempotency keys" }
             thead { tr { th.c-state scope="col" { "State" } th.c-name scope="col" { "Key" } th scope="col" { "Scope" } th scope="col" { "Request" } th.number scope="col" { "Age" } th.number scope="col" { "Expires" } @if is_asked { th scope="col" { "It happened, or it did not" } } } }
             tbody {
-                @for Listed { name, standing, created, expires } in keys.iter().take(ROWS) {
+                @for KeySummary { name, state: key_state, created, expires } in keys.iter().take(ROWS) {
                     tr {
-                        td { (state(word(*standing, now))) }
+                        td { (state(word(*key_state, now))) }
                         th scope="row" { (name.key.as_str()) }
                         td { (name.scope.as_str()) }
                         td { (name.method) " " (name.path) }
@@ -85,7 +85,7 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use tidegate_core::shared::record::OnLapse;
-    use tidegate_idempotency::{Name, Standing};
+    use tidegate_idempotency::{KeyState, RecordName};
 
     use super::*;
 
@@ -93,17 +93,17 @@ mod tests {
     #[test]
     fn idm_22_unknown_outcomes_stand_first() {
         let (then, now, later) = (Time::from_millis(1), Time::from_millis(2), Time::from_millis(3));
-        let key = |name: &str, standing| Listed {
-            name: Name::parse(name).unwrap(),
-            standing,
+        let key = |name: &str, standing| KeySummary {
+            name: RecordName::parse(name).unwrap(),
+            state: standing,
             created: then,
             expires: later,
         };
         let keys = vec![
-            key("acme POST /pay done", Standing::Completed(7)),
-            key("acme POST /pay %3cb%3e%27", Standing::Processing { until: then, on_lapse: OnLapse::Hold }),
+            key("acme POST /pay done", KeyState::Completed(7)),
+            key("acme POST /pay %3cb%3e%27", KeyState::Processing { until: then, on_lapse: OnLapse::Hold }),
         ];
-        let html = content(Page { keys, next: None }, now).into_string();
+        let html = content(KeyPage { keys, next: None }, now).into_string();
         let at = |part: &str| html.find(part).unwrap_or_else(|| panic!("{part}: {html}"));
         assert!(at("&lt;b&gt;'") < at(">done<"), "{html}");
         at("tidegate key complete '&lt;b&gt;'\\'''");

@@ -15,13 +15,14 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
 use crate::api::events::UNBUFFERED;
-use crate::app::Shared;
+use crate::state::SharedPartition;
 
 const AT_MOST_EVERY: Duration = Duration::from_millis(500);
 const AT_LEAST_EVERY: Duration = Duration::from_secs(5);
 
-pub(super) async fn ticks(State(app): State<Shared>) -> Response {
-    let listener = Listener { live: app.engine.events(None).live, stopping: app.house.stopping.clone() };
+pub(super) async fn ticks(State(app): State<SharedPartition>) -> Response {
+    let listener =
+        ChangeListener { live: app.engine.events(None).live, stopping: app.server.stopping.clone() };
     let ticks = unfold(listener, |mut listener| async move {
         listener.change().await?;
         Some((Ok::<_, Infallible>(Message::default().event("tick").data("{}")), listener))
@@ -29,12 +30,12 @@ pub(super) async fn ticks(State(app): State<Shared>) -> Response {
     (UNBUFFERED, Sse::new(ticks)).into_response()
 }
 
-struct Listener {
+struct ChangeListener {
     live: Receiver<Arc<Event>>,
     stopping: CancellationToken,
 }
 
-impl Listener {
+impl ChangeListener {
     /// `None` when the server stops.
     async fn change(&mut self) -> Option<()> {
         let wait = async {

@@ -4,17 +4,17 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use maud::{Markup, html};
-use tidegate::{Filter, GroupFilter, GroupPage, Page, Result};
-use tidegate_core::fact::Shape;
+use tidegate::{Filter, GroupFilter, GroupPage, OperationPage, Result};
+use tidegate_core::fact::LimitShape;
 use tidegate_core::model::{Counts, LimitView};
 use tidegate_core::{State as OperationState, Time};
 
-use super::deployments::{Row, last, panel};
-use super::parts::{ago, count, group, left, operation, state, within};
-use super::{document, sorry};
-use crate::app::{App, Shared};
+use super::deployments::{DeploymentRow, list_recent, panel};
+use super::parts::{ago, count, group, operation, remaining_bar, state, within};
+use super::{document, error_page};
 use crate::edge::query::Query;
-use crate::wire::answer::{Tokens, group_state, source_word};
+use crate::state::{PartitionState, SharedPartition};
+use crate::wire::response::{TokenAmount, group_state, source_word};
 
 const ROWS: usize = 25;
 /// Pages of operations that are looked through for one that shows something.
@@ -23,32 +23,32 @@ const PAGES_MAX: usize = 8;
 const LIMITS_SHOWN: usize = 50;
 
 /// Everything on the page, read together.
-struct Snapshot {
+struct OverviewData {
     now: Time,
     counts: Counts,
     stopped: GroupPage,
     groups: GroupPage,
     limits: Vec<LimitView>,
-    operations: Page,
-    deployments: Vec<Row>,
+    operations: OperationPage,
+    deployments: Vec<DeploymentRow>,
     only: Option<OperationState>,
 }
 
-pub(super) async fn show(State(app): State<Shared>, query: Query) -> Response {
-    match snapshot(&app, query).await {
+pub(super) async fn show(State(app): State<SharedPartition>, query: Query) -> Response {
+    match read_overview(&app, query).await {
         Ok(snapshot) => document("Overview", true, &content(&snapshot)).into_response(),
-        Err(error) => sorry(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-pub(super) async fn regions(State(app): State<Shared>, query: Query) -> Response {
-    match snapshot(&app, query).await {
+pub(super) async fn regions(State(app): State<SharedPartition>, query: Query) -> Response {
+    match read_overview(&app, query).await {
         Ok(snapshot) => content(&snapshot).into_response(),
-        Err(error) => sorry(&error),
+        Err(error) => error_page(&error),
     }
 }
 
-async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
+async fn read_overview(app: &PartitionState, mut query: Query) -> Result<OverviewData> {
     let only = query.take("state").and_then(|word| OperationState::parse(&word));
     let filter = Filter { states: only.into_iter().collect(), limit: ROWS, ..Filter::default() };
     let (counts, stopped, groups, limits, operations, deployments) = tokio::try_join!(
@@ -57,14 +57,14 @@ async fn snapshot(app: &App, mut query: Query) -> Result<Snapshot> {
         app.engine.groups(GroupFilter::All, None, ROWS),
         app.engine.limits(),
         first_page(app, filter),
-        last(&app.house),
+        list_recent(&app.server),
     )?;
-    let now = app.house.clock.now();
-    Ok(Snapshot { now, counts, stopped, groups, limits, operations, deployments, only })
+    let now = app.server.clock.now();
+    Ok(OverviewData { now, counts, stopped, groups, limits, operations, deployments, only })
 }
 
 /// The first page that shows something, if one is found soon.
-async fn first_page(app: &App, mut filter: Filter) -> Result<Page> {
+async fn first_page(app: &PartitionState, mut filter: Filter) -> Result<OperationPage> {
     let mut page = app.engine.list(filter.clone()).await?;
     for _ in 1..PAGES_MAX {
         if !page.operations.is_empty() || page.next.is_none() {
@@ -76,10 +76,10 @@ async fn first_page(app: &App, mut filter: Filter) -> Result<Page> {
     Ok(page)
 }
 
-fn content(snapshot: &Snapshot) -> Markup {
+fn content(snapshot: &OverviewData) -> Markup {
     html! {
         section #counts data-live aria-label="Counts" { (counts(&snapshot.counts)) }
-        section #needs data-live { (needs(snapshot)) }
+        section #needs data-live { (attention_section(snapshot)) }
         section #limits data-live { (limits(snapshot)) }
         section #groups data-live { (groups(snapshot)) }
         section #deployments data-live { (panel(&snapshot.deployments, snapshot.now)) }
@@ -106,7 +106,7 @@ fn counts(counts: &Counts) -> Markup {
     }
 }
 
-fn needs(snapshot: &Snapshot) -> Markup {
+fn attention_section(snapshot: &OverviewData) -> Markup {
     let stopped = &snapshot.stopped;
     html! {
         h2 { "Needs you" @if snapshot.counts.stopped > 0 { " (" (count(snapshot.counts.stopped)) ")" } }
@@ -131,7 +131,7 @@ fn needs(snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn limits(snapshot: &Snapshot) -> Markup {
+fn limits(snapshot: &OverviewData) -> Markup {
     let mut limits: Vec<_> = snapshot.limits.iter().collect();
     limits.sort_unstable_by(|a, b| (b.waiting, &a.name).cmp(&(a.waiting, &b.name)));
     html! {
@@ -163,8 +163,8 @@ fn limit_row(limit: &LimitView, now: Time) -> Markup {
     html! {
         tr {
             th scope="row" { (limit.name) }
-            td { (left(limit)) }
-            td.number { @if let Shape::Drip { refill_per_s, .. } = limit.shape { (Tokens(refill_per_s)) "/s" } }
+            td { (remaining_bar(limit)) }
+            td.number { @if let LimitShape::Drip { refill_per_s, .. } = limit.shape { (TokenAmount(refill_per_s)) "/s" } }
             td.number { (count(limit.waiting as u64)) }
             td.number { (limit.in_flight) }
             td { (source_word(limit.source)) }
@@ -173,7 +173,7 @@ fn limit_row(limit: &LimitView, now: Time) -> Markup {
     }
 }
 
-fn groups(snapshot: &Snapshot) -> Markup {
+fn groups(snapshot: &OverviewData) -> Markup {
     let groups = &snapshot.groups.groups;
     html! {
         h2 { "Groups" }
@@ -201,7 +201,7 @@ fn groups(snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn operations(snapshot: &Snapshot) -> Markup {
+fn operations(snapshot: &OverviewData) -> Markup {
     let operations = &snapshot.operations.operations;
     html! {
         h2 {

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use maud::{Markup, html};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::model::LimitView;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{OperationId, Time};
 
-use crate::wire::answer::Tokens;
-use crate::wire::time::At;
+use crate::wire::response::TokenAmount;
+use crate::wire::time::Timestamp;
 
 /// A state: never by colour alone.
 pub(super) fn state(word: &str) -> Markup {
@@ -41,12 +41,12 @@ pub(super) fn group(name: &str) -> Markup {
 
 /// How long ago, with the time itself behind it.
 pub(super) fn ago(at: Time, now: Time) -> Markup {
-    html! { time datetime=(At(at)) title=(At(at)) { (span(now.since(at))) } }
+    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { (span(now.since(at))) } }
 }
 
 /// When, with the time itself behind it.
 pub(super) fn within(at: Time, now: Time) -> Markup {
-    html! { time datetime=(At(at)) title=(At(at)) { "in " (span(at.since(now))) } }
+    html! { time datetime=(Timestamp(at)) title=(Timestamp(at)) { "in " (span(at.since(now))) } }
 }
 
 /// A span of time in one or two units.
@@ -74,22 +74,22 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// What is left of a limit, as a bar and in words. Low is normal and never red.
-pub(super) fn left(limit: &LimitView) -> Markup {
+pub(super) fn remaining_bar(limit: &LimitView) -> Markup {
     const WIDTH: u64 = 120;
     let most = match limit.shape {
-        Shape::Drip { capacity, .. } => capacity,
-        Shape::Window { limit, .. } => limit,
-        Shape::Cap { at_once } => u64::from(at_once).saturating_mul(MICRO),
-        Shape::Gate => {
+        LimitShape::Drip { capacity, .. } => capacity,
+        LimitShape::Window { limit, .. } => limit,
+        LimitShape::Cap { at_once } => u64::from(at_once).saturating_mul(MICRO),
+        LimitShape::Gate => {
             return html! { span.quiet { @if limit.frozen_until.is_some() { "closed" } @else { "open" } } };
         }
     };
     let level = match limit.shape {
-        Shape::Cap { .. } => limit.level.saturating_mul(MICRO),
+        LimitShape::Cap { .. } => limit.level.saturating_mul(MICRO),
         _ => limit.level,
     };
     let share = u128::from(level.min(most)) * u128::from(WIDTH) / u128::from(most.max(1));
-    let words = format!("{} of {} left", Tokens(level / MICRO * MICRO), Tokens(most));
+    let words = format!("{} of {} left", TokenAmount(level / MICRO * MICRO), TokenAmount(most));
     let class = if share * 5 <= u128::from(WIDTH) { "bar low" } else { "bar" };
     html! {
         svg class=(class) width=(WIDTH) height="8" viewBox={ "0 0 " (WIDTH) " 8" } role="img" aria-label=(words) {

@@ -51,11 +51,11 @@ fn one_call(all: &Value, path: &str, method: &str, call: &Value) -> Markup {
                 (text(&call["summary"])) ". " (text(&call["description"])) " "
                 @if let Some(scope) = scope { span.quiet { "Scope " (scope) "." } }
             }
-            @if let Some(parameters) = parameters { (table("Parameters", parameters.iter().map(|said| parameter(followed(all, said))).collect())) }
+            @if let Some(parameters) = parameters { (table("Parameters", parameters.iter().map(|said| parameter(resolve_reference(all, said))).collect())) }
             @if !body.is_null() { p { "Takes " (kind(body)) "." } }
             dl {
                 @for (status, answer) in fields(&call["responses"]) {
-                    @let answer = followed(all, answer);
+                    @let answer = resolve_reference(all, answer);
                     dt { (status) }
                     dd {
                         (text(&answer["description"]))
@@ -69,8 +69,8 @@ fn one_call(all: &Value, path: &str, method: &str, call: &Value) -> Markup {
     }
 }
 
-fn parameter(said: &Value) -> Row<'_> {
-    Row {
+fn parameter(said: &Value) -> FieldRow<'_> {
+    FieldRow {
         name: text(&said["name"]).to_owned(),
         kind: html! { (text(&said["in"])) ", " (kind(&said["schema"])) },
         must: said["required"] == true,
@@ -93,27 +93,27 @@ fn one_shape(name: &str, shape: &Value) -> Markup {
 }
 
 /// The fields of a shape, and those of the objects inside it as `outer.inner`.
-fn rows<'a>(shape: &'a Value, before: &str) -> Vec<Row<'a>> {
+fn rows<'a>(shape: &'a Value, before: &str) -> Vec<FieldRow<'a>> {
     let needed = shape["required"].as_array();
     let mut all = Vec::new();
     for (name, field) in fields(&shape["properties"]) {
         let must = needed.is_some_and(|needed| needed.iter().any(|one| one == name));
         let name = format!("{before}{name}");
         let inner = rows(field, &format!("{name}."));
-        all.push(Row { name, kind: kind(field), must, says: text(&field["description"]) });
+        all.push(FieldRow { name, kind: kind(field), must, says: text(&field["description"]) });
         all.extend(inner);
     }
     all
 }
 
-struct Row<'a> {
+struct FieldRow<'a> {
     name: String,
     kind: Markup,
     must: bool,
     says: &'a str,
 }
 
-fn table(caption: &str, rows: Vec<Row<'_>>) -> Markup {
+fn table(caption: &str, rows: Vec<FieldRow<'_>>) -> Markup {
     html! {
         table {
             caption.hidden { (caption) }
@@ -158,7 +158,7 @@ fn kind(schema: &Value) -> Markup {
 }
 
 /// What a reference points at, or the value itself.
-fn followed<'a>(all: &'a Value, value: &'a Value) -> &'a Value {
+fn resolve_reference<'a>(all: &'a Value, value: &'a Value) -> &'a Value {
     let target = value["$ref"].as_str().and_then(|target| all.pointer(target.strip_prefix('#')?));
     target.unwrap_or(value)
 }

@@ -11,21 +11,21 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
-use tidegate_idempotency::Keys;
+use tidegate_idempotency::KeyAdmin;
 use tidegate_store::Store;
 use tokio_util::sync::CancellationToken;
 
-use crate::api::key_calls;
+use crate::api::key_routes;
 use crate::api::route::Access::Open;
 use crate::api::route::get;
-use crate::edge::front_door::{Callers, FrontDoor, Guarded};
+use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
 
 /// How long the store may take to say that it is there.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What is looked at.
 #[derive(Clone)]
-pub(super) struct Admin {
+pub(super) struct AdminState {
     pub store: Arc<dyn Store>,
     pub metrics: PrometheusHandle,
     pub stopping: CancellationToken,
@@ -33,7 +33,7 @@ pub(super) struct Admin {
 
 /// The routes of the admin port. Keys are looked into and freed there only when it is open to this machine alone, for nobody
 /// says there who they are.
-pub(super) fn router(admin: &Admin, keys: Option<&Keys>) -> Guarded {
+pub(super) fn router(admin: &AdminState, keys: Option<&KeyAdmin>) -> GuardedRouter {
     let mut paths = vec!["/healthz", "/readyz", "/metrics"];
     paths.extend(keys.is_some().then_some("/v1/keys"));
     let here = Json(json!({ "service": "tidegate proxy", "paths": paths }));
@@ -43,15 +43,15 @@ pub(super) fn router(admin: &Admin, keys: Option<&Keys>) -> Guarded {
         get(Open, "/readyz", ready),
         get(Open, "/metrics", metrics),
     ];
-    let callers = if keys.is_some() { Callers::ThisMachine } else { Callers::Everybody };
-    let door = FrontDoor::new(callers, None).serve(looked_at, admin);
+    let callers = if keys.is_some() { CallerPolicy::ThisMachine } else { CallerPolicy::Everybody };
+    let door = GuardedRouterBuilder::new(callers, None).add_routes(looked_at, admin);
     match keys {
-        Some(keys) => door.serve(key_calls(), keys).close(),
-        None => door.close(),
+        Some(keys) => door.add_routes(key_routes(), keys).build(),
+        None => door.build(),
     }
 }
 
-async fn ready(State(admin): State<Admin>) -> Response {
+async fn ready(State(admin): State<AdminState>) -> Response {
     let away = |why: String| {
         (StatusCode::SERVICE_UNAVAILABLE, Json(json!({ "status": "not ready", "detail": why })))
             .into_response()
@@ -66,6 +66,6 @@ async fn ready(State(admin): State<Admin>) -> Response {
     }
 }
 
-async fn metrics(State(admin): State<Admin>) -> Response {
+async fn metrics(State(admin): State<AdminState>) -> Response {
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], admin.metrics.render()).into_response()
 }

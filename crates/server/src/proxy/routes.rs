@@ -8,30 +8,30 @@ use std::time::Duration;
 
 use axum::http::{Request, Response};
 use http_body_util::BodyExt;
-use tidegate_idempotency::proxy::{self, Forward};
-use tidegate_idempotency::{Body, BoxError, Gate, Idempotency, IdempotencyLayer, Policy};
+use tidegate_idempotency::proxy::{self, ReverseProxy};
+use tidegate_idempotency::{Body, BoxError, Idempotency, IdempotencyLayer, KeyStore, Policy};
 use tower::{Layer, Service};
 
-use crate::by_path::ByPath;
 use crate::config::ProxyConfig;
-use crate::edge::auth::Peer;
+use crate::edge::auth::PeerAddr;
+use crate::path_map::PathMap;
 
-type Handling = Idempotency<Forward>;
+type IdempotentForward = Idempotency<ReverseProxy>;
 
 /// One service for all paths.
 #[derive(Clone)]
-pub(super) struct Routes {
-    handlings: ByPath<Handling>,
-    forward: Forward,
+pub(super) struct ProxyService {
+    services: PathMap<IdempotentForward>,
+    forward: ReverseProxy,
     read_timeout: Duration,
 }
 
-impl Routes {
+impl ProxyService {
     /// # Errors
     /// A sentence about what cannot be used.
-    pub(super) fn new(config: &ProxyConfig, gate: &Gate) -> Result<Self, String> {
+    pub(super) fn new(config: &ProxyConfig, gate: &KeyStore) -> Result<Self, String> {
         let sentence = |error: &dyn std::fmt::Display| format!("The proxy cannot be started: {error}.");
-        let forward = Forward::new(config.upstream.clone()).map_err(|error| sentence(&error))?;
+        let forward = ReverseProxy::new(config.upstream.clone()).map_err(|error| sentence(&error))?;
         let handling = |policy: &Policy| {
             let layer = IdempotencyLayer::new(gate.clone(), policy.clone(), config.scope.scoping());
             layer.map(|layer| layer.layer(forward.clone())).map_err(|error| sentence(&error))
@@ -40,12 +40,12 @@ impl Routes {
         for route in &config.routes {
             others.push((route.path.as_str(), handling(&route.policy)?));
         }
-        let handlings = ByPath::new(handling(&config.policy)?, others);
-        Ok(Self { handlings, forward, read_timeout: config.read_timeout })
+        let handlings = PathMap::new(handling(&config.policy)?, others);
+        Ok(Self { services: handlings, forward, read_timeout: config.read_timeout })
     }
 }
 
-impl Service<Request<axum::body::Body>> for Routes {
+impl Service<Request<axum::body::Body>> for ProxyService {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
@@ -55,18 +55,18 @@ impl Service<Request<axum::body::Body>> for Routes {
     }
 
     fn call(&mut self, request: Request<axum::body::Body>) -> Self::Future {
-        if let Some(answer) = self.forward.turned_away(&request) {
+        if let Some(answer) = self.forward.early_rejection(&request) {
             return Box::pin(std::future::ready(Ok(answer)));
         }
         let mut request = request.map(|body| {
-            proxy::patient(
+            proxy::with_body_timeout(
                 body.map_err(|error| Box::new(error) as BoxError).boxed_unsync(),
                 self.read_timeout,
             )
         });
-        if let Some(Peer(peer)) = request.extensions().get().copied() {
-            request.extensions_mut().insert(proxy::Peer(peer));
+        if let Some(PeerAddr(peer)) = request.extensions().get().copied() {
+            request.extensions_mut().insert(proxy::ClientAddr(peer));
         }
-        self.handlings.of(request.uri().path()).clone().call(request)
+        self.services.get(request.uri().path()).clone().call(request)
     }
 }

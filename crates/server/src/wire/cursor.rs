@@ -3,11 +3,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use tidegate::{Code, Error, Filter, Result};
+use tidegate::{Error, ErrorCode, Filter, Result};
 use tidegate_core::OperationId;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use super::time::At;
+use super::time::Timestamp;
 
 const SUM_LEN: usize = 16;
 
@@ -25,13 +25,13 @@ pub(crate) fn read(text: &str, filter: &Filter) -> Result<OperationId> {
         .and_then(|(id, given)| Some((format!("op_{id}").parse::<OperationId>().ok()?, given)))
         .filter(|(id, given)| sum(*id, filter) == *given)
         .map(|(id, _)| id);
-    id.ok_or_else(strange)
+    id.ok_or_else(bad_cursor)
 }
 
 /// A cursor that this server did not make for this list.
-pub(crate) fn strange() -> Error {
+pub(crate) fn bad_cursor() -> Error {
     let message = "This cursor was not given for this list; start again without one.";
-    Error::new(Code::BadCursor, message).field("cursor")
+    Error::new(ErrorCode::BadCursor, message).field("cursor")
 }
 
 /// A cursor of a list that goes on from a text. `list` says which list, with its filter.
@@ -43,9 +43,9 @@ pub(crate) fn write_text(next: &str, list: &str) -> String {
 /// `BadCursor` when this server did not make it for this list.
 pub(crate) fn read_text(text: &str, list: &str) -> Result<String> {
     let (next, given) =
-        text.len().checked_sub(SUM_LEN).and_then(|end| text.split_at_checked(end)).ok_or_else(strange)?;
+        text.len().checked_sub(SUM_LEN).and_then(|end| text.split_at_checked(end)).ok_or_else(bad_cursor)?;
     let next = URL_SAFE_NO_PAD.decode(next).ok().and_then(|next| String::from_utf8(next).ok());
-    next.filter(|next| sum_of_text(next, list) == given).ok_or_else(strange)
+    next.filter(|next| sum_of_text(next, list) == given).ok_or_else(bad_cursor)
 }
 
 fn sum_of_text(next: &str, list: &str) -> String {
@@ -57,7 +57,8 @@ fn sum(id: OperationId, filter: &Filter) -> String {
     let text = |text: &Option<std::sync::Arc<str>>| {
         text.as_deref().map_or_else(String::new, |text| format!("={text}"))
     };
-    let time = |time: Option<tidegate_core::Time>| time.map_or_else(String::new, |time| At(time).to_string());
+    let time =
+        |time: Option<tidegate_core::Time>| time.map_or_else(String::new, |time| Timestamp(time).to_string());
     let states: Vec<_> = filter.states.iter().map(|state| state.as_str()).collect();
     let sum = Fingerprint::of("cursor")
         .part(id.to_string().as_bytes())
@@ -81,7 +82,7 @@ mod tests {
         let cursor = write_text("acme POST /x é", "scope=acme");
         assert_eq!(read_text(&cursor, "scope=acme").as_deref(), Ok("acme POST /x é"));
         for (text, list) in [(cursor.as_str(), ""), ("", ""), ("x", ""), (&cursor[1..], "scope=acme")] {
-            assert_eq!(read_text(text, list).unwrap_err().code, Code::BadCursor, "{text} {list}");
+            assert_eq!(read_text(text, list).unwrap_err().code, ErrorCode::BadCursor, "{text} {list}");
         }
     }
 
@@ -96,7 +97,7 @@ mod tests {
             [String::new(), "x".into(), "é".repeat(21), format!("{cursor}0"), cursor.replace('9', "8")];
         assert!(read(&cursor, &other).is_err());
         for text in made_up {
-            assert_eq!(read(&text, &filter).unwrap_err().code, Code::BadCursor, "{text}");
+            assert_eq!(read(&text, &filter).unwrap_err().code, ErrorCode::BadCursor, "{text}");
         }
     }
 }

@@ -1,22 +1,22 @@
 //! A deployment and its steps, as they are told: by the API, and by the command that reads the journal itself.
 
 use serde_json::{Value, json};
-use tidegate_core::journal::{Deployment, Stage, Step, StepState};
+use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, StepState};
 
-use super::time::At;
+use super::time::Timestamp;
 
 /// A deployment, with its steps where they are given. What was asked for is not in it: it may be long.
 #[must_use]
-pub fn deployment(one: &Deployment, steps: Option<&[Step]>) -> Value {
+pub fn deployment_json(one: &Deployment, steps: Option<&[DeploymentStep]>) -> Value {
     let mut value = json!({
         "id": one.id,
         "scope": one.scope,
-        "stage": one.stage.word(),
+        "stage": one.stage.as_str(),
         "plans": one.round,
         "note": one.note,
-        "started_at": At(one.started_at),
-        "updated_at": At(one.updated_at),
-        "finished_at": (one.stage != Stage::Running).then_some(At(one.updated_at)),
+        "started_at": Timestamp(one.started_at),
+        "updated_at": Timestamp(one.updated_at),
+        "finished_at": (one.stage != DeploymentStage::Running).then_some(Timestamp(one.updated_at)),
     });
     if let Some(steps) = steps {
         let in_state = |state| steps.iter().filter(|step| step.state == state).count();
@@ -25,21 +25,21 @@ pub fn deployment(one: &Deployment, steps: Option<&[Step]>) -> Value {
             "applied": in_state(StepState::Applied),
             "failed": in_state(StepState::Failed),
         });
-        value["steps"] = steps.iter().map(step).collect();
+        value["steps"] = steps.iter().map(step_json).collect();
     }
     value
 }
 
-fn step(step: &Step) -> Value {
+fn step_json(step: &DeploymentStep) -> Value {
     json!({
         "kind": step.kind,
         "key": step.key,
         "action": step.action,
-        "state": step.state.word(),
+        "state": step.state.as_str(),
         "fingerprint": step.fingerprint,
         "object": step.foreign_id,
         "operation": step.operation,
         "note": step.note,
-        "at": At(step.at),
+        "at": Timestamp(step.at),
     })
 }

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 
 use super::object::missing;
 
@@ -22,12 +22,13 @@ impl<'a> Field<'a> {
         self.raw.map(RawValue::get).filter(|raw| *raw != "null")
     }
 
-    fn wrong(&self, wanted: &str) -> Error {
-        Error::new(Code::Malformed, format!("The field {:?} must be {wanted}.", self.name)).field(self.name)
+    fn type_error(&self, wanted: &str) -> Error {
+        Error::new(ErrorCode::Malformed, format!("The field {:?} must be {wanted}.", self.name))
+            .field(self.name)
     }
 
     fn parse<T: Deserialize<'a>>(&self, wanted: &str) -> Result<Option<T>> {
-        self.raw().map(|raw| serde_json::from_str(raw).map_err(|_| self.wrong(wanted))).transpose()
+        self.raw().map(|raw| serde_json::from_str(raw).map_err(|_| self.type_error(wanted))).transpose()
     }
 
     /// A text.
@@ -36,17 +37,17 @@ impl<'a> Field<'a> {
     }
 
     /// That a text has so many bytes.
-    pub(crate) fn within(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
+    pub(crate) fn check_len(&self, text: &str, bytes: RangeInclusive<usize>) -> Result<()> {
         if bytes.contains(&text.len()) {
             return Ok(());
         }
         let message =
             format!("The field {:?} must be {} to {} bytes long.", self.name, bytes.start(), bytes.end());
-        Err(Error::new(Code::Invalid, message).field(self.name))
+        Err(Error::new(ErrorCode::Invalid, message).field(self.name))
     }
 
     /// A text that must be there.
-    pub(crate) fn needed(&self) -> Result<String> {
+    pub(crate) fn required_text(&self) -> Result<String> {
         self.text()?.ok_or_else(|| missing(self.name))
     }
 
@@ -56,7 +57,7 @@ impl<'a> Field<'a> {
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
         found.map(Some).ok_or_else(|| {
             let known: Vec<_> = words.iter().map(|(word, _)| *word).collect();
-            self.wrong(&format!("one of {}", known.join(", ")))
+            self.type_error(&format!("one of {}", known.join(", ")))
         })
     }
 
@@ -68,10 +69,10 @@ impl<'a> Field<'a> {
     /// A whole number within bounds.
     pub(crate) fn integer(&self, bounds: RangeInclusive<u64>) -> Result<Option<u64>> {
         let Some(number) = self.number()? else { return Ok(None) };
-        match self.raw().and_then(whole) {
+        match self.raw().and_then(parse_whole) {
             Some(number) if bounds.contains(&number) => Ok(Some(number)),
-            _ if number.fract() != 0.0 => Err(self.wrong("a whole number")),
-            _ => Err(self.outside(bounds.start(), bounds.end())),
+            _ if number.fract() != 0.0 => Err(self.type_error("a whole number")),
+            _ => Err(self.out_of_bounds(bounds.start(), bounds.end())),
         }
     }
 
@@ -80,33 +81,35 @@ impl<'a> Field<'a> {
         let Some(raw) = self.raw() else { return Ok(None) };
         let first = raw.as_bytes().first().copied().unwrap_or_default();
         if first != b'-' && !first.is_ascii_digit() {
-            return Err(self.wrong("a number"));
+            return Err(self.type_error("a number"));
         }
-        raw.parse().map(Some).map_err(|_| self.wrong("a number"))
+        raw.parse().map(Some).map_err(|_| self.type_error("a number"))
     }
 
     /// A number within bounds.
     pub(crate) fn figure(&self, bounds: RangeInclusive<f64>) -> Result<Option<f64>> {
         match self.number()? {
-            Some(number) if !bounds.contains(&number) => Err(self.outside(bounds.start(), bounds.end())),
+            Some(number) if !bounds.contains(&number) => {
+                Err(self.out_of_bounds(bounds.start(), bounds.end()))
+            }
             number => Ok(number),
         }
     }
 
-    fn outside(&self, least: impl std::fmt::Display, most: impl std::fmt::Display) -> Error {
+    fn out_of_bounds(&self, least: impl std::fmt::Display, most: impl std::fmt::Display) -> Error {
         let message = format!("The field {:?} must be {least} to {most}.", self.name);
-        Error::new(Code::Invalid, message).field(self.name)
+        Error::new(ErrorCode::Invalid, message).field(self.name)
     }
 
     /// A JSON object, as it was sent.
     pub(crate) fn object(&self) -> Result<&'a str> {
         let raw = self.raw().ok_or_else(|| missing(self.name))?;
-        if raw.starts_with('{') { Ok(raw) } else { Err(self.wrong("an object in braces")) }
+        if raw.starts_with('{') { Ok(raw) } else { Err(self.type_error("an object in braces")) }
     }
 }
 
 /// A whole number, also when it is written `7.0` or `7e0`, as long as a float holds it exactly.
-pub(crate) fn whole(raw: &str) -> Option<u64> {
+pub(crate) fn parse_whole(raw: &str) -> Option<u64> {
     const EXACT_MAX: f64 = 9_007_199_254_740_991.0;
     raw.parse().ok().or_else(|| {
         let number: f64 = raw.parse().ok()?;
@@ -122,10 +125,10 @@ mod tests {
     #[test]
     fn a_whole_number_may_be_written_as_a_float() {
         for (raw, wanted) in [("7", 7), ("7.0", 7), ("7e1", 70), ("18446744073709551615", u64::MAX)] {
-            assert_eq!(whole(raw), Some(wanted), "{raw}");
+            assert_eq!(parse_whole(raw), Some(wanted), "{raw}");
         }
         for raw in ["7.5", "-1", "-1.0", "1e300", "18446744073709551616.0", "x"] {
-            assert_eq!(whole(raw), None, "{raw}");
+            assert_eq!(parse_whole(raw), None, "{raw}");
         }
     }
 }

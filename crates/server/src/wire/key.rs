@@ -5,30 +5,30 @@ use std::collections::BTreeMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde::Serialize;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::Time;
 use tidegate_core::fingerprint::hex;
 use tidegate_core::shared::record::OnLapse;
-use tidegate_idempotency::{Listed, Name, RecordedAnswer, Shown, Standing};
+use tidegate_idempotency::{KeyDetail, KeyState, KeySummary, RecordName, RecordedAnswer};
 
 use super::field::Field;
 use super::object::{self, Fields};
-use super::time::At;
+use super::time::Timestamp;
 
 /// Every word for where a key stands.
 pub(crate) const STATES: [&str; 3] = ["processing", "unknown", "completed"];
 
 /// Which key: what the store knows it by.
 #[derive(Serialize)]
-pub(crate) struct NameOut<'a> {
+pub(crate) struct KeyNameOut<'a> {
     key: &'a str,
     scope: &'a str,
     method: &'a str,
     path: &'a str,
 }
 
-impl<'a> NameOut<'a> {
-    pub(crate) fn new(name: &'a Name) -> Self {
+impl<'a> KeyNameOut<'a> {
+    pub(crate) fn new(name: &'a RecordName) -> Self {
         Self { key: name.key.as_str(), scope: name.scope.as_str(), method: &name.method, path: &name.path }
     }
 }
@@ -36,12 +36,12 @@ impl<'a> NameOut<'a> {
 #[derive(Serialize)]
 pub(crate) struct KeyOut<'a> {
     #[serde(flatten)]
-    name: NameOut<'a>,
+    name: KeyNameOut<'a>,
     state: &'static str,
-    created_at: At,
-    expires_at: At,
+    created_at: Timestamp,
+    expires_at: Timestamp,
     /// Until when its holder has it without a sign of life; `null` when it is completed.
-    lease_until: Option<At>,
+    lease_until: Option<Timestamp>,
     /// What becomes of it then.
     on_lapse: Option<&'static str>,
     /// What is kept of the answer, in bytes.
@@ -49,13 +49,13 @@ pub(crate) struct KeyOut<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     fingerprint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    answer: Option<Option<AnswerOut>>,
+    answer: Option<Option<KeyAnswerOut>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     damaged: Option<&'a str>,
 }
 
 #[derive(Serialize)]
-pub(crate) struct AnswerOut {
+pub(crate) struct KeyAnswerOut {
     status: u16,
     /// Nothing when it was too large to be kept.
     body_bytes: Option<usize>,
@@ -63,16 +63,18 @@ pub(crate) struct AnswerOut {
 
 impl<'a> KeyOut<'a> {
     /// As a line of a list.
-    pub(crate) fn line(listed: &'a Listed, now: Time) -> Self {
-        let (lease_until, on_lapse, kept_bytes) = match listed.standing {
-            Standing::Processing { until, on_lapse } => (Some(At(until)), Some(lapse_word(on_lapse)), None),
-            Standing::Completed(bytes) => (None, None, Some(bytes)),
+    pub(crate) fn line(listed: &'a KeySummary, now: Time) -> Self {
+        let (lease_until, on_lapse, kept_bytes) = match listed.state {
+            KeyState::Processing { until, on_lapse } => {
+                (Some(Timestamp(until)), Some(lapse_word(on_lapse)), None)
+            }
+            KeyState::Completed(bytes) => (None, None, Some(bytes)),
         };
         Self {
-            name: NameOut::new(&listed.name),
-            state: state(listed.standing, now),
-            created_at: At(listed.created),
-            expires_at: At(listed.expires),
+            name: KeyNameOut::new(&listed.name),
+            state: state(listed.state, now),
+            created_at: Timestamp(listed.created),
+            expires_at: Timestamp(listed.expires),
             lease_until,
             on_lapse,
             kept_bytes,
@@ -83,13 +85,13 @@ impl<'a> KeyOut<'a> {
     }
 
     /// Looked into.
-    pub(crate) fn whole(shown: &'a Shown, now: Time) -> Self {
-        let answer = shown.answer.map(|(status, body_bytes)| AnswerOut { status, body_bytes });
+    pub(crate) fn whole(shown: &'a KeyDetail, now: Time) -> Self {
+        let answer = shown.answer.map(|(status, body_bytes)| KeyAnswerOut { status, body_bytes });
         Self {
             fingerprint: Some(hex(&shown.fingerprint)),
             answer: Some(answer),
             damaged: shown.damaged.as_deref(),
-            ..Self::line(&shown.listed, now)
+            ..Self::line(&shown.summary, now)
         }
     }
 }
@@ -102,18 +104,18 @@ pub(crate) struct KeysOut<'a> {
 
 /// A key that is free now.
 #[derive(Serialize)]
-pub(crate) struct ChangedOut<'a> {
+pub(crate) struct FreedKeyOut<'a> {
     #[serde(flatten)]
-    pub name: NameOut<'a>,
+    pub name: KeyNameOut<'a>,
     pub state: &'static str,
 }
 
 /// Where it stands, by this machine's clock.
-pub(crate) fn state(standing: Standing, now: Time) -> &'static str {
+pub(crate) fn state(standing: KeyState, now: Time) -> &'static str {
     match standing {
-        Standing::Processing { until, on_lapse: OnLapse::Hold } if until <= now => "unknown",
-        Standing::Processing { .. } => "processing",
-        Standing::Completed(_) => "completed",
+        KeyState::Processing { until, on_lapse: OnLapse::Hold } if until <= now => "unknown",
+        KeyState::Processing { .. } => "processing",
+        KeyState::Completed(_) => "completed",
     }
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn read_answer(body: &[u8]) -> Result<RecordedAnswer> {
     problems.finish()?;
     let bad = |field: &str, wanted: &str| {
         let message = format!("The field {field:?} must be {wanted}.");
-        Error::new(Code::Malformed, message).field(field)
+        Error::new(ErrorCode::Malformed, message).field(field)
     };
     let status = Field { name: "status", raw: status }.integer(200..=599)?;
     let status = status.ok_or_else(|| object::missing("status"))?;
@@ -200,10 +202,10 @@ mod tests {
     #[test]
     fn idm_22_what_is_held_after_its_lease_is_unknown() {
         let (then, now) = (Time::from_millis(1), Time::from_millis(2));
-        let of = |until, on_lapse| state(Standing::Processing { until, on_lapse }, now);
+        let of = |until, on_lapse| state(KeyState::Processing { until, on_lapse }, now);
         assert_eq!(of(then, OnLapse::Hold), "unknown");
         assert_eq!(of(now.after(std::time::Duration::from_millis(1)), OnLapse::Hold), "processing");
         assert_eq!(of(then, OnLapse::TakeOver), "processing");
-        assert_eq!(state(Standing::Completed(1), now), "completed");
+        assert_eq!(state(KeyState::Completed(1), now), "completed");
     }
 }

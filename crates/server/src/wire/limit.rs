@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_core::bounds::TOKENS_MAX;
-use tidegate_core::bucket::usual_margin;
-use tidegate_core::fact::Shape;
+use tidegate_core::bucket::default_margin;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 
 use super::field::Field;
@@ -15,30 +15,30 @@ const NAMES: [&str; 5] = ["capacity", "refill_per_s", "at_once", "open", "reset"
 
 /// What is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wish {
-    Set(Shape),
+pub(crate) enum LimitRequest {
+    Set(LimitShape),
     Open,
     Reset,
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for LimitRequest {
     /// As it was asked, for the log.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tokens = |micro: u64| micro as f64 / MICRO as f64;
         match *self {
-            Self::Set(Shape::Drip { capacity, refill_per_s, .. }) => {
+            Self::Set(LimitShape::Drip { capacity, refill_per_s, .. }) => {
                 write!(f, "capacity {}, refill_per_s {}", tokens(capacity), tokens(refill_per_s))
             }
-            Self::Set(Shape::Cap { at_once }) => write!(f, "at_once {at_once}"),
+            Self::Set(LimitShape::Cap { at_once }) => write!(f, "at_once {at_once}"),
             // Nobody can ask for these.
-            Self::Set(Shape::Window { .. } | Shape::Gate) => f.write_str("another shape"),
+            Self::Set(LimitShape::Window { .. } | LimitShape::Gate) => f.write_str("another shape"),
             Self::Open => f.write_str("open"),
             Self::Reset => f.write_str("as configured"),
         }
     }
 }
 
-pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
+pub(crate) fn parse_limit_request(body: &[u8]) -> Result<LimitRequest> {
     let Fields { values, mut problems } = read(body, &NAMES)?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let most = TOKENS_MAX as f64;
@@ -49,24 +49,24 @@ pub(crate) fn wish(body: &[u8]) -> Result<Wish> {
     problems.finish()?;
     match (capacity, refill, at_once, open, reset) {
         (Some(capacity), Some(refill), None, None, None) => {
-            let (capacity, refill_per_s) = (micro(capacity), micro(refill));
-            let margin = usual_margin(capacity, refill_per_s);
-            Ok(Wish::Set(Shape::Drip { capacity, refill_per_s, margin }))
+            let (capacity, refill_per_s) = (to_micro(capacity), to_micro(refill));
+            let margin = default_margin(capacity, refill_per_s);
+            Ok(LimitRequest::Set(LimitShape::Drip { capacity, refill_per_s, margin }))
         }
         (None, None, Some(at_once), None, None) => {
-            Ok(Wish::Set(Shape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
+            Ok(LimitRequest::Set(LimitShape::Cap { at_once: u32::try_from(at_once).unwrap_or(u32::MAX) }))
         }
-        (None, None, None, Some(true), None) => Ok(Wish::Open),
-        (None, None, None, None, Some(true)) => Ok(Wish::Reset),
+        (None, None, None, Some(true), None) => Ok(LimitRequest::Open),
+        (None, None, None, None, Some(true)) => Ok(LimitRequest::Reset),
         _ => {
             let message = "Send capacity and refill_per_s, or at_once, or open: true, or reset: true.";
-            Err(Error::new(Code::Malformed, message).field("capacity"))
+            Err(Error::new(ErrorCode::Malformed, message).field("capacity"))
         }
     }
 }
 
 /// The bounds keep it in range, and a cast from a float saturates.
-fn micro(tokens: f64) -> u64 {
+fn to_micro(tokens: f64) -> u64 {
     (tokens * MICRO as f64).round() as u64
 }
 
@@ -76,12 +76,18 @@ mod tests {
 
     #[test]
     fn figures_are_whole_sets() {
-        let drip = Shape::Drip { capacity: 40_000_000, refill_per_s: 2_500_000, margin: 50_000 };
-        assert_eq!(wish(br#"{"capacity":40,"refill_per_s":2.5}"#), Ok(Wish::Set(drip)));
-        assert_eq!(wish(br#"{"at_once":3}"#), Ok(Wish::Set(Shape::Cap { at_once: 3 })));
-        assert_eq!(wish(br#"{"open":true}"#), Ok(Wish::Open));
-        assert_eq!(wish(br#"{"reset":true}"#), Ok(Wish::Reset));
-        let told = |body: &[u8]| wish(body).unwrap().to_string();
+        let drip = LimitShape::Drip { capacity: 40_000_000, refill_per_s: 2_500_000, margin: 50_000 };
+        assert_eq!(
+            parse_limit_request(br#"{"capacity":40,"refill_per_s":2.5}"#),
+            Ok(LimitRequest::Set(drip))
+        );
+        assert_eq!(
+            parse_limit_request(br#"{"at_once":3}"#),
+            Ok(LimitRequest::Set(LimitShape::Cap { at_once: 3 }))
+        );
+        assert_eq!(parse_limit_request(br#"{"open":true}"#), Ok(LimitRequest::Open));
+        assert_eq!(parse_limit_request(br#"{"reset":true}"#), Ok(LimitRequest::Reset));
+        let told = |body: &[u8]| parse_limit_request(body).unwrap().to_string();
         assert_eq!(told(br#"{"capacity":40,"refill_per_s":2.5}"#), "capacity 40, refill_per_s 2.5");
         assert_eq!([told(br#"{"at_once":3}"#), told(br#"{"open":true}"#)], ["at_once 3", "open"]);
         let table = [
@@ -97,7 +103,7 @@ mod tests {
             (br#"{"refill":1}"#, "refill"),
         ];
         for (body, field) in table {
-            assert_eq!(wish(body).unwrap_err().field.as_deref(), Some(field), "{body:?}");
+            assert_eq!(parse_limit_request(body).unwrap_err().field.as_deref(), Some(field), "{body:?}");
         }
     }
 }

@@ -6,36 +6,39 @@ use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use tidegate::{Code, Error};
+use tidegate::{Error, ErrorCode};
 
-use super::problems::Problems;
+use super::problems::RequestProblems;
 
 /// The fields of an object.
 pub(crate) struct Fields<'a, const N: usize> {
     /// As they were sent, in the order of their names.
     pub values: [Option<&'a RawValue>; N],
     /// What is wrong with their names.
-    pub problems: Problems,
+    pub problems: RequestProblems,
 }
 
 impl<const N: usize> Fields<'_, N> {
     /// Those of an object without any.
-    pub(crate) fn none() -> Self {
-        Self { values: [None; N], problems: Problems::default() }
+    pub(crate) fn empty() -> Self {
+        Self { values: [None; N], problems: RequestProblems::default() }
     }
 }
 
 /// The fields, or why it is no object.
-pub(crate) type Object<'a, const N: usize> = Result<Fields<'a, N>, Error>;
+pub(crate) type ParsedObject<'a, const N: usize> = Result<Fields<'a, N>, Error>;
 
 /// Reads a body that is one object with no other fields than these. Unknown fields, and those that
 /// are there twice, are among the problems.
 ///
 /// # Errors
 /// When it is no JSON or no object.
-pub(crate) fn read<'a, const N: usize>(body: &'a [u8], names: &'static [&'static str; N]) -> Object<'a, N> {
+pub(crate) fn read<'a, const N: usize>(
+    body: &'a [u8],
+    names: &'static [&'static str; N],
+) -> ParsedObject<'a, N> {
     let mut from = serde_json::Deserializer::from_slice(body);
-    let fields = Reader(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
+    let fields = ObjectVisitor(names).deserialize(&mut from).map_err(|error| malformed(&error))?;
     from.end().map_err(|error| malformed(&error))?;
     fields
 }
@@ -49,10 +52,10 @@ pub(crate) fn read_list<'a, const N: usize>(
     list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
-) -> Result<Vec<Object<'a, N>>, Error> {
+) -> Result<Vec<ParsedObject<'a, N>>, Error> {
     let mut from = serde_json::Deserializer::from_slice(body);
     let mut found = None;
-    let outer = Outer { list, most, names, found: &mut found };
+    let outer = ListBodyVisitor { list, most, names, found: &mut found };
     let problem = outer.deserialize(&mut from).map_err(|error| malformed(&error))?;
     from.end().map_err(|error| malformed(&error))?;
     match (problem, found) {
@@ -64,34 +67,35 @@ pub(crate) fn read_list<'a, const N: usize>(
 
 /// A field that must be there is not.
 pub(crate) fn missing(field: &str) -> Error {
-    Error::new(Code::Malformed, format!("The field {field:?} is missing.")).field(field)
+    Error::new(ErrorCode::Malformed, format!("The field {field:?} is missing.")).field(field)
 }
 
 pub(crate) fn malformed(error: &serde_json::Error) -> Error {
     let (line, column) = (error.line(), error.column());
     let what = if error.is_eof() { "it ends too early" } else { "something is wrong" };
-    Error::new(Code::Malformed, format!("The body is not JSON: {what} at line {line} column {column}."))
+    Error::new(ErrorCode::Malformed, format!("The body is not JSON: {what} at line {line} column {column}."))
 }
 
 fn not_an_object(got: &str) -> Error {
-    Error::new(Code::Malformed, format!("An object in braces is expected, not {got}."))
+    Error::new(ErrorCode::Malformed, format!("An object in braces is expected, not {got}."))
 }
 
 /// A name from outside, short enough for a message.
-pub(crate) fn shown(name: &str) -> String {
+pub(crate) fn truncate_name(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(64).collect()
 }
 
 fn unknown<const N: usize>(name: &str, names: &[&str; N]) -> Error {
-    let name = shown(name);
+    let name = truncate_name(name);
     let known = names.join(", ");
-    Error::new(Code::Malformed, format!("There is no field {name:?}; the fields are {known}.")).field(name)
+    Error::new(ErrorCode::Malformed, format!("There is no field {name:?}; the fields are {known}."))
+        .field(name)
 }
 
-struct Reader<const N: usize>(&'static [&'static str; N]);
+struct ObjectVisitor<const N: usize>(&'static [&'static str; N]);
 
-impl<'a, const N: usize> DeserializeSeed<'a> for Reader<N> {
-    type Value = Object<'a, N>;
+impl<'a, const N: usize> DeserializeSeed<'a> for ObjectVisitor<N> {
+    type Value = ParsedObject<'a, N>;
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_any(self)
@@ -115,8 +119,8 @@ macro_rules! refuse_scalars {
     };
 }
 
-impl<'a, const N: usize> Visitor<'a> for Reader<N> {
-    type Value = Object<'a, N>;
+impl<'a, const N: usize> Visitor<'a> for ObjectVisitor<N> {
+    type Value = ParsedObject<'a, N>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
@@ -130,8 +134,8 @@ impl<'a, const N: usize> Visitor<'a> for Reader<N> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut fields = Fields::none();
-        while let Some(Name(name)) = map.next_key()? {
+        let mut fields = Fields::empty();
+        while let Some(FieldName(name)) = map.next_key()? {
             let place = self.0.iter().position(|known| *known == name);
             let slot = place.and_then(|place| fields.values.get_mut(place));
             match slot {
@@ -139,7 +143,9 @@ impl<'a, const N: usize> Visitor<'a> for Reader<N> {
                 Some(_) => {
                     map.next_value::<IgnoredAny>()?;
                     let message = format!("The field {name:?} is there twice.");
-                    fields.problems.add(Error::new(Code::Malformed, message).field(shown(&name)));
+                    fields
+                        .problems
+                        .add(Error::new(ErrorCode::Malformed, message).field(truncate_name(&name)));
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -152,38 +158,38 @@ impl<'a, const N: usize> Visitor<'a> for Reader<N> {
 }
 
 /// A key, borrowed unless it holds escapes.
-struct Name<'a>(Cow<'a, str>);
+struct FieldName<'a>(Cow<'a, str>);
 
-impl<'a> Deserialize<'a> for Name<'a> {
+impl<'a> Deserialize<'a> for FieldName<'a> {
     fn deserialize<D: Deserializer<'a>>(from: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'a> Visitor<'a> for Text {
-            type Value = Name<'a>;
+        struct FieldNameVisitor;
+        impl<'a> Visitor<'a> for FieldNameVisitor {
+            type Value = FieldName<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text")
             }
 
-            fn visit_borrowed_str<E: serde::de::Error>(self, text: &'a str) -> Result<Name<'a>, E> {
-                Ok(Name(Cow::Borrowed(text)))
+            fn visit_borrowed_str<E: serde::de::Error>(self, text: &'a str) -> Result<FieldName<'a>, E> {
+                Ok(FieldName(Cow::Borrowed(text)))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Name<'a>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<FieldName<'a>, E> {
+                Ok(FieldName(Cow::Owned(text.to_owned())))
             }
         }
-        from.deserialize_str(Text)
+        from.deserialize_str(FieldNameVisitor)
     }
 }
 
-struct Outer<'v, 'a, const N: usize> {
+struct ListBodyVisitor<'v, 'a, const N: usize> {
     list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
-    found: &'v mut Option<Vec<Object<'a, N>>>,
+    found: &'v mut Option<Vec<ParsedObject<'a, N>>>,
 }
 
-impl<'a, const N: usize> DeserializeSeed<'a> for Outer<'_, 'a, N> {
+impl<'a, const N: usize> DeserializeSeed<'a> for ListBodyVisitor<'_, 'a, N> {
     type Value = Option<Error>;
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
@@ -191,7 +197,7 @@ impl<'a, const N: usize> DeserializeSeed<'a> for Outer<'_, 'a, N> {
     }
 }
 
-impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
+impl<'a, const N: usize> Visitor<'a> for ListBodyVisitor<'_, 'a, N> {
     type Value = Option<Error>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -207,10 +213,10 @@ impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Self::Value, A::Error> {
         let mut problem = None;
-        while let Some(Name(name)) = map.next_key()? {
+        while let Some(FieldName(name)) = map.next_key()? {
             if name == self.list && self.found.is_none() {
                 let (items, error) =
-                    map.next_value_seed(List { list: self.list, most: self.most, names: self.names })?;
+                    map.next_value_seed(ListVisitor { list: self.list, most: self.most, names: self.names })?;
                 *self.found = Some(items);
                 problem = problem.or(error);
             } else {
@@ -222,29 +228,29 @@ impl<'a, const N: usize> Visitor<'a> for Outer<'_, 'a, N> {
     }
 }
 
-struct List<const N: usize> {
+struct ListVisitor<const N: usize> {
     list: &'static str,
     most: usize,
     names: &'static [&'static str; N],
 }
 
-impl<'a, const N: usize> DeserializeSeed<'a> for List<N> {
-    type Value = (Vec<Object<'a, N>>, Option<Error>);
+impl<'a, const N: usize> DeserializeSeed<'a> for ListVisitor<N> {
+    type Value = (Vec<ParsedObject<'a, N>>, Option<Error>);
 
     fn deserialize<D: Deserializer<'a>>(self, from: D) -> Result<Self::Value, D::Error> {
         from.deserialize_any(self)
     }
 }
 
-impl<const N: usize> List<N> {
-    fn not_a_list<'a>(&self, got: &str) -> (Vec<Object<'a, N>>, Option<Error>) {
+impl<const N: usize> ListVisitor<N> {
+    fn not_a_list<'a>(&self, got: &str) -> (Vec<ParsedObject<'a, N>>, Option<Error>) {
         let message = format!("The field {:?} must be a list, not {got}.", self.list);
-        (Vec::new(), Some(Error::new(Code::Malformed, message).field(self.list)))
+        (Vec::new(), Some(Error::new(ErrorCode::Malformed, message).field(self.list)))
     }
 }
 
-impl<'a, const N: usize> Visitor<'a> for List<N> {
-    type Value = (Vec<Object<'a, N>>, Option<Error>);
+impl<'a, const N: usize> Visitor<'a> for ListVisitor<N> {
+    type Value = (Vec<ParsedObject<'a, N>>, Option<Error>);
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
@@ -260,7 +266,7 @@ impl<'a, const N: usize> Visitor<'a> for List<N> {
     fn visit_seq<A: SeqAccess<'a>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
         let mut items = Vec::new();
         while items.len() < self.most {
-            match seq.next_element_seed(Reader(self.names))? {
+            match seq.next_element_seed(ObjectVisitor(self.names))? {
                 Some(item) => items.push(item),
                 None => return Ok((items, None)),
             }
@@ -272,7 +278,7 @@ impl<'a, const N: usize> Visitor<'a> for List<N> {
         let most = self.most;
         let too_long = || {
             let message = format!("There are {count} operations in the batch; at most {most} are taken.");
-            Error::new(Code::BatchTooLong, message).field("operations")
+            Error::new(ErrorCode::BatchTooLong, message).field("operations")
         };
         let problem = (count > most).then(too_long);
         Ok((items, problem))

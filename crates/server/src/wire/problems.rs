@@ -8,9 +8,9 @@ pub(crate) const PROBLEMS_MAX: usize = 20;
 
 /// What was found wrong so far, in the order it was found.
 #[derive(Debug, Default)]
-pub(crate) struct Problems(Vec<Error>);
+pub(crate) struct RequestProblems(Vec<Error>);
 
-impl Problems {
+impl RequestProblems {
     /// One more, with all that it says of the same request.
     pub(crate) fn add(&mut self, mut error: Error) {
         let also = std::mem::take(&mut error.also);
@@ -42,12 +42,12 @@ impl Problems {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tidegate::Code;
+    use tidegate::ErrorCode;
 
     #[test]
     fn all_are_told_with_the_first_and_no_more_than_fit() {
-        let problem = |field: &str| Error::new(Code::Malformed, "…").field(field);
-        let mut problems = Problems::default();
+        let problem = |field: &str| Error::new(ErrorCode::Malformed, "…").field(field);
+        let mut problems = RequestProblems::default();
         assert_eq!(problems.check(Ok(7)), 7);
         assert!(problems.is_empty());
         assert_eq!(problems.check::<u64>(Err(problem("a"))), 0);
@@ -55,7 +55,7 @@ mod tests {
         let told = problems.finish().unwrap_err();
         let fields: Vec<_> = told.also.iter().map(|also| also.field.as_deref()).collect();
         assert_eq!((told.field.as_deref(), fields), (Some("a"), vec![Some("b"), Some("c")]));
-        let mut many = Problems::default();
+        let mut many = RequestProblems::default();
         (0..100).for_each(|n| many.add(problem(&n.to_string())));
         assert_eq!(many.finish().unwrap_err().also.len(), PROBLEMS_MAX - 1);
     }

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
-use tidegate::{Code, Error, Result};
+use tidegate::{Error, ErrorCode, Result};
 use tidegate_upstream::request::header::validate;
 
 use super::field::Field;
-use super::object::{Fields, missing, read, shown};
-use super::problems::Problems;
+use super::object::{Fields, missing, read, truncate_name};
+use super::problems::RequestProblems;
 
 const ENVELOPE: [&str; 2] = ["upstream", "request"];
 const NAMES: [&str; 4] = ["method", "path", "headers", "body"];
@@ -19,12 +19,12 @@ const METHODS: [(&str, ()); 7] =
 /// The refusal of a payload, with its exact field where the dialect knew only that it is the request.
 pub(crate) fn explain(error: Error, payload: &[u8]) -> Error {
     match error.field.as_deref() {
-        Some("request") if error.code == Code::Invalid => {
+        Some("request") if error.code == ErrorCode::Invalid => {
             let inside = read(payload, &ENVELOPE).ok().and_then(|envelope| envelope.values[1]);
-            inside.and_then(|request| look(request.get()).err()).unwrap_or(error)
+            inside.and_then(|request| check_request(request.get()).err()).unwrap_or(error)
         }
         Some("request.headers") => match header(&error.message, payload) {
-            Some(name) => error.field(format!("request.headers.{}", shown(&name))),
+            Some(name) => error.field(format!("request.headers.{}", truncate_name(&name))),
             None => error,
         },
         _ => error,
@@ -46,14 +46,14 @@ fn header(message: &str, payload: &[u8]) -> Option<String> {
 ///
 /// # Errors
 /// The first problem, with the others.
-pub(crate) fn look(request: &str) -> Result<()> {
+pub(crate) fn check_request(request: &str) -> Result<()> {
     let below = |mut error: Error| {
         error.field =
             Some(error.field.map_or_else(|| "request".to_owned(), |name| format!("request.{name}")));
         error
     };
     let Fields { values, problems } = read(request.as_bytes(), &NAMES).map_err(below)?;
-    let mut found = Problems::default();
+    let mut found = RequestProblems::default();
     if let Err(mut error) = problems.finish() {
         let also = std::mem::take(&mut error.also);
         std::iter::once(error).chain(also).for_each(|error| found.add(below(error)));
@@ -61,23 +61,23 @@ pub(crate) fn look(request: &str) -> Result<()> {
     let [method, path, headers, _] = values;
     let method = Field { name: "request.method", raw: method }.word(&METHODS);
     found.check(method.and_then(|method| method.ok_or_else(|| missing("request.method"))));
-    found.check(Field { name: "request.path", raw: path }.needed());
+    found.check(Field { name: "request.path", raw: path }.required_text());
     if let Some(headers) = headers {
-        look_at_headers(headers, &mut found);
+        check_headers(headers, &mut found);
     }
     found.finish()
 }
 
-fn look_at_headers(raw: &RawValue, found: &mut Problems) {
+fn check_headers(raw: &RawValue, found: &mut RequestProblems) {
     let wrong = |place: String, wanted: &str| {
-        Error::new(Code::Malformed, format!("The field {place:?} must be {wanted}.")).field(place)
+        Error::new(ErrorCode::Malformed, format!("The field {place:?} must be {wanted}.")).field(place)
     };
     let Ok(headers) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
         return found.add(wrong("request.headers".into(), "an object of names and texts"));
     };
     for (name, value) in headers {
         if serde_json::from_str::<String>(value.get()).is_err() {
-            found.add(wrong(format!("request.headers.{}", shown(&name)), "a text"));
+            found.add(wrong(format!("request.headers.{}", truncate_name(&name)), "a text"));
         }
     }
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn told(request: &str) -> Error {
-        let error = Error::new(Code::Invalid, "The request cannot be read: …").field("request");
+        let error = Error::new(ErrorCode::Invalid, "The request cannot be read: …").field("request");
         explain(error, format!(r#"{{"upstream":"e","request":{request}}}"#).as_bytes())
     }
 
@@ -112,9 +112,17 @@ mod tests {
         ];
         for (request, field, words) in table {
             let error = told(request);
-            assert_eq!((error.code, error.field.as_deref()), (Code::Malformed, Some(field)), "{request}");
+            assert_eq!(
+                (error.code, error.field.as_deref()),
+                (ErrorCode::Malformed, Some(field)),
+                "{request}"
+            );
             assert!(error.message.contains(words) && !error.message.contains("hunter2"), "{}", error.message);
         }
-        assert_eq!(told(r#"{"method":"GET","path":"/"}"#).code, Code::Invalid, "nothing better is known");
+        assert_eq!(
+            told(r#"{"method":"GET","path":"/"}"#).code,
+            ErrorCode::Invalid,
+            "nothing better is known"
+        );
     }
 }

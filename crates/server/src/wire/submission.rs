@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::value::RawValue;
-use tidegate::{Code, Error, Result, Submission};
+use tidegate::{Error, ErrorCode, Result, Submission};
 use tidegate_core::bounds::{
     ATTEMPTS_MAX, CHARGES_MAX, DEDUPE_KEY_LEN_MAX, GROUP_LEN_MAX, HORIZON_MAX, PAYLOAD_LEN_MAX, PRIORITY_MAX,
     TOKENS_MAX, TRACE_LEN_MAX,
 };
 use tidegate_core::{OnFailure, OnUnknown, Time};
 
-use super::field::{Field, whole};
-use super::object::{Fields, Object, read, read_list, shown};
-use super::problems::Problems;
+use super::field::{Field, parse_whole};
+use super::object::{Fields, ParsedObject, read, read_list, truncate_name};
+use super::problems::RequestProblems;
 use super::request;
 use super::time;
 
@@ -43,34 +43,38 @@ const ON_UNKNOWN: [(&str, OnUnknown); 3] =
 const ON_FAILURE: [(&str, OnFailure); 2] = [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)];
 
 /// One operation.
-pub(crate) fn one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
-    submission(read(body, &NAMES), request_id)
+pub(crate) fn parse_one(body: &[u8], request_id: &Arc<str>) -> Result<Submission> {
+    parse_submission(read(body, &NAMES), request_id)
 }
 
 /// A batch of them. Each is good or bad for itself.
 ///
 /// # Errors
 /// When the batch as a whole cannot be read.
-pub(crate) fn many(body: &[u8], most: usize, request_id: &Arc<str>) -> Result<Vec<Result<Submission>>> {
+pub(crate) fn parse_batch(
+    body: &[u8],
+    most: usize,
+    request_id: &Arc<str>,
+) -> Result<Vec<Result<Submission>>> {
     let items = read_list(body, "operations", most, &NAMES)?;
-    Ok(items.into_iter().map(|fields| submission(fields, request_id)).collect())
+    Ok(items.into_iter().map(|fields| parse_submission(fields, request_id)).collect())
 }
 
-fn submission(object: Object<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
+fn parse_submission(object: ParsedObject<'_, 14>, request_id: &Arc<str>) -> Result<Submission> {
     let Fields { values, mut problems } = object?;
     let field = |place: usize| Field { name: NAMES[place], raw: values[place] };
     let horizon = 0..=u64::try_from(HORIZON_MAX.as_millis()).unwrap_or(u64::MAX);
     let kind = problems.check(field(0).text()).map_or_else(|| Arc::from("http"), Arc::from);
-    let upstream = problems.check(field(1).needed());
-    let group = problems.check(field(2).needed());
+    let upstream = problems.check(field(1).required_text());
+    let group = problems.check(field(2).required_text());
     if field(2).raw.is_some() {
-        problems.check(field(2).within(&group, 1..=GROUP_LEN_MAX));
+        problems.check(field(2).check_len(&group, 1..=GROUP_LEN_MAX));
     }
     let request = problems.check(field(3).object());
     let payload = problems.check(payload(&upstream, request));
     let mut short = |place: usize, bytes: RangeInclusive<usize>| {
         let text = problems.check(field(place).text())?;
-        problems.check(field(place).within(&text, bytes));
+        problems.check(field(place).check_len(&text, bytes));
         Some(Arc::from(text))
     };
     let dedupe_key = short(4, 1..=DEDUPE_KEY_LEN_MAX);
@@ -94,7 +98,7 @@ fn submission(object: Object<'_, 14>, request_id: &Arc<str>) -> Result<Submissio
     };
     if !problems.is_empty() && !request.is_empty() {
         // Nobody else will look at it.
-        problems.check(request::look(request));
+        problems.check(request::check_request(request));
     }
     problems.finish()?;
     Ok(submission)
@@ -104,7 +108,7 @@ fn submission(object: Object<'_, 14>, request_id: &Arc<str>) -> Result<Submissio
 fn deadline(field: Field<'_>, horizon: &RangeInclusive<u64>) -> Result<Option<Duration>> {
     if matches!(field.integer(0..=0), Ok(Some(0))) {
         let message = "The field \"deadline_ms\" must be at least 1: within 0 ms nothing can start. Leave it out for no deadline.";
-        return Err(Error::new(Code::Invalid, message).field(field.name));
+        return Err(Error::new(ErrorCode::Invalid, message).field(field.name));
     }
     Ok(field.integer(1..=*horizon.end())?.map(Duration::from_millis))
 }
@@ -113,7 +117,7 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
     let Some(text) = field.text()? else { return Ok(None) };
     let wrong = || {
         let message = "The field \"deadline_at\" must be a time of RFC 3339, as in 2031-05-06T07:08:09Z or 2031-05-06T09:08:09.5+02:00.";
-        Error::new(Code::Invalid, message).field(field.name)
+        Error::new(ErrorCode::Invalid, message).field(field.name)
     };
     time::parse(&text).map(Some).ok_or_else(wrong)
 }
@@ -121,12 +125,13 @@ fn deadline_at(field: Field<'_>) -> Result<Option<Time>> {
 /// The payload of the HTTP dialect: `{"upstream":…,"request":…}`, written without reading the request.
 fn payload(upstream: &str, request: &str) -> Result<Bytes> {
     const AROUND: usize = r#"{"upstream":,"request":}"#.len();
-    let upstream = serde_json::to_string(&upstream)
-        .map_err(|_| Error::new(Code::Malformed, "The upstream's name cannot be read.").field("upstream"))?;
+    let upstream = serde_json::to_string(&upstream).map_err(|_| {
+        Error::new(ErrorCode::Malformed, "The upstream's name cannot be read.").field("upstream")
+    })?;
     let len = AROUND + upstream.len() + request.len();
     if len > PAYLOAD_LEN_MAX {
         let message = format!("The request is {len} bytes long; the most is {PAYLOAD_LEN_MAX}.");
-        return Err(Error::new(Code::TooLarge, message).field("request"));
+        return Err(Error::new(ErrorCode::TooLarge, message).field("request"));
     }
     let mut payload = String::with_capacity(len);
     for part in [r#"{"upstream":"#, &upstream, r#","request":"#, request, "}"] {
@@ -137,21 +142,21 @@ fn payload(upstream: &str, request: &str) -> Result<Bytes> {
 
 fn cost(field: Field<'_>) -> Result<BTreeMap<String, u64>> {
     let Some(raw) = field.raw.filter(|raw| raw.get() != "null") else { return Ok(BTreeMap::new()) };
-    let wrong = |message: String, name: String| Error::new(Code::Invalid, message).field(name);
+    let wrong = |message: String, name: String| Error::new(ErrorCode::Invalid, message).field(name);
     let costs: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).map_err(|_| {
         let message = "The field \"cost\" must be an object of limits and whole numbers.";
-        Error::new(Code::Malformed, message).field("cost")
+        Error::new(ErrorCode::Malformed, message).field("cost")
     })?;
     if costs.len() > CHARGES_MAX {
         let message = format!("The cost names {} limits; the most is {CHARGES_MAX}.", costs.len());
         return Err(wrong(message, "cost".into()));
     }
-    let (mut read, mut problems) = (BTreeMap::new(), Problems::default());
+    let (mut read, mut problems) = (BTreeMap::new(), RequestProblems::default());
     for (name, raw) in costs {
-        match whole(raw.get()) {
+        match parse_whole(raw.get()) {
             Some(tokens) if tokens <= TOKENS_MAX => drop(read.insert(name, tokens)),
             _ => {
-                let place = format!("cost.{}", shown(&name));
+                let place = format!("cost.{}", truncate_name(&name));
                 let message = format!("The field {place:?} must be a whole number, 0 to {TOKENS_MAX}.");
                 problems.add(wrong(message, place));
             }
@@ -166,7 +171,7 @@ mod tests {
     use super::*;
 
     fn read_one(json: &str) -> Result<Submission> {
-        one(json.as_bytes(), &Arc::from("r"))
+        parse_one(json.as_bytes(), &Arc::from("r"))
     }
 
     /// OPS-2: the request reaches the dialect byte for byte.
@@ -230,7 +235,7 @@ mod tests {
             assert_eq!(read_one(&json).unwrap_err().field.as_deref(), Some(field), "{json}");
         }
         for json in ["", "{", "[]", "7", "null", r#"{"max_attempts":NaN}"#, r#"{"a":1} x"#, "\u{feff}{}"] {
-            assert_eq!(read_one(json).unwrap_err().code, Code::Malformed, "{json}");
+            assert_eq!(read_one(json).unwrap_err().code, ErrorCode::Malformed, "{json}");
         }
         assert!(read_one(&with("")).is_ok());
         assert!(read_one(&with(r#","max_attempts":null"#)).is_ok());
@@ -267,7 +272,7 @@ mod tests {
     fn a_bad_member_leaves_the_others_alone() {
         let good = r#"{"upstream":"e","group":"g","request":{}}"#;
         let body = format!(r#"{{"operations":[{good},7,{{"x":{{"y":[1]}}}},[{{}}],"t",null,{good}]}}"#);
-        let read = many(body.as_bytes(), 1_000, &Arc::from("r")).unwrap();
+        let read = parse_batch(body.as_bytes(), 1_000, &Arc::from("r")).unwrap();
         assert_eq!(
             read.iter().map(Result::is_ok).collect::<Vec<_>>(),
             [true, false, false, false, false, false, true]
@@ -278,15 +283,15 @@ mod tests {
     fn a_bad_batch_is_refused_as_a_whole() {
         let good = r#"{"upstream":"e","group":"g","request":{}}"#;
         let table = [
-            (format!(r#"{{"operations":[{good},{good},{good}]}}"#), Code::BatchTooLong),
-            (format!(r#"{{"operations":[{good}],"more":1}}"#), Code::Malformed),
-            (format!(r#"{{"operations":[{good}]"#), Code::Malformed),
-            (format!(r#"{{"operations":{good}}}"#), Code::Malformed),
-            (format!("[{good}]"), Code::Malformed),
-            ("{}".to_owned(), Code::Malformed),
+            (format!(r#"{{"operations":[{good},{good},{good}]}}"#), ErrorCode::BatchTooLong),
+            (format!(r#"{{"operations":[{good}],"more":1}}"#), ErrorCode::Malformed),
+            (format!(r#"{{"operations":[{good}]"#), ErrorCode::Malformed),
+            (format!(r#"{{"operations":{good}}}"#), ErrorCode::Malformed),
+            (format!("[{good}]"), ErrorCode::Malformed),
+            ("{}".to_owned(), ErrorCode::Malformed),
         ];
         for (body, code) in table {
-            assert_eq!(many(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().code, code, "{body}");
+            assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().code, code, "{body}");
         }
         for (body, told) in [
             (r#"{"operations":{"a":[1]}}"#, "The field \"operations\" must be a list, not an object."),
@@ -295,7 +300,7 @@ mod tests {
             ("[{}]", "An object in braces is expected, not a list."),
             ("7", "An object in braces is expected, not a number."),
         ] {
-            assert_eq!(many(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
+            assert_eq!(parse_batch(body.as_bytes(), 2, &Arc::from("r")).unwrap_err().message, told);
         }
     }
 }

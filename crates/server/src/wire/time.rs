@@ -9,15 +9,15 @@ const MILLIS_MAX: u64 = 253_402_300_799_999;
 
 /// A time on the wire.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct At(pub Time);
+pub(crate) struct Timestamp(pub Time);
 
-impl Serialize for At {
+impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_str(self)
     }
 }
 
-impl std::fmt::Display for At {
+impl std::fmt::Display for Timestamp {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let millis = self.0.as_millis().min(MILLIS_MAX);
         let (year, month, day) = civil(millis / DAY_MS);
@@ -111,7 +111,7 @@ mod tests {
             (u64::MAX / 1_000, "9999-12-31T23:59:59.999Z"),
         ];
         for (millis, text) in table {
-            assert_eq!(At(Time::from_millis(millis)).to_string(), text);
+            assert_eq!(Timestamp(Time::from_millis(millis)).to_string(), text);
         }
     }
 
@@ -119,7 +119,7 @@ mod tests {
     fn times_are_read_as_rfc_3339() {
         for millis in [0, 951_782_400_000, 1_709_251_199_999, 4_107_542_400_000] {
             let at = Time::from_millis(millis);
-            assert_eq!(parse(&At(at).to_string()), Some(at));
+            assert_eq!(parse(&Timestamp(at).to_string()), Some(at));
         }
         let noon = parse("2031-05-06T12:00:00Z").unwrap();
         for same in ["2031-05-06T14:00:00+02:00", "2031-05-06t07:30:00.000-04:30", "2031-05-06 12:00:00z"] {

@@ -2,7 +2,7 @@
 
 use reqwest::Method;
 use tidegate_server::Server;
-use tidegate_server::config::{Scope, Token};
+use tidegate_server::config::{ApiToken, TokenScope};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{World, answer, config, operation, within};
@@ -54,7 +54,7 @@ async fn a_hash_lets_its_token_in() {
     within(async {
         let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let mut config = config(&sim, "");
-        config.tokens = vec![Token::new("r", "the-token-of-a-reader", vec![Scope::Read])];
+        config.tokens = vec![ApiToken::new("r", "the-token-of-a-reader", vec![TokenScope::Read])];
         let server = Server::start(config).await.unwrap();
         let world = World { server, sim, client: reqwest::Client::new() };
         let request = world.request(Method::GET, "/v1/limits").bearer_auth("the-token-of-a-reader");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::{Value, json};
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_server::Server;
 use tidegate_server::config::{Config, Overrides};
 use tidegate_sim::{ShopifySim, ShopifySimOptions};
@@ -47,7 +47,7 @@ async fn end(server: &Server, id: &str) -> Value {
 /// LIM-21: two bulk jobs of one shop run one after the other, one of another shop meanwhile; Shopify turns none away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_bulk_jobs_over_http_on_redis() {
-    let redis = Redis::start();
+    let redis = RedisServer::start();
     let bulk_takes = Duration::from_millis(2_500);
     let sim = ShopifySim::start(ShopifySimOptions { bulk_takes, bulk_rows: 7, ..Default::default() })
         .await

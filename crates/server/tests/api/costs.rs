@@ -12,7 +12,7 @@ use tidegate_sim::{HttpSim, HttpSimOptions};
 use tidegate_store::costs::Cost;
 use tidegate_store::log::Batch;
 use tidegate_store::{Clock, Log, WallClock};
-use tidegate_store_embedded::{Embedded, Options};
+use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::support::{World, config_on, within};
 
@@ -33,8 +33,8 @@ fn cost(at: Time, limit: &str, shape: &str, requested: u64, actual: Option<u64>)
 
 /// Costs in a folder, as calls would leave them.
 async fn fill(dir: &Path, now: Time) {
-    let store = Embedded::open(dir, Options::default()).unwrap();
-    let owner = store.own(0, "before", Duration::from_secs(1)).await.unwrap();
+    let store = EmbeddedStore::open(dir, Options::default()).unwrap();
+    let owner = store.acquire_partition(0, "before", Duration::from_secs(1)).await.unwrap();
     let costs = vec![
         cost(now.before(2 * HOUR), "acme/points", "GetOrders#1f0c", 52, Some(7)),
         cost(now.before(2 * HOUR), "acme/points", "GetOrders#1f0c", 52, Some(8)),
@@ -89,7 +89,7 @@ async fn lim_10_costs_are_shown_by_shape() {
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_a_store_without_tables_says_so() {
     within(async {
-        let redis = tidegate_fixture::redis::Redis::start();
+        let redis = tidegate_fixture::redis::RedisServer::start();
         let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         let server = Server::start(config_on(&redis.url(), &sim, "")).await.unwrap();
         let world = World { server, sim, client: Client::new() };

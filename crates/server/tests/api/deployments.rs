@@ -55,10 +55,10 @@ impl World {
     async fn deployed(&self, body: &Value) -> Value {
         let begun = self.post(body).await;
         assert_eq!(begun.status, 202, "{begun:?}");
-        self.ended(&begun.text("id")).await
+        self.wait_until_ended(&begun.text("id")).await
     }
 
-    async fn ended(&self, id: &str) -> Value {
+    async fn wait_until_ended(&self, id: &str) -> Value {
         loop {
             let shown = self.get(&format!("/v1/deployments/{id}")).await;
             if shown.json["stage"] != "running" {
@@ -76,7 +76,7 @@ impl World {
     }
 
     /// Until the simulator has stopped where it was told to.
-    async fn stopped(&self) {
+    async fn wait_until_stopped(&self) {
         while self.sim(Method::GET, "/stop", &Value::Null).await["reached"] != true {
             sleep(Duration::from_millis(10)).await;
         }
@@ -97,7 +97,7 @@ async fn serve(store: &str, sim: &DiscordSim) -> Server {
         match Server::start(config).await {
             Ok(server) => return server,
             // The one before may have the folder for a moment longer.
-            Err(error) if error.code == tidegate::Code::StoreRefused => {
+            Err(error) if error.code == tidegate::ErrorCode::StoreRefused => {
                 sleep(Duration::from_millis(20)).await;
             }
             Err(error) => panic!("{error}"),
@@ -124,7 +124,7 @@ async fn ops_17_ops_18_ops_19_a_guild_is_deployed_once() {
         let id = begun.text("id");
         assert_eq!(place, format!("/v1/deployments/{id}"));
         assert_eq!(answer(keyed()).await.text("id"), id, "the key makes it one");
-        let done = world.ended(&id).await;
+        let done = world.wait_until_ended(&id).await;
         assert_eq!((&done["stage"], &done["note"]), (&json!("done"), &Value::Null), "{done}");
         assert_eq!((&done["counts"]["planned"], &done["counts"]["failed"]), (&json!(0), &json!(0)), "{done}");
         let carried: Vec<&Value> =
@@ -219,12 +219,12 @@ async fn ops_15_a_busy_guild_takes_no_other_deployment() {
         let world = World::new().await;
         world.sim(Method::POST, "/stop", &json!({ "write": 3, "when": "before" })).await;
         let first = world.post(&small()).await.text("id");
-        world.stopped().await;
+        world.wait_until_stopped().await;
         let refused = world.post(&small()).await;
         refused.refused(409, "TG0013", None);
         assert_eq!(refused.json["error"]["detail"]["deployment"], json!(first), "{refused:?}");
         world.sim(Method::DELETE, "/stop", &Value::Null).await;
-        assert_eq!(world.ended(&first).await["stage"], "done");
+        assert_eq!(world.wait_until_ended(&first).await["stage"], "done");
         assert_eq!(world.sim.stats().all.duplicates, 0);
     })
     .await;
@@ -240,12 +240,12 @@ async fn ops_15_ops_18_a_stopped_server_goes_on_when_it_is_back() {
         let world = World::on(&store).await;
         world.sim(Method::POST, "/stop", &json!({ "write": 5, "when": "after" })).await;
         let id = world.post(&small()).await.text("id");
-        world.stopped().await;
+        world.wait_until_stopped().await;
         let World { server, sim, client } = world;
         server.shutdown().await;
         let world = World { server: serve(&store, &sim).await, sim, client };
         world.sim(Method::DELETE, "/stop", &Value::Null).await;
-        let done = world.ended(&id).await;
+        let done = world.wait_until_ended(&id).await;
         assert_eq!(done["stage"], "done", "{done}");
         let stats = world.sim.stats();
         assert_eq!((stats.all.duplicates, stats.all.objects["channels"]), (0, 8), "{stats:?}");

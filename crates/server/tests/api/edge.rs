@@ -93,7 +93,7 @@ async fn metrics_tell_what_was_accepted_and_refused() {
     within(async {
         let world = World::new().await;
         let id = world.submit(operation("g")).await;
-        world.end(&id).await;
+        world.wait_until_ended(&id).await;
         world.post("/v1/operations", "{}").await;
         let text = world.request(Method::GET, "/metrics").send().await.unwrap().text().await.unwrap();
         for name in [

@@ -54,7 +54,7 @@ async fn a_listener_goes_on_where_it_was() {
         );
         let last = &seen.last().unwrap().id;
         let second = world.submit(operation("g")).await;
-        world.end(&second).await;
+        world.wait_until_ended(&second).await;
         world.post("/v1/groups/g/pause", "").await;
         let resumed = world.request(Method::GET, "/v1/events").header("last-event-id", last);
         let missed =
@@ -98,7 +98,7 @@ async fn a_listener_hears_what_it_asked_for() {
         };
         let of_group = listen("group=mine&results=true").await;
         let other = world.submit(operation("other")).await;
-        world.end(&other).await;
+        world.wait_until_ended(&other).await;
         world.post("/v1/groups/mine/pause", r#"{"create":true}"#).await;
         let id = world.submit(operation("mine")).await;
         let of_id = listen(&format!("id={id}&kind=http")).await;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use reqwest::{Method, Response};
 use serde_json::Value;
 use tidegate_server::Server;
-use tidegate_server::config::Sealing;
+use tidegate_server::config::SealKeys;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{World, answer, config_on, operation, read, with, within};
@@ -151,7 +151,7 @@ async fn idm_12_answers_outlive_a_stop_and_may_be_sealed() {
         for _ in 0..2 {
             let mut config = config_on(&store, &sim, "");
             let key = tidegate_upstream::Secret::new("ab".repeat(32));
-            config.idempotency.sealing = Some(Sealing { variable: "SEAL_KEYS".into(), keys: key });
+            config.idempotency.sealing = Some(SealKeys { variable: "SEAL_KEYS".into(), keys: key });
             // The folder is free again when the last task of the first server has gone.
             let server = loop {
                 match Server::start(config.clone()).await {
@@ -214,14 +214,14 @@ async fn two_nodes_handle_one(store: &str) {
 /// IDM-8, IDM-12: on Redis.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_8_two_nodes_on_a_redis_handle_one() {
-    let store = tidegate_fixture::redis::Redis::start();
+    let store = tidegate_fixture::redis::RedisServer::start();
     within(two_nodes_handle_one(&store.url())).await;
 }
 
 /// IDM-8, IDM-12: on PostgreSQL.
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_8_two_nodes_on_a_postgresql_handle_one() {
-    let store = tidegate_fixture::postgres::Postgres::start();
+    let store = tidegate_fixture::postgres::PostgresServer::start();
     within(two_nodes_handle_one(&store.url())).await;
 }
 

@@ -2,10 +2,10 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-use tidegate_core::shared::record::{Claim, OnLapse, Token};
-use tidegate_idempotency::Gate;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim};
+use tidegate_idempotency::KeyStore;
 use tidegate_server::Server;
-use tidegate_server::config::{Scope, Token as ApiToken};
+use tidegate_server::config::{ApiToken, TokenScope};
 use tidegate_sim::{HttpSim, HttpSimOptions};
 
 use crate::support::{Answer, World, answer, config, operation, within};
@@ -120,9 +120,9 @@ async fn idm_22_each_call_asks_for_its_scope() {
         let mut config = config(&sim, "");
         let token = |name: &str, scope| ApiToken::new(name, &format!("the-token-of-{name}"), vec![scope]);
         config.tokens = vec![
-            token("reader", Scope::Read),
-            token("writer", Scope::Write),
-            token("operator", Scope::Operate),
+            token("reader", TokenScope::Read),
+            token("writer", TokenScope::Write),
+            token("operator", TokenScope::Operate),
         ];
         let server = Server::start(config).await.unwrap();
         let world = World { server, sim, client: reqwest::Client::new() };
@@ -150,18 +150,21 @@ async fn idm_22_a_claim_is_released_and_nothing_else() {
         let store = tidegate_server::backend::open("memory:", std::sync::Arc::new(tidegate_store::WallClock))
             .await
             .unwrap();
-        let gate = Gate::new(store.clone());
+        let gate = KeyStore::new(store.clone());
         let router = tidegate_server::keys_router(gate.keys(), "tester");
-        let claim = |lease| Claim {
+        let claim = |lease| RecordClaim {
             fingerprint: [1; 32],
-            token: Token([2; 16]),
+            token: HolderToken([2; 16]),
             lease: std::time::Duration::from_secs(lease),
             ttl: std::time::Duration::from_secs(3_600),
             on_lapse: OnLapse::Hold,
         };
         store.claim_record("acme POST /pay busy", claim(3_600)).await.unwrap();
         store.claim_record("acme POST /pay lost", claim(3_600)).await.unwrap();
-        store.renew_record("acme POST /pay lost", Token([2; 16]), std::time::Duration::ZERO).await.unwrap();
+        store
+            .renew_record("acme POST /pay lost", HolderToken([2; 16]), std::time::Duration::ZERO)
+            .await
+            .unwrap();
         let call = async |method: &str, path: &str| ask(&router, method, path, Value::Null).await;
         for (key, state) in [("busy", "processing"), ("lost", "unknown")] {
             let list = call("GET", &format!("/v1/keys?state={state}")).await;
@@ -194,10 +197,10 @@ async fn idm_22_an_answer_is_recorded_for_an_unknown_outcome() {
     within(async {
         let clock = std::sync::Arc::new(tidegate_store::WallClock);
         let store = tidegate_server::backend::open("memory:", clock).await.unwrap();
-        let router = tidegate_server::keys_router(Gate::new(store.clone()).keys(), "tester");
+        let router = tidegate_server::keys_router(KeyStore::new(store.clone()).keys(), "tester");
         let lease = std::time::Duration::from_secs(3_600);
-        let token = Token([2; 16]);
-        let claim = Claim { fingerprint: [1; 32], token, lease, ttl: lease, on_lapse: OnLapse::Hold };
+        let token = HolderToken([2; 16]);
+        let claim = RecordClaim { fingerprint: [1; 32], token, lease, ttl: lease, on_lapse: OnLapse::Hold };
         for key in ["busy", "lost"] {
             store.claim_record(&format!("acme POST /pay {key}"), claim).await.unwrap();
         }

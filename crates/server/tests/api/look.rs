@@ -18,7 +18,7 @@ async fn pages_go_on_where_they_ended_and_cursors_cannot_be_made_up() {
         let mut all = Vec::new();
         for number in 0..7 {
             let id = world.submit(operation(if number % 2 == 0 { "even" } else { "odd" })).await;
-            world.end(&id).await;
+            world.wait_until_ended(&id).await;
             all.insert(0, id);
         }
         let mut seen = Vec::new();
@@ -81,7 +81,7 @@ async fn ops_24_why_names_the_limit_and_the_time() {
     within(async {
         let world = World::with(LIMITS, HttpSimOptions::default()).await;
         let first = world.submit(with("cost", json!({ "requests": 5 }))).await;
-        world.end(&first).await;
+        world.wait_until_ended(&first).await;
         let waits = world.submit(operation("g")).await;
         let behind = world.submit(operation("g")).await;
         let why = world.get(&format!("/v1/operations/{waits}/why")).await;
@@ -128,7 +128,7 @@ async fn ops_9_groups_are_paused_and_resumed() {
         assert_eq!(world.get(path).await.json["depth"], 1);
         assert_eq!(world.sim.stats().calls, 0);
         assert_eq!(world.post(&format!("{path}/resume"), "").await.status, 200);
-        assert_eq!(world.end(&id).await["state"], "succeeded");
+        assert_eq!(world.wait_until_ended(&id).await["state"], "succeeded");
         world.post(&format!("{path}/pause"), json!({ "by": 7 })).await.refused(400, "TG0001", Some("by"));
         world.post(&format!("{path}/pause"), json!({ "why": "" })).await.refused(400, "TG0001", Some("why"));
         let long = json!({ "reason": "x".repeat(501) });
@@ -144,7 +144,7 @@ async fn a_misspelled_group_is_not_paused() {
     within(async {
         let world = World::new().await;
         let id = world.submit(operation("shop:acme")).await;
-        world.end(&id).await;
+        world.wait_until_ended(&id).await;
         let wrong = world.post("/v1/groups/shop:amce/pause", "").await;
         wrong.refused(404, "TG0011", Some("group"));
         assert!(wrong.json["error"]["message"].as_str().unwrap().contains("create"), "{wrong:?}");
@@ -244,7 +244,7 @@ async fn ops_7_an_operation_is_found_by_its_key() {
         let other = "[[upstream]]\nname = \"other\"\nbase_url = \"http://127.0.0.1:9\"\n";
         let world = World::with(other, HttpSimOptions::default()).await;
         let keyed = world.submit(with("dedupe_key", "order:7/é")).await;
-        world.end(&keyed).await;
+        world.wait_until_ended(&keyed).await;
         world.post("/v1/groups/p/pause", "").await;
         let mut waiting = operation("p");
         waiting["upstream"] = "other".into();

@@ -53,12 +53,12 @@ fn differs(all: &Value, schema: &Value, value: &Value, place: &str) -> Option<St
     fields.iter().find_map(of)
 }
 
-struct Described<'a> {
+struct SchemaChecker<'a> {
     world: &'a World,
     all: Value,
 }
 
-impl Described<'_> {
+impl SchemaChecker<'_> {
     /// Calls, and holds the answer against the schema that stands there for its status.
     async fn call(&self, method: Method, path: &str, template: &str, body: Option<Value>) -> Value {
         let request = self.world.request(method.clone(), path);
@@ -104,7 +104,7 @@ async fn what_is_answered_is_what_is_described() {
         let world = World::with(LIMITED, HttpSimOptions::default()).await;
         let all = world.get("/openapi.json").await.json;
         assert_eq!(all["openapi"], "3.1.0");
-        let api = Described { world: &world, all };
+        let api = SchemaChecker { world: &world, all };
         let one = api.post("/v1/operations", "/v1/operations", with("dedupe_key", "k")).await;
         api.post("/v1/operations", "/v1/operations", with("dedupe_key", "k")).await;
         for wrong in [json!({}), with("upstream", "nobody"), with("cost", json!({ "points": 11 }))] {

@@ -22,7 +22,7 @@ async fn ops_9_cancel_and_rerun() {
         let rerun = world.post(&format!("/v1/operations/{id}/rerun"), "").await;
         assert_eq!(rerun.status, 200, "{rerun:?}");
         world.post("/v1/groups/g/resume", "").await;
-        assert_eq!(world.end(&id).await["state"], "succeeded");
+        assert_eq!(world.wait_until_ended(&id).await["state"], "succeeded");
         let done = world.post(&format!("/v1/operations/{id}/rerun"), "").await;
         assert_eq!(done.status, 409, "{done:?}");
         let unknown = world.post("/v1/operations/op_00000000000000000000000001/cancel", "").await;
@@ -97,7 +97,7 @@ async fn ops_25_the_configuration_holds_groups() {
             let mut failing = operation(group);
             failing["max_attempts"] = 1.into();
             let id = world.submit(failing).await;
-            assert_eq!(world.end(&id).await["state"], "failed");
+            assert_eq!(world.wait_until_ended(&id).await["state"], "failed");
         }
         let passed =
             world.request(reqwest::Method::POST, "/proxy/echo/x").header("x-tidegate-group", "shop:passed");

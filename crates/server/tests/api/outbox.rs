@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Client;
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
-use tidegate_fixture::postgres::Postgres;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_server::Server;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tidegate_store_postgres::outbox::enqueue;
@@ -13,8 +13,8 @@ use tidegate_store_postgres::outbox::enqueue;
 use crate::support::{World, config_on, operation, with, within};
 
 /// A server on a PostgreSQL of its own, and somebody who uses the same database.
-async fn world() -> (World, PgConnection, Postgres) {
-    let database = Postgres::start();
+async fn world() -> (World, PgConnection, PostgresServer) {
+    let database = PostgresServer::start();
     let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
     let server = Server::start(config_on(&database.url(), &sim, "")).await.unwrap();
     let sql = PgConnection::connect(&database.url()).await.unwrap();
@@ -22,7 +22,7 @@ async fn world() -> (World, PgConnection, Postgres) {
 }
 
 /// Waits until nothing waits in the outbox; what is shown of it then.
-async fn emptied(world: &World) -> Value {
+async fn wait_until_empty(world: &World) -> Value {
     loop {
         let seen = world.get("/v1/outbox").await;
         if seen.status == 200 && seen.json["waiting"] == 0 {
@@ -51,7 +51,7 @@ async fn ops_4_a_transaction_is_carried_in_its_order() {
             ids.push(enqueue(&mut transaction, "tidegate", &one.to_string()).await.unwrap().0);
         }
         transaction.commit().await.unwrap();
-        let seen = emptied(&world).await;
+        let seen = wait_until_empty(&world).await;
         let refused: Vec<_> = seen["refused"].as_array().unwrap().iter().map(|row| &row["id"]).collect();
         assert_eq!(refused, [ids[7], ids[4]], "{seen}");
         assert_eq!(seen["refused"][0]["code"], "TG0002");
@@ -65,7 +65,7 @@ async fn ops_4_a_transaction_is_carried_in_its_order() {
         let listed = listed["operations"].as_array().unwrap();
         assert_eq!(listed.len(), 10);
         for one in listed {
-            assert_eq!(world.end(one["id"].as_str().unwrap()).await["state"], "succeeded");
+            assert_eq!(world.wait_until_ended(one["id"].as_str().unwrap()).await["state"], "succeeded");
         }
         let written = world.client.get(format!("http://{}/_sim/log", world.sim.addr())).send().await.unwrap();
         let written: Value = serde_json::from_str(&written.text().await.unwrap()).unwrap();
@@ -99,10 +99,10 @@ async fn ops_7_http_and_sql_share_their_keys() {
             assert_eq!(answer.status, 503, "{answer:?}");
         };
         enqueue(&mut sql, "tidegate", &keyed.to_string()).await.unwrap();
-        let seen = emptied(&world).await;
+        let seen = wait_until_empty(&world).await;
         assert_eq!(seen["refused"], json!([]), "{seen}");
         assert_eq!(world.count().await, 1);
-        assert_eq!(world.end(&id).await["state"], "succeeded");
+        assert_eq!(world.wait_until_ended(&id).await["state"], "succeeded");
         world.server.shutdown().await;
     })
     .await;

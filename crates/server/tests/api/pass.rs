@@ -19,21 +19,21 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::support::{Answer, answer, within};
-use upstream::{Next, Upstream};
+use upstream::{ScriptedReply, Upstream};
 
 const TOKENS: &str = "[[token]]\nname = \"app\"\nvalue_env = \"APP_TOKEN\"\nscopes = [\"write\"]\n\
                       [[token]]\nname = \"ops\"\nvalue_env = \"OPS_TOKEN\"\nscopes = [\"read\", \"operate\"]\n";
 
 /// A server in front of it.
-struct Door {
+struct ProxySetup {
     server: Server,
     upstream: Upstream,
     client: Client,
 }
 
-impl Door {
+impl ProxySetup {
     /// `more` comes first after the upstream's own keys.
-    async fn new(more: &str, next: impl IntoIterator<Item = Next>) -> Self {
+    async fn new(more: &str, next: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let upstream = Upstream::start(next).await;
         let server = Server::start(config("memory:", upstream.addr, more)).await.unwrap();
         Self { server, upstream, client: Client::builder().no_proxy().build().unwrap() }
@@ -89,7 +89,7 @@ async fn lim_28_the_answer_is_the_upstreams_own() {
             vec![0, 255, 254, 10, 13],
         ]
         .concat();
-        let door = Door::new("", [Next::Answer(bytes)]).await;
+        let door = ProxySetup::new("", [ScriptedReply::Answer(bytes)]).await;
         let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(response.status(), 299);
         let headers = response.headers().clone();
@@ -126,7 +126,7 @@ async fn lim_28_answers_without_a_body() {
             upstream::answer("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"),
             upstream::answer("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"),
         ];
-        let door = Door::new("", next).await;
+        let door = ProxySetup::new("", next).await;
         let length = |response: &Response| {
             response.headers().get("content-length").map(|len| len.to_str().unwrap().to_owned())
         };
@@ -153,7 +153,7 @@ async fn lim_28_answers_without_a_body() {
 async fn lim_28_a_redirect_is_an_answer() {
     within(async {
         let found = "HTTP/1.1 302 Found\r\nlocation: http://elsewhere/\r\ncontent-length: 0\r\n\r\n";
-        let door = Door::new("", [upstream::answer(found)]).await;
+        let door = ProxySetup::new("", [upstream::answer(found)]).await;
         let told = door.raw("GET /proxy/up/x HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await;
         assert!(
             told.starts_with("HTTP/1.1 302 Found\r\n") && told.contains("location: http://elsewhere/\r\n"),

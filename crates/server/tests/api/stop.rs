@@ -32,7 +32,7 @@ async fn ops_8_an_orderly_stop_keeps_what_was_accepted() {
         world.client = reqwest::Client::new();
         assert_eq!(world.get(&format!("/v1/operations/{id}")).await.json["state"], "waiting");
         world.post("/v1/groups/g/resume", "").await;
-        assert_eq!(world.end(&id).await["state"], "succeeded");
+        assert_eq!(world.wait_until_ended(&id).await["state"], "succeeded");
         assert_eq!(world.sim.stats().writes, 1);
     })
     .await;

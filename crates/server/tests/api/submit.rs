@@ -18,7 +18,7 @@ async fn ops_6_an_operation_is_accepted_and_its_result_can_be_awaited() {
         assert_eq!(accepted.json["group"], "shop:acme");
         assert_eq!(accepted.json["deduplicated"], false);
         assert!(["queued", "running"].contains(&accepted.json["state"].as_str().unwrap()), "{accepted:?}");
-        let ended = world.end(&accepted.text("id")).await;
+        let ended = world.wait_until_ended(&accepted.text("id")).await;
         assert_eq!(ended["state"], "succeeded");
         assert_eq!(ended["result"]["status"], 200);
         assert_eq!(ended["result"]["body"]["body"], json!({ "n": 1 }));
@@ -41,7 +41,7 @@ async fn ops_1_what_was_handed_in_can_be_seen_again() {
         submission["deployment_id"] = json!("deploy-3");
         submission["max_attempts"] = json!(5);
         let id = world.post("/v1/operations", submission).await.text("id");
-        let ended = world.end(&id).await;
+        let ended = world.wait_until_ended(&id).await;
         assert_eq!((&ended["dedupe_key"], &ended["deployment_id"]), (&json!("order-7"), &json!("deploy-3")));
         assert_eq!(
             (&ended["kind"], &ended["max_attempts"], &ended["attempt"]),
@@ -68,7 +68,7 @@ async fn ops_7_a_key_is_one_operation() {
         let conflict = world.post("/v1/operations", other).await;
         conflict.refused(409, "TG0009", conflict.json["error"]["detail"]["field"].as_str());
         assert_eq!(conflict.json["error"]["detail"]["operation"], first.json["id"]);
-        world.end(&first.text("id")).await;
+        world.wait_until_ended(&first.text("id")).await;
         assert_eq!(world.sim.stats().writes, 1);
     })
     .await;
@@ -137,7 +137,7 @@ async fn ops_12_a_deadline_that_cannot_be_met_is_refused() {
     within(async {
         let world = World::with(TIGHT, HttpSimOptions::default()).await;
         let first = world.submit(with("cost", json!({ "points": 10 }))).await;
-        world.end(&first).await;
+        world.wait_until_ended(&first).await;
         let mut late = with("deadline_ms", 1_000);
         late["cost"] = json!({ "points": 10 });
         let answer = world.post("/v1/operations", late).await;
@@ -297,7 +297,7 @@ async fn ops_7_a_request_is_compared_by_its_value() {
         assert_eq!((same.status, same.text("id")), (200, first.text("id")), "{same:?}");
         let other = r#"{"method":"POST","path":"/x","headers":{"x-a":"1","x-b":"2"},"body":{"n":11,"t":"é"}}"#;
         world.post("/v1/operations", one(other)).await.refused(409, "TG0009", Some("dedupe_key"));
-        world.end(&first.text("id")).await;
+        world.wait_until_ended(&first.text("id")).await;
         assert_eq!(world.sim.stats().writes, 1);
     })
     .await;

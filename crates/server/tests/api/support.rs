@@ -66,7 +66,7 @@ impl World {
     }
 
     /// Waits for its end.
-    pub(crate) async fn end(&self, id: &str) -> Value {
+    pub(crate) async fn wait_until_ended(&self, id: &str) -> Value {
         self.get(&format!("/v1/operations/{id}?wait_ms=30000")).await.json
     }
 

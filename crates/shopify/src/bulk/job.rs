@@ -5,8 +5,8 @@ use std::fmt;
 
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use super::operation::Operation;
-use crate::client::error::{Kind, Result};
+use super::operation::BulkOperation;
+use crate::client::error::{Result, ShopifyErrorKind};
 
 /// Longest document that Shopify takes, in bytes.
 const DOCUMENT_MAX: usize = 65_535;
@@ -24,7 +24,7 @@ pub(crate) struct Job {
 
 /// Whether an operation of Shopify's is a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Likeness {
+pub(crate) enum JobMatch {
     Same,
     /// The text is the same, and the mark is not there: somebody else's, or Shopify has dropped the mark.
     Unmarked,
@@ -52,14 +52,19 @@ impl Job {
     pub(crate) fn check(&self) -> Result<()> {
         let len = self.text.len();
         if self.text.trim().is_empty() || self.text.trim_start().starts_with(MARK) {
-            return Err(Kind::Invalid("There is nothing to run: the text is empty.".into()).into());
+            return Err(
+                ShopifyErrorKind::Invalid("There is nothing to run: the text is empty.".into()).into()
+            );
         }
         if len > DOCUMENT_MAX {
             let message = format!("The text is {len} bytes long; the most is {DOCUMENT_MAX}.");
-            return Err(Kind::Invalid(message).into());
+            return Err(ShopifyErrorKind::Invalid(message).into());
         }
         if self.staged_upload_path.as_ref().is_some_and(|path| path.trim().is_empty()) {
-            return Err(Kind::Invalid("A bulk mutation needs the path of its uploaded file.".into()).into());
+            return Err(ShopifyErrorKind::Invalid(
+                "A bulk mutation needs the path of its uploaded file.".into(),
+            )
+            .into());
         }
         Ok(())
     }
@@ -69,16 +74,16 @@ impl Job {
     }
 
     /// Whether it is this one.
-    pub(crate) fn likeness(&self, operation: &Operation) -> Likeness {
-        let Some(theirs) = operation.query.as_deref() else { return Likeness::Other };
+    pub(crate) fn match_operation(&self, operation: &BulkOperation) -> JobMatch {
+        let Some(theirs) = operation.query.as_deref() else { return JobMatch::Other };
         if words(theirs).eq(words(&self.text)) {
-            return Likeness::Same;
+            return JobMatch::Same;
         }
         let unmarked = self.text.rsplit_once(MARK).map(|(text, _)| text);
         if unmarked.is_some_and(|text| words(theirs).eq(words(text))) {
-            return Likeness::Unmarked;
+            return JobMatch::Unmarked;
         }
-        Likeness::Other
+        JobMatch::Other
     }
 }
 
@@ -90,12 +95,12 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::operation::Status;
+    use crate::bulk::operation::BulkStatus;
 
-    fn running(query: &str) -> Operation {
-        Operation {
+    fn running(query: &str) -> BulkOperation {
+        BulkOperation {
             query: Some(query.to_owned()),
-            ..Operation::new("gid://shopify/BulkOperation/1", &Status::Running)
+            ..BulkOperation::new("gid://shopify/BulkOperation/1", &BulkStatus::Running)
         }
     }
 
@@ -103,13 +108,16 @@ mod tests {
     #[test]
     fn lim_29_a_job_is_known_again() {
         let query = Job::query("{ products\n { edges { node { id } } } }");
-        assert_eq!(query.likeness(&running("{ products { edges {\tnode { id } } } }")), Likeness::Same);
-        assert_eq!(query.likeness(&running("{ orders { edges { node { id } } } }")), Likeness::Other);
+        assert_eq!(
+            query.match_operation(&running("{ products { edges {\tnode { id } } } }")),
+            JobMatch::Same
+        );
+        assert_eq!(query.match_operation(&running("{ orders { edges { node { id } } } }")), JobMatch::Other);
         let (one, other) =
             (Job::mutation("mutation m { x }", "tmp/1"), Job::mutation("mutation m { x }", "tmp/2"));
-        assert_eq!(one.likeness(&running(&one.text)), Likeness::Same);
-        assert_eq!(one.likeness(&running(&other.text)), Likeness::Other);
-        assert_eq!(one.likeness(&running("mutation m { x }")), Likeness::Unmarked);
+        assert_eq!(one.match_operation(&running(&one.text)), JobMatch::Same);
+        assert_eq!(one.match_operation(&running(&other.text)), JobMatch::Other);
+        assert_eq!(one.match_operation(&running("mutation m { x }")), JobMatch::Unmarked);
         assert!(!one.text.contains("tmp/1"), "the path of a file is nobody's business");
     }
 
@@ -121,7 +129,7 @@ mod tests {
             Job::mutation("mutation m { x }", " "),
             Job::query(&"x".repeat(65_536)),
         ] {
-            assert!(matches!(job.check().unwrap_err().kind(), Kind::Invalid(_)));
+            assert!(matches!(job.check().unwrap_err().kind(), ShopifyErrorKind::Invalid(_)));
         }
         assert!(Job::query("{ shop { id } }").check().is_ok());
     }

@@ -5,19 +5,19 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 use serde::de::DeserializeOwned;
-use tidegate_upstream::http::download::{Broken, Download};
+use tidegate_upstream::http::download::{Download, DownloadError};
 
-use crate::client::error::{Kind, Result};
+use crate::client::error::{Result, ShopifyErrorKind};
 
 /// The lines of a result. Rows carry `__parentId` or `__lineNumber` where they belong to another one.
-pub struct Lines {
+pub struct ResultLines {
     download: Download,
-    split: Split,
+    split: LineSplitter,
 }
 
-impl Lines {
+impl ResultLines {
     pub(super) fn new(download: Download, line_max: usize) -> Self {
-        Self { download, split: Split::new(line_max) }
+        Self { download, split: LineSplitter::new(line_max) }
     }
 
     /// The next line as it came, without its end; `None` after the last. Empty lines are passed over.
@@ -26,7 +26,7 @@ impl Lines {
     /// `Unreadable` when the result breaks off or a line is too long. Nothing comes after that.
     pub async fn next_line(&mut self) -> Result<Option<Bytes>> {
         loop {
-            if let Some(line) = self.split.line()? {
+            if let Some(line) = self.split.next_line()? {
                 return Ok(Some(line));
             }
             if self.split.is_over {
@@ -34,9 +34,9 @@ impl Lines {
             }
             match self.download.piece().await {
                 Ok(piece) => self.split.feed(piece),
-                Err(Broken(reason)) => {
+                Err(DownloadError(reason)) => {
                     self.split.end();
-                    return Err(Kind::Unreadable(reason).into());
+                    return Err(ShopifyErrorKind::Unreadable(reason).into());
                 }
             }
         }
@@ -45,26 +45,28 @@ impl Lines {
     /// The next line as a type of the caller's.
     ///
     /// # Errors
-    /// As for [`Lines::next_line`]; and `Unreadable` when it does not fit, after which the next line may be read.
+    /// As for [`ResultLines::next_line`]; and `Unreadable` when it does not fit, after which the next line may be read.
     pub async fn next_row<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         let Some(line) = self.next_line().await? else { return Ok(None) };
         let number = self.split.lines;
         let told = |_| {
-            Kind::Unreadable(format!("line {number} of the result has another shape than was asked for."))
+            ShopifyErrorKind::Unreadable(format!(
+                "line {number} of the result has another shape than was asked for."
+            ))
         };
         Ok(Some(serde_json::from_slice(&line).map_err(told)?))
     }
 }
 
-impl fmt::Debug for Lines {
+impl fmt::Debug for ResultLines {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lines").field("lines", &self.split.lines).finish_non_exhaustive()
+        f.debug_struct("ResultLines").field("lines", &self.split.lines).finish_non_exhaustive()
     }
 }
 
 /// Pieces in, lines out.
 #[derive(Debug)]
-struct Split {
+struct LineSplitter {
     /// What came last and was not given out. It is cut, never copied.
     piece: Bytes,
     /// The start of a line whose end is in a later piece.
@@ -74,7 +76,7 @@ struct Split {
     is_over: bool,
 }
 
-impl Split {
+impl LineSplitter {
     fn new(line_max: usize) -> Self {
         Self { piece: Bytes::new(), begun: BytesMut::new(), line_max, lines: 0, is_over: false }
     }
@@ -93,12 +95,12 @@ impl Split {
     }
 
     /// The next whole line, if there is one.
-    fn line(&mut self) -> Result<Option<Bytes>> {
+    fn next_line(&mut self) -> Result<Option<Bytes>> {
         loop {
             let line = match self.piece.iter().position(|byte| *byte == b'\n') {
                 Some(end) => {
                     let rest = self.piece.split_to(end + 1).slice(..end);
-                    if self.begun.is_empty() { rest } else { self.complete(&rest)? }
+                    if self.begun.is_empty() { rest } else { self.finish_line(&rest)? }
                 }
                 None => {
                     let rest = std::mem::take(&mut self.piece);
@@ -123,7 +125,7 @@ impl Split {
         }
     }
 
-    fn complete(&mut self, rest: &[u8]) -> Result<Bytes> {
+    fn finish_line(&mut self, rest: &[u8]) -> Result<Bytes> {
         self.check(self.begun.len() + rest.len())?;
         self.begun.extend_from_slice(rest);
         Ok(std::mem::take(&mut self.begun).freeze())
@@ -136,7 +138,7 @@ impl Split {
         let (line, most) = (self.lines + 1, self.line_max);
         self.end();
         let message = format!("line {line} of the result is longer than the {most} bytes that are taken.");
-        Err(Kind::Unreadable(message).into())
+        Err(ShopifyErrorKind::Unreadable(message).into())
     }
 }
 

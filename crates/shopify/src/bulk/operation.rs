@@ -14,7 +14,7 @@ pub struct ResultUrl(String);
 /// How far an operation is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "they are Shopify's words")]
-pub enum Status {
+pub enum BulkStatus {
     Created,
     Running,
     Completed,
@@ -28,11 +28,11 @@ pub enum Status {
 
 /// A bulk operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operation {
+pub struct BulkOperation {
     /// Its id: `gid://shopify/BulkOperation/…`.
     pub id: String,
     /// How far it is.
-    pub status: Status,
+    pub status: BulkStatus,
     /// Why it failed, in Shopify's word.
     pub error_code: Option<String>,
     /// Objects so far, or in all.
@@ -51,7 +51,7 @@ pub struct Operation {
 
 /// A bulk operation that has completed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finished {
+pub struct CompletedBulk {
     /// Its id.
     pub id: String,
     /// Objects in all.
@@ -64,7 +64,7 @@ pub struct Finished {
     pub url: Option<ResultUrl>,
 }
 
-impl Status {
+impl BulkStatus {
     fn of(word: &str) -> Self {
         match word {
             "CREATED" => Self::Created,
@@ -100,18 +100,18 @@ impl Status {
     }
 }
 
-impl Operation {
+impl BulkOperation {
     #[cfg(test)]
-    pub(crate) fn new(id: &str, status: &Status) -> Self {
-        Self::read(&serde_json::json!({ "id": id, "status": status.as_str() })).unwrap()
+    pub(crate) fn new(id: &str, status: &BulkStatus) -> Self {
+        Self::from_json(&serde_json::json!({ "id": id, "status": status.as_str() })).unwrap()
     }
 
     /// From JSON; nothing when it is no bulk operation.
-    pub(crate) fn read(json: &Value) -> Option<Self> {
+    pub(crate) fn from_json(json: &Value) -> Option<Self> {
         let text = |name: &str| json.get(name).and_then(Value::as_str).map(str::to_owned);
         Some(Self {
             id: text("id").filter(|id| is_id(id))?,
-            status: Status::of(json.get("status").and_then(Value::as_str)?),
+            status: BulkStatus::of(json.get("status").and_then(Value::as_str)?),
             error_code: text("errorCode"),
             objects: json.get("objectCount").and_then(count).unwrap_or(0),
             root_objects: json.get("rootObjectCount").and_then(count).unwrap_or(0),
@@ -177,12 +177,13 @@ mod tests {
     fn ops_22_the_url_of_a_result_never_prints() {
         let json = serde_json::json!({ "id": "gid://shopify/BulkOperation/7", "status": "FAILED", "objectCount": "12",
             "rootObjectCount": 3, "fileSize": null, "partialDataUrl": "https://x/?sig=hunter2", "errorCode": "TIMEOUT" });
-        let operation = Operation::read(&json).unwrap();
+        let operation = BulkOperation::from_json(&json).unwrap();
         assert_eq!((operation.objects, operation.root_objects, operation.file_size), (12, 3, None));
         assert_eq!(operation.partial.as_ref().unwrap().as_str(), "https://x/?sig=hunter2");
         assert!(!format!("{operation:?}").contains("hunter2"));
         assert!(
-            Operation::read(&serde_json::json!({ "id": "gid://shopify/Product/7", "status": "X" })).is_none()
+            BulkOperation::from_json(&serde_json::json!({ "id": "gid://shopify/Product/7", "status": "X" }))
+                .is_none()
         );
     }
 }

@@ -2,33 +2,33 @@
 
 use serde_json::{Value, json};
 
-use super::job::{Job, Likeness};
-use super::operation::{Operation, Status, ids_in};
+use super::job::{Job, JobMatch};
+use super::operation::{BulkOperation, BulkStatus, ids_in};
 use crate::client::Shopify;
-use crate::client::error::{Error, Kind, Result};
+use crate::client::error::{Error, Result, ShopifyErrorKind};
 use crate::version::ApiVersion;
 
 /// The first version that tells bulk operations by search and by id, and refuses them with a code.
-const TOLD_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month: 1 };
+const SEARCHABLE_SINCE: ApiVersion = ApiVersion::Quarter { year: 2026, month: 1 };
 /// How many of the newest operations are looked at.
-const LOOKED_AT: u32 = 10;
+const SEARCH_LIMIT: u32 = 10;
 /// What is asked of an operation.
 const FIELDS: &str = "id status errorCode objectCount rootObjectCount fileSize url partialDataUrl";
 
 /// What was found of a job.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum JobSearchResult {
     /// It is this one.
-    This(String),
+    Match(String),
     /// It may be this one.
-    Perhaps(String),
+    Possible(String),
     /// Nothing like it.
     None,
 }
 
 /// Starts it; answers its id.
 pub(super) async fn start(client: &Shopify, job: &Job) -> Result<String> {
-    let errors = if client.version() >= TOLD_SINCE { "field message code" } else { "field message" };
+    let errors = if client.version() >= SEARCHABLE_SINCE { "field message code" } else { "field message" };
     let shape = format!("{{ bulkOperation {{ id status }} userErrors {{ {errors} }} }}");
     let (name, query, variables) = match &job.staged_upload_path {
         None => (
@@ -45,68 +45,70 @@ pub(super) async fn start(client: &Shopify, job: &Job) -> Result<String> {
         ),
     };
     let answer = client.graphql(&query, variables).await?;
-    let started = started(&answer.data[name])?;
+    let started = parse_started(&answer.data[name])?;
     Ok(started.id)
 }
 
 /// Where an operation stands.
-pub(super) async fn look_at(client: &Shopify, id: &str) -> Result<Operation> {
-    let query = if client.version() >= TOLD_SINCE {
+pub(super) async fn fetch_operation(client: &Shopify, id: &str) -> Result<BulkOperation> {
+    let query = if client.version() >= SEARCHABLE_SINCE {
         format!("query($id: ID!) {{ bulkOperation(id: $id) {{ {FIELDS} }} }}")
     } else {
         format!("query($id: ID!) {{ node(id: $id) {{ ... on BulkOperation {{ {FIELDS} }} }} }}")
     };
     let answer = client.graphql(&query, json!({ "id": id })).await?;
     let told = answer.data.get("bulkOperation").or_else(|| answer.data.get("node"));
-    told.and_then(Operation::read).ok_or_else(|| Kind::Gone(id.to_owned()).into())
+    told.and_then(BulkOperation::from_json).ok_or_else(|| ShopifyErrorKind::Gone(id.to_owned()).into())
 }
 
 /// Asks for an end.
-pub(super) async fn cancel(client: &Shopify, id: &str) -> Result<Operation> {
+pub(super) async fn cancel(client: &Shopify, id: &str) -> Result<BulkOperation> {
     let query = format!(
         "mutation($id: ID!) {{ bulkOperationCancel(id: $id) {{ bulkOperation {{ {FIELDS} }} userErrors {{ field message }} }} }}"
     );
     let answer = client.graphql(&query, json!({ "id": id })).await?;
-    started(&answer.data["bulkOperationCancel"])
+    parse_started(&answer.data["bulkOperationCancel"])
 }
 
 /// Looks for a job among the newest operations. One that is under way is taken for it; of mutations also one that has
 /// completed, and where an attempt's outcome is unknown (`is_repeated`) one that ended in any way: it is not run again blindly.
-pub(super) async fn find(client: &Shopify, job: &Job, is_repeated: bool) -> Result<Found> {
-    let counts = |operation: &Operation| {
+pub(super) async fn find(client: &Shopify, job: &Job, is_repeated: bool) -> Result<JobSearchResult> {
+    let counts = |operation: &BulkOperation| {
         operation.status.is_under_way()
-            || job.is_mutation() && (is_repeated || operation.status == Status::Completed)
+            || job.is_mutation() && (is_repeated || operation.status == BulkStatus::Completed)
     };
-    let mut found = Found::None;
-    for operation in newest(client, job).await?.into_iter().filter(counts) {
-        match job.likeness(&operation) {
-            Likeness::Same => return Ok(Found::This(operation.id)),
-            Likeness::Unmarked if found == Found::None => found = Found::Perhaps(operation.id),
-            Likeness::Unmarked | Likeness::Other => {}
+    let mut found = JobSearchResult::None;
+    for operation in newest_operations(client, job).await?.into_iter().filter(counts) {
+        match job.match_operation(&operation) {
+            JobMatch::Same => return Ok(JobSearchResult::Match(operation.id)),
+            JobMatch::Unmarked if found == JobSearchResult::None => {
+                found = JobSearchResult::Possible(operation.id);
+            }
+            JobMatch::Unmarked | JobMatch::Other => {}
         }
     }
     Ok(found)
 }
 
-async fn newest(client: &Shopify, job: &Job) -> Result<Vec<Operation>> {
+async fn newest_operations(client: &Shopify, job: &Job) -> Result<Vec<BulkOperation>> {
     let kind = if job.is_mutation() { "mutation" } else { "query" };
-    if client.version() >= TOLD_SINCE {
+    if client.version() >= SEARCHABLE_SINCE {
         let query = format!(
-            "query($search: String!) {{ bulkOperations(first: {LOOKED_AT}, query: $search) {{ nodes {{ {FIELDS} query }} }} }}"
+            "query($search: String!) {{ bulkOperations(first: {SEARCH_LIMIT}, query: $search) {{ nodes {{ {FIELDS} query }} }} }}"
         );
         let answer = client.graphql(&query, json!({ "search": format!("operation_type:{kind}") })).await?;
         let nodes = answer.data.pointer("/bulkOperations/nodes").and_then(Value::as_array);
-        return Ok(nodes.into_iter().flatten().filter_map(Operation::read).collect());
+        return Ok(nodes.into_iter().flatten().filter_map(BulkOperation::from_json).collect());
     }
     let query =
         format!("query {{ currentBulkOperation(type: {}) {{ {FIELDS} query }} }}", kind.to_uppercase());
     let answer = client.graphql(&query, Value::Null).await?;
-    Ok(answer.data.get("currentBulkOperation").and_then(Operation::read).into_iter().collect())
+    Ok(answer.data.get("currentBulkOperation").and_then(BulkOperation::from_json).into_iter().collect())
 }
 
 /// The operation in the answer of a mutation, or why there is none.
-fn started(payload: &Value) -> Result<Operation> {
-    if let Some(operation) = payload.get("bulkOperation").and_then(Operation::read) {
+fn parse_started(payload: &Value) -> Result<BulkOperation> {
+    if let Some(operation) = payload.get("bulkOperation").and_then(BulkOperation::from_json) {
         return Ok(operation);
     }
     let errors = payload.get("userErrors").cloned().unwrap_or_default();
@@ -118,14 +120,14 @@ fn started(payload: &Value) -> Result<Operation> {
             || text(error, "message").contains("already in progress")
     };
     if let Some(busy) = each().find(is_busy) {
-        return Err(Kind::Busy { running: ids_in(&text(busy, "message")) }.into());
+        return Err(ShopifyErrorKind::Busy { running: ids_in(&text(busy, "message")) }.into());
     }
     let codes: Vec<_> = each().map(|error| text(error, "code")).filter(|code| !code.is_empty()).collect();
     if each().next().is_none() {
         // It was answered as if it had worked, and what it started is not told.
-        return Err(Error::new(Kind::Unknown("The answer names no bulk operation.".into())));
+        return Err(Error::new(ShopifyErrorKind::Unknown("The answer names no bulk operation.".into())));
     }
-    Err(Kind::UserErrors { codes, errors: Box::new(errors) }.into())
+    Err(ShopifyErrorKind::UserErrors { codes, errors: Box::new(errors) }.into())
 }
 
 #[cfg(test)]
@@ -138,14 +140,14 @@ mod tests {
         let message = "A bulk query operation for this app and shop is already in progress: gid://shopify/BulkOperation/9";
         for code in [json!("OPERATION_IN_PROGRESS"), Value::Null] {
             let payload = json!({ "bulkOperation": null, "userErrors": [{ "field": null, "message": message, "code": code }] });
-            let error = started(&payload).unwrap_err();
-            let busy = Kind::Busy { running: vec!["gid://shopify/BulkOperation/9".into()] };
-            assert_eq!((error.kind(), error.may_pass()), (&busy, true));
+            let error = parse_started(&payload).unwrap_err();
+            let busy = ShopifyErrorKind::Busy { running: vec!["gid://shopify/BulkOperation/9".into()] };
+            assert_eq!((error.kind(), error.is_retryable()), (&busy, true));
         }
         let payload = json!({ "userErrors": [{ "message": "hunter2", "code": "NO_SUCH_FILE" }] });
-        let error = started(&payload).unwrap_err();
+        let error = parse_started(&payload).unwrap_err();
         assert_eq!(error.to_string(), "Shopify refused it with userErrors: NO_SUCH_FILE.");
         assert!(!format!("{error:?}").contains("hunter2"));
-        assert!(started(&json!({ "bulkOperation": null, "userErrors": [] })).unwrap_err().is_unknown());
+        assert!(parse_started(&json!({ "bulkOperation": null, "userErrors": [] })).unwrap_err().is_unknown());
     }
 }

@@ -3,28 +3,33 @@
 
 use std::fmt;
 
-use tidegate_limits::Guard;
+use tidegate_limits::LeaseGuard;
 use tokio::time::timeout;
 
-use super::operation::{Finished, Operation, Status};
+use super::operation::{BulkOperation, BulkStatus, CompletedBulk};
 use super::{Bulk, protocol};
 use crate::client::Shopify;
-use crate::client::error::{Kind, Result};
+use crate::client::error::{Result, ShopifyErrorKind};
 
 /// Looks in a row that may fail before waiting is given up.
 const FAILED_LOOKS_MAX: u32 = 5;
 
 /// A bulk operation under way. Dropped, it gives its place of the lease back, and Shopify goes on with the operation.
 #[must_use = "dropped, it gives its place back while Shopify goes on"]
-pub struct Running {
+pub struct RunningBulk {
     client: Shopify,
     id: String,
-    guard: Option<Guard>,
+    guard: Option<LeaseGuard>,
     is_adopted: bool,
 }
 
-impl Running {
-    pub(super) const fn new(client: Shopify, id: String, guard: Option<Guard>, is_adopted: bool) -> Self {
+impl RunningBulk {
+    pub(super) const fn new(
+        client: Shopify,
+        id: String,
+        guard: Option<LeaseGuard>,
+        is_adopted: bool,
+    ) -> Self {
         Self { client, id, guard, is_adopted }
     }
 
@@ -49,7 +54,7 @@ impl Running {
     /// The fence of the place it holds; nothing when it holds none.
     #[must_use]
     pub fn fence(&self) -> Option<u64> {
-        self.guard.as_ref().map(Guard::fence)
+        self.guard.as_ref().map(LeaseGuard::fence)
     }
 
     /// Waits until it has ended, and gives its place back. A lease that was lost meanwhile changes nothing: Shopify still
@@ -57,49 +62,49 @@ impl Running {
     ///
     /// # Errors
     /// `Ended` when it failed, was called off or ran out; what looking at it fails with, after several looks.
-    pub async fn wait(mut self) -> Result<Finished> {
-        let ended = self.look_until_it_ends().await;
-        self.give_back().await;
+    pub async fn wait(mut self) -> Result<CompletedBulk> {
+        let ended = self.poll_until_end().await;
+        self.release_lease().await;
         finished(ended?)
     }
 
     /// How it ended, whichever way.
-    pub(crate) async fn end(self) -> Result<Operation> {
-        self.look_until_it_ends().await
+    pub(crate) async fn wait_for_end(self) -> Result<BulkOperation> {
+        self.poll_until_end().await
     }
 
     /// Asks Shopify to stop it, waits until it has, and gives its place back.
     ///
     /// # Errors
-    /// As for [`Bulk::cancel`] and [`Running::wait`], save that it was called off.
-    pub async fn cancel(mut self) -> Result<Operation> {
+    /// As for [`Bulk::cancel`] and [`RunningBulk::wait`], save that it was called off.
+    pub async fn cancel(mut self) -> Result<BulkOperation> {
         let ended = match protocol::cancel(&self.client, &self.id).await {
-            Ok(_) => self.look_until_it_ends().await,
+            Ok(_) => self.poll_until_end().await,
             Err(error) => Err(error),
         };
-        self.give_back().await;
+        self.release_lease().await;
         ended
     }
 
-    async fn look_until_it_ends(&self) -> Result<Operation> {
-        let ear = self.client.inner.ears.listen(&self.id);
-        let pauses = self.client.inner.pauses;
+    async fn poll_until_end(&self) -> Result<BulkOperation> {
+        let ear = self.client.inner.waiters.register(&self.id);
+        let pauses = self.client.inner.poll_intervals;
         let (mut pause, mut failed) = (pauses.first, 0);
         loop {
             // Either way it is time to look.
-            let _ = timeout(pause, ear.told()).await;
+            let _ = timeout(pause, ear.woken()).await;
             match Bulk::new(self.client.clone()).status(&self.id).await {
                 Ok(operation) if !operation.status.is_under_way() => return Ok(operation),
                 Ok(_) => failed = 0,
-                Err(error) if error.may_pass() && failed < FAILED_LOOKS_MAX => failed += 1,
+                Err(error) if error.is_retryable() && failed < FAILED_LOOKS_MAX => failed += 1,
                 Err(error) => return Err(error),
             }
-            pause = pauses.after(pause);
+            pause = pauses.next_after(pause);
         }
     }
 
     /// What cannot be given back runs out.
-    async fn give_back(&mut self) {
+    async fn release_lease(&mut self) {
         if let Some(guard) = self.guard.take()
             && let Err(error) = guard.release().await
         {
@@ -108,15 +113,16 @@ impl Running {
     }
 }
 
-fn finished(operation: Operation) -> Result<Finished> {
-    let Operation { id, status, error_code, objects, root_objects, file_size, url, partial, .. } = operation;
-    if status == Status::Completed {
-        return Ok(Finished { id, objects, root_objects, file_size, url });
+fn finished(operation: BulkOperation) -> Result<CompletedBulk> {
+    let BulkOperation { id, status, error_code, objects, root_objects, file_size, url, partial, .. } =
+        operation;
+    if status == BulkStatus::Completed {
+        return Ok(CompletedBulk { id, objects, root_objects, file_size, url });
     }
-    Err(Kind::Ended { id, status: status.as_str().to_owned(), error_code, partial }.into())
+    Err(ShopifyErrorKind::Ended { id, status: status.as_str().to_owned(), error_code, partial }.into())
 }
 
-impl fmt::Debug for Running {
+impl fmt::Debug for RunningBulk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Running({}, {})", self.client.shop(), self.id)
     }

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tidegate_limits::Lease;
-use tidegate_store::{Clock, Shared, WallClock};
+use tidegate_limits::NamedLease;
+use tidegate_store::{Clock, SharedState, WallClock};
 use tidegate_upstream::Secret;
 use tidegate_upstream::http::config::{
     CONNECT_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT, TokenHeader, UpstreamConfig,
@@ -13,16 +13,16 @@ use tidegate_upstream::http::config::{
 use tidegate_upstream::http::download::Downloads;
 use tidegate_upstream::http::send::Sender;
 
-use super::error::{Error, Kind, Result};
-use super::pace::Pace;
-use super::wire::Wire;
+use super::attempt::ShopSender;
+use super::error::{Error, Result, ShopifyErrorKind};
+use super::pacer::Pacer;
 use super::{Inner, Shopify};
 use crate::budget::BULK_AT_ONCE_DEFAULT;
-use crate::bulk::{Ears, LINE_MAX_DEFAULT, Pauses};
-use crate::cost::Memory;
+use crate::bulk::{LINE_MAX_DEFAULT, PollIntervals, Waiters};
+use crate::cost::CostCache;
+use crate::endpoint::Endpoint;
+use crate::once_logger::OnceLogger;
 use crate::shop::ShopId;
-use crate::site::Site;
-use crate::telling::Telling;
 use crate::version::ApiVersion;
 
 /// The header that carries the access token.
@@ -38,7 +38,7 @@ const ANSWER_MAX: usize = 32 * 1024 * 1024;
 pub struct Builder {
     shop: String,
     token: Secret,
-    store: Option<Arc<dyn Shared>>,
+    store: Option<Arc<dyn SharedState>>,
     base_url: Option<String>,
     version: ApiVersion,
     timeout: Duration,
@@ -47,11 +47,11 @@ pub struct Builder {
     bulk_at_once: u32,
     lease_ttl: Duration,
     line_max: usize,
-    pauses: Pauses,
+    poll_intervals: PollIntervals,
 }
 
 impl Builder {
-    pub(crate) fn new(shop: &str, token: Secret, store: Option<Arc<dyn Shared>>) -> Self {
+    pub(crate) fn new(shop: &str, token: Secret, store: Option<Arc<dyn SharedState>>) -> Self {
         Self {
             shop: shop.to_owned(),
             token,
@@ -64,7 +64,7 @@ impl Builder {
             bulk_at_once: BULK_AT_ONCE_DEFAULT,
             lease_ttl: Duration::from_secs(30),
             line_max: LINE_MAX_DEFAULT,
-            pauses: Pauses::default(),
+            poll_intervals: PollIntervals::default(),
         }
     }
 
@@ -118,8 +118,8 @@ impl Builder {
 
     /// How long to wait between two looks at a bulk operation: first so long, then half as long again each time, up to `most`.
     /// 1 s and 30 s when not said.
-    pub const fn bulk_pauses(mut self, first: Duration, most: Duration) -> Self {
-        self.pauses = Pauses { first, most };
+    pub const fn bulk_poll_intervals(mut self, first: Duration, most: Duration) -> Self {
+        self.poll_intervals = PollIntervals { first, most };
         self
     }
 
@@ -128,11 +128,14 @@ impl Builder {
     /// # Errors
     /// `Invalid`, with what cannot be used.
     pub fn build(self) -> Result<Shopify> {
-        let store =
-            self.store.clone().ok_or_else(|| Error::new(Kind::Invalid("There is no store.".into())))?;
-        let shop: ShopId = self.shop.parse().map_err(|error| Error::caused(told(&error), error))?;
-        let pace = Pace::buckets(&store, &shop)?;
-        let lease = Lease::with_places(store, shop.bulk_lease(), self.lease_ttl, self.bulk_at_once)?;
+        let store = self
+            .store
+            .clone()
+            .ok_or_else(|| Error::new(ShopifyErrorKind::Invalid("There is no store.".into())))?;
+        let shop: ShopId =
+            self.shop.parse().map_err(|error| Error::with_source(invalid_error(&error), error))?;
+        let pace = Pacer::buckets(&store, &shop)?;
+        let lease = NamedLease::with_places(store, shop.bulk_lease(), self.lease_ttl, self.bulk_at_once)?;
         let base_url = self.base_url.clone().unwrap_or_else(|| format!("https://{shop}.myshopify.com"));
         let config = UpstreamConfig {
             token: Some(self.token.clone()),
@@ -142,41 +145,47 @@ impl Builder {
         };
         config.validate()?;
         let config = UpstreamConfig { response_max_bytes: ANSWER_MAX, ..config };
-        self.with(shop.as_str(), &config, pace, Some(lease))
+        self.build_with(shop.as_str(), &config, pace, Some(lease))
     }
 
     /// The client of an upstream of the queue, which has its own limits and its own cap on bulk operations.
     pub(crate) fn for_queue(config: &UpstreamConfig) -> Result<Shopify> {
         let queue = Self::new(&config.name, Secret::new(""), None);
-        let version = Site::root(&config.base_url).1.unwrap_or(queue.version);
-        queue.version(version).with(&config.name, config, Pace::queue(), None)
+        let version = Endpoint::root(&config.base_url).1.unwrap_or(queue.version);
+        queue.version(version).build_with(&config.name, config, Pacer::queue(), None)
     }
 
-    fn with(self, shop: &str, config: &UpstreamConfig, pace: Pace, lease: Option<Lease>) -> Result<Shopify> {
-        let (root, _) = Site::root(&config.base_url);
+    fn build_with(
+        self,
+        shop: &str,
+        config: &UpstreamConfig,
+        pace: Pacer,
+        lease: Option<NamedLease>,
+    ) -> Result<Shopify> {
+        let (root, _) = Endpoint::root(&config.base_url);
         let config = &UpstreamConfig { base_url: root.to_owned(), ..config.clone() };
         let is_plain = config.base_url.starts_with("http://");
         let downloads = Downloads::new(is_plain, CONNECT_TIMEOUT_DEFAULT, config.timeout)
-            .map_err(|error| Error::caused(Kind::Invalid(error.to_string()), error))?;
+            .map_err(|error| Error::with_source(ShopifyErrorKind::Invalid(error.to_string()), error))?;
         let clock: Arc<dyn Clock> = Arc::new(WallClock);
         let inner = Inner {
             shop: shop.into(),
-            wire: Wire { sender: Sender::new(config)?, clock },
-            memory: Memory::default(),
+            sender: ShopSender { sender: Sender::new(config)?, clock },
+            cost_cache: CostCache::default(),
             attempts: self.attempts.max(1),
             lease,
             downloads,
             line_max: self.line_max.max(1),
-            pauses: self.pauses,
-            ears: Ears::default(),
-            telling: Telling::default(),
+            poll_intervals: self.poll_intervals,
+            waiters: Waiters::default(),
+            once_logger: OnceLogger::default(),
         };
         Ok(Shopify::new(inner, pace, self.patience, self.version))
     }
 }
 
-fn told(error: &impl std::error::Error) -> Kind {
-    Kind::Invalid(error.to_string())
+fn invalid_error(error: &impl std::error::Error) -> ShopifyErrorKind {
+    ShopifyErrorKind::Invalid(error.to_string())
 }
 
 impl fmt::Debug for Builder {

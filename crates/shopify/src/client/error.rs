@@ -5,18 +5,18 @@ use std::fmt;
 use std::time::Duration;
 
 use serde_json::Value;
-use tidegate_upstream::Refusal;
+use tidegate_upstream::FieldRefusal;
 
 use crate::bulk::ResultUrl;
 
 /// What went wrong.
 pub struct Error {
-    kind: Kind,
-    source: Option<Source>,
+    kind: ShopifyErrorKind,
+    source: Option<ErrorSource>,
 }
 
 /// What caused an error.
-pub type Source = Box<dyn std::error::Error + Send + Sync>;
+pub type ErrorSource = Box<dyn std::error::Error + Send + Sync>;
 
 /// An answer, or what went wrong.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,7 +24,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// What kind of error it is.
 #[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ShopifyErrorKind {
     /// The call makes no sense; nothing was sent.
     #[error("{0}")]
     Invalid(String),
@@ -112,63 +112,67 @@ pub enum Kind {
 impl Error {
     /// An error of this kind.
     #[must_use]
-    pub const fn new(kind: Kind) -> Self {
+    pub const fn new(kind: ShopifyErrorKind) -> Self {
         Self { kind, source: None }
     }
 
-    pub(crate) fn caused(kind: Kind, source: impl Into<Source>) -> Self {
+    pub(crate) fn with_source(kind: ShopifyErrorKind, source: impl Into<ErrorSource>) -> Self {
         Self { kind, source: Some(source.into()) }
     }
 
     /// What kind it is.
     #[must_use]
-    pub const fn kind(&self) -> &Kind {
+    pub const fn kind(&self) -> &ShopifyErrorKind {
         &self.kind
     }
 
     /// Whether it may have happened all the same.
     #[must_use]
     pub const fn is_unknown(&self) -> bool {
-        matches!(self.kind, Kind::Unknown(_))
+        matches!(self.kind, ShopifyErrorKind::Unknown(_))
     }
 
     /// Whether the same call may succeed later, and does no harm: it did not run, or running twice is the same.
     #[must_use]
-    pub const fn may_pass(&self) -> bool {
+    pub const fn is_retryable(&self) -> bool {
         matches!(
             self.kind,
-            Kind::Limiter | Kind::Throttled { .. } | Kind::NotSent(_) | Kind::Failed(_) | Kind::Busy { .. }
+            ShopifyErrorKind::Limiter
+                | ShopifyErrorKind::Throttled { .. }
+                | ShopifyErrorKind::NotSent(_)
+                | ShopifyErrorKind::Failed(_)
+                | ShopifyErrorKind::Busy { .. }
         )
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for ShopifyErrorKind {
     /// The sentence; never what Shopify sent.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kind({:?})", self.to_string())
     }
 }
 
-impl From<Kind> for Error {
-    fn from(kind: Kind) -> Self {
+impl From<ShopifyErrorKind> for Error {
+    fn from(kind: ShopifyErrorKind) -> Self {
         Self::new(kind)
     }
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::new(Kind::Invalid(refusal.message))
+impl From<FieldRefusal> for Error {
+    fn from(refusal: FieldRefusal) -> Self {
+        Self::new(ShopifyErrorKind::Invalid(refusal.message))
     }
 }
 
 impl From<tidegate_limits::Error> for Error {
     fn from(error: tidegate_limits::Error) -> Self {
         match error {
-            tidegate_limits::Error::Invalid(message) => Self::new(Kind::Invalid(message)),
+            tidegate_limits::Error::Invalid(message) => Self::new(ShopifyErrorKind::Invalid(message)),
             tidegate_limits::Error::TooCostly { cost, capacity, .. } => {
-                Self::new(Kind::TooCostly { cost, most: capacity })
+                Self::new(ShopifyErrorKind::TooCostly { cost, most: capacity })
             }
-            error => Self::caused(Kind::Limiter, error),
+            error => Self::with_source(ShopifyErrorKind::Limiter, error),
         }
     }
 }
@@ -218,9 +222,9 @@ mod tests {
     fn ops_22_a_kind_prints_its_sentence_and_no_body() {
         let sent = || Box::new(json!({ "message": "hunter2" }));
         for kind in [
-            Kind::Refused { status: 404, body: sent() },
-            Kind::Graphql { codes: vec!["X".into()], errors: sent() },
-            Kind::UserErrors { codes: Vec::new(), errors: sent() },
+            ShopifyErrorKind::Refused { status: 404, body: sent() },
+            ShopifyErrorKind::Graphql { codes: vec!["X".into()], errors: sent() },
+            ShopifyErrorKind::UserErrors { codes: Vec::new(), errors: sent() },
         ] {
             let printed = format!("{kind:?} {kind} {:?}", Error::from(kind.clone()));
             assert!(!printed.contains("hunter2") && printed.starts_with("Kind("), "{printed}");

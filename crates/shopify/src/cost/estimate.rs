@@ -2,12 +2,12 @@
 //! objects of its answer, a connection two and one for each object it may return with what is asked for of that one.
 
 use super::{PAGE_MAX, Variables};
-use crate::document::{Document, Does, Field, Operation, Selection};
+use crate::document::{Document, Field, OperationDefinition, OperationType, Selection};
 
 const MUTATION: u64 = 10;
 const CONNECTION: u64 = 2;
 /// How many a page is taken to have when nothing says it.
-const PAGE_UNSAID: u64 = 50;
+const PAGE_DEFAULT: u64 = 50;
 /// Most fields that are looked at.
 const VISITS_MAX: usize = 20_000;
 /// Deepest nesting, fragments spread.
@@ -27,11 +27,11 @@ const DEPTH_MAX: u32 = 64;
 #[must_use]
 pub fn estimate(
     document: &Document<'_>,
-    operation: &Operation<'_>,
+    operation: &OperationDefinition<'_>,
     variables: &Variables<'_>,
 ) -> Option<u64> {
     let mut estimator = Estimator { document, operation, variables, visits: 0, depth: 0 };
-    if operation.does == Does::Mutation {
+    if operation.operation_type == OperationType::Mutation {
         let mut sum = 0_u64;
         for field in document.fields(&operation.selection)? {
             let answer = estimator.selection(&field.selection, 0)?;
@@ -44,7 +44,7 @@ pub fn estimate(
 
 struct Estimator<'d, 'a> {
     document: &'d Document<'a>,
-    operation: &'d Operation<'a>,
+    operation: &'d OperationDefinition<'a>,
     variables: &'d Variables<'d>,
     visits: usize,
     depth: u32,
@@ -58,12 +58,12 @@ impl<'d, 'a> Estimator<'d, 'a> {
             return None;
         }
         self.depth += 1;
-        let cost = self.parts(selection, object);
+        let cost = self.selection_cost(selection, object);
         self.depth -= 1;
         cost
     }
 
-    fn parts(&mut self, selection: &'d [Selection<'a>], object: u64) -> Option<u64> {
+    fn selection_cost(&mut self, selection: &'d [Selection<'a>], object: u64) -> Option<u64> {
         let mut sum = 0_u64;
         let mut by_type: Vec<(&str, u64)> = Vec::new();
         for part in selection {
@@ -95,13 +95,13 @@ impl<'d, 'a> Estimator<'d, 'a> {
             return Some(0);
         }
         if let Some(page) = field.argument("first").or_else(|| field.argument("last")) {
-            let page = self.variables.count(page, self.operation).unwrap_or(PAGE_UNSAID);
+            let page = self.variables.count(page, self.operation).unwrap_or(PAGE_DEFAULT);
             return self.connection(field, page.min(PAGE_MAX));
         }
         if field.name == "nodes"
             && let Some(ids) = field.argument("ids")
         {
-            let count = self.variables.count(ids, self.operation).unwrap_or(PAGE_UNSAID).min(PAGE_MAX);
+            let count = self.variables.count(ids, self.operation).unwrap_or(PAGE_DEFAULT).min(PAGE_MAX);
             let each = self.selection(&field.selection, 1)?.saturating_add(1);
             return Some(count.saturating_mul(each));
         }
@@ -188,8 +188,8 @@ mod tests {
         let text = "query($n: Int = 7, $ids: [ID!]) { products(first: $n) { nodes { id } } nodes(ids: $ids) { id } }";
         assert_eq!(cost(text, r#"{"n":20,"ids":["a","b"]}"#), Some(22 + 2));
         assert_eq!(cost(text, r#"{"ids":[]}"#), Some(9));
-        assert_eq!(cost(text, r#"{"n":"many","ids":{}}"#), Some(2 + PAGE_UNSAID + PAGE_UNSAID));
-        assert_eq!(cost(text, "[]"), Some(9 + PAGE_UNSAID));
+        assert_eq!(cost(text, r#"{"n":"many","ids":{}}"#), Some(2 + PAGE_DEFAULT + PAGE_DEFAULT));
+        assert_eq!(cost(text, "[]"), Some(9 + PAGE_DEFAULT));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
 use super::Variables;
-use crate::document::{Document, Kind, Operation, Token};
+use crate::document::{Document, OperationDefinition, Token, TokenKind};
 use crate::version::ApiVersion;
 
 /// Longest name in a label, in characters.
@@ -18,23 +18,23 @@ const COUNTING: [&str; 3] = ["first", "last", "ids"];
 
 /// A shape, by its hash and by a label for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
+pub struct CallShape {
     /// What it is remembered under.
     pub hash: u128,
     /// A name and a short hash: `GetOrders#1f0c9a2b`.
     pub label: String,
 }
 
-impl Shape {
+impl CallShape {
     /// The shape of an operation in this version of the API.
     #[must_use]
     pub fn of(
         document: &Document<'_>,
-        operation: &Operation<'_>,
+        operation: &OperationDefinition<'_>,
         variables: &Variables<'_>,
         version: Option<ApiVersion>,
     ) -> Self {
-        let text = normalised(document, operation, variables);
+        let text = normalize(document, operation, variables);
         let version = version.map(|version| version.to_string()).unwrap_or_default();
         let hash = Fingerprint::of("shopify shape 1")
             .part(version.as_bytes())
@@ -49,25 +49,29 @@ impl Shape {
 }
 
 /// The words of a document, literals as `?`, except those that say how many.
-fn normalised(document: &Document<'_>, operation: &Operation<'_>, variables: &Variables<'_>) -> String {
+fn normalize(
+    document: &Document<'_>,
+    operation: &OperationDefinition<'_>,
+    variables: &Variables<'_>,
+) -> String {
     let tokens = &document.tokens;
     let counts = |at: usize| {
-        let named = |token: &Token<'_>| token.kind == Kind::Name && COUNTING.contains(&token.text);
-        at >= 2 && tokens[at - 1].is(":") && named(&tokens[at - 2])
+        let named = |token: &Token<'_>| token.kind == TokenKind::Name && COUNTING.contains(&token.text);
+        at >= 2 && tokens[at - 1].is_punctuator(":") && named(&tokens[at - 2])
     };
     let mut text = String::new();
     for (at, token) in tokens.iter().enumerate() {
         match token.kind {
-            Kind::Name | Kind::Mark => text.push_str(token.text),
-            Kind::Int if counts(at) => text.push_str(token.text),
-            Kind::Int | Kind::Float | Kind::Text => text.push('?'),
+            TokenKind::Name | TokenKind::Punctuator => text.push_str(token.text),
+            TokenKind::Int if counts(at) => text.push_str(token.text),
+            TokenKind::Int | TokenKind::Float | TokenKind::Text => text.push('?'),
         }
         text.push(' ');
-        if token.is("$")
+        if token.is_punctuator("$")
             && counts(at)
             && let Some(name) = tokens.get(at + 1)
         {
-            let value = crate::document::Value::Variable(name.text);
+            let value = crate::document::ArgumentValue::Variable(name.text);
             // The variable is known by what it says; what it is called comes next.
             let _ = write!(text, "{:?} ", variables.count(value, operation));
         }
@@ -108,11 +112,11 @@ mod tests {
     use super::*;
     use serde_json::value::RawValue;
 
-    fn shape(text: &str, variables: &str) -> Shape {
+    fn shape(text: &str, variables: &str) -> CallShape {
         let raw: Box<RawValue> = serde_json::from_str(variables).unwrap();
         let document = Document::parse(text).unwrap();
         let version = "2026-04".parse().ok();
-        Shape::of(&document, document.operation(None).unwrap(), &Variables::read(Some(&raw)), version)
+        CallShape::of(&document, document.operation(None).unwrap(), &Variables::read(Some(&raw)), version)
     }
 
     /// LIM-8: what a call looks for does not change its shape; how much it asks for does.

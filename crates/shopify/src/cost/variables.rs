@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::document::{Operation, Value};
+use crate::document::{ArgumentValue, OperationDefinition};
 
 /// The variables that were sent along.
 #[derive(Clone, Debug, Default)]
@@ -21,18 +21,22 @@ impl<'a> Variables<'a> {
 
     /// How many a value says: its number, or the length of its list.
     #[must_use]
-    pub fn count(&self, value: Value<'_>, operation: &Operation<'_>) -> Option<u64> {
+    pub fn count(&self, value: ArgumentValue<'_>, operation: &OperationDefinition<'_>) -> Option<u64> {
         match value {
-            Value::Number(count) | Value::List(count) => Some(count),
-            Value::Variable(name) => match self.0.get(name) {
+            ArgumentValue::Number(count) | ArgumentValue::List(count) => Some(count),
+            ArgumentValue::Variable(name) => match self.0.get(name) {
                 Some(json) => count_of(json.get()),
                 None => {
                     let default = operation.defaults.iter().find(|(known, _)| *known == name)?.1;
                     // A default is no variable, so this ends.
-                    if matches!(default, Value::Variable(_)) { None } else { self.count(default, operation) }
+                    if matches!(default, ArgumentValue::Variable(_)) {
+                        None
+                    } else {
+                        self.count(default, operation)
+                    }
                 }
             },
-            Value::Other => None,
+            ArgumentValue::Other => None,
         }
     }
 }

@@ -44,10 +44,10 @@ fn lim_18_a_429_says_when_in_its_header_or_its_body() {
         (None, "[]", None),
     ];
     for (retry_after, body, wait) in table {
-        let told = TooMany { retry_after, date: None, body: body.as_bytes() };
+        let told = TooManyRequests { retry_after, date: None, body: body.as_bytes() };
         assert_eq!(from_429(&told, Time::ZERO), wait, "{retry_after:?} {body}");
     }
-    let dated = TooMany {
+    let dated = TooManyRequests {
         retry_after: Some("Sun, 06 Nov 1994 08:49:47 GMT"),
         date: Some("Sun, 06 Nov 1994 08:49:37 GMT"),
         body: b"",
@@ -81,7 +81,7 @@ proptest! {
     /// LIM-18: whatever a 429 holds, it is read or passed over.
     #[test]
     fn lim_18_no_429_is_too_odd(header in "\\PC{0,40}", date in "\\PC{0,40}", body in "\\PC{0,200}") {
-        let told = TooMany { retry_after: Some(&header), date: Some(&date), body: body.as_bytes() };
+        let told = TooManyRequests { retry_after: Some(&header), date: Some(&date), body: body.as_bytes() };
         if let Some(wait) = from_429(&told, Time::ZERO) {
             prop_assert!(Duration::from_millis(wait) <= RETRY_AFTER_MAX);
         }

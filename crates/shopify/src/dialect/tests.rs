@@ -9,8 +9,8 @@ use http::{HeaderMap, StatusCode};
 use tidegate_core::{Time, Verdict};
 use tidegate_upstream::Body;
 use tidegate_upstream::http::Meaning;
-use tidegate_upstream::http::answer::{Answer, Asked, Content};
-use tidegate_upstream::http::target::Base;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::target::BaseUrl;
 
 use super::*;
 
@@ -26,18 +26,23 @@ fn rest(method: Method) -> HttpRequest {
     HttpRequest::new(method, "/admin/api/2026-04/products/1.json")
 }
 
-fn answer(status: u16, headers: HeaderMap, body: &str) -> Answer {
+fn answer(status: u16, headers: HeaderMap, body: &str) -> UpstreamResponse {
     let content = Content::Whole(Bytes::from(body.to_owned()));
-    Answer { status: StatusCode::from_u16(status).unwrap(), headers, content, at: Time::from_millis(1_000) }
+    UpstreamResponse {
+        status: StatusCode::from_u16(status).unwrap(),
+        headers,
+        content,
+        at: Time::from_millis(1_000),
+    }
 }
 
 /// What the dialect makes of an answer, and what is sent.
-fn meaning(dialect: &ShopifyDialect, mut request: HttpRequest, answer: &Answer) -> Meaning {
-    let reader = dialect.ready(&mut request, "op-1").unwrap();
-    let base = Base::parse("http://acme").unwrap();
-    let asked = Asked { method: request.method, upstream: "acme", base: &base };
+fn meaning(dialect: &ShopifyDialect, mut request: HttpRequest, answer: &UpstreamResponse) -> Meaning {
+    let reader = dialect.prepare_request(&mut request, "op-1").unwrap();
+    let base = BaseUrl::parse("http://acme").unwrap();
+    let asked = RequestSummary { method: request.method, upstream: "acme", base: &base };
     let verdict = answer.verdict(&asked);
-    reader.read(answer, &asked, verdict)
+    reader.interpret(answer, &asked, verdict)
 }
 
 fn points(dialect: &ShopifyDialect, query: &str, variables: &str) -> u64 {
@@ -127,7 +132,7 @@ fn lim_4_a_base_url_below_admin_changes_nothing() {
         ("http://l/shops/acme/admin/api/2026-04", "/graphql.json"),
         ("http://l/shops/acme/admin", "/api/2026-04/graphql.json"),
     ] {
-        let dialect = ShopifyDialect::new("acme", 1).at(base);
+        let dialect = ShopifyDialect::new("acme", 1).with_base_url(base);
         let request = || graphql(path, "mutation { refundCreate(input: {}) { refund { id } } }", "{}");
         let charges = dialect.charges(&request(), &BTreeMap::new()).unwrap();
         assert_eq!(&*charges[1].limit, "acme/points", "{base}");
@@ -147,7 +152,7 @@ fn lim_4_a_base_url_below_admin_changes_nothing() {
 /// LIM-13: a shop with places keeps the workers of others free: each of its calls takes one, and a cost for it is ignored.
 #[test]
 fn lim_13_a_shop_may_have_places_for_its_calls() {
-    let dialect = ShopifyDialect::new("acme", 1).at_most(Some(4));
+    let dialect = ShopifyDialect::new("acme", 1).with_at_once(Some(4));
     assert_eq!(dialect.limits()[4], (Arc::from("acme/at_once"), LimitShape::Cap { at_once: 4 }));
     for request in [rest(Method::Get), graphql(PATH, "{ a { id } }", "{}")] {
         let charges = dialect.charges(&request, &BTreeMap::from([("at_once".to_owned(), 3)])).unwrap();
@@ -183,7 +188,7 @@ fn lim_9_an_estimate_refuses_nothing() {
     let huge = "{ a(first: 250) { nodes { b(first: 250) { nodes { id } } } } }";
     assert_eq!(points(&dialect, huge, "{}"), 1_000);
     assert_eq!(points(&dialect, "{ __typename }", "{}"), 1);
-    assert_eq!(points(&dialect, "this is no query", "{}"), UNREADABLE);
+    assert_eq!(points(&dialect, "this is no query", "{}"), UNREADABLE_COST);
     let estimated = |cost: &BTreeMap<String, u64>| {
         dialect.charges(&graphql(PATH, huge, "{}"), cost).unwrap()[1].estimated
     };
@@ -201,20 +206,20 @@ fn ops_23_a_mutation_is_repeated_only_with_a_key() {
     assert_eq!(on_unknown("/admin/api/2025-10/graphql.json", refund), OnUnknown::Ask);
     assert_eq!(on_unknown(PATH, "mutation { productCreate { id } }"), OnUnknown::Ask);
     assert_eq!(on_unknown(PATH, "no query"), OnUnknown::Ask);
-    let only_reads = |query: &str| dialect.only_reads(&graphql(PATH, query, "{}"));
-    assert!(only_reads("{ shop { id } }") && dialect.only_reads(&rest(Method::Get)));
-    assert!(!only_reads(refund) && !only_reads("no query") && !dialect.only_reads(&rest(Method::Put)));
+    let only_reads = |query: &str| dialect.is_read_only(&graphql(PATH, query, "{}"));
+    assert!(only_reads("{ shop { id } }") && dialect.is_read_only(&rest(Method::Get)));
+    assert!(!only_reads(refund) && !only_reads("no query") && !dialect.is_read_only(&rest(Method::Put)));
     assert_eq!(dialect.on_unknown(&rest(Method::Post)), OnUnknown::Ask);
     assert_eq!(dialect.on_unknown(&rest(Method::Put)), OnUnknown::Repeat);
 
     let mut request = graphql(PATH, refund, r#"{"a":1.10}"#);
-    drop(dialect.ready(&mut request, "op-1"));
+    drop(dialect.prepare_request(&mut request, "op-1"));
     let sent = String::from_utf8(request.body.into_bytes().to_vec()).unwrap();
     let expected = r#"refundCreate(input: {}) @idempotent(key: \"op-1\") { refund"#;
     assert!(sent.contains(expected) && sent.contains(r#""variables":{"a":1.10}"#), "{sent}");
     let mut request = graphql(PATH, "{ shop { id } }", "{}");
     let before = format!("{:?}", request.body);
-    drop(dialect.ready(&mut request, "op-1"));
+    drop(dialect.prepare_request(&mut request, "op-1"));
     assert_eq!(format!("{:?}", request.body), before, "nothing else is touched");
 }
 

@@ -2,11 +2,11 @@
 
 /// What a word is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     /// A name, also `true` or `query`.
     Name,
     /// A mark: `{`, `!`, `$`, `...`.
-    Mark,
+    Punctuator,
     /// A whole number.
     Int,
     /// Any other number.
@@ -19,7 +19,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     /// What it is.
-    pub kind: Kind,
+    pub kind: TokenKind,
     /// As it is written.
     pub text: &'a str,
     /// Where it ends, in bytes.
@@ -29,8 +29,8 @@ pub struct Token<'a> {
 impl Token<'_> {
     /// Whether it is this mark.
     #[must_use]
-    pub fn is(&self, mark: &str) -> bool {
-        self.kind == Kind::Mark && self.text == mark
+    pub fn is_punctuator(&self, mark: &str) -> bool {
+        self.kind == TokenKind::Punctuator && self.text == mark
     }
 }
 
@@ -52,17 +52,17 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
                 continue;
             }
             b'#' => {
-                at = ends(bytes, at, |b| !matches!(b, b'\n' | b'\r'));
+                at = scan_while(bytes, at, |b| !matches!(b, b'\n' | b'\r'));
                 continue;
             }
             b'_' | b'A'..=b'Z' | b'a'..=b'z' => {
-                (Kind::Name, ends(bytes, at, |b| b == b'_' || b.is_ascii_alphanumeric()))
+                (TokenKind::Name, scan_while(bytes, at, |b| b == b'_' || b.is_ascii_alphanumeric()))
             }
-            b'-' | b'0'..=b'9' => number(bytes, at)?,
-            b'"' => (Kind::Text, quoted(bytes, at)?),
-            b'.' if bytes[at..].starts_with(b"...") => (Kind::Mark, at + 3),
+            b'-' | b'0'..=b'9' => scan_number(bytes, at)?,
+            b'"' => (TokenKind::Text, scan_string(bytes, at)?),
+            b'.' if bytes[at..].starts_with(b"...") => (TokenKind::Punctuator, at + 3),
             b'!' | b'$' | b'&' | b'(' | b')' | b':' | b'=' | b'@' | b'[' | b']' | b'{' | b'|' | b'}' => {
-                (Kind::Mark, at + 1)
+                (TokenKind::Punctuator, at + 1)
             }
             _ => return None,
         };
@@ -73,22 +73,23 @@ pub fn tokens(text: &str) -> Option<Vec<Token<'_>>> {
 }
 
 /// The first place from `at` on where `belongs` ends.
-fn ends(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
+fn scan_while(bytes: &[u8], at: usize, belongs: impl Fn(u8) -> bool) -> usize {
     bytes[at..].iter().position(|byte| !belongs(*byte)).map_or(bytes.len(), |len| at + len)
 }
 
-fn number(bytes: &[u8], at: usize) -> Option<(Kind, usize)> {
+fn scan_number(bytes: &[u8], at: usize) -> Option<(TokenKind, usize)> {
     let start = at + usize::from(bytes[at] == b'-');
-    let whole = ends(bytes, start, |b| b.is_ascii_digit());
+    let whole = scan_while(bytes, start, |b| b.is_ascii_digit());
     if whole == start {
         return None;
     }
-    let end = ends(bytes, whole, |b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
-    Some((if end == whole { Kind::Int } else { Kind::Float }, end))
+    let end =
+        scan_while(bytes, whole, |b| b.is_ascii_digit() || matches!(b, b'.' | b'e' | b'E' | b'+' | b'-'));
+    Some((if end == whole { TokenKind::Int } else { TokenKind::Float }, end))
 }
 
 /// Where a text in quotes ends, of one line or of several.
-fn quoted(bytes: &[u8], at: usize) -> Option<usize> {
+fn scan_string(bytes: &[u8], at: usize) -> Option<usize> {
     let block = bytes[at..].starts_with(b"\"\"\"");
     let mut place = at + if block { 3 } else { 1 };
     loop {

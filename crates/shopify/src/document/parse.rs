@@ -1,8 +1,8 @@
 //! From words to a document, by descent and never deeper than a bound. Only documents that are sent to be run are
 //! read: no schemas.
 
-use super::lex::{Kind, Token};
-use super::{Document, Does, Field, Fragment, Operation, Selection, Value};
+use super::lex::{Token, TokenKind};
+use super::{ArgumentValue, Document, Field, Fragment, OperationDefinition, OperationType, Selection};
 
 /// Deepest nesting of selections, lists and objects.
 const DEPTH_MAX: usize = 64;
@@ -18,7 +18,7 @@ pub(super) fn document(tokens: Vec<Token<'_>>) -> Option<Document<'_>> {
     let mut parser = Parser { tokens: &tokens, at: 0, depth: 0 };
     let (mut operations, mut fragments) = (Vec::new(), Vec::new());
     while parser.at < tokens.len() {
-        if parser.word("fragment") {
+        if parser.eat_name("fragment") {
             fragments.push(parser.fragment()?);
         } else {
             operations.push(parser.operation()?);
@@ -35,32 +35,32 @@ impl<'a> Parser<'a, '_> {
         self.tokens.get(self.at).copied()
     }
 
-    fn sees(&self, mark: &str) -> bool {
-        self.peek().is_some_and(|token| token.is(mark))
+    fn peek_is(&self, mark: &str) -> bool {
+        self.peek().is_some_and(|token| token.is_punctuator(mark))
     }
 
     /// Passes over a mark, if it is next.
-    fn mark(&mut self, mark: &str) -> bool {
-        let found = self.sees(mark);
+    fn eat_punctuator(&mut self, mark: &str) -> bool {
+        let found = self.peek_is(mark);
         self.at += usize::from(found);
         found
     }
 
     /// Passes over a name, if it is next.
-    fn word(&mut self, word: &str) -> bool {
-        let found = self.peek().is_some_and(|token| token.kind == Kind::Name && token.text == word);
+    fn eat_name(&mut self, word: &str) -> bool {
+        let found = self.peek().is_some_and(|token| token.kind == TokenKind::Name && token.text == word);
         self.at += usize::from(found);
         found
     }
 
     fn name(&mut self) -> Option<&'a str> {
-        let token = self.peek().filter(|token| token.kind == Kind::Name)?;
+        let token = self.peek().filter(|token| token.kind == TokenKind::Name)?;
         self.at += 1;
         Some(token.text)
     }
 
     /// Goes one deeper for as long as `inner` runs.
-    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+    fn nested<T>(&mut self, inner: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         if self.depth == DEPTH_MAX {
             return None;
         }
@@ -70,26 +70,31 @@ impl<'a> Parser<'a, '_> {
         found
     }
 
-    fn operation(&mut self) -> Option<Operation<'a>> {
-        if self.sees("{") {
+    fn operation(&mut self) -> Option<OperationDefinition<'a>> {
+        if self.peek_is("{") {
             let selection = self.selection()?;
-            return Some(Operation { does: Does::Query, name: None, defaults: Vec::new(), selection });
+            return Some(OperationDefinition {
+                operation_type: OperationType::Query,
+                name: None,
+                defaults: Vec::new(),
+                selection,
+            });
         }
         let does = match self.name()? {
-            "query" => Does::Query,
-            "mutation" => Does::Mutation,
-            "subscription" => Does::Subscription,
+            "query" => OperationType::Query,
+            "mutation" => OperationType::Mutation,
+            "subscription" => OperationType::Subscription,
             _ => return None,
         };
         let name = self.name();
         let defaults = self.variables()?;
         self.directives()?;
-        Some(Operation { does, name, defaults, selection: self.selection()? })
+        Some(OperationDefinition { operation_type: does, name, defaults, selection: self.selection()? })
     }
 
     fn fragment(&mut self) -> Option<Fragment<'a>> {
         let name = self.name()?;
-        if !self.word("on") {
+        if !self.eat_name("on") {
             return None;
         }
         let on = self.name()?;
@@ -98,21 +103,21 @@ impl<'a> Parser<'a, '_> {
     }
 
     /// The variables that have a default.
-    fn variables(&mut self) -> Option<Vec<(&'a str, Value<'a>)>> {
+    fn variables(&mut self) -> Option<Vec<(&'a str, ArgumentValue<'a>)>> {
         let mut defaults = Vec::new();
-        if !self.mark("(") {
+        if !self.eat_punctuator("(") {
             return Some(defaults);
         }
-        while !self.mark(")") {
-            if !self.mark("$") {
+        while !self.eat_punctuator(")") {
+            if !self.eat_punctuator("$") {
                 return None;
             }
             let name = self.name()?;
-            if !self.mark(":") {
+            if !self.eat_punctuator(":") {
                 return None;
             }
-            self.kind_of_variable()?;
-            if self.mark("=") {
+            self.skip_variable_type()?;
+            if self.eat_punctuator("=") {
                 defaults.push((name, self.value()?));
             }
             self.directives()?;
@@ -120,36 +125,36 @@ impl<'a> Parser<'a, '_> {
         Some(defaults)
     }
 
-    fn kind_of_variable(&mut self) -> Option<()> {
-        let lists = std::iter::from_fn(|| self.mark("[").then_some(())).count();
+    fn skip_variable_type(&mut self) -> Option<()> {
+        let lists = std::iter::from_fn(|| self.eat_punctuator("[").then_some(())).count();
         self.name()?;
-        self.mark("!");
+        self.eat_punctuator("!");
         for _ in 0..lists {
-            if !self.mark("]") {
+            if !self.eat_punctuator("]") {
                 return None;
             }
-            self.mark("!");
+            self.eat_punctuator("!");
         }
         Some(())
     }
 
     fn directives(&mut self) -> Option<Vec<&'a str>> {
         let mut names = Vec::new();
-        while self.mark("@") {
+        while self.eat_punctuator("@") {
             names.push(self.name()?);
             self.arguments()?;
         }
         Some(names)
     }
 
-    fn arguments(&mut self) -> Option<Vec<(&'a str, Value<'a>)>> {
+    fn arguments(&mut self) -> Option<Vec<(&'a str, ArgumentValue<'a>)>> {
         let mut arguments = Vec::new();
-        if !self.mark("(") {
+        if !self.eat_punctuator("(") {
             return Some(arguments);
         }
-        while !self.mark(")") {
+        while !self.eat_punctuator(")") {
             let name = self.name()?;
-            if !self.mark(":") {
+            if !self.eat_punctuator(":") {
                 return None;
             }
             arguments.push((name, self.value()?));
@@ -157,57 +162,57 @@ impl<'a> Parser<'a, '_> {
         Some(arguments)
     }
 
-    fn value(&mut self) -> Option<Value<'a>> {
-        if self.mark("$") {
-            return self.name().map(Value::Variable);
+    fn value(&mut self) -> Option<ArgumentValue<'a>> {
+        if self.eat_punctuator("$") {
+            return self.name().map(ArgumentValue::Variable);
         }
-        if self.mark("[") {
-            return self.deeper(|inner| {
+        if self.eat_punctuator("[") {
+            return self.nested(|inner| {
                 let mut count = 0;
-                while !inner.mark("]") {
+                while !inner.eat_punctuator("]") {
                     inner.value()?;
                     count += 1;
                 }
-                Some(Value::List(count))
+                Some(ArgumentValue::List(count))
             });
         }
-        if self.mark("{") {
-            return self.deeper(|inner| {
-                while !inner.mark("}") {
+        if self.eat_punctuator("{") {
+            return self.nested(|inner| {
+                while !inner.eat_punctuator("}") {
                     inner.name()?;
-                    if !inner.mark(":") {
+                    if !inner.eat_punctuator(":") {
                         return None;
                     }
                     inner.value()?;
                 }
-                Some(Value::Other)
+                Some(ArgumentValue::Other)
             });
         }
-        let token = self.peek().filter(|token| token.kind != Kind::Mark)?;
+        let token = self.peek().filter(|token| token.kind != TokenKind::Punctuator)?;
         self.at += 1;
-        let number = (token.kind == Kind::Int).then(|| token.text.parse().ok()).flatten();
-        Some(number.map_or(Value::Other, Value::Number))
+        let number = (token.kind == TokenKind::Int).then(|| token.text.parse().ok()).flatten();
+        Some(number.map_or(ArgumentValue::Other, ArgumentValue::Number))
     }
 
     fn selection(&mut self) -> Option<Vec<Selection<'a>>> {
-        if !self.mark("{") {
+        if !self.eat_punctuator("{") {
             return None;
         }
-        self.deeper(|inner| {
+        self.nested(|inner| {
             let mut parts = Vec::new();
-            while !inner.mark("}") {
-                parts.push(inner.part()?);
+            while !inner.eat_punctuator("}") {
+                parts.push(inner.selection_item()?);
             }
             // An empty one is no GraphQL; and so every fragment has a field, which bounds the work of spreading them.
             (!parts.is_empty()).then_some(parts)
         })
     }
 
-    fn part(&mut self) -> Option<Selection<'a>> {
-        if !self.mark("...") {
+    fn selection_item(&mut self) -> Option<Selection<'a>> {
+        if !self.eat_punctuator("...") {
             return self.field().map(Selection::Field);
         }
-        let on = if self.word("on") {
+        let on = if self.eat_name("on") {
             Some(self.name()?)
         } else if let Some(name) = self.name() {
             self.directives()?;
@@ -221,13 +226,13 @@ impl<'a> Parser<'a, '_> {
 
     fn field(&mut self) -> Option<Field<'a>> {
         let mut name = self.name()?;
-        if self.mark(":") {
+        if self.eat_punctuator(":") {
             name = self.name()?;
         }
         let arguments = self.arguments()?;
         let head_end = self.tokens.get(self.at.checked_sub(1)?)?.end;
         let directives = self.directives()?;
-        let selection = if self.sees("{") { self.selection()? } else { Vec::new() };
+        let selection = if self.peek_is("{") { self.selection()? } else { Vec::new() };
         Some(Field { name, arguments, directives, selection, head_end })
     }
 }

@@ -19,11 +19,14 @@ fn everything_a_document_may_hold_is_read() {
     "#;
     let document = Document::parse(text).unwrap();
     let operation = document.operation(Some("Orders")).unwrap();
-    assert_eq!((operation.does, operation.name), (Does::Query, Some("Orders")));
-    assert_eq!(operation.defaults, [("n", Value::Number(5)), ("ids", Value::List(2)), ("o", Value::Other)]);
+    assert_eq!((operation.operation_type, operation.name), (OperationType::Query, Some("Orders")));
+    assert_eq!(
+        operation.defaults,
+        [("n", ArgumentValue::Number(5)), ("ids", ArgumentValue::List(2)), ("o", ArgumentValue::Other)]
+    );
     let fields = document.fields(&operation.selection).unwrap();
     assert_eq!(fields.len(), 1);
-    assert_eq!((fields[0].name, fields[0].argument("first")), ("orders", Some(Value::Variable("n"))));
+    assert_eq!((fields[0].name, fields[0].argument("first")), ("orders", Some(ArgumentValue::Variable("n"))));
     assert_eq!(fields[0].directives, ["include"]);
     assert!(text[..fields[0].head_end].ends_with("sort: ID)"));
     let inner: Vec<_> =
@@ -35,9 +38,12 @@ fn everything_a_document_may_hold_is_read() {
 #[test]
 fn the_operation_that_is_meant_is_found() {
     let document = Document::parse("query A { a } mutation B { b }").unwrap();
-    assert_eq!(document.operation(Some("B")).unwrap().does, Does::Mutation);
+    assert_eq!(document.operation(Some("B")).unwrap().operation_type, OperationType::Mutation);
     assert!(document.operation(None).is_none() && document.operation(Some("C")).is_none());
-    assert_eq!(Document::parse("{ a }").unwrap().operation(None).unwrap().does, Does::Query);
+    assert_eq!(
+        Document::parse("{ a }").unwrap().operation(None).unwrap().operation_type,
+        OperationType::Query
+    );
 }
 
 #[test]

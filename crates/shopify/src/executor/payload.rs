@@ -2,7 +2,7 @@
 //! `staged_upload_path`.
 
 use serde::Deserialize;
-use tidegate_upstream::Refusal;
+use tidegate_upstream::FieldRefusal;
 
 use crate::bulk::Job;
 use crate::version::ApiVersion;
@@ -36,7 +36,7 @@ struct Request {
 }
 
 impl Payload {
-    pub(super) fn decode(payload: &[u8]) -> Result<Self, Refusal> {
+    pub(super) fn decode(payload: &[u8]) -> Result<Self, FieldRefusal> {
         let told = |error: serde_json::Error| {
             let said = error.to_string();
             // What serde says about a name is passed on; what it says about a value would repeat the value.
@@ -46,12 +46,12 @@ impl Payload {
             } else {
                 "a text was expected".into()
             };
-            Refusal::new("request.query", format!("The request cannot be read: {about}."))
+            FieldRefusal::new("request.query", format!("The request cannot be read: {about}."))
         };
         let Envelope { upstream, request } = serde_json::from_slice(payload).map_err(told)?;
         let version = |text: &String| {
-            text.parse().map_err(|error: crate::version::NoVersion| {
-                Refusal::new("request.api_version", error.to_string())
+            text.parse().map_err(|error: crate::version::InvalidApiVersion| {
+                FieldRefusal::new("request.api_version", error.to_string())
             })
         };
         let api_version = request.api_version.as_ref().map(version).transpose()?;
@@ -59,21 +59,21 @@ impl Payload {
     }
 
     /// What is to be run.
-    pub(super) fn job(&self) -> Result<Job, Refusal> {
+    pub(super) fn job(&self) -> Result<Job, FieldRefusal> {
         let Request { query, mutation, staged_upload_path, .. } = &self.request;
         let (field, job) = match (query, mutation, staged_upload_path) {
             (Some(query), None, None) => ("request.query", Job::query(query)),
             (None, Some(mutation), Some(path)) => ("request.mutation", Job::mutation(mutation, path)),
             (None, Some(_), None) => {
                 let message = "A bulk mutation needs the path of its uploaded file.";
-                return Err(Refusal::new("request.staged_upload_path", message));
+                return Err(FieldRefusal::new("request.staged_upload_path", message));
             }
             _ => {
                 let message = "A bulk operation is a query, or a mutation with its staged_upload_path.";
-                return Err(Refusal::new("request.query", message));
+                return Err(FieldRefusal::new("request.query", message));
             }
         };
-        job.check().map_err(|error| Refusal::new(field, error.to_string()))?;
+        job.check().map_err(|error| FieldRefusal::new(field, error.to_string()))?;
         Ok(job)
     }
 }
@@ -89,7 +89,7 @@ impl std::fmt::Debug for Request {
 mod tests {
     use super::*;
 
-    fn refused(request: &str) -> Refusal {
+    fn refused(request: &str) -> FieldRefusal {
         let payload = format!(r#"{{"upstream":"acme","request":{request}}}"#);
         Payload::decode(payload.as_bytes()).and_then(|payload| payload.job()).unwrap_err()
     }

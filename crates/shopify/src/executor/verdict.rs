@@ -8,11 +8,11 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::json;
 use tidegate_core::{Fault, FaultClass, Hint, Verdict};
-use tidegate_upstream::{Outcome, Refusal};
+use tidegate_upstream::{FieldRefusal, Outcome};
 
-use super::kept;
-use crate::bulk::{Operation, ResultUrl, Status};
-use crate::client::error::{Error, Kind, Result};
+use super::encode_result;
+use crate::bulk::{BulkOperation, BulkStatus, ResultUrl};
+use crate::client::error::{Error, Result, ShopifyErrorKind};
 
 /// How long to wait when Shopify runs as many as it may: somebody else's, whose end nobody tells us.
 const BUSY: Duration = Duration::from_secs(10);
@@ -22,14 +22,14 @@ const FULL: Duration = Duration::from_secs(5);
 const MISSING: Duration = Duration::from_secs(15);
 
 /// The limits that a verdict may close.
-pub(super) struct Scopes {
+pub(super) struct BulkLimits {
     pub(super) points: Arc<str>,
     pub(super) bulk: Arc<str>,
 }
 
 /// The result that is kept.
 #[derive(Serialize)]
-pub(super) struct Kept<'a> {
+pub(super) struct StoredBulkResult<'a> {
     id: &'a str,
     status: &'a str,
     error_code: Option<&'a str>,
@@ -40,29 +40,29 @@ pub(super) struct Kept<'a> {
     partial_data_url: Option<&'a str>,
 }
 
-impl Scopes {
+impl BulkLimits {
     /// What an end means, or that it was not seen.
-    pub(super) fn ended(&self, ended: Result<Operation>) -> Outcome {
+    pub(super) fn end_outcome(&self, ended: Result<BulkOperation>) -> Outcome {
         let operation = match ended {
             Ok(operation) => operation,
             Err(error) => {
                 let message = format!("Its end was not seen. {error}");
                 let verdict = match error.kind() {
-                    Kind::Gone(_) => Verdict::Rejected(Fault::new(FaultClass::NotFound, message)),
+                    ShopifyErrorKind::Gone(_) => Verdict::Rejected(Fault::new(FaultClass::NotFound, message)),
                     _ => Verdict::Unknown(Fault::new(FaultClass::Transient, message)),
                 };
                 return Outcome::unanswered(verdict);
             }
         };
-        let verdict = if operation.status == Status::Completed {
+        let verdict = if operation.status == BulkStatus::Completed {
             Verdict::Done
         } else {
             let (id, status) = (&operation.id, operation.status.as_str());
             let code = operation.error_code.as_deref().unwrap_or("no code");
             let message = format!("The bulk operation {id} ended as {status} ({code}).");
-            Verdict::Rejected(Fault::new(class(&operation), message))
+            Verdict::Rejected(Fault::new(fault_class(&operation), message))
         };
-        let body = kept(&Kept {
+        let body = encode_result(&StoredBulkResult {
             id: &operation.id,
             status: operation.status.as_str(),
             error_code: operation.error_code.as_deref(),
@@ -76,7 +76,7 @@ impl Scopes {
     }
 
     /// What it means that as many are under way as may hold a worker. Nothing was sent.
-    pub(super) fn full(&self, places: usize) -> Outcome {
+    pub(super) fn full_outcome(&self, places: usize) -> Outcome {
         let message =
             format!("{places} bulk operations hold a worker here, which is as many as may: it waits.");
         let fault = Fault::new(FaultClass::RateLimited, message);
@@ -86,28 +86,28 @@ impl Scopes {
     }
 
     /// What it means that it was not started, or that it is not known whether it was.
-    pub(super) fn not_begun(&self, error: &Error, look_first: bool) -> Verdict {
+    pub(super) fn start_failure_verdict(&self, error: &Error, look_first: bool) -> Verdict {
         let fault = |class| Fault::new(class, error.to_string());
         match error.kind() {
-            Kind::Throttled { wait } => {
+            ShopifyErrorKind::Throttled { wait } => {
                 let scope = Some(Arc::clone(&self.points));
                 Verdict::Throttled { after: Some(*wait), scope, fault: fault(FaultClass::RateLimited) }
             }
-            Kind::Busy { .. } => {
+            ShopifyErrorKind::Busy { .. } => {
                 let scope = Some(Arc::clone(&self.bulk));
                 Verdict::Throttled { after: Some(BUSY), scope, fault: fault(FaultClass::RateLimited) }
             }
-            Kind::Unknown(_) => Verdict::Unknown(fault(FaultClass::Transient)),
-            Kind::Ambiguous(_) => Verdict::Rejected(fault(FaultClass::Conflict)),
+            ShopifyErrorKind::Unknown(_) => Verdict::Unknown(fault(FaultClass::Transient)),
+            ShopifyErrorKind::Ambiguous(_) => Verdict::Rejected(fault(FaultClass::Conflict)),
             // Until it was looked, an earlier attempt may have happened.
             kind if look_first && !is_final(kind) => Verdict::Unknown(fault(FaultClass::Transient)),
-            Kind::NotSent(_) | Kind::Failed(_) | Kind::Limiter => {
+            ShopifyErrorKind::NotSent(_) | ShopifyErrorKind::Failed(_) | ShopifyErrorKind::Limiter => {
                 Verdict::Retry { after: None, fault: fault(FaultClass::Transient) }
             }
-            Kind::Refused { status, .. } => {
+            ShopifyErrorKind::Refused { status, .. } => {
                 Verdict::Rejected(fault(FaultClass::of_status(*status).unwrap_or(FaultClass::Validation)))
             }
-            Kind::Graphql { codes, .. } if codes.iter().any(|code| code == "ACCESS_DENIED") => {
+            ShopifyErrorKind::Graphql { codes, .. } if codes.iter().any(|code| code == "ACCESS_DENIED") => {
                 Verdict::Rejected(fault(FaultClass::Forbidden))
             }
             _ => Verdict::Rejected(fault(FaultClass::Validation)),
@@ -116,22 +116,24 @@ impl Scopes {
 }
 
 /// What Shopify said against it, in its own words, as the result.
-pub(super) fn refusal(kind: &Kind) -> Bytes {
+pub(super) fn refusal_body(kind: &ShopifyErrorKind) -> Bytes {
     match kind {
-        Kind::UserErrors { errors, .. } => kept(&json!({ "user_errors": errors })),
-        Kind::Graphql { errors, .. } => kept(&json!({ "errors": errors })),
-        Kind::Refused { status, body } => kept(&json!({ "status": status, "body": body })),
+        ShopifyErrorKind::UserErrors { errors, .. } => encode_result(&json!({ "user_errors": errors })),
+        ShopifyErrorKind::Graphql { errors, .. } => encode_result(&json!({ "errors": errors })),
+        ShopifyErrorKind::Refused { status, body } => {
+            encode_result(&json!({ "status": status, "body": body }))
+        }
         _ => Bytes::new(),
     }
 }
 
 /// Whether Shopify has said no to starting it, which comes after the look.
-const fn is_final(kind: &Kind) -> bool {
-    matches!(kind, Kind::UserErrors { .. })
+const fn is_final(kind: &ShopifyErrorKind) -> bool {
+    matches!(kind, ShopifyErrorKind::UserErrors { .. })
 }
 
 /// An upstream that is gone from the configuration may be a slip of the pen: what was accepted for it waits.
-pub(super) fn unreadable(refusal: &Refusal, look_first: bool) -> Verdict {
+pub(super) fn unreadable_verdict(refusal: &FieldRefusal, look_first: bool) -> Verdict {
     let fault = Fault::new(FaultClass::Validation, format!("It was not started: {refusal}"));
     match refusal.field.as_str() {
         "upstream" => Verdict::Throttled { after: Some(MISSING), scope: None, fault },
@@ -140,10 +142,10 @@ pub(super) fn unreadable(refusal: &Refusal, look_first: bool) -> Verdict {
     }
 }
 
-fn class(operation: &Operation) -> FaultClass {
+fn fault_class(operation: &BulkOperation) -> FaultClass {
     match (&operation.status, operation.error_code.as_deref()) {
         (_, Some("ACCESS_DENIED")) => FaultClass::Forbidden,
-        (Status::Canceled, _) => FaultClass::Conflict,
+        (BulkStatus::Canceled, _) => FaultClass::Conflict,
         _ => FaultClass::Transient,
     }
 }
@@ -152,16 +154,16 @@ fn class(operation: &Operation) -> FaultClass {
 mod tests {
     use super::*;
 
-    fn scopes() -> Scopes {
-        Scopes { points: "acme/points".into(), bulk: "acme/bulk".into() }
+    fn scopes() -> BulkLimits {
+        BulkLimits { points: "acme/points".into(), bulk: "acme/bulk".into() }
     }
 
     /// LIM-16: what Shopify has no place for waits without an attempt, on the bulk limit alone.
     #[test]
     fn lim_16_busy_waits_on_the_bulk_limit() {
-        let busy = Error::from(Kind::Busy { running: Vec::new() });
+        let busy = Error::from(ShopifyErrorKind::Busy { running: Vec::new() });
         for look_first in [true, false] {
-            let verdict = scopes().not_begun(&busy, look_first);
+            let verdict = scopes().start_failure_verdict(&busy, look_first);
             assert!(
                 matches!(&verdict, Verdict::Throttled { scope: Some(scope), .. } if &**scope == "acme/bulk"),
                 "{verdict:?}"
@@ -173,27 +175,33 @@ mod tests {
     #[test]
     fn lim_29_a_look_that_failed_is_made_again() {
         let kinds = || {
-            let refused = Kind::Refused { status: 401, body: Box::default() };
-            [Kind::NotSent("x".into()), Kind::Failed("x".into()), Kind::Unreadable("x".into()), refused]
+            let refused = ShopifyErrorKind::Refused { status: 401, body: Box::default() };
+            [
+                ShopifyErrorKind::NotSent("x".into()),
+                ShopifyErrorKind::Failed("x".into()),
+                ShopifyErrorKind::Unreadable("x".into()),
+                refused,
+            ]
         };
         for kind in kinds() {
-            let verdict = scopes().not_begun(&kind.into(), true);
+            let verdict = scopes().start_failure_verdict(&kind.into(), true);
             assert!(matches!(verdict, Verdict::Unknown(_)), "{verdict:?}");
         }
         let [sent, ..] = kinds();
-        assert!(matches!(scopes().not_begun(&sent.into(), false), Verdict::Retry { .. }));
+        assert!(matches!(scopes().start_failure_verdict(&sent.into(), false), Verdict::Retry { .. }));
     }
 
     #[test]
     fn an_end_is_kept_with_where_its_result_is() {
-        let mut operation = Operation::new("gid://shopify/BulkOperation/7", &Status::Completed);
+        let mut operation = BulkOperation::new("gid://shopify/BulkOperation/7", &BulkStatus::Completed);
         operation.url = Some(ResultUrl::new("https://x/r.jsonl"));
-        let outcome = scopes().ended(Ok(operation));
+        let outcome = scopes().end_outcome(Ok(operation));
         let kept: serde_json::Value = serde_json::from_slice(&outcome.body).unwrap();
         assert_eq!((outcome.verdict, &kept["url"]), (Verdict::Done, &"https://x/r.jsonl".into()));
-        let failed = scopes().ended(Ok(Operation::new("gid://shopify/BulkOperation/7", &Status::Failed)));
+        let failed = scopes()
+            .end_outcome(Ok(BulkOperation::new("gid://shopify/BulkOperation/7", &BulkStatus::Failed)));
         assert!(matches!(failed.verdict, Verdict::Rejected(_)) && !failed.body.is_empty());
-        let unseen = scopes().ended(Err(Kind::Failed("x".into()).into()));
+        let unseen = scopes().end_outcome(Err(ShopifyErrorKind::Failed("x".into()).into()));
         assert!(matches!(unseen.verdict, Verdict::Unknown(_)));
     }
 }

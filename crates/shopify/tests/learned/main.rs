@@ -8,27 +8,27 @@ mod shop;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use tidegate::{Code, Submission};
+use tidegate::{ErrorCode, Submission};
 use tidegate_core::State;
-use tidegate_core::fact::{Shape, Source};
+use tidegate_core::fact::{LimitShape, LimitSource};
 use tidegate_core::operation::MICRO;
 use tokio::time::Instant;
 
-use shop::{Does, Shop, graphql, limit, memory, open, rest};
+use shop::{CallBehavior, FakeShop, graphql, limit, memory, open, rest};
 
 const LONG: Duration = Duration::from_secs(3_600);
 const TEN: &str = "{ products(first: 10) { nodes { id } } }";
 const FIFTY: &str = "{ products(first: 50) { nodes { id } } }";
 
 /// Costs as the text says: 12 or 52 points, all of them used.
-fn by_text(text: &str) -> Does {
+fn by_text(text: &str) -> CallBehavior {
     let cost = if text.contains("first: 50") { 52.0 } else { 12.0 };
-    Does { requested: cost, actual: cost, takes: Duration::from_millis(20) }
+    CallBehavior { requested: cost, actual: cost, takes: Duration::from_millis(20) }
 }
 
 /// The capacity and the rate of a budget, in whole tokens.
-fn figures(shape: Shape) -> (u64, u64) {
-    let Shape::Drip { capacity, refill_per_s, .. } = shape else { return (0, 0) };
+fn figures(shape: LimitShape) -> (u64, u64) {
+    let LimitShape::Drip { capacity, refill_per_s, .. } = shape else { return (0, 0) };
     (capacity / MICRO, refill_per_s / MICRO)
 }
 
@@ -36,22 +36,22 @@ fn figures(shape: Shape) -> (u64, u64) {
 /// other budget is.
 #[tokio::test(start_paused = true)]
 async fn lim_8_after_the_first_answer_the_budget_is_what_the_shop_said() {
-    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, by_text));
+    let (store, shop) = (memory(), FakeShop::new(2_000.0, 100.0, by_text));
     let engine = open(&store, &shop).await;
     let before = limit(&engine, "acme/points").await;
-    assert_eq!((figures(before.shape), before.source), ((1_000, 50), Source::Config));
+    assert_eq!((figures(before.shape), before.source), ((1_000, 50), LimitSource::Config));
     let id = engine.submit(graphql("g", TEN)).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
     let after = limit(&engine, "acme/points").await;
-    assert_eq!((figures(after.shape), after.source), ((2_000, 100), Source::Learned));
+    assert_eq!((figures(after.shape), after.source), ((2_000, 100), LimitSource::Learned));
     let requests = limit(&engine, "acme/requests").await;
-    assert_eq!((figures(requests.shape), requests.source), ((40, 2), Source::Config));
+    assert_eq!((figures(requests.shape), requests.source), ((40, 2), LimitSource::Config));
 }
 
 /// LIM-8 / LIM-13: with more work than a budget holds, the shop turns nothing away and its rate is used.
 #[tokio::test(start_paused = true)]
 async fn lim_8_the_learned_rate_is_used_and_never_overstepped() {
-    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, by_text));
+    let (store, shop) = (memory(), FakeShop::new(2_000.0, 100.0, by_text));
     let engine = open(&store, &shop).await;
     let start = Instant::now();
     let mut ids = Vec::new();
@@ -71,9 +71,9 @@ async fn lim_8_the_learned_rate_is_used_and_never_overstepped() {
 /// LIM-8 / LIM-23: what was asked for is set aside, and what was not used of it is given back with the answer.
 #[tokio::test(start_paused = true)]
 async fn lim_23_what_a_call_did_not_use_is_given_back() {
-    let does = |_: &str| Does { requested: 101.0, actual: 46.0, takes: Duration::from_secs(1) };
+    let does = |_: &str| CallBehavior { requested: 101.0, actual: 46.0, takes: Duration::from_secs(1) };
     // Nothing to speak of comes back here, so that levels can be told apart.
-    let (store, shop) = (memory(), Shop::new(1_000.0, 0.001, does));
+    let (store, shop) = (memory(), FakeShop::new(1_000.0, 0.001, does));
     let engine = open(&store, &shop).await;
     let first = engine.submit(graphql("g", TEN)).await.unwrap().id;
     engine.wait(first, LONG).await.unwrap();
@@ -92,9 +92,13 @@ async fn lim_23_what_a_call_did_not_use_is_given_back() {
 async fn lim_23_answers_out_of_order_never_raise_the_balance() {
     let does = |text: &str| {
         let slow = text.contains("first: 50");
-        Does { requested: 52.0, actual: 52.0, takes: Duration::from_millis(if slow { 900 } else { 100 }) }
+        CallBehavior {
+            requested: 52.0,
+            actual: 52.0,
+            takes: Duration::from_millis(if slow { 900 } else { 100 }),
+        }
     };
-    let (store, shop) = (memory(), Shop::new(1_000.0, 0.001, does));
+    let (store, shop) = (memory(), FakeShop::new(1_000.0, 0.001, does));
     let engine = open(&store, &shop).await;
     let slow = engine.submit(graphql("slow", FIFTY)).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -112,7 +116,7 @@ async fn lim_23_answers_out_of_order_never_raise_the_balance() {
 /// spent; its REST calls go on.
 #[tokio::test(start_paused = true)]
 async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
-    let (store, shop) = (memory(), Shop::new(1_000.0, 100.0, by_text));
+    let (store, shop) = (memory(), FakeShop::new(1_000.0, 100.0, by_text));
     shop.drain_to(2.0);
     let engine = open(&store, &shop).await;
     let start = Instant::now();
@@ -138,7 +142,7 @@ async fn lim_12_after_throttled_all_calls_of_the_budget_wait() {
 /// LIM-24: what was learned is there after a restart, and the budget is not full again.
 #[tokio::test(start_paused = true)]
 async fn lim_24_what_was_learned_survives_a_restart() {
-    let (store, shop) = (memory(), Shop::new(2_000.0, 1.0, by_text));
+    let (store, shop) = (memory(), FakeShop::new(2_000.0, 1.0, by_text));
     let engine = open(&store, &shop).await;
     for n in 0..10 {
         let id = engine.submit(graphql(&format!("g{n}"), FIFTY)).await.unwrap().id;
@@ -147,17 +151,17 @@ async fn lim_24_what_was_learned_survives_a_restart() {
     let before = limit(&engine, "acme/points").await;
     engine.drain().await;
     drop(engine);
-    let engine = open(&store, &shop.reborn(by_text)).await;
+    let engine = open(&store, &shop.restarted(by_text)).await;
     let after = limit(&engine, "acme/points").await;
-    assert_eq!((figures(after.shape), after.source), ((2_000, 1), Source::Learned));
+    assert_eq!((figures(after.shape), after.source), ((2_000, 1), LimitSource::Learned));
     assert!(after.level <= before.level + 5 * MICRO, "{} after {}", after.level, before.level);
 }
 
 /// LIM-9: however large an estimate is, the call is made: what is too much is Shopify's to say.
 #[tokio::test(start_paused = true)]
 async fn lim_9_an_estimate_is_not_a_refusal() {
-    let does = |_: &str| Does { requested: 900.0, actual: 30.0, takes: Duration::from_millis(10) };
-    let (store, shop) = (memory(), Shop::new(2_000.0, 100.0, does));
+    let does = |_: &str| CallBehavior { requested: 900.0, actual: 30.0, takes: Duration::from_millis(10) };
+    let (store, shop) = (memory(), FakeShop::new(2_000.0, 100.0, does));
     let engine = open(&store, &shop).await;
     let huge = "{ a(first: 250) { nodes { b(first: 250) { nodes { id } } } } }";
     let id = engine.submit(graphql("g", huge)).await.unwrap().id;
@@ -168,8 +172,8 @@ async fn lim_9_an_estimate_is_not_a_refusal() {
 /// taken to be larger.
 #[tokio::test(start_paused = true)]
 async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
-    let does = |_: &str| Does { requested: 60.0, actual: 30.0, takes: Duration::from_millis(10) };
-    let (store, shop) = (memory(), Shop::new(300.0, 50.0, does));
+    let does = |_: &str| CallBehavior { requested: 60.0, actual: 30.0, takes: Duration::from_millis(10) };
+    let (store, shop) = (memory(), FakeShop::new(300.0, 50.0, does));
     let engine = open(&store, &shop).await;
     let large = |n: u32| {
         let query = format!("{{ a{n}(first: 40) {{ nodes {{ b(first: 21) {{ nodes {{ id }} }} }} }} }}");
@@ -185,15 +189,19 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
     assert_eq!(figures(limit(&engine, "acme/points").await.shape), (300, 50));
     engine.drain().await;
     drop(engine);
-    let engine = open(&store, &shop.reborn(does)).await;
+    let engine = open(&store, &shop.restarted(does)).await;
     let id = engine.submit(large(4)).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
-    let lowered = Shape::Drip { capacity: 200 * MICRO, refill_per_s: 50 * MICRO, margin: 0 };
+    let lowered = LimitShape::Drip { capacity: 200 * MICRO, refill_per_s: 50 * MICRO, margin: 0 };
     engine.set_limit("acme/points", lowered).await.unwrap();
     let id = engine.submit(large(5)).await.unwrap().id;
     assert_eq!(engine.wait(id, LONG).await.unwrap().state, State::Succeeded);
     let stated = Submission { cost: BTreeMap::from([("points".into(), 201)]), ..large(6) };
-    assert_eq!(engine.submit(stated).await.unwrap_err().code, Code::TooCostly, "what a caller says counts");
+    assert_eq!(
+        engine.submit(stated).await.unwrap_err().code,
+        ErrorCode::TooCostly,
+        "what a caller says counts"
+    );
 }
 
 /// LIM-1: what asks for more than the budget ever holds fails, and keeps nobody waiting.
@@ -201,9 +209,9 @@ async fn lim_9_an_estimate_is_no_refusal_when_the_budget_is_smaller() {
 async fn lim_1_more_than_the_budget_holds_is_no_endless_wait() {
     let does = |text: &str| {
         let requested = if text.contains("large") { 152.0 } else { 5.0 };
-        Does { requested, actual: 5.0, takes: Duration::from_millis(10) }
+        CallBehavior { requested, actual: 5.0, takes: Duration::from_millis(10) }
     };
-    let (store, shop) = (memory(), Shop::new(100.0, 10.0, does));
+    let (store, shop) = (memory(), FakeShop::new(100.0, 10.0, does));
     let engine = open(&store, &shop).await;
     let large = engine.submit(graphql("a", "{ large(first: 90) { nodes { id } } }")).await.unwrap().id;
     let small = engine.submit(graphql("b", "{ small { id } }")).await.unwrap().id;

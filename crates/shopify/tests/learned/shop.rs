@@ -11,30 +11,30 @@ use tidegate::{Engine, Executors, Options, Submission};
 use tidegate_core::model::LimitView;
 use tidegate_shopify::ShopifyDialect;
 use tidegate_store::{Store, WallClock};
-use tidegate_store_embedded::Memory;
-use tidegate_upstream::http::answer::{Answer, Asked, Content};
-use tidegate_upstream::http::target::Base;
+use tidegate_store_embedded::MemoryStore;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::target::BaseUrl;
 use tidegate_upstream::http::{Dialect, Meaning};
-use tidegate_upstream::{Call, Carrying, Checked, Envelope, Outcome, Refusal, Upstream};
+use tidegate_upstream::{Call, CallFuture, CallRequirements, Envelope, FieldRefusal, Outcome, Upstream};
 use tokio::time::Instant;
 
 /// What a call does at the shop: what it asks for, what it takes in the end, and how long its answer is on the way.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Does {
+pub(crate) struct CallBehavior {
     pub(crate) requested: f64,
     pub(crate) actual: f64,
     pub(crate) takes: Duration,
 }
 
 /// The budget.
-pub(crate) struct Points {
+pub(crate) struct FakeBudget {
     pub(crate) maximum: f64,
     pub(crate) restore: f64,
     pub(crate) level: f64,
     at: Instant,
 }
 
-impl Points {
+impl FakeBudget {
     fn now(&mut self) -> f64 {
         let now = Instant::now();
         self.level = (self.level + self.restore * (now - self.at).as_secs_f64()).min(self.maximum);
@@ -44,33 +44,33 @@ impl Points {
 }
 
 /// A call that arrived: its text, and when.
-pub(crate) type Arrival = (String, Instant);
+pub(crate) type ReceivedCall = (String, Instant);
 
-pub(crate) struct Shop {
+pub(crate) struct FakeShop {
     dialect: ShopifyDialect,
-    pub(crate) points: Mutex<Points>,
-    pub(crate) arrivals: Mutex<Vec<Arrival>>,
+    pub(crate) points: Mutex<FakeBudget>,
+    pub(crate) arrivals: Mutex<Vec<ReceivedCall>>,
     pub(crate) turned_away: Mutex<u32>,
-    does: Box<dyn Fn(&str) -> Does + Send + Sync>,
+    behavior: Box<dyn Fn(&str) -> CallBehavior + Send + Sync>,
 }
 
-impl Shop {
+impl FakeShop {
     pub(crate) fn new(
         maximum: f64,
         restore: f64,
-        does: impl Fn(&str) -> Does + Send + Sync + 'static,
+        does: impl Fn(&str) -> CallBehavior + Send + Sync + 'static,
     ) -> Arc<Self> {
         Arc::new(Self {
             dialect: ShopifyDialect::new("acme", 1),
-            points: Mutex::new(Points { maximum, restore, level: maximum, at: Instant::now() }),
+            points: Mutex::new(FakeBudget { maximum, restore, level: maximum, at: Instant::now() }),
             arrivals: Mutex::default(),
             turned_away: Mutex::default(),
-            does: Box::new(does),
+            behavior: Box::new(does),
         })
     }
 
     /// Another process with the same shop: what the dialect had in memory is gone.
-    pub(crate) fn reborn(&self, does: impl Fn(&str) -> Does + Send + Sync + 'static) -> Arc<Self> {
+    pub(crate) fn restarted(&self, does: impl Fn(&str) -> CallBehavior + Send + Sync + 'static) -> Arc<Self> {
         let points = self.points.lock().unwrap();
         let other = Self::new(points.maximum, points.restore, does);
         other.points.lock().unwrap().level = points.level;
@@ -85,8 +85,8 @@ impl Shop {
     }
 
     /// What the shop answers to a query.
-    fn answer(&self, query: &str) -> (Does, String) {
-        let does = (self.does)(query);
+    fn answer(&self, query: &str) -> (CallBehavior, String) {
+        let does = (self.behavior)(query);
         let mut points = self.points.lock().unwrap();
         let (available, requested) = (points.now(), does.requested);
         let (actual, head) = if requested > available {
@@ -106,20 +106,20 @@ impl Shop {
     }
 }
 
-impl Upstream for Shop {
-    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<Checked, Refusal> {
+impl Upstream for FakeShop {
+    fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal> {
         let envelope = Envelope::decode(payload)?;
         let on_unknown = self.dialect.on_unknown(&envelope.request);
         let charges = self.dialect.charges(&envelope.request, cost)?;
-        Ok(Checked { charges, opens: Vec::new(), on_unknown, can_reconcile: false })
+        Ok(CallRequirements { charges, opens: Vec::new(), on_unknown, can_reconcile: false })
     }
 
-    fn carry<'a>(&'a self, call: Call<'a>) -> Carrying<'a> {
+    fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a> {
         Box::pin(async move {
             let mut request = Envelope::decode(call.payload).unwrap().request;
-            let reader = self.dialect.ready(&mut request, call.operation).unwrap();
-            let base = Base::parse("http://acme").unwrap();
-            let asked = Asked { method: request.method, upstream: "acme", base: &base };
+            let reader = self.dialect.prepare_request(&mut request, call.operation).unwrap();
+            let base = BaseUrl::parse("http://acme").unwrap();
+            let asked = RequestSummary { method: request.method, upstream: "acme", base: &base };
             let is_graphql = request.path.ends_with("graphql.json");
             let text = String::from_utf8(request.body.into_bytes().to_vec()).unwrap();
             self.arrivals.lock().unwrap().push((text.clone(), Instant::now()));
@@ -131,19 +131,20 @@ impl Upstream for Shop {
             };
             tokio::time::sleep(takes).await;
             let content = Content::Whole(Bytes::from(body));
-            let answer = Answer { status: StatusCode::OK, headers: HeaderMap::new(), content, at: call.now };
+            let answer =
+                UpstreamResponse { status: StatusCode::OK, headers: HeaderMap::new(), content, at: call.now };
             let verdict = answer.verdict(&asked);
-            let Meaning { verdict, hints, spending } = reader.read(&answer, &asked, verdict);
+            let Meaning { verdict, hints, spending } = reader.interpret(&answer, &asked, verdict);
             Outcome { hints, spending, status: Some(200), ..Outcome::unanswered(verdict) }
         })
     }
 }
 
 pub(crate) fn memory() -> Arc<dyn Store> {
-    Arc::new(Memory::new(Arc::new(WallClock)))
+    Arc::new(MemoryStore::new(Arc::new(WallClock)))
 }
 
-pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<Shop>) -> Engine {
+pub(crate) async fn open(store: &Arc<dyn Store>, shop: &Arc<FakeShop>) -> Engine {
     let executors = Executors::from([("http".into(), Arc::clone(shop) as Arc<dyn Upstream>)]);
     Engine::open(Arc::clone(store), Options::default(), executors, shop.dialect.limits()).await.unwrap()
 }

@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
-use tidegate_shopify::Kind;
+use tidegate_shopify::ShopifyErrorKind;
 use tokio::time::{Instant, timeout};
 
-use crate::scripted::{Reply, Scripted, data};
+use crate::scripted::{ScriptedReply, ScriptedServer, data};
 use crate::world::{at, builder, client, memory, ms, sim, until};
 
 pub(crate) const PRODUCTS: &str = "{ products { edges { node { id title } } } }";
@@ -57,10 +57,10 @@ async fn lim_3_what_others_run_is_told_as_busy() {
     let running = builder(&theirs, &url).version(old).build().unwrap().bulk().query(PRODUCTS).await.unwrap();
     let client = builder(&mine, &url).version(old).build().unwrap();
     let error = client.bulk().query("{ orders { edges { node { id } } } }").await.unwrap_err();
-    assert_eq!(error.kind(), &Kind::Busy { running: vec![running.id().to_owned()] });
+    assert_eq!(error.kind(), &ShopifyErrorKind::Busy { running: vec![running.id().to_owned()] });
     // Nothing is held after that: the next one is told the same, not that the lease is taken.
     let error = client.bulk().query("{ orders { edges { node { id } } } }").await.unwrap_err();
-    assert_eq!(error.kind(), &Kind::Busy { running: vec![running.id().to_owned()] });
+    assert_eq!(error.kind(), &ShopifyErrorKind::Busy { running: vec![running.id().to_owned()] });
     let ended = running.cancel().await;
     assert!(ended.is_err() || ended.unwrap().status.as_str() == "CANCELED");
 }
@@ -70,7 +70,8 @@ async fn lim_3_what_others_run_is_told_as_busy() {
 async fn lim_17_a_webhook_ends_the_wait() {
     let sim = sim(ms(100), 5).await;
     let store = memory();
-    let client = builder(&store, &at(&sim, "acme")).bulk_pauses(ms(600_000), ms(600_000)).build().unwrap();
+    let client =
+        builder(&store, &at(&sim, "acme")).bulk_poll_intervals(ms(600_000), ms(600_000)).build().unwrap();
     let bulk = client.bulk();
     let running = bulk.query(PRODUCTS).await.unwrap();
     let id = running.id().to_owned();
@@ -78,16 +79,16 @@ async fn lim_17_a_webhook_ends_the_wait() {
     until("it has completed", || sim.stats().shops["acme"].bulk_running == 0).await;
     assert!(!waiting.is_finished());
     let webhook = json!({ "admin_graphql_api_id": id, "status": "completed", "type": "query" }).to_string();
-    assert_eq!(bulk.finished(webhook.as_bytes()).unwrap(), id);
+    assert_eq!(bulk.notify_finished(webhook.as_bytes()).unwrap(), id);
     let finished = timeout(ms(30_000), waiting).await.expect("it is woken").unwrap().unwrap();
     assert_eq!(finished.id, id);
-    assert!(matches!(bulk.finished(b"{}").unwrap_err().kind(), Kind::Unreadable(_)));
+    assert!(matches!(bulk.notify_finished(b"{}").unwrap_err().kind(), ShopifyErrorKind::Unreadable(_)));
 }
 
 /// A shop whose one operation goes through these states, one at each look.
-async fn telling(states: Vec<Value>) -> Scripted {
+async fn server_with_states(states: Vec<Value>) -> ScriptedServer {
     let looks = AtomicU64::new(0);
-    Scripted::start(move |_, asked| {
+    ScriptedServer::start(move |_, asked| {
         let query = asked.body["query"].as_str().unwrap_or_default();
         if query.contains("bulkOperationRunQuery") {
             let payload = json!({ "bulkOperation": { "id": ID, "status": "CREATED" }, "userErrors": [] });
@@ -99,7 +100,7 @@ async fn telling(states: Vec<Value>) -> Scripted {
         let look = looks.fetch_add(1, Ordering::SeqCst) as usize;
         let mut state = states[look.min(states.len() - 1)].clone();
         if state == "cut" {
-            return Reply::Cut;
+            return ScriptedReply::Cut;
         }
         if !state.is_null() {
             state["id"] = ID.into();
@@ -114,7 +115,7 @@ async fn telling(states: Vec<Value>) -> Scripted {
 async fn lim_17_failed_canceled_and_expired_are_errors() {
     for (status, code) in [("FAILED", Some("TIMEOUT")), ("CANCELED", None), ("EXPIRED", None)] {
         let ended = json!({ "status": status, "errorCode": code, "objectCount": "7", "partialDataUrl": "https://x/?s=hunter3" });
-        let server = telling(vec![
+        let server = server_with_states(vec![
             json!({ "status": "RUNNING" }),
             "cut".into(),
             json!({ "status": "CANCELING" }),
@@ -123,7 +124,7 @@ async fn lim_17_failed_canceled_and_expired_are_errors() {
         .await;
         let running = client(&memory(), &server.url()).bulk().query(PRODUCTS).await.unwrap();
         let error = running.wait().await.unwrap_err();
-        let Kind::Ended { partial, error_code, .. } = error.kind() else { panic!("{error}") };
+        let ShopifyErrorKind::Ended { partial, error_code, .. } = error.kind() else { panic!("{error}") };
         assert_eq!(
             (partial.as_ref().unwrap().as_str(), error_code.as_deref()),
             ("https://x/?s=hunter3", code)
@@ -132,11 +133,12 @@ async fn lim_17_failed_canceled_and_expired_are_errors() {
         assert_eq!(error.to_string(), format!("The bulk operation {ID} ended as {status}{because}."));
         assert!(!format!("{error:?}").contains("hunter3"));
     }
-    let server = telling(vec![Value::Null]).await;
+    let server = server_with_states(vec![Value::Null]).await;
     let error =
         client(&memory(), &server.url()).bulk().query(PRODUCTS).await.unwrap().wait().await.unwrap_err();
-    assert_eq!(error.kind(), &Kind::Gone(ID.to_owned()));
-    let server = telling(vec![json!({ "status": "COMPLETED", "objectCount": "0", "url": null })]).await;
+    assert_eq!(error.kind(), &ShopifyErrorKind::Gone(ID.to_owned()));
+    let server =
+        server_with_states(vec![json!({ "status": "COMPLETED", "objectCount": "0", "url": null })]).await;
     let finished =
         client(&memory(), &server.url()).bulk().query(PRODUCTS).await.unwrap().wait().await.unwrap();
     assert_eq!((finished.objects, finished.url), (0, None), "an empty result has no URL");
@@ -146,10 +148,10 @@ async fn lim_17_failed_canceled_and_expired_are_errors() {
 #[tokio::test]
 async fn lim_29_a_start_whose_answer_was_lost_is_taken_on() {
     for is_there in [true, false] {
-        let server = Scripted::start(move |nth, asked| {
+        let server = ScriptedServer::start(move |nth, asked| {
             let query = asked.body["query"].as_str().unwrap_or_default();
             if query.contains("bulkOperationRunQuery") {
-                return Reply::Cut;
+                return ScriptedReply::Cut;
             }
             let found = json!({ "id": ID, "status": "RUNNING", "query": PRODUCTS });
             let nodes = if is_there && nth > 1 { vec![found] } else { Vec::new() };
@@ -162,7 +164,7 @@ async fn lim_29_a_start_whose_answer_was_lost_is_taken_on() {
             Err(error) => assert!(!is_there && error.is_unknown(), "{error}"),
         }
         let starts = server
-            .asked()
+            .requests()
             .iter()
             .filter(|asked| asked.body["query"].as_str().unwrap().contains("Run"))
             .count();

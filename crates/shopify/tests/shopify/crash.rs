@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_store::Store;
 use tokio::time::Instant;
 
@@ -13,7 +13,7 @@ use crate::world::{at, builder, ms, sim};
 /// never two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_what_a_dead_process_left_is_taken_on() {
-    let (server, sim) = (Redis::start(), sim(ms(4_000), 5).await);
+    let (server, sim) = (RedisServer::start(), sim(ms(4_000), 5).await);
     let (redis, url) = (server.url(), at(&sim, "acme"));
     let dying = {
         let (redis, url) = (redis.clone(), url.clone());

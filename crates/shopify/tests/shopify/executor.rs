@@ -10,7 +10,7 @@ use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
 use tidegate_upstream::{Call, Outcome, Secret, Upstream};
 
 use crate::bulk::PRODUCTS;
-use crate::scripted::{Reply, Scripted};
+use crate::scripted::{ScriptedReply, ScriptedServer};
 use crate::world::{TOKEN, at, ms, sim, until};
 
 fn shop(url: &str) -> BulkUpstreams {
@@ -32,12 +32,13 @@ fn query() -> Vec<u8> {
 
 async fn attempt(shop: &BulkUpstreams, payload: &[u8], attempt: u16) -> Outcome {
     let (now, look_first) = (Time::from_millis(1_000), false);
-    shop.carry(Call { payload, attempt, look_first, now, deadline: None, operation: "op-1" }).await
+    shop.carry(Call { payload, attempt, reconcile_first: look_first, now, deadline: None, operation: "op-1" })
+        .await
 }
 
-fn started() -> Reply {
+fn started() -> ScriptedReply {
     let operation = json!({ "id": "gid://shopify/BulkOperation/7", "status": "CREATED" });
-    Reply::json(
+    ScriptedReply::json(
         &json!({ "data": { "bulkOperationRunQuery": { "bulkOperation": operation, "userErrors": [] } } }),
     )
 }
@@ -46,7 +47,7 @@ fn started() -> Reply {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_13_bulk_operations_leave_workers_for_others() {
     let sim = sim(ms(60_000), 7).await;
-    let shop = Arc::new(shop(&at(&sim, "acme")).at_most(1));
+    let shop = Arc::new(shop(&at(&sim, "acme")).with_max_at_once(1));
     let (holder, first) = (Arc::clone(&shop), query());
     let holding = tokio::spawn(async move { attempt(&holder, &first, 1).await });
     until("it has started", || sim.stats().shops.get("acme").is_some_and(|shop| shop.bulk_started == 1))
@@ -69,12 +70,12 @@ async fn lim_13_bulk_operations_leave_workers_for_others() {
 /// OPS-23: a bulk query only reads, so it is repeated; a second attempt takes on what still runs. A mutation is looked for.
 #[tokio::test]
 async fn ops_23_a_bulk_query_is_repeated() {
-    let server = Scripted::start(|_, asked| {
+    let server = ScriptedServer::start(|_, asked| {
         let text = asked.body["query"].as_str().unwrap_or_default().to_owned();
         if text.contains("bulkOperations(") {
-            return Reply::json(&json!({ "data": { "bulkOperations": { "nodes": [] } } }));
+            return ScriptedReply::json(&json!({ "data": { "bulkOperations": { "nodes": [] } } }));
         }
-        if text.contains("bulkOperationRunQuery") { started() } else { Reply::status(502) }
+        if text.contains("bulkOperationRunQuery") { started() } else { ScriptedReply::status(502) }
     })
     .await;
     let shop = shop(&server.url());
@@ -84,7 +85,7 @@ async fn ops_23_a_bulk_query_is_repeated() {
     assert_eq!(on_unknown(&payload(&mutation)), OnUnknown::Reconcile);
     let cost = |name: &str| shop.check(&query(), &BTreeMap::from([(name.to_owned(), 3)]));
     assert!(cost("bulk").is_ok() && cost("points").is_ok() && cost("requests").is_err());
-    let asked = |from: usize| server.asked()[from].body["query"].as_str().unwrap().to_owned();
+    let asked = |from: usize| server.requests()[from].body["query"].as_str().unwrap().to_owned();
     let call = async |nth, before| {
         let payload = query();
         tokio::select! {
@@ -102,7 +103,7 @@ async fn ops_23_a_bulk_query_is_repeated() {
 /// LIM-23: a start whose answer was lost counts as what it asked for, not as nothing.
 #[tokio::test]
 async fn lim_23_a_lost_start_counts_as_what_it_asked_for() {
-    let server = Scripted::start(|_, _| Reply::Cut).await;
+    let server = ScriptedServer::start(|_, _| ScriptedReply::Cut).await;
     let outcome = attempt(&shop(&server.url()), &query(), 1).await;
     assert!(matches!(outcome.verdict, Verdict::Unknown(_)), "{outcome:?}");
     assert!(outcome.hints[0].spent.unwrap() >= 10_000_000, "{:?}", outcome.hints);

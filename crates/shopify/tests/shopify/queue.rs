@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tidegate::{Engine, Executors, Options, Submission};
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::{OperationId, State};
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_shopify::executor::{BulkUpstreams, KIND};
 use tidegate_sim::ShopifySim;
 use tidegate_store::Store;
@@ -38,13 +38,13 @@ async fn engine(store: &Arc<dyn Store>, sim: &ShopifySim, options: Options) -> E
 }
 
 /// The limits of both shops, as their dialect makes them.
-fn limits() -> Vec<(Arc<str>, Shape)> {
-    let drip = Shape::Drip { capacity: 1_000_000_000, refill_per_s: 50_000_000, margin: 0 };
+fn limits() -> Vec<(Arc<str>, LimitShape)> {
+    let drip = LimitShape::Drip { capacity: 1_000_000_000, refill_per_s: 50_000_000, margin: 0 };
     let of = |shop: &&str| {
         [
-            (Arc::from(*shop), Shape::Gate),
+            (Arc::from(*shop), LimitShape::Gate),
             (Arc::from(format!("{shop}/points")), drip),
-            (Arc::from(format!("{shop}/bulk")), Shape::Cap { at_once: 1 }),
+            (Arc::from(format!("{shop}/bulk")), LimitShape::Cap { at_once: 1 }),
         ]
     };
     SHOPS.iter().flat_map(of).collect()
@@ -69,7 +69,7 @@ fn started(sim: &ShopifySim, shop: &str) -> u64 {
 /// and without Shopify having to turn it away; one of another shop runs meanwhile.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
-    let (server, sim) = (Redis::start(), sim(ms(2_500), 7).await);
+    let (server, sim) = (RedisServer::start(), sim(ms(2_500), 7).await);
     let store: Arc<dyn Store> = tidegate_store_redis::open(&server.url()).await.unwrap();
     let engine = engine(&store, &sim, Options::default()).await;
     let first = engine.submit(job("acme", "bulk:1", PRODUCTS)).await.unwrap().id;
@@ -91,7 +91,7 @@ async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
     assert_eq!((stats.shops["acme"].bulk_started, stats.all.overstepped), (2, 0));
     let points =
         engine.limits().await.unwrap().into_iter().find(|limit| &*limit.name == "acme/points").unwrap();
-    let Shape::Drip { capacity, .. } = points.shape else { panic!("{points:?}") };
+    let LimitShape::Drip { capacity, .. } = points.shape else { panic!("{points:?}") };
     assert_eq!(capacity, 2_000_000_000, "what its answers said of the budget is learned");
     engine.drain().await;
 }
@@ -99,7 +99,7 @@ async fn lim_21_lim_16_bulk_jobs_of_the_queue_on_redis() {
 /// LIM-29: a node that dies in the midst of a bulk job: the next owner looks first and takes it on, never two.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_after_a_crash_the_running_one_is_taken_on() {
-    let (server, sim) = (Redis::start(), Arc::new(sim(ms(8_000), 7).await));
+    let (server, sim) = (RedisServer::start(), Arc::new(sim(ms(8_000), 7).await));
     let url = server.url();
     let short = || Options { lease: ms(1_000), partition_lease: ms(1_000), ..Options::default() };
     let dying = {

@@ -1,28 +1,28 @@
 //! REST calls: their own bucket, in calls; a 429 obeyed; what is repeated and what is not.
 
 use serde_json::{Value, json};
-use tidegate_shopify::Kind;
+use tidegate_shopify::ShopifyErrorKind;
 use tidegate_upstream::Method;
 use tokio::time::Instant;
 
-use crate::scripted::{Reply, Scripted};
+use crate::scripted::{ScriptedReply, ScriptedServer};
 use crate::world::{client, memory, ms};
 
-fn products() -> Reply {
-    Reply::json(&json!({ "products": [] }))
-        .with("x-shopify-shop-api-call-limit", "32/80")
-        .with("link", "<x>; rel=next")
+fn products() -> ScriptedReply {
+    ScriptedReply::json(&json!({ "products": [] }))
+        .with_header("x-shopify-shop-api-call-limit", "32/80")
+        .with_header("link", "<x>; rel=next")
 }
 
 /// LIM-4, LIM-8: REST has a bucket of its own, in calls, that follows `X-Shopify-Shop-Api-Call-Limit`.
 #[tokio::test]
 async fn lim_4_rest_has_a_bucket_of_its_own() {
     let store = memory();
-    let server = Scripted::answering(vec![products()]).await;
+    let server = ScriptedServer::answering(vec![products()]).await;
     let client = client(&store, &server.url());
     let answer = client.rest(Method::Get, "products.json?limit=5", None).await.unwrap();
     assert_eq!((answer.status, answer.link.as_deref()), (200, Some("<x>; rel=next")));
-    assert!(server.asked()[0].line.starts_with("GET /admin/api/2026-04/products.json?limit=5 "));
+    assert!(server.requests()[0].line.starts_with("GET /admin/api/2026-04/products.json?limit=5 "));
     let requests = store.observe_bucket("shopify/acme/requests").await.unwrap().unwrap();
     let left = requests.tokens;
     assert!(
@@ -31,7 +31,7 @@ async fn lim_4_rest_has_a_bucket_of_its_own() {
     );
     assert_eq!(store.observe_bucket("shopify/acme/points").await.unwrap(), None);
     client.rest(Method::Get, "/admin/oauth/access_scopes.json", None).await.unwrap();
-    assert!(server.asked()[1].line.starts_with("GET /admin/oauth/access_scopes.json "));
+    assert!(server.requests()[1].line.starts_with("GET /admin/oauth/access_scopes.json "));
     let requests = store.observe_bucket("shopify/acme/requests").await.unwrap().unwrap();
     assert_eq!((requests.capacity, requests.refill_per_s), (80_000_000, 4_000_000));
 }
@@ -40,13 +40,13 @@ async fn lim_4_rest_has_a_bucket_of_its_own() {
 #[tokio::test]
 async fn lim_2_a_429_is_obeyed() {
     let store = memory();
-    let many = Reply::status(429).with("retry-after", "0.4");
-    let server = Scripted::answering(vec![many, products()]).await;
+    let many = ScriptedReply::status(429).with_header("retry-after", "0.4");
+    let server = ScriptedServer::answering(vec![many, products()]).await;
     let client = client(&store, &server.url());
     let start = Instant::now();
     client.rest(Method::Post, "products.json", Some(&json!({ "product": {} }))).await.unwrap();
     assert!(start.elapsed() >= ms(400), "{:?}", start.elapsed());
-    assert_eq!((server.calls(), &server.asked()[1].body), (2, &json!({ "product": {} })));
+    assert_eq!((server.calls(), &server.requests()[1].body), (2, &json!({ "product": {} })));
     let left = store.observe_bucket("shopify/acme/requests").await.unwrap().unwrap().tokens;
     assert!(left < 10_000_000, "a 429 says that nothing is left: {left}");
 }
@@ -54,9 +54,9 @@ async fn lim_2_a_429_is_obeyed() {
 /// LIM-17: what HTTP calls idempotent is repeated; a POST that may have happened is not.
 #[tokio::test]
 async fn lim_17_a_post_that_may_have_happened_is_not_repeated() {
-    for failure in [Reply::Cut, Reply::status(503)] {
+    for failure in [ScriptedReply::Cut, ScriptedReply::status(503)] {
         for (method, calls) in [(Method::Get, 2), (Method::Put, 2), (Method::Delete, 2), (Method::Post, 1)] {
-            let server = Scripted::answering(vec![failure.clone(), products()]).await;
+            let server = ScriptedServer::answering(vec![failure.clone(), products()]).await;
             let came = client(&memory(), &server.url()).rest(method, "products/7.json", None).await;
             assert_eq!((came.is_ok(), server.calls()), (calls == 2, calls), "{method}");
             assert!(came.err().is_none_or(|error| error.is_unknown()));
@@ -68,21 +68,24 @@ async fn lim_17_a_post_that_may_have_happened_is_not_repeated() {
 #[tokio::test]
 async fn a_refusal_is_told_and_not_repeated() {
     for status in [400, 401, 402, 403, 404, 422, 423, 430] {
-        let server = Scripted::answering(vec![Reply::status(status)]).await;
+        let server = ScriptedServer::answering(vec![ScriptedReply::status(status)]).await;
         let error = client(&memory(), &server.url()).rest(Method::Get, "shop.json", None).await.unwrap_err();
-        let told = matches!(error.kind(), Kind::Refused { status: told, body } if *told == status && body["errors"] == "hunter3");
+        let told = matches!(error.kind(), ShopifyErrorKind::Refused { status: told, body } if *told == status && body["errors"] == "hunter3");
         assert!(told && !error.to_string().contains("hunter3"), "{error}");
         assert_eq!(server.calls(), 1);
     }
-    let server = Scripted::answering(vec![products()]).await;
+    let server = ScriptedServer::answering(vec![products()]).await;
     let client = client(&memory(), &server.url());
     for path in ["../../../x.json", "/admin/../../x"] {
         let error = client.rest(Method::Get, path, None).await.unwrap_err();
-        assert!(matches!(error.kind(), Kind::Invalid(_)), "{error}");
+        assert!(matches!(error.kind(), ShopifyErrorKind::Invalid(_)), "{error}");
     }
-    let empty =
-        Scripted::answering(vec![Reply::Answer { status: 204, headers: Vec::new(), body: String::new() }])
-            .await;
+    let empty = ScriptedServer::answering(vec![ScriptedReply::Answer {
+        status: 204,
+        headers: Vec::new(),
+        body: String::new(),
+    }])
+    .await;
     let answer =
         self::client(&memory(), &empty.url()).rest(Method::Delete, "products/7.json", None).await.unwrap();
     assert_eq!((answer.status, answer.body, server.calls()), (204, Value::Null, 0));

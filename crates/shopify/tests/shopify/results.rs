@@ -1,10 +1,10 @@
 //! Results, line by line.
 
-use tidegate_shopify::Kind;
+use tidegate_shopify::ShopifyErrorKind;
 use tidegate_shopify::bulk::ResultUrl;
 
 use crate::bulk::PRODUCTS;
-use crate::scripted::{Reply, Scripted};
+use crate::scripted::{ScriptedReply, ScriptedServer};
 use crate::world::{at, builder, client, memory, ms, sim};
 
 /// LIM-17: a result of a million lines is read to its end, line by line.
@@ -26,15 +26,15 @@ async fn lim_17_a_million_lines_from_a_server() {
 #[tokio::test]
 async fn what_breaks_off_is_told_without_the_url() {
     let store = memory();
-    let broken = Reply::Answer {
+    let broken = ScriptedReply::Answer {
         status: 200,
         headers: vec![("x", "y".into())],
         body: "{}\n{\"a\":1}\n{\"b\"".to_owned(),
     };
-    let server = Scripted::start(move |_, asked| match asked.line.split(' ').nth(1) {
+    let server = ScriptedServer::start(move |_, asked| match asked.line.split(' ').nth(1) {
         Some("/lines?hunter2") => broken.clone(),
-        Some("/cut?hunter2") => Reply::Cut,
-        _ => Reply::status(404),
+        Some("/cut?hunter2") => ScriptedReply::Cut,
+        _ => ScriptedReply::status(404),
     })
     .await;
     let client = builder(&store, &server.url()).line_max(6).build().unwrap();
@@ -47,11 +47,11 @@ async fn what_breaks_off_is_told_without_the_url() {
     assert_eq!(lines.next_line().await.unwrap(), None, "nothing comes after that");
     for path in ["/cut", "/gone"] {
         let error = client.bulk().lines(&url(path)).await.unwrap_err();
-        assert!(matches!(error.kind(), Kind::Unreadable(_)), "{error}");
+        assert!(matches!(error.kind(), ShopifyErrorKind::Unreadable(_)), "{error}");
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error}");
     }
     for url in ["https://127.0.0.1/x", "file:///etc/passwd", "nonsense"] {
         assert!(client.bulk().lines(&ResultUrl::new(url)).await.is_err(), "{url}");
     }
-    assert!(server.asked().iter().all(|asked| !asked.head.contains("shpat")));
+    assert!(server.requests().iter().all(|asked| !asked.head.contains("shpat")));
 }

@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// What is done with a call.
 #[derive(Clone, Debug)]
-pub(crate) enum Reply {
+pub(crate) enum ScriptedReply {
     /// It is answered.
     Answer { status: u16, headers: Vec<(&'static str, String)>, body: String },
     /// The connection is cut once it was read.
@@ -18,21 +18,21 @@ pub(crate) enum Reply {
 
 /// A call that came.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
     pub(crate) head: String,
     pub(crate) body: Value,
 }
 
-type Script = dyn Fn(usize, &Asked) -> Reply + Send + Sync;
+type Script = dyn Fn(usize, &ReceivedRequest) -> ScriptedReply + Send + Sync;
 
 /// The server.
-pub(crate) struct Scripted {
+pub(crate) struct ScriptedServer {
     addr: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
-impl Reply {
+impl ScriptedReply {
     pub(crate) fn json(body: &Value) -> Self {
         let headers = vec![("content-type", "application/json".to_owned())];
         Self::Answer { status: 200, headers, body: body.to_string() }
@@ -43,14 +43,14 @@ impl Reply {
     }
 
     /// The same with another body.
-    pub(crate) fn saying(self, said: &str) -> Self {
+    pub(crate) fn with_body(self, said: &str) -> Self {
         match self {
             Self::Answer { status, headers, .. } => Self::Answer { status, headers, body: said.to_owned() },
             Self::Cut => Self::Cut,
         }
     }
 
-    pub(crate) fn with(self, name: &'static str, value: &str) -> Self {
+    pub(crate) fn with_header(self, name: &'static str, value: &str) -> Self {
         match self {
             Self::Answer { status, mut headers, body } => {
                 headers.push((name, value.to_owned()));
@@ -68,19 +68,23 @@ pub(crate) fn cost(requested: u32, actual: Option<u32>, available: u32, restore:
 }
 
 /// Data, with what it cost.
-pub(crate) fn data(data: &Value, requested: u32, actual: u32, available: u32) -> Reply {
-    Reply::json(&json!({ "data": data, "extensions": cost(requested, Some(actual), available, 100) }))
+pub(crate) fn data(data: &Value, requested: u32, actual: u32, available: u32) -> ScriptedReply {
+    ScriptedReply::json(&json!({ "data": data, "extensions": cost(requested, Some(actual), available, 100) }))
 }
 
 /// `THROTTLED` inside a 200.
-pub(crate) fn throttled(requested: u32, available: u32, restore: u32) -> Reply {
+pub(crate) fn throttled(requested: u32, available: u32, restore: u32) -> ScriptedReply {
     let error = json!({ "message": "Throttled", "extensions": { "code": "THROTTLED" } });
-    Reply::json(&json!({ "errors": [error], "extensions": cost(requested, None, available, restore) }))
+    ScriptedReply::json(
+        &json!({ "errors": [error], "extensions": cost(requested, None, available, restore) }),
+    )
 }
 
-impl Scripted {
+impl ScriptedServer {
     /// Answers the nth call, from 0 on, as `script` says.
-    pub(crate) async fn start(script: impl Fn(usize, &Asked) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(
+        script: impl Fn(usize, &ReceivedRequest) -> ScriptedReply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -94,7 +98,7 @@ impl Scripted {
     }
 
     /// Answers the calls with these, one after the other; the last one again and again.
-    pub(crate) async fn answering(replies: Vec<Reply>) -> Self {
+    pub(crate) async fn answering(replies: Vec<ScriptedReply>) -> Self {
         Self::start(move |nth, _| replies[nth.min(replies.len() - 1)].clone()).await
     }
 
@@ -102,7 +106,7 @@ impl Scripted {
         format!("http://{}", self.addr)
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().unwrap().clone()
     }
 
@@ -111,14 +115,14 @@ impl Scripted {
     }
 }
 
-async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, script: Arc<Script>) {
+async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<ReceivedRequest>>>, script: Arc<Script>) {
     while let Some(asked) = read(&mut stream).await {
         let nth = {
             let mut seen = seen.lock().unwrap();
             seen.push(asked.clone());
             seen.len() - 1
         };
-        let Reply::Answer { status, headers, body } = script(nth, &asked) else { return };
+        let ScriptedReply::Answer { status, headers, body } = script(nth, &asked) else { return };
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let answer = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len());
         if stream.write_all(answer.as_bytes()).await.is_err() {
@@ -127,13 +131,13 @@ async fn serve(mut stream: TcpStream, seen: Arc<Mutex<Vec<Asked>>>, script: Arc<
     }
 }
 
-async fn read(stream: &mut TcpStream) -> Option<Asked> {
+async fn read(stream: &mut TcpStream) -> Option<ReceivedRequest> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(end) = bytes.windows(4).position(|part| part == b"\r\n\r\n") {
             break end;
         }
-        more(stream, &mut bytes).await?;
+        read_more(stream, &mut bytes).await?;
     };
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let length = head
@@ -141,13 +145,13 @@ async fn read(stream: &mut TcpStream) -> Option<Asked> {
         .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
     let body = end + 4..end + 4 + length.unwrap_or(0);
     while bytes.len() < body.end {
-        more(stream, &mut bytes).await?;
+        read_more(stream, &mut bytes).await?;
     }
     let line = head.lines().next().unwrap_or_default().to_owned();
-    Some(Asked { line, head, body: serde_json::from_slice(&bytes[body]).unwrap_or_default() })
+    Some(ReceivedRequest { line, head, body: serde_json::from_slice(&bytes[body]).unwrap_or_default() })
 }
 
-async fn more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
+async fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Option<()> {
     let mut piece = [0; 4096];
     let count = stream.read(&mut piece).await.ok().filter(|count| *count > 0)?;
     bytes.extend_from_slice(&piece[..count]);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_store::Store;
 
 use crate::bulk::PRODUCTS;
@@ -10,7 +10,7 @@ use crate::world::{at, builder_for, ms, sim};
 
 const ORDERS: &str = "{ orders { edges { node { id } } } }";
 
-async fn stores(server: &Redis) -> [Arc<dyn Store>; 2] {
+async fn stores(server: &RedisServer) -> [Arc<dyn Store>; 2] {
     let url = server.url();
     let open = || tidegate_store_redis::open(&url);
     [open().await.unwrap(), open().await.unwrap()]
@@ -20,7 +20,7 @@ async fn stores(server: &Redis) -> [Arc<dyn Store>; 2] {
 /// turn one away.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_the_second_of_one_shop_waits_and_then_runs() {
-    let (server, sim) = (Redis::start(), sim(ms(700), 5).await);
+    let (server, sim) = (RedisServer::start(), sim(ms(700), 5).await);
     let stores = stores(&server).await;
     let run = async |store: &Arc<dyn Store>, query: &str| {
         let client = builder_for("acme", store, &at(&sim, "acme")).build().unwrap();
@@ -40,7 +40,7 @@ async fn lim_21_the_second_of_one_shop_waits_and_then_runs() {
 /// LIM-21: two bulk jobs of two shops run at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_21_those_of_two_shops_run_at_once() {
-    let (server, sim) = (Redis::start(), sim(ms(60_000), 5).await);
+    let (server, sim) = (RedisServer::start(), sim(ms(60_000), 5).await);
     let stores = stores(&server).await;
     let mut running = Vec::new();
     for (shop, store) in ["acme", "other"].into_iter().zip(&stores) {
@@ -54,7 +54,7 @@ async fn lim_21_those_of_two_shops_run_at_once() {
 /// LIM-29: with five places as many run at once, of one shop, and the sixth waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_29_five_places_are_five_at_once() {
-    let (server, sim) = (Redis::start(), sim(ms(60_000), 5).await);
+    let (server, sim) = (RedisServer::start(), sim(ms(60_000), 5).await);
     let stores = stores(&server).await;
     let mut running = Vec::new();
     for nth in 0..6 {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use tidegate_shopify::Shopify;
 use tidegate_shopify::client::Builder;
 use tidegate_sim::{ShopifySim, ShopifySimOptions};
-use tidegate_store::{Shared, Store, WallClock};
-use tidegate_store_embedded::Memory;
+use tidegate_store::{SharedState, Store, WallClock};
+use tidegate_store_embedded::MemoryStore;
 
 /// The token, which must be in no message.
 pub(crate) const TOKEN: &str = "shpat_hunter2";
@@ -17,7 +17,7 @@ pub(crate) const fn ms(count: u64) -> Duration {
 }
 
 pub(crate) fn memory() -> Arc<dyn Store> {
-    Arc::new(Memory::new(Arc::new(WallClock)))
+    Arc::new(MemoryStore::new(Arc::new(WallClock)))
 }
 
 /// A client of the shop `acme` for a server at `url`.
@@ -26,8 +26,8 @@ pub(crate) fn builder(store: &Arc<dyn Store>, url: &str) -> Builder {
 }
 
 pub(crate) fn builder_for(shop: &str, store: &Arc<dyn Store>, url: &str) -> Builder {
-    let shared: Arc<dyn Shared> = Arc::clone(store) as _;
-    Shopify::builder(shop, TOKEN, shared).base_url(url).bulk_pauses(ms(20), ms(100))
+    let shared: Arc<dyn SharedState> = Arc::clone(store) as _;
+    Shopify::builder(shop, TOKEN, shared).base_url(url).bulk_poll_intervals(ms(20), ms(100))
 }
 
 pub(crate) fn client(store: &Arc<dyn Store>, url: &str) -> Shopify {

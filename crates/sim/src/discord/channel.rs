@@ -25,10 +25,10 @@ pub const MEDIA: u64 = 16;
 pub const KINDS: [u64; 7] = [TEXT, VOICE, CATEGORY, ANNOUNCEMENT, STAGE, FORUM, MEDIA];
 
 /// A field, the kinds that have it, and what it is when nobody says.
-type Extra = (&'static str, &'static [u64], fn() -> Value);
+type ExtraField = (&'static str, &'static [u64], fn() -> Value);
 
 /// Fields that are kept as they came.
-const EXTRA: [Extra; 14] = [
+const EXTRA: [ExtraField; 14] = [
     ("nsfw", &[TEXT, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA], || json!(false)),
     ("rate_limit_per_user", &[TEXT, VOICE, ANNOUNCEMENT, STAGE, FORUM, MEDIA], || json!(0)),
     ("bitrate", &[VOICE, STAGE], || json!(64_000)),
@@ -71,7 +71,7 @@ pub struct Channel {
 
 /// What a body says of a channel.
 #[derive(Debug, Default)]
-pub struct Draft {
+pub struct ChannelDraft {
     /// Its name, as it will be.
     pub name: Option<String>,
     /// Its kind.
@@ -87,14 +87,14 @@ pub struct Draft {
     extra: Map<String, Value>,
 }
 
-impl Draft {
+impl ChannelDraft {
     /// Reads it, for a channel that is of this kind unless the body says another.
     #[must_use]
     pub fn read(form: &mut Form<'_>, kind: u64) -> Self {
         let asked = form.number("type", 0..=u64::MAX);
         if asked.is_some_and(|asked| !KINDS.contains(&asked)) {
             let known = KINDS.map(|kind| kind.to_string()).join(", ");
-            form.wrong("type", "BASE_TYPE_CHOICES", format!("Value must be one of ({known})."));
+            form.add_error("type", "BASE_TYPE_CHOICES", format!("Value must be one of ({known})."));
         }
         let kind = asked.unwrap_or(kind);
         let topic_max = if matches!(kind, FORUM | MEDIA) { 4_096 } else { 1_024 };
@@ -142,7 +142,7 @@ impl Channel {
     }
 
     /// Changes what a draft names. A category is in no category.
-    pub fn take(&mut self, draft: Draft) {
+    pub fn apply(&mut self, draft: ChannelDraft) {
         self.kind = draft.kind.unwrap_or(self.kind);
         self.name = draft.name.unwrap_or(std::mem::take(&mut self.name));
         self.topic = draft.topic.unwrap_or(self.topic.take());
@@ -154,7 +154,7 @@ impl Channel {
 
     /// Whether a draft changes what the hidden limit counts.
     #[must_use]
-    pub fn is_renamed_by(&self, draft: &Draft) -> bool {
+    pub fn is_renamed_by(&self, draft: &ChannelDraft) -> bool {
         let name = draft.name.as_ref().is_some_and(|name| *name != self.name);
         name || draft.topic.as_ref().is_some_and(|topic| *topic != self.topic)
     }
@@ -198,7 +198,7 @@ pub const fn is_slugged(kind: u64) -> bool {
 
 /// What stands in one order: categories, what is written in, what is spoken in.
 #[must_use]
-pub const fn order_of(kind: u64) -> u8 {
+pub const fn sort_group(kind: u64) -> u8 {
     match kind {
         CATEGORY => 0,
         VOICE | STAGE => 1,
@@ -213,7 +213,7 @@ mod tests {
     fn made(kind: u64, body: &Value) -> Channel {
         let mut form = Form::of(body);
         let mut channel = Channel::new(9, 1, kind);
-        channel.take(Draft::read(&mut form, kind));
+        channel.apply(ChannelDraft::read(&mut form, kind));
         form.finish().unwrap();
         channel
     }
@@ -250,7 +250,7 @@ mod tests {
     #[test]
     fn a_rename_is_a_name_or_topic_that_differs() {
         let channel = made(TEXT, &json!({"name": "a b", "topic": "t"}));
-        let renamed = |body: Value| channel.is_renamed_by(&Draft::read(&mut Form::of(&body), TEXT));
+        let renamed = |body: Value| channel.is_renamed_by(&ChannelDraft::read(&mut Form::of(&body), TEXT));
         assert!(!renamed(json!({"name": "A b", "topic": "t"})) && !renamed(json!({"nsfw": true})));
         assert!(renamed(json!({"name": "c"})) && renamed(json!({"topic": null})));
     }

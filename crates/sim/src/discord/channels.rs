@@ -2,88 +2,88 @@
 
 use hyper::StatusCode;
 
-use super::channel::{CATEGORY, Channel, Draft, TEXT, is_slugged, order_of};
+use super::channel::{CATEGORY, Channel, ChannelDraft, TEXT, is_slugged, sort_group};
 use super::form::{Form, invalid, list};
-use super::guild::{Actor, Guild, Turn};
-use super::limits::{Limits, RENAMES};
-use super::overwrite::{Overwrite, Whom};
+use super::guild::{Actor, Guild, GuildCall};
+use super::limits::{DiscordLimits, RENAMES};
+use super::overwrite::{Overwrite, OverwriteKind};
 use super::permissions::{MANAGE_CHANNELS, MANAGE_ROLES, VIEW_CHANNEL};
-use super::refusal::{Code, Done, Outcome, Refusal};
+use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
 
 impl Guild {
     /// Makes one. Without overwrites it has those of its category.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn create_channel(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub fn create_channel(&mut self, turn: &mut GuildCall<'_>) -> CallResult {
         let mut form = Form::of(turn.body);
         form.require("name");
-        let mut draft = Draft::read(&mut form, TEXT);
+        let mut draft = ChannelDraft::read(&mut form, TEXT);
         form.finish()?;
-        self.need(turn.actor, MANAGE_CHANNELS)?;
+        self.require(turn.actor, MANAGE_CHANNELS)?;
         let kind = draft.kind.unwrap_or(TEXT);
         let given = draft.overwrites.as_deref().unwrap_or_default();
-        self.must_hold(turn.actor, given, self.rights(turn.actor).map_or(0, |rights| rights.held))?;
+        self.check_grantable(turn.actor, given, self.rights(turn.actor).map_or(0, |rights| rights.held))?;
         if self.channels.len() >= turn.limits.channels_max {
-            return Err(Code::TooManyChannels(turn.limits.channels_max).into());
+            return Err(DiscordErrorCode::TooManyChannels(turn.limits.channels_max).into());
         }
         let parent = draft.parent.flatten().filter(|_| kind != CATEGORY);
-        self.must_take(parent, None, turn.limits)?;
+        self.check_category(parent, None, turn.limits)?;
         if draft.overwrites.is_none()
             && let Some(parent) = parent.and_then(|parent| self.channels.get(&parent))
         {
             draft.overwrites = Some(parent.overwrites.clone());
         }
-        let alike = self.channels.values().filter(|channel| order_of(channel.kind) == order_of(kind));
+        let alike = self.channels.values().filter(|channel| sort_group(channel.kind) == sort_group(kind));
         let last = alike.map(|channel| channel.position + 1).max().unwrap_or(0);
         let mut channel = Channel::new(turn.ids.next(turn.now), self.id, kind);
         channel.position = last;
-        channel.take(draft);
+        channel.apply(draft);
         let (id, shown) = (channel.id, channel.json());
         self.channels.insert(id, channel);
-        Ok(Done::wrote(StatusCode::CREATED, id, shown))
+        Ok(CompletedCall::wrote(StatusCode::CREATED, id, shown))
     }
 
     /// Changes one. Its name and topic have a limit that no header tells of.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn edit_channel(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn edit_channel(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let known = self.channel(turn.target.channel)?;
         let mut form = Form::of(turn.body);
-        let draft = Draft::read(&mut form, known.kind);
+        let draft = ChannelDraft::read(&mut form, known.kind);
         form.finish()?;
-        let held = self.within(turn.actor, known, MANAGE_CHANNELS)?;
+        let held = self.require_in_channel(turn.actor, known, MANAGE_CHANNELS)?;
         if let Some(given) = &draft.overwrites {
             let changed = given.iter().filter(|overwrite| !known.overwrites.contains(overwrite));
-            self.must_hold(turn.actor, &changed.copied().collect::<Vec<_>>(), held)?;
+            self.check_grantable(turn.actor, &changed.copied().collect::<Vec<_>>(), held)?;
         }
         let between = |kind: u64| kind == known.kind || is_slugged(kind) && is_slugged(known.kind);
         if !draft.kind.is_none_or(between) {
-            return Err(Code::WrongType.into());
+            return Err(DiscordErrorCode::WrongType.into());
         }
         let (id, before) = (known.id, known.overwrites.clone());
-        self.must_take(draft.parent.flatten(), Some(id), turn.limits)?;
-        if known.is_renamed_by(&draft) && turn.actor != Actor::Hand {
+        self.check_category(draft.parent.flatten(), Some(id), turn.limits)?;
+        if known.is_renamed_by(&draft) && turn.actor != Actor::Operator {
             let ruling = self.renames.entry(id).or_default().take(turn.limits.of(RENAMES), turn.now);
             if !ruling.allowed {
-                return Err(Refusal::Hidden(ruling.reset_after));
+                return Err(DiscordRefusal::Hidden(ruling.reset_after));
             }
         }
-        let channel = self.channels.get_mut(&id).ok_or(Code::UnknownChannel)?;
-        channel.take(draft);
+        let channel = self.channels.get_mut(&id).ok_or(DiscordErrorCode::UnknownChannel)?;
+        channel.apply(draft);
         let shown = channel.json();
-        self.follow(id, &before);
-        Ok(Done::wrote(StatusCode::OK, id, shown))
+        self.sync_with_category(id, &before);
+        Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
     /// Removes one. What was in a category stays, in none.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn delete_channel(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn delete_channel(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let known = self.channel(turn.target.channel)?;
-        self.within(turn.actor, known, MANAGE_CHANNELS)?;
+        self.require_in_channel(turn.actor, known, MANAGE_CHANNELS)?;
         let (id, shown) = (known.id, known.json());
         self.channels.remove(&id);
         self.messages.remove(&id);
@@ -91,14 +91,14 @@ impl Guild {
         for channel in self.channels.values_mut().filter(|channel| channel.parent == Some(id)) {
             channel.parent = None;
         }
-        Ok(Done::wrote(StatusCode::OK, id, shown))
+        Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
     /// Puts some in other places, and at most one in another category.
     ///
     /// # Errors
     /// When it is refused; then none has moved.
-    pub fn order_channels(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn order_channels(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let moves = list(turn.body, |form| {
             form.require("id");
             let (id, position) = (form.id("id"), form.number("position", 0..=10_000));
@@ -107,17 +107,17 @@ impl Guild {
             let locks = form.flag("lock_permissions").unwrap_or(false);
             Some((id?, position, parent, locks))
         })?;
-        self.need(turn.actor, MANAGE_CHANNELS)?;
+        self.require(turn.actor, MANAGE_CHANNELS)?;
         let mut moved = 0;
         for (id, _, parent, _) in &moves {
             let known = self.channel(Some(*id))?;
             if parent.is_some_and(|parent| parent != known.parent) {
                 moved += 1;
-                self.must_take(parent.flatten(), Some(*id), turn.limits)?;
+                self.check_category(parent.flatten(), Some(*id), turn.limits)?;
             }
         }
         if moved > 1 {
-            return Err(Code::TooManyMoves.into());
+            return Err(DiscordErrorCode::TooManyMoves.into());
         }
         for (id, position, parent, locks) in moves {
             let Some(channel) = self.channels.get_mut(&id) else { continue };
@@ -131,41 +131,57 @@ impl Guild {
                 channel.overwrites = overwrites;
             }
         }
-        Ok(Done::quietly(self.id))
+        Ok(CompletedCall::no_content(self.id))
     }
 
     /// What somebody holds in a channel, which must be seen and these.
     ///
     /// # Errors
     /// When it is not.
-    pub(super) fn within(&self, actor: Actor, channel: &Channel, bits: u64) -> Result<u64, Refusal> {
+    pub(super) fn require_in_channel(
+        &self,
+        actor: Actor,
+        channel: &Channel,
+        bits: u64,
+    ) -> Result<u64, DiscordRefusal> {
         let Some(rights) = self.rights(actor) else { return Ok(u64::MAX) };
-        let held = rights.within(&channel.overwrites);
+        let held = rights.in_channel(&channel.overwrites);
         if held & VIEW_CHANNEL == 0 {
-            return Err(Code::MissingAccess.into());
+            return Err(DiscordErrorCode::MissingAccess.into());
         }
-        if held & bits == bits { Ok(held) } else { Err(Code::MissingPermissions.into()) }
+        if held & bits == bits { Ok(held) } else { Err(DiscordErrorCode::MissingPermissions.into()) }
     }
 
     /// That overwrites are of roles that are there, and name only what the caller holds. Who may what in a channel can
     /// be given away by administrators only.
-    pub(super) fn must_hold(&self, actor: Actor, given: &[Overwrite], held: u64) -> Result<(), Refusal> {
+    pub(super) fn check_grantable(
+        &self,
+        actor: Actor,
+        given: &[Overwrite],
+        held: u64,
+    ) -> Result<(), DiscordRefusal> {
         let Some(rights) = self.rights(actor) else { return Ok(()) };
-        let strange = |given: &Overwrite| given.whom == Whom::Role && !self.roles.contains_key(&given.id);
+        let strange =
+            |given: &Overwrite| given.kind == OverwriteKind::Role && !self.roles.contains_key(&given.id);
         if given.iter().any(strange) {
-            return Err(Code::InvalidRole.into());
+            return Err(DiscordErrorCode::InvalidRole.into());
         }
         let named = given.iter().fold(0, |bits, overwrite| bits | overwrite.bits());
         let may = held & MANAGE_ROLES != 0 && named & !held == 0 && named & MANAGE_ROLES == 0;
         if given.is_empty() || rights.is_admin() || may {
             Ok(())
         } else {
-            Err(Code::MissingPermissions.into())
+            Err(DiscordErrorCode::MissingPermissions.into())
         }
     }
 
     /// That a category is one, and has room for another channel, or for this one.
-    fn must_take(&self, parent: Option<u64>, moved: Option<u64>, limits: &Limits) -> Result<(), Refusal> {
+    fn check_category(
+        &self,
+        parent: Option<u64>,
+        moved: Option<u64>,
+        limits: &DiscordLimits,
+    ) -> Result<(), DiscordRefusal> {
         let Some(parent) = parent else { return Ok(()) };
         let wrong = |code, message: &str| Err(invalid("parent_id", code, message.to_owned()));
         match self.channels.get(&parent) {
@@ -184,15 +200,15 @@ impl Guild {
     }
 
     /// What had the same overwrites as its category has them still when those change.
-    pub(super) fn follow(&mut self, category: u64, before: &[Overwrite]) {
+    pub(super) fn sync_with_category(&mut self, category: u64, before: &[Overwrite]) {
         let Some(after) = self.channels.get(&category).map(|channel| channel.overwrites.clone()) else {
             return;
         };
-        if same(&after, before) {
+        if same_overwrites(&after, before) {
             return;
         }
         for channel in self.channels.values_mut().filter(|channel| channel.parent == Some(category)) {
-            if same(&channel.overwrites, before) {
+            if same_overwrites(&channel.overwrites, before) {
                 channel.overwrites.clone_from(&after);
             }
         }
@@ -200,6 +216,6 @@ impl Guild {
 }
 
 /// Whether two lists say the same, in whatever order.
-fn same(one: &[Overwrite], other: &[Overwrite]) -> bool {
+fn same_overwrites(one: &[Overwrite], other: &[Overwrite]) -> bool {
     one.len() == other.len() && one.iter().all(|overwrite| other.contains(overwrite))
 }

@@ -2,16 +2,16 @@
 
 use serde_json::json;
 
-use super::guild::{Actor, Guild, Turn, user};
-use super::refusal::{Done, Outcome};
-use super::route::Call;
+use super::guild::{Actor, Guild, GuildCall, user};
+use super::refusal::{CallResult, CompletedCall};
+use super::route::DiscordEndpoint;
 
 /// What is told of the API and of the caller.
-pub(super) fn about(call: Call, actor: Actor) -> Done {
+pub(super) fn api_info(call: DiscordEndpoint, actor: Actor) -> CompletedCall {
     let url = "wss://gateway.invalid";
-    Done::read(match (call, actor) {
-        (Call::Me, Actor::Bot(bot)) => user(bot),
-        (Call::GatewayBot, _) => {
+    CompletedCall::read(match (call, actor) {
+        (DiscordEndpoint::Me, Actor::Bot(bot)) => user(bot),
+        (DiscordEndpoint::GatewayBot, _) => {
             let limit = json!({ "total": 1_000, "remaining": 1_000, "reset_after": 0, "max_concurrency": 1 });
             json!({ "url": url, "shards": 1, "session_start_limit": limit })
         }
@@ -20,32 +20,35 @@ pub(super) fn about(call: Call, actor: Actor) -> Done {
 }
 
 /// Does what a call asks of a guild.
-pub(super) fn call(guild: &mut Guild, turn: &mut Turn<'_>) -> Outcome {
+pub(super) fn dispatch(guild: &mut Guild, turn: &mut GuildCall<'_>) -> CallResult {
     match turn.target.route.call {
-        Call::Guild | Call::Gateway | Call::GatewayBot | Call::Me => Ok(Done::read(guild.json())),
-        Call::Member => guild.member(turn.target.inner),
-        Call::Roles => Ok(Done::read(guild.roles_json())),
-        Call::Role => Ok(Done::read(guild.role(turn.target.inner)?.json())),
-        Call::RoleCreate => guild.create_role(turn),
-        Call::RolePositions => guild.order_roles(turn),
-        Call::RoleEdit => guild.edit_role(turn),
-        Call::RoleDelete => guild.delete_role(turn),
-        Call::Channels => Ok(Done::read(guild.channels_json())),
-        Call::ChannelCreate => guild.create_channel(turn),
-        Call::ChannelPositions => guild.order_channels(turn),
-        Call::Channel => {
+        DiscordEndpoint::Guild
+        | DiscordEndpoint::Gateway
+        | DiscordEndpoint::GatewayBot
+        | DiscordEndpoint::Me => Ok(CompletedCall::read(guild.json())),
+        DiscordEndpoint::Member => guild.member(turn.target.inner),
+        DiscordEndpoint::Roles => Ok(CompletedCall::read(guild.roles_json())),
+        DiscordEndpoint::Role => Ok(CompletedCall::read(guild.role(turn.target.inner)?.json())),
+        DiscordEndpoint::RoleCreate => guild.create_role(turn),
+        DiscordEndpoint::RolePositions => guild.order_roles(turn),
+        DiscordEndpoint::RoleEdit => guild.edit_role(turn),
+        DiscordEndpoint::RoleDelete => guild.delete_role(turn),
+        DiscordEndpoint::Channels => Ok(CompletedCall::read(guild.channels_json())),
+        DiscordEndpoint::ChannelCreate => guild.create_channel(turn),
+        DiscordEndpoint::ChannelPositions => guild.order_channels(turn),
+        DiscordEndpoint::Channel => {
             let channel = guild.channel(turn.target.channel)?;
-            guild.within(turn.actor, channel, 0)?;
-            Ok(Done::read(channel.json()))
+            guild.require_in_channel(turn.actor, channel, 0)?;
+            Ok(CompletedCall::read(channel.json()))
         }
-        Call::ChannelEdit => guild.edit_channel(turn),
-        Call::ChannelDelete => guild.delete_channel(turn),
-        Call::OverwritePut => guild.put_overwrite(turn),
-        Call::OverwriteDelete => guild.delete_overwrite(turn),
-        Call::Messages => guild.list_messages(turn),
-        Call::MessageCreate => guild.create_message(turn),
-        Call::Message => guild.show_message(turn),
-        Call::MessageEdit => guild.edit_message(turn),
-        Call::MessageDelete => guild.delete_message(turn),
+        DiscordEndpoint::ChannelEdit => guild.edit_channel(turn),
+        DiscordEndpoint::ChannelDelete => guild.delete_channel(turn),
+        DiscordEndpoint::OverwritePut => guild.put_overwrite(turn),
+        DiscordEndpoint::OverwriteDelete => guild.delete_overwrite(turn),
+        DiscordEndpoint::Messages => guild.list_messages(turn),
+        DiscordEndpoint::MessageCreate => guild.create_message(turn),
+        DiscordEndpoint::Message => guild.show_message(turn),
+        DiscordEndpoint::MessageEdit => guild.edit_message(turn),
+        DiscordEndpoint::MessageDelete => guild.delete_message(turn),
     }
 }

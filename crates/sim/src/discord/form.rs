@@ -6,18 +6,18 @@ use std::ops::RangeInclusive;
 use hyper::StatusCode;
 use serde_json::{Map, Value, json};
 
-use super::refusal::Refusal;
+use super::refusal::DiscordRefusal;
 use super::snowflake;
 
 /// One thing that is wrong.
-type Wrong = (Vec<String>, &'static str, String);
+type FieldError = (Vec<String>, &'static str, String);
 
 /// The fields of an object.
 #[derive(Debug)]
 pub struct Form<'a> {
     fields: Option<&'a Map<String, Value>>,
     path: Vec<String>,
-    wrongs: Vec<Wrong>,
+    errors: Vec<FieldError>,
 }
 
 impl<'a> Form<'a> {
@@ -28,19 +28,19 @@ impl<'a> Form<'a> {
     }
 
     fn at(path: Vec<String>, body: &'a Value) -> Self {
-        let mut form = Self { fields: body.as_object(), path, wrongs: Vec::new() };
+        let mut form = Self { fields: body.as_object(), path, errors: Vec::new() };
         if form.fields.is_none() {
             let told = "Only dictionaries may be used in a DictType".to_owned();
-            form.wrongs.push((form.path.clone(), "DICT_TYPE_CONVERT", told));
+            form.errors.push((form.path.clone(), "DICT_TYPE_CONVERT", told));
         }
         form
     }
 
     /// Says what is wrong with a field.
-    pub fn wrong(&mut self, field: &str, code: &'static str, message: String) {
+    pub fn add_error(&mut self, field: &str, code: &'static str, message: String) {
         let mut path = self.path.clone();
         path.push(field.to_owned());
-        self.wrongs.push((path, code, message));
+        self.errors.push((path, code, message));
     }
 
     /// Whether a field is there, be it `null`.
@@ -65,7 +65,11 @@ impl<'a> Form<'a> {
     pub fn text(&mut self, field: &str) -> Option<&'a str> {
         let value = self.raw(field)?;
         if value.as_str().is_none() {
-            self.wrong(field, "STRING_TYPE_CONVERT", format!("Could not interpret \"{value}\" as string."));
+            self.add_error(
+                field,
+                "STRING_TYPE_CONVERT",
+                format!("Could not interpret \"{value}\" as string."),
+            );
         }
         value.as_str()
     }
@@ -74,7 +78,7 @@ impl<'a> Form<'a> {
     pub fn short_text(&mut self, field: &str, most: usize) -> Option<&'a str> {
         let text = self.text(field)?;
         if text.chars().count() > most {
-            self.wrong(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
+            self.add_error(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
         }
         Some(text)
     }
@@ -85,7 +89,7 @@ impl<'a> Form<'a> {
         let name = made(asked);
         if !super::names::fits(asked) || !super::names::fits(&name) {
             let most = super::names::NAME_LEN_MAX;
-            self.wrong(field, "BASE_TYPE_BAD_LENGTH", format!("Must be between 1 and {most} in length."));
+            self.add_error(field, "BASE_TYPE_BAD_LENGTH", format!("Must be between 1 and {most} in length."));
         }
         Some(name)
     }
@@ -94,15 +98,15 @@ impl<'a> Form<'a> {
     pub fn number(&mut self, field: &str, range: RangeInclusive<u64>) -> Option<u64> {
         let value = self.raw(field)?;
         let Some(number) = value.as_u64() else {
-            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
+            self.add_error(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
             return None;
         };
         if number > *range.end() {
             let told = format!("int value should be less than or equal to {}.", range.end());
-            self.wrong(field, "NUMBER_TYPE_MAX", told);
+            self.add_error(field, "NUMBER_TYPE_MAX", told);
         } else if number < *range.start() {
             let told = format!("int value should be greater than or equal to {}.", range.start());
-            self.wrong(field, "NUMBER_TYPE_MIN", told);
+            self.add_error(field, "NUMBER_TYPE_MIN", told);
         }
         Some(number)
     }
@@ -111,7 +115,7 @@ impl<'a> Form<'a> {
     pub fn flag(&mut self, field: &str) -> Option<bool> {
         let value = self.raw(field)?;
         if value.as_bool().is_none() {
-            self.wrong(field, "BOOLEAN_TYPE_PARSE", "Must be either true or false.".to_owned());
+            self.add_error(field, "BOOLEAN_TYPE_PARSE", "Must be either true or false.".to_owned());
         }
         value.as_bool()
     }
@@ -121,7 +125,11 @@ impl<'a> Form<'a> {
         let value = self.raw(field)?;
         let id = snowflake::parse(&plain(value));
         if id.is_none() {
-            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not snowflake.", plain(value)));
+            self.add_error(
+                field,
+                "NUMBER_TYPE_COERCE",
+                format!("Value \"{}\" is not snowflake.", plain(value)),
+            );
         }
         id
     }
@@ -131,7 +139,7 @@ impl<'a> Form<'a> {
         let value = self.raw(field)?;
         let bits = plain(value).parse().ok();
         if bits.is_none() {
-            self.wrong(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
+            self.add_error(field, "NUMBER_TYPE_COERCE", format!("Value \"{}\" is not int.", plain(value)));
         }
         bits
     }
@@ -145,23 +153,23 @@ impl<'a> Form<'a> {
     ) -> Option<Vec<T>> {
         let value = self.raw(field)?;
         let Some(items) = value.as_array() else {
-            self.wrong(field, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType".to_owned());
+            self.add_error(field, "LIST_TYPE_CONVERT", "Only iterables may be used in a ListType".to_owned());
             return None;
         };
         if items.len() > most {
-            self.wrong(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
+            self.add_error(field, "BASE_TYPE_MAX_LENGTH", format!("Must be {most} or fewer in length."));
         }
         let mut path = self.path.clone();
         path.push(field.to_owned());
-        let (all, mut wrongs) = each(&path, items, &mut read);
-        self.wrongs.append(&mut wrongs);
+        let (all, mut wrongs) = read_items(&path, items, &mut read);
+        self.errors.append(&mut wrongs);
         Some(all)
     }
 
     /// That a field must be there.
     pub fn require(&mut self, field: &str) {
         if self.raw(field).is_none() {
-            self.wrong(field, "BASE_TYPE_REQUIRED", "This field is required".to_owned());
+            self.add_error(field, "BASE_TYPE_REQUIRED", "This field is required".to_owned());
         }
     }
 
@@ -169,8 +177,8 @@ impl<'a> Form<'a> {
     ///
     /// # Errors
     /// With all that was wrong.
-    pub fn finish(self) -> Result<(), Refusal> {
-        if self.wrongs.is_empty() { Ok(()) } else { Err(refusal(self.wrongs)) }
+    pub fn finish(self) -> Result<(), DiscordRefusal> {
+        if self.errors.is_empty() { Ok(()) } else { Err(refusal(self.errors)) }
     }
 }
 
@@ -181,32 +189,32 @@ impl<'a> Form<'a> {
 pub fn list<'a, T>(
     body: &'a Value,
     mut read: impl FnMut(&mut Form<'a>) -> Option<T>,
-) -> Result<Vec<T>, Refusal> {
+) -> Result<Vec<T>, DiscordRefusal> {
     let Some(items) = body.as_array() else {
         let told = "Only iterables may be used in a ListType".to_owned();
         return Err(refusal(vec![(Vec::new(), "LIST_TYPE_CONVERT", told)]));
     };
-    let (all, wrongs) = each(&[], items, &mut read);
+    let (all, wrongs) = read_items(&[], items, &mut read);
     if wrongs.is_empty() { Ok(all) } else { Err(refusal(wrongs)) }
 }
 
-fn each<'a, T>(
+fn read_items<'a, T>(
     path: &[String],
     items: &'a [Value],
     read: &mut impl FnMut(&mut Form<'a>) -> Option<T>,
-) -> (Vec<T>, Vec<Wrong>) {
+) -> (Vec<T>, Vec<FieldError>) {
     let (mut all, mut wrongs) = (Vec::with_capacity(items.len()), Vec::new());
     for (at, item) in items.iter().enumerate() {
         let mut path = path.to_vec();
         path.push(at.to_string());
         let mut form = Form::at(path, item);
         all.extend(read(&mut form));
-        wrongs.append(&mut form.wrongs);
+        wrongs.append(&mut form.errors);
     }
     (all, wrongs)
 }
 
-fn refusal(wrongs: Vec<Wrong>) -> Refusal {
+fn refusal(wrongs: Vec<FieldError>) -> DiscordRefusal {
     let mut errors = json!({});
     for (path, code, message) in wrongs {
         let mut place = &mut errors;
@@ -220,12 +228,12 @@ fn refusal(wrongs: Vec<Wrong>) -> Refusal {
         }
     }
     let body = json!({ "message": "Invalid Form Body", "code": 50_035, "errors": errors });
-    Refusal::Plain(StatusCode::BAD_REQUEST, body)
+    DiscordRefusal::Plain(StatusCode::BAD_REQUEST, body)
 }
 
 /// One thing that is wrong, and nothing else.
 #[must_use]
-pub fn invalid(field: &str, code: &'static str, message: String) -> Refusal {
+pub fn invalid(field: &str, code: &'static str, message: String) -> DiscordRefusal {
     refusal(vec![(vec![field.to_owned()], code, message)])
 }
 
@@ -243,8 +251,8 @@ mod tests {
         read(&mut form);
         match form.finish() {
             Ok(()) => String::new(),
-            Err(Refusal::Plain(_, told)) => told["errors"].to_string(),
-            Err(Refusal::Hidden(_)) => panic!("hidden"),
+            Err(DiscordRefusal::Plain(_, told)) => told["errors"].to_string(),
+            Err(DiscordRefusal::Hidden(_)) => panic!("hidden"),
         }
     }
 

@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use tidegate_core::Time;
 
 use super::channel::Channel;
-use super::limits::Limits;
+use super::limits::DiscordLimits;
 use super::message::Message;
 use super::messages::Nonces;
-use super::permissions::{ADMINISTRATOR, EVERYONE, Rights};
-use super::refusal::{Code, Done, Outcome, Refusal};
+use super::permissions::{ADMINISTRATOR, CallerPermissions, EVERYONE};
+use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
 use super::role::Role;
-use super::route::Target;
-use super::snowflake::{Snowflakes, timestamp};
-use super::window::Window;
+use super::route::RouteTarget;
+use super::snowflake::{SnowflakeGenerator, timestamp};
+use super::window::WindowCounter;
 
 /// Who wrote what was written by hand.
 pub const SOMEBODY: u64 = 1_000_000_000_000_000_001;
@@ -25,28 +25,28 @@ pub const SOMEBODY: u64 = 1_000_000_000_000_000_001;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
     /// A person at the simulator, whom no rule holds.
-    Hand,
+    Operator,
     /// The bot with this id.
     Bot(u64),
 }
 
 /// A call as a guild sees it.
 #[derive(Debug)]
-pub struct Turn<'a> {
+pub struct GuildCall<'a> {
     /// Who.
     pub actor: Actor,
     /// When.
     pub now: Time,
     /// What.
-    pub target: Target,
+    pub target: RouteTarget,
     /// With this.
     pub body: &'a Value,
     /// And this.
     pub query: &'a str,
     /// Where ids come from.
-    pub ids: &'a mut Snowflakes,
+    pub ids: &'a mut SnowflakeGenerator,
     /// The limits.
-    pub limits: &'a Limits,
+    pub limits: &'a DiscordLimits,
 }
 
 /// The state of a guild. What a call changes is all in here, so that a copy undoes it.
@@ -65,9 +65,9 @@ pub struct Guild {
     /// What messages were called.
     pub nonces: Nonces,
     /// What was renamed how often.
-    pub renames: HashMap<u64, Window>,
+    pub renames: HashMap<u64, WindowCounter>,
     /// How many roles were made.
-    pub role_creates: Window,
+    pub role_creates: WindowCounter,
 }
 
 /// How much there is in a guild.
@@ -95,12 +95,12 @@ impl Guild {
             bots: BTreeMap::new(),
             nonces: Nonces::default(),
             renames: HashMap::new(),
-            role_creates: Window::default(),
+            role_creates: WindowCounter::default(),
         }
     }
 
     /// A bot joins with its own role, above all others; once.
-    pub fn join(&mut self, bot: u64, ids: &mut Snowflakes, now: Time) {
+    pub fn join(&mut self, bot: u64, ids: &mut SnowflakeGenerator, now: Time) {
         if self.bots.contains_key(&bot) {
             return;
         }
@@ -114,11 +114,11 @@ impl Guild {
 
     /// What somebody may; `None` is everything.
     #[must_use]
-    pub fn rights(&self, actor: Actor) -> Option<Rights> {
+    pub fn rights(&self, actor: Actor) -> Option<CallerPermissions> {
         let Actor::Bot(user) = actor else { return None };
         let role = self.bots.get(&user).and_then(|role| self.roles.get(role));
         let everyone = self.roles.get(&self.id).map_or(0, |role| role.permissions);
-        Some(Rights {
+        Some(CallerPermissions {
             guild: self.id,
             user,
             role: role.map_or(0, |role| role.id),
@@ -131,18 +131,18 @@ impl Guild {
     ///
     /// # Errors
     /// When not.
-    pub fn need(&self, actor: Actor, bits: u64) -> Result<(), Refusal> {
-        let held = self.rights(actor).is_none_or(|rights| rights.hold(bits));
-        if held { Ok(()) } else { Err(Code::MissingPermissions.into()) }
+    pub fn require(&self, actor: Actor, bits: u64) -> Result<(), DiscordRefusal> {
+        let held = self.rights(actor).is_none_or(|rights| rights.has(bits));
+        if held { Ok(()) } else { Err(DiscordErrorCode::MissingPermissions.into()) }
     }
 
     /// A member: a bot that is in it.
     ///
     /// # Errors
     /// When it is not.
-    pub fn member(&self, id: u64) -> Outcome {
-        let role = self.bots.get(&id).ok_or(Code::UnknownMember)?;
-        Ok(Done::read(json!({
+    pub fn member(&self, id: u64) -> CallResult {
+        let role = self.bots.get(&id).ok_or(DiscordErrorCode::UnknownMember)?;
+        Ok(CompletedCall::read(json!({
             "user": user(id), "roles": [role.to_string()], "nick": null, "avatar": null, "banner": null,
             "joined_at": timestamp(Time::ZERO), "premium_since": null, "deaf": false, "mute": false, "flags": 0,
             "pending": false, "communication_disabled_until": null,
@@ -153,16 +153,16 @@ impl Guild {
     ///
     /// # Errors
     /// When it is not there.
-    pub fn channel(&self, id: Option<u64>) -> Result<&Channel, Refusal> {
-        id.and_then(|id| self.channels.get(&id)).ok_or_else(|| Code::UnknownChannel.into())
+    pub fn channel(&self, id: Option<u64>) -> Result<&Channel, DiscordRefusal> {
+        id.and_then(|id| self.channels.get(&id)).ok_or_else(|| DiscordErrorCode::UnknownChannel.into())
     }
 
     /// A role.
     ///
     /// # Errors
     /// When it is not there.
-    pub fn role(&self, id: u64) -> Result<&Role, Refusal> {
-        self.roles.get(&id).ok_or_else(|| Code::UnknownRole.into())
+    pub fn role(&self, id: u64) -> Result<&Role, DiscordRefusal> {
+        self.roles.get(&id).ok_or_else(|| DiscordErrorCode::UnknownRole.into())
     }
 
     /// As `GET /guilds/{guild}` shows it.

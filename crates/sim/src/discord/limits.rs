@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::window::Figure;
+use super::window::WindowLimit;
 
 /// The limit on all calls of one bot.
 pub const GLOBAL: &str = "global";
@@ -50,8 +50,8 @@ const TIME_MAX_MS: u64 = 1_000_000_000;
 
 /// All limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Limits {
-    figures: BTreeMap<&'static str, Figure>,
+pub struct DiscordLimits {
+    figures: BTreeMap<&'static str, WindowLimit>,
     /// How long an address is banned, in milliseconds.
     pub ban_ms: u64,
     /// How long a nonce is known, in milliseconds.
@@ -67,9 +67,9 @@ pub struct Limits {
 /// Other figures for some of them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct DiscordLimitsChange {
     #[serde(default)]
-    figures: BTreeMap<String, Told>,
+    figures: BTreeMap<String, WindowLimitBody>,
     ban_ms: Option<u64>,
     nonce_ms: Option<u64>,
     roles_max: Option<usize>,
@@ -79,16 +79,16 @@ pub struct Change {
 
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Told {
+struct WindowLimitBody {
     calls: u64,
     window_ms: u64,
 }
 
-impl Default for Limits {
+impl Default for DiscordLimits {
     /// As Discord has them.
     fn default() -> Self {
         Self {
-            figures: FIGURES.iter().map(|(name, calls, ms)| (*name, Figure::new(*calls, *ms))).collect(),
+            figures: FIGURES.iter().map(|(name, calls, ms)| (*name, WindowLimit::new(*calls, *ms))).collect(),
             ban_ms: 24 * 3_600_000,
             nonce_ms: 180_000,
             roles_max: 250,
@@ -98,11 +98,11 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+impl DiscordLimits {
     /// The figure of a limit; without one, anything goes.
     #[must_use]
-    pub fn of(&self, name: &str) -> Figure {
-        self.figures.get(name).copied().unwrap_or(Figure::new(CALLS_MAX, 1))
+    pub fn of(&self, name: &str) -> WindowLimit {
+        self.figures.get(name).copied().unwrap_or(WindowLimit::new(CALLS_MAX, 1))
     }
 
     /// How long an address is banned.
@@ -131,7 +131,7 @@ impl Limits {
         let mut found = false;
         for (known, figure) in &mut self.figures {
             if *known == name || name == "routes" && told(known) {
-                *figure = Figure::new(calls, window_ms);
+                *figure = WindowLimit::new(calls, window_ms);
                 found = true;
             }
         }
@@ -147,7 +147,7 @@ impl Limits {
 
     /// These limits with every window so many times shorter.
     #[must_use]
-    pub fn sooner(&self, times: u64) -> Self {
+    pub fn sped_up(&self, times: u64) -> Self {
         let mut changed = self.clone();
         for figure in changed.figures.values_mut() {
             let window = figure.window / u32::try_from(times.max(1)).unwrap_or(u32::MAX);
@@ -160,7 +160,7 @@ impl Limits {
     ///
     /// # Errors
     /// When the change names what is not there, or is absurd.
-    pub fn with(&self, change: &Change) -> Result<Self, String> {
+    pub fn with(&self, change: &DiscordLimitsChange) -> Result<Self, String> {
         let mut changed = self.clone();
         // All of them first, so that one of them can still be another one.
         for every in [true, false] {
@@ -190,27 +190,30 @@ mod tests {
 
     #[test]
     fn windows_can_all_be_shorter() {
-        let (whole, shorter) = (Limits::default(), Limits::default().sooner(10));
+        let (whole, shorter) = (DiscordLimits::default(), DiscordLimits::default().sped_up(10));
         assert_eq!(
             (shorter.of("channel-create"), shorter.of(GLOBAL)),
-            (Figure::new(10, 1_000), Figure::new(50, 100))
+            (WindowLimit::new(10, 1_000), WindowLimit::new(50, 100))
         );
-        assert_eq!((whole.sooner(0), whole.sooner(u64::MAX).of("me")), (whole, Figure::new(10, 1)));
+        assert_eq!((whole.sped_up(0), whole.sped_up(u64::MAX).of("me")), (whole, WindowLimit::new(10, 1)));
     }
 
     #[test]
     fn a_change_leaves_the_rest_alone() {
-        let read = |text: &str| serde_json::from_str::<Change>(text).unwrap();
+        let read = |text: &str| serde_json::from_str::<DiscordLimitsChange>(text).unwrap();
         let text =
             r#"{"figures":{"routes":{"calls":7,"window_ms":9},"me":{"calls":1,"window_ms":2}},"ban_ms":3}"#;
-        let changed = Limits::default().with(&read(text)).unwrap();
-        assert_eq!(changed.of("me"), Figure::new(1, 2));
-        assert_eq!(changed.of("message-edit"), Figure::new(7, 9));
-        assert_eq!(changed.of(GLOBAL), Figure::new(50, 1_000));
+        let changed = DiscordLimits::default().with(&read(text)).unwrap();
+        assert_eq!(changed.of("me"), WindowLimit::new(1, 2));
+        assert_eq!(changed.of("message-edit"), WindowLimit::new(7, 9));
+        assert_eq!(changed.of(GLOBAL), WindowLimit::new(50, 1_000));
         assert_eq!((changed.ban_ms, changed.nonce_ms), (3, 180_000));
-        let error = Limits::default().with(&read(r#"{"figures":{"mee":{"calls":1,"window_ms":2}}}"#));
+        let error = DiscordLimits::default().with(&read(r#"{"figures":{"mee":{"calls":1,"window_ms":2}}}"#));
         assert!(error.unwrap_err().contains("message-create"));
-        assert!(Limits::default().set("me", 0, 1).is_err() && Limits::default().set("me", 1, 0).is_err());
-        assert!(serde_json::from_str::<Change>(r#"{"bann_ms":3}"#).is_err());
+        assert!(
+            DiscordLimits::default().set("me", 0, 1).is_err()
+                && DiscordLimits::default().set("me", 1, 0).is_err()
+        );
+        assert!(serde_json::from_str::<DiscordLimitsChange>(r#"{"bann_ms":3}"#).is_err());
     }
 }

@@ -11,7 +11,7 @@ const PAGE_MAX: usize = 10_000;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct GuildWrite {
     /// Its place in the order of writes; the first is 1.
     pub n: u64,
     /// The guild.
@@ -28,11 +28,11 @@ pub struct Entry {
 
 /// The writes.
 #[derive(Debug, Default)]
-pub struct Log(VecDeque<Entry>);
+pub struct GuildWriteLog(VecDeque<GuildWrite>);
 
-impl Log {
+impl GuildWriteLog {
     /// One more.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: GuildWrite) {
         if self.0.len() == LOG_MAX {
             self.0.pop_front();
         }
@@ -47,7 +47,7 @@ impl Log {
 
     /// What came after the write number `after`.
     #[must_use]
-    pub fn page(&self, after: u64) -> Vec<&Entry> {
+    pub fn page(&self, after: u64) -> Vec<&GuildWrite> {
         let start = self.0.partition_point(|entry| entry.n <= after);
         self.0.range(start..).take(PAGE_MAX).collect()
     }

@@ -33,7 +33,7 @@ pub struct Message {
 
 /// What a body says of a message.
 #[derive(Debug)]
-pub struct Draft {
+pub struct MessageDraft {
     content: Option<String>,
     embeds: Option<Value>,
     components: Option<Value>,
@@ -44,7 +44,7 @@ pub struct Draft {
     pub enforced: bool,
 }
 
-impl Draft {
+impl MessageDraft {
     /// Reads it.
     #[must_use]
     pub fn read(form: &mut Form<'_>) -> Self {
@@ -56,7 +56,7 @@ impl Draft {
         };
         if !fits {
             let told = format!("Must be {NONCE_LEN_MAX} or fewer in length.");
-            form.wrong("nonce", "BASE_TYPE_MAX_LENGTH", told);
+            form.add_error("nonce", "BASE_TYPE_MAX_LENGTH", told);
         }
         form.list("embeds", 10, |_| Some(()));
         let content = form.short_text("content", CONTENT_LEN_MAX).map(str::to_owned);
@@ -90,7 +90,7 @@ impl Message {
     }
 
     /// Changes what a draft names; when `edited` is there, that is told.
-    pub fn take(&mut self, draft: Draft, edited: Option<Time>) {
+    pub fn apply(&mut self, draft: MessageDraft, edited: Option<Time>) {
         self.content = draft.content.unwrap_or(std::mem::take(&mut self.content));
         self.embeds = draft.embeds.unwrap_or(self.embeds.take());
         self.components = draft.components.unwrap_or(self.components.take());
@@ -146,7 +146,7 @@ mod tests {
         let mut form = Form::of(&body);
         let mut message = Message::new(9, 8, 7, at);
         assert!(message.is_empty());
-        message.take(Draft::read(&mut form), None);
+        message.apply(MessageDraft::read(&mut form), None);
         form.finish().unwrap();
         assert_eq!(
             message.json(&json!("author")).to_string(),
@@ -160,7 +160,7 @@ mod tests {
             [json!({"nonce": "x".repeat(26)}), json!({"content": "x".repeat(2_001)}), json!({"nonce": 1.5})]
         {
             let mut form = Form::of(&body);
-            let _ = Draft::read(&mut form);
+            let _ = MessageDraft::read(&mut form);
             assert!(form.finish().is_err(), "{body}");
         }
     }

@@ -9,10 +9,10 @@ use serde_json::Value;
 use tidegate_core::Time;
 
 use super::form::{Form, invalid};
-use super::guild::{Actor, Guild, SOMEBODY, Turn, user};
-use super::message::{Draft, Message};
+use super::guild::{Actor, Guild, GuildCall, SOMEBODY, user};
+use super::message::{Message, MessageDraft};
 use super::permissions::{MANAGE_MESSAGES, SEND_MESSAGES};
-use super::refusal::{Code, Done, Outcome, Refusal};
+use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
 use super::snowflake;
 
 /// Most messages of a channel; beyond it the oldest is forgotten.
@@ -22,10 +22,10 @@ const NONCES_MAX: usize = 10_000;
 
 /// What messages were called, for some minutes.
 #[derive(Clone, Debug, Default)]
-pub struct Nonces(VecDeque<Named>);
+pub struct Nonces(VecDeque<NonceRecord>);
 
 #[derive(Clone, Debug)]
-struct Named {
+struct NonceRecord {
     at: Time,
     author: u64,
     nonce: String,
@@ -38,14 +38,14 @@ impl Guild {
     ///
     /// # Errors
     /// When it is refused.
-    pub fn create_message(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub fn create_message(&mut self, turn: &mut GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
         let mut form = Form::of(turn.body);
-        let draft = Draft::read(&mut form);
+        let draft = MessageDraft::read(&mut form);
         form.finish()?;
-        self.within(turn.actor, channel, SEND_MESSAGES)?;
+        self.require_in_channel(turn.actor, channel, SEND_MESSAGES)?;
         if !channel.takes_messages() {
-            return Err(Code::NoText.into());
+            return Err(DiscordErrorCode::NoText.into());
         }
         let (id, author) = (channel.id, author(turn.actor));
         let nonce = draft.nonce.as_ref().map(Value::to_string);
@@ -55,26 +55,26 @@ impl Guild {
             self.nonces.0.pop_front();
         }
         if let Some(nonce) = nonce.as_ref().filter(|_| draft.enforced) {
-            let of = |named: &&Named| named.author == author && named.nonce == *nonce;
+            let of = |named: &&NonceRecord| named.author == author && named.nonce == *nonce;
             if let Some(named) = self.nonces.0.iter().rev().find(of) {
                 let found = self.messages.get(&named.channel).and_then(|all| all.get(&named.message));
-                let found = found.ok_or(Code::UnknownMessage)?;
-                return Ok(Done::read(found.json(&user(author))));
+                let found = found.ok_or(DiscordErrorCode::UnknownMessage)?;
+                return Ok(CompletedCall::read(found.json(&user(author))));
             }
         }
         let mut message = Message::new(turn.ids.next(turn.now), id, author, turn.now);
-        message.take(draft, None);
+        message.apply(draft, None);
         if message.is_empty() {
-            return Err(Code::EmptyMessage.into());
+            return Err(DiscordErrorCode::EmptyMessage.into());
         }
         if let Some(nonce) = nonce {
             let message = message.id;
-            self.nonces.0.push_back(Named { at: turn.now, author, nonce, channel: id, message });
+            self.nonces.0.push_back(NonceRecord { at: turn.now, author, nonce, channel: id, message });
         }
-        Ok(self.keep(id, message))
+        Ok(self.store_message(id, message))
     }
 
-    fn keep(&mut self, channel: u64, message: Message) -> Done {
+    fn store_message(&mut self, channel: u64, message: Message) -> CompletedCall {
         let (id, shown) = (message.id, message.json(&user(message.author)));
         let all = self.messages.entry(channel).or_default();
         if all.len() >= MESSAGES_MAX {
@@ -84,104 +84,106 @@ impl Guild {
         if let Some(channel) = self.channels.get_mut(&channel) {
             channel.last_message = Some(id);
         }
-        Done::wrote(StatusCode::OK, id, shown)
+        CompletedCall::wrote(StatusCode::OK, id, shown)
     }
 
     /// Shows some, the newest first.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn list_messages(&self, turn: &Turn<'_>) -> Outcome {
+    pub fn list_messages(&self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
-        self.within(turn.actor, channel, 0)?;
-        let page = Page::of(turn.query)?;
+        self.require_in_channel(turn.actor, channel, 0)?;
+        let page = MessagePage::of(turn.query)?;
         let none = BTreeMap::new();
         let all = self.messages.get(&channel.id).unwrap_or(&none);
         let shown: Vec<_> = match page {
-            Page { after: Some(after), limit, .. } => {
+            MessagePage { after: Some(after), limit, .. } => {
                 let mut next: Vec<_> =
                     all.range((Excluded(after), Unbounded)).map(|(_, message)| message).take(limit).collect();
                 next.reverse();
                 next
             }
-            Page { before, limit, .. } => {
+            MessagePage { before, limit, .. } => {
                 all.range(..before).rev().map(|(_, message)| message).take(limit).collect()
             }
         };
-        Ok(Done::read(shown.into_iter().map(|message| message.json(&user(message.author))).collect()))
+        Ok(CompletedCall::read(
+            shown.into_iter().map(|message| message.json(&user(message.author))).collect(),
+        ))
     }
 
     /// Shows one.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn show_message(&self, turn: &Turn<'_>) -> Outcome {
+    pub fn show_message(&self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
-        self.within(turn.actor, channel, 0)?;
+        self.require_in_channel(turn.actor, channel, 0)?;
         let message = self.message(channel.id, turn.target.inner)?;
-        Ok(Done::read(message.json(&user(message.author))))
+        Ok(CompletedCall::read(message.json(&user(message.author))))
     }
 
     /// Changes one of the caller's own.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn edit_message(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn edit_message(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
         let known = self.message(channel.id, turn.target.inner)?;
         let mut form = Form::of(turn.body);
-        let draft = Draft::read(&mut form);
+        let draft = MessageDraft::read(&mut form);
         form.finish()?;
-        self.within(turn.actor, channel, 0)?;
-        if turn.actor != Actor::Hand && known.author != author(turn.actor) {
-            return Err(Code::OthersMessage.into());
+        self.require_in_channel(turn.actor, channel, 0)?;
+        if turn.actor != Actor::Operator && known.author != author(turn.actor) {
+            return Err(DiscordErrorCode::OthersMessage.into());
         }
         let mut changed = known.clone();
-        changed.take(draft, Some(turn.now));
+        changed.apply(draft, Some(turn.now));
         if changed.is_empty() {
-            return Err(Code::EmptyMessage.into());
+            return Err(DiscordErrorCode::EmptyMessage.into());
         }
         let (id, shown) = (changed.id, changed.json(&user(changed.author)));
         self.messages.entry(changed.channel).or_default().insert(id, changed);
-        Ok(Done::wrote(StatusCode::OK, id, shown))
+        Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
     /// Removes one.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn delete_message(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn delete_message(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
         let known = self.message(channel.id, turn.target.inner)?;
         let needed = if known.author == author(turn.actor) { 0 } else { MANAGE_MESSAGES };
-        self.within(turn.actor, channel, needed)?;
+        self.require_in_channel(turn.actor, channel, needed)?;
         let (channel, id) = (channel.id, known.id);
         self.messages.entry(channel).or_default().remove(&id);
-        Ok(Done::quietly(id))
+        Ok(CompletedCall::no_content(id))
     }
 
-    fn message(&self, channel: u64, id: u64) -> Result<&Message, Refusal> {
+    fn message(&self, channel: u64, id: u64) -> Result<&Message, DiscordRefusal> {
         let found = self.messages.get(&channel).and_then(|all| all.get(&id));
-        found.ok_or_else(|| Code::UnknownMessage.into())
+        found.ok_or_else(|| DiscordErrorCode::UnknownMessage.into())
     }
 }
 
 const fn author(actor: Actor) -> u64 {
     match actor {
-        Actor::Hand => SOMEBODY,
+        Actor::Operator => SOMEBODY,
         Actor::Bot(bot) => bot,
     }
 }
 
 /// Which messages are asked for.
-struct Page {
+struct MessagePage {
     before: u64,
     after: Option<u64>,
     limit: usize,
 }
 
-impl Page {
-    fn of(query: &str) -> Result<Self, Refusal> {
+impl MessagePage {
+    fn of(query: &str) -> Result<Self, DiscordRefusal> {
         let mut page = Self { before: u64::MAX, after: None, limit: 50 };
         for (name, value) in query.split('&').filter_map(|pair| pair.split_once('=')) {
             let id = || {

@@ -11,7 +11,7 @@ pub const OVERWRITES_MAX: usize = 1_000;
 
 /// Whose an overwrite is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Whom {
+pub enum OverwriteKind {
     /// A role's.
     Role,
     /// A member's.
@@ -24,7 +24,7 @@ pub struct Overwrite {
     /// Of the role or member.
     pub id: u64,
     /// Which of the two it is.
-    pub whom: Whom,
+    pub kind: OverwriteKind,
     /// What it gives.
     pub allow: u64,
     /// What it takes.
@@ -35,7 +35,7 @@ impl Overwrite {
     /// As the API shows it.
     #[must_use]
     pub fn json(&self) -> Value {
-        let kind = u8::from(self.whom == Whom::Member);
+        let kind = u8::from(self.kind == OverwriteKind::Member);
         let (id, allow, deny) = (self.id.to_string(), self.allow.to_string(), self.deny.to_string());
         json!({ "id": id, "type": kind, "allow": allow, "deny": deny })
     }
@@ -56,8 +56,8 @@ pub fn read(form: &mut Form<'_>, id: Option<u64>) -> Option<Overwrite> {
     let id = id.or_else(|| form.id("id"));
     let kind = form.number("type", 0..=1);
     let (allow, deny) = (form.bits("allow").unwrap_or(0), form.bits("deny").unwrap_or(0));
-    let whom = if kind? == 0 { Whom::Role } else { Whom::Member };
-    Some(Overwrite { id: id?, whom, allow, deny })
+    let whom = if kind? == 0 { OverwriteKind::Role } else { OverwriteKind::Member };
+    Some(Overwrite { id: id?, kind: whom, allow, deny })
 }
 
 /// Reads the overwrites of a body; of several for one id the last one counts.

@@ -1,54 +1,54 @@
 //! Calls on one overwrite of a channel.
 
 use super::form::Form;
-use super::guild::{Guild, Turn};
-use super::overwrite::{OVERWRITES_MAX, Whom, put, read};
+use super::guild::{Guild, GuildCall};
+use super::overwrite::{OVERWRITES_MAX, OverwriteKind, put, read};
 use super::permissions::MANAGE_ROLES;
-use super::refusal::{Code, Done, Outcome};
+use super::refusal::{CallResult, CompletedCall, DiscordErrorCode};
 
 impl Guild {
     /// Puts one in place, be there one or not.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn put_overwrite(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn put_overwrite(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
         let mut form = Form::of(turn.body);
         let overwrite = read(&mut form, Some(turn.target.inner));
         form.finish()?;
-        let overwrite = overwrite.ok_or(Code::UnknownOverwrite)?;
-        if overwrite.whom == Whom::Role && !self.roles.contains_key(&overwrite.id) {
-            return Err(Code::UnknownOverwrite.into());
+        let overwrite = overwrite.ok_or(DiscordErrorCode::UnknownOverwrite)?;
+        if overwrite.kind == OverwriteKind::Role && !self.roles.contains_key(&overwrite.id) {
+            return Err(DiscordErrorCode::UnknownOverwrite.into());
         }
-        let held = self.within(turn.actor, channel, MANAGE_ROLES)?;
-        self.must_hold(turn.actor, &[overwrite], held)?;
+        let held = self.require_in_channel(turn.actor, channel, MANAGE_ROLES)?;
+        self.check_grantable(turn.actor, &[overwrite], held)?;
         let is_new = channel.overwrites.iter().all(|known| known.id != overwrite.id);
         if is_new && channel.overwrites.len() >= OVERWRITES_MAX {
-            return Err(Code::TooManyOverwrites.into());
+            return Err(DiscordErrorCode::TooManyOverwrites.into());
         }
         let (id, before) = (channel.id, channel.overwrites.clone());
         if let Some(channel) = self.channels.get_mut(&id) {
             put(&mut channel.overwrites, overwrite);
         }
-        self.follow(id, &before);
-        Ok(Done::quietly(overwrite.id))
+        self.sync_with_category(id, &before);
+        Ok(CompletedCall::no_content(overwrite.id))
     }
 
     /// Removes one.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn delete_overwrite(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn delete_overwrite(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let channel = self.channel(turn.target.channel)?;
         let known = channel.overwrites.iter().find(|overwrite| overwrite.id == turn.target.inner);
-        let known = *known.ok_or(Code::UnknownOverwrite)?;
-        let held = self.within(turn.actor, channel, MANAGE_ROLES)?;
-        self.must_hold(turn.actor, &[known], held)?;
+        let known = *known.ok_or(DiscordErrorCode::UnknownOverwrite)?;
+        let held = self.require_in_channel(turn.actor, channel, MANAGE_ROLES)?;
+        self.check_grantable(turn.actor, &[known], held)?;
         let (id, before) = (channel.id, channel.overwrites.clone());
         if let Some(channel) = self.channels.get_mut(&id) {
             channel.overwrites.retain(|overwrite| overwrite.id != known.id);
         }
-        self.follow(id, &before);
-        Ok(Done::quietly(known.id))
+        self.sync_with_category(id, &before);
+        Ok(CompletedCall::no_content(known.id))
     }
 }

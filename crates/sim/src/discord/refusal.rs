@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 /// A call that is not done.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Refusal {
+pub enum DiscordRefusal {
     /// With this status and body.
     Plain(StatusCode, Value),
     /// By a limit that no header tells of, for this long.
@@ -16,7 +16,7 @@ pub enum Refusal {
 
 /// What came of a call that was done.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Done {
+pub struct CompletedCall {
     /// Its status.
     pub status: StatusCode,
     /// Its body; `None` is none.
@@ -26,9 +26,9 @@ pub struct Done {
 }
 
 /// What comes of a call.
-pub type Outcome = Result<Done, Refusal>;
+pub type CallResult = Result<CompletedCall, DiscordRefusal>;
 
-impl Done {
+impl CompletedCall {
     /// Something was read.
     #[must_use]
     pub const fn read(body: Value) -> Self {
@@ -43,14 +43,14 @@ impl Done {
 
     /// Something was written and is not shown.
     #[must_use]
-    pub const fn quietly(id: u64) -> Self {
+    pub const fn no_content(id: u64) -> Self {
         Self { status: StatusCode::NO_CONTENT, body: None, wrote: Some(id) }
     }
 }
 
 /// Something that is not there, or that must not be, by its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Code {
+pub enum DiscordErrorCode {
     /// No such channel.
     UnknownChannel,
     /// No such member.
@@ -91,8 +91,8 @@ pub enum Code {
     Blocked,
 }
 
-impl Code {
-    const fn told(self) -> (u16, u64, &'static str) {
+impl DiscordErrorCode {
+    const fn parts(self) -> (u16, u64, &'static str) {
         match self {
             Self::UnknownChannel => (404, 10_003, "Unknown Channel"),
             Self::UnknownMember => (404, 10_007, "Unknown Member"),
@@ -119,11 +119,13 @@ impl Code {
     }
 }
 
-impl From<Code> for Refusal {
-    fn from(code: Code) -> Self {
-        let (status, number, message) = code.told();
+impl From<DiscordErrorCode> for DiscordRefusal {
+    fn from(code: DiscordErrorCode) -> Self {
+        let (status, number, message) = code.parts();
         let message = match code {
-            Code::TooManyRoles(most) | Code::TooManyChannels(most) => format!("{message} ({most})"),
+            DiscordErrorCode::TooManyRoles(most) | DiscordErrorCode::TooManyChannels(most) => {
+                format!("{message} ({most})")
+            }
             _ => message.to_owned(),
         };
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::BAD_REQUEST);
@@ -133,7 +135,7 @@ impl From<Code> for Refusal {
 
 /// A refusal that has no code of its own, such as `404: Not Found`.
 #[must_use]
-pub fn by_status(status: StatusCode) -> Value {
+pub fn status_body(status: StatusCode) -> Value {
     let reason = status.canonical_reason().unwrap_or_default();
     json!({ "message": format!("{}: {reason}", status.as_u16()), "code": 0 })
 }
@@ -145,14 +147,16 @@ mod tests {
     /// The bodies as clients read them.
     #[test]
     fn a_code_has_its_status_and_body() {
-        let Refusal::Plain(status, body) = Code::TooManyRoles(250).into() else { panic!("hidden") };
+        let DiscordRefusal::Plain(status, body) = DiscordErrorCode::TooManyRoles(250).into() else {
+            panic!("hidden")
+        };
         assert_eq!(status, 400);
         assert_eq!(
             body.to_string(),
             r#"{"code":30005,"message":"Maximum number of guild roles reached (250)"}"#
         );
         assert_eq!(
-            by_status(StatusCode::UNAUTHORIZED).to_string(),
+            status_body(StatusCode::UNAUTHORIZED).to_string(),
             r#"{"code":0,"message":"401: Unauthorized"}"#
         );
     }

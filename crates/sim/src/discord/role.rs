@@ -33,7 +33,7 @@ pub struct Role {
 
 /// What a body says of a role.
 #[derive(Debug, Default)]
-pub struct Draft {
+pub struct RoleDraft {
     name: Option<String>,
     colors: Option<[Option<u64>; 3]>,
     color: Option<u64>,
@@ -44,7 +44,7 @@ pub struct Draft {
     pub permissions: Option<u64>,
 }
 
-impl Draft {
+impl RoleDraft {
     /// Reads it.
     #[must_use]
     pub fn read(form: &mut Form<'_>) -> Self {
@@ -57,7 +57,7 @@ impl Draft {
                     .map(|field| inner.number(field, 0..=COLOR_MAX)),
             );
             if inner.finish().is_err() {
-                form.wrong("colors", "NUMBER_TYPE_COERCE", "A colour is 0 to 16777215.".to_owned());
+                form.add_error("colors", "NUMBER_TYPE_COERCE", "A colour is 0 to 16777215.".to_owned());
             }
         }
         Self {
@@ -90,7 +90,7 @@ impl Role {
     }
 
     /// Changes what a draft names.
-    pub fn take(&mut self, draft: Draft) {
+    pub fn apply(&mut self, draft: RoleDraft) {
         self.name = draft.name.unwrap_or(std::mem::take(&mut self.name));
         if let Some(color) = draft.color {
             self.colors = [Some(color), None, None];
@@ -140,7 +140,7 @@ mod tests {
             json!({"name": " Desk ", "permissions": "1024", "hoist": true, "color": 255, "icon": null});
         let mut form = Form::of(&body);
         let mut role = Role::new(7, "new role", 1, 0);
-        role.take(Draft::read(&mut form));
+        role.apply(RoleDraft::read(&mut form));
         form.finish().unwrap();
         assert_eq!(
             role.json().to_string(),
@@ -150,7 +150,7 @@ mod tests {
                 r#""name":"Desk","permissions":"1024","position":1,"unicode_emoji":null}"#
             )
         );
-        role.take(Draft::default());
+        role.apply(RoleDraft::default());
         assert_eq!((role.name.as_str(), role.permissions, role.hoist), ("Desk", 1_024, true));
     }
 }

@@ -5,31 +5,31 @@ use std::cmp::Reverse;
 use hyper::StatusCode;
 
 use super::form::{Form, list};
-use super::guild::{Actor, Guild, Turn};
+use super::guild::{Actor, Guild, GuildCall};
 use super::limits::ROLE_CREATES;
 use super::permissions::MANAGE_ROLES;
-use super::refusal::{Code, Done, Outcome, Refusal};
-use super::role::{Draft, Role};
+use super::refusal::{CallResult, CompletedCall, DiscordErrorCode, DiscordRefusal};
+use super::role::{Role, RoleDraft};
 
 impl Guild {
     /// Makes one. It comes in above @everyone, and all others move up.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn create_role(&mut self, turn: &mut Turn<'_>) -> Outcome {
+    pub fn create_role(&mut self, turn: &mut GuildCall<'_>) -> CallResult {
         let mut form = Form::of(turn.body);
-        let mut draft = Draft::read(&mut form);
+        let mut draft = RoleDraft::read(&mut form);
         form.finish()?;
-        self.need(turn.actor, MANAGE_ROLES)?;
+        self.require(turn.actor, MANAGE_ROLES)?;
         let everyone = self.role(self.id)?.permissions;
-        self.need(turn.actor, draft.permissions.unwrap_or(0))?;
+        self.require(turn.actor, draft.permissions.unwrap_or(0))?;
         if self.roles.len() > turn.limits.roles_max {
-            return Err(Code::TooManyRoles(turn.limits.roles_max).into());
+            return Err(DiscordErrorCode::TooManyRoles(turn.limits.roles_max).into());
         }
-        if turn.actor != Actor::Hand {
+        if turn.actor != Actor::Operator {
             let ruling = self.role_creates.take(turn.limits.of(ROLE_CREATES), turn.now);
             if !ruling.allowed {
-                return Err(Refusal::Hidden(ruling.reset_after));
+                return Err(DiscordRefusal::Hidden(ruling.reset_after));
             }
         }
         draft.permissions.get_or_insert(everyone);
@@ -37,45 +37,45 @@ impl Guild {
             role.position += 1;
         }
         let mut role = Role::new(turn.ids.next(turn.now), "new role", 1, 0);
-        role.take(draft);
+        role.apply(draft);
         let (id, shown) = (role.id, role.json());
         self.roles.insert(id, role);
-        Ok(Done::wrote(StatusCode::OK, id, shown))
+        Ok(CompletedCall::wrote(StatusCode::OK, id, shown))
     }
 
     /// Changes one that stands below the caller's.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn edit_role(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn edit_role(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let id = turn.target.inner;
         let known = self.role(id)?;
         let mut form = Form::of(turn.body);
-        let draft = Draft::read(&mut form);
+        let draft = RoleDraft::read(&mut form);
         form.finish()?;
-        self.need(turn.actor, MANAGE_ROLES)?;
-        self.need(turn.actor, draft.permissions.map_or(0, |bits| bits ^ known.permissions))?;
-        self.must_be_below(turn.actor, known.position)?;
+        self.require(turn.actor, MANAGE_ROLES)?;
+        self.require(turn.actor, draft.permissions.map_or(0, |bits| bits ^ known.permissions))?;
+        self.check_below(turn.actor, known.position)?;
         let everyone = self.id;
-        let role = self.roles.get_mut(&id).ok_or(Code::UnknownRole)?;
-        role.take(draft);
+        let role = self.roles.get_mut(&id).ok_or(DiscordErrorCode::UnknownRole)?;
+        role.apply(draft);
         if id == everyone {
             role.name = "@everyone".to_owned();
         }
-        Ok(Done::wrote(StatusCode::OK, id, role.json()))
+        Ok(CompletedCall::wrote(StatusCode::OK, id, role.json()))
     }
 
     /// Removes one, and what overwrites say of it.
     ///
     /// # Errors
     /// When it is refused.
-    pub fn delete_role(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn delete_role(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let known = self.role(turn.target.inner)?;
-        self.need(turn.actor, MANAGE_ROLES)?;
+        self.require(turn.actor, MANAGE_ROLES)?;
         if known.id == self.id || known.bot.is_some() {
-            return Err(Code::InvalidRole.into());
+            return Err(DiscordErrorCode::InvalidRole.into());
         }
-        self.must_be_below(turn.actor, known.position)?;
+        self.check_below(turn.actor, known.position)?;
         let (id, position) = (known.id, known.position);
         self.roles.remove(&id);
         for role in self.roles.values_mut().filter(|role| role.position > position) {
@@ -84,24 +84,24 @@ impl Guild {
         for channel in self.channels.values_mut() {
             channel.overwrites.retain(|overwrite| overwrite.id != id);
         }
-        Ok(Done::quietly(id))
+        Ok(CompletedCall::no_content(id))
     }
 
     /// Puts some in other places. Where two want one place, the older one stands above.
     ///
     /// # Errors
     /// When it is refused; then none has moved.
-    pub fn order_roles(&mut self, turn: &Turn<'_>) -> Outcome {
+    pub fn order_roles(&mut self, turn: &GuildCall<'_>) -> CallResult {
         let moves = list(turn.body, |form| {
             form.require("id");
             let (id, position) = (form.id("id")?, form.number("position", 0..=10_000));
             Some((id, position))
         })?;
-        self.need(turn.actor, MANAGE_ROLES)?;
+        self.require(turn.actor, MANAGE_ROLES)?;
         for (id, position) in &moves {
             let known = self.role(*id)?.position;
             if let Some(position) = position.filter(|position| *position != known) {
-                self.must_be_below(turn.actor, known.max(position))?;
+                self.check_below(turn.actor, known.max(position))?;
             }
         }
         for (id, position) in moves {
@@ -115,12 +115,12 @@ impl Guild {
         for (position, role) in order.into_iter().enumerate() {
             role.position = position as u64;
         }
-        Ok(Done::wrote(StatusCode::OK, everyone, self.roles_json()))
+        Ok(CompletedCall::wrote(StatusCode::OK, everyone, self.roles_json()))
     }
 
     /// That a place is below the caller's highest role.
-    fn must_be_below(&self, actor: Actor, position: u64) -> Result<(), Refusal> {
+    fn check_below(&self, actor: Actor, position: u64) -> Result<(), DiscordRefusal> {
         let below = self.rights(actor).is_none_or(|rights| position < rights.position);
-        if below { Ok(()) } else { Err(Code::MissingPermissions.into()) }
+        if below { Ok(()) } else { Err(DiscordErrorCode::MissingPermissions.into()) }
     }
 }

@@ -3,13 +3,13 @@
 use hyper::Method;
 use tidegate_core::fingerprint::{Fingerprint, hex};
 
-use super::refusal::{Code, Refusal, by_status};
+use super::refusal::{DiscordErrorCode, DiscordRefusal, status_body};
 use super::{form, snowflake};
 
 /// What can be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the table below tells what each one is")]
-pub enum Call {
+pub enum DiscordEndpoint {
     Gateway,
     GatewayBot,
     Me,
@@ -38,13 +38,13 @@ pub enum Call {
 
 /// A route.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct EndpointRoute {
     /// How.
     pub method: Method,
     /// Where.
     pub template: &'static str,
     /// What.
-    pub call: Call,
+    pub call: DiscordEndpoint,
     /// The limit it uses, which others may use too; `None` is none.
     pub limit: Option<&'static str>,
     /// What its hash is made of. Others may have the same hash and count apart.
@@ -54,57 +54,105 @@ pub struct Route {
 const fn route(
     method: Method,
     template: &'static str,
-    call: Call,
+    call: DiscordEndpoint,
     limit: &'static str,
     hashed: &'static str,
-) -> Route {
-    Route { method, template, call, limit: Some(limit), hashed }
+) -> EndpointRoute {
+    EndpointRoute { method, template, call, limit: Some(limit), hashed }
 }
 
 /// Every route. The two lists show one hash and count apart; overwrites, and a role's edits and removal, show one hash
 /// and count together.
-static ROUTES: [Route; 24] = {
+static ROUTES: [EndpointRoute; 24] = {
     use Method as M;
     [
-        Route { method: M::GET, template: "/gateway", call: Call::Gateway, limit: None, hashed: "" },
-        route(M::GET, "/gateway/bot", Call::GatewayBot, "gateway-bot", "gateway-bot"),
-        route(M::GET, "/users/@me", Call::Me, "me", "me"),
-        route(M::GET, "/guilds/{guild}", Call::Guild, "guild", "guild"),
-        route(M::GET, "/guilds/{guild}/members/{user}", Call::Member, "member", "member"),
-        route(M::GET, "/guilds/{guild}/roles", Call::Roles, "roles-list", "lists"),
-        route(M::POST, "/guilds/{guild}/roles", Call::RoleCreate, "role-create", "role-create"),
-        route(M::PATCH, "/guilds/{guild}/roles", Call::RolePositions, "role-positions", "role-positions"),
-        route(M::GET, "/guilds/{guild}/roles/{role}", Call::Role, "roles-list", "lists"),
-        route(M::PATCH, "/guilds/{guild}/roles/{role}", Call::RoleEdit, "role-edit", "role-edit"),
-        route(M::DELETE, "/guilds/{guild}/roles/{role}", Call::RoleDelete, "role-edit", "role-edit"),
-        route(M::GET, "/guilds/{guild}/channels", Call::Channels, "channels-list", "lists"),
-        route(M::POST, "/guilds/{guild}/channels", Call::ChannelCreate, "channel-create", "channel-create"),
-        route(M::PATCH, "/guilds/{guild}/channels", Call::ChannelPositions, "channel-positions", "positions"),
-        route(M::GET, "/channels/{channel}", Call::Channel, "channel-get", "channel-get"),
-        route(M::PATCH, "/channels/{channel}", Call::ChannelEdit, "channel-edit", "channel-edit"),
-        route(M::DELETE, "/channels/{channel}", Call::ChannelDelete, "channel-delete", "channel-delete"),
+        EndpointRoute {
+            method: M::GET,
+            template: "/gateway",
+            call: DiscordEndpoint::Gateway,
+            limit: None,
+            hashed: "",
+        },
+        route(M::GET, "/gateway/bot", DiscordEndpoint::GatewayBot, "gateway-bot", "gateway-bot"),
+        route(M::GET, "/users/@me", DiscordEndpoint::Me, "me", "me"),
+        route(M::GET, "/guilds/{guild}", DiscordEndpoint::Guild, "guild", "guild"),
+        route(M::GET, "/guilds/{guild}/members/{user}", DiscordEndpoint::Member, "member", "member"),
+        route(M::GET, "/guilds/{guild}/roles", DiscordEndpoint::Roles, "roles-list", "lists"),
+        route(M::POST, "/guilds/{guild}/roles", DiscordEndpoint::RoleCreate, "role-create", "role-create"),
+        route(
+            M::PATCH,
+            "/guilds/{guild}/roles",
+            DiscordEndpoint::RolePositions,
+            "role-positions",
+            "role-positions",
+        ),
+        route(M::GET, "/guilds/{guild}/roles/{role}", DiscordEndpoint::Role, "roles-list", "lists"),
+        route(M::PATCH, "/guilds/{guild}/roles/{role}", DiscordEndpoint::RoleEdit, "role-edit", "role-edit"),
+        route(
+            M::DELETE,
+            "/guilds/{guild}/roles/{role}",
+            DiscordEndpoint::RoleDelete,
+            "role-edit",
+            "role-edit",
+        ),
+        route(M::GET, "/guilds/{guild}/channels", DiscordEndpoint::Channels, "channels-list", "lists"),
+        route(
+            M::POST,
+            "/guilds/{guild}/channels",
+            DiscordEndpoint::ChannelCreate,
+            "channel-create",
+            "channel-create",
+        ),
+        route(
+            M::PATCH,
+            "/guilds/{guild}/channels",
+            DiscordEndpoint::ChannelPositions,
+            "channel-positions",
+            "positions",
+        ),
+        route(M::GET, "/channels/{channel}", DiscordEndpoint::Channel, "channel-get", "channel-get"),
+        route(M::PATCH, "/channels/{channel}", DiscordEndpoint::ChannelEdit, "channel-edit", "channel-edit"),
+        route(
+            M::DELETE,
+            "/channels/{channel}",
+            DiscordEndpoint::ChannelDelete,
+            "channel-delete",
+            "channel-delete",
+        ),
         route(
             M::PUT,
             "/channels/{channel}/permissions/{overwrite}",
-            Call::OverwritePut,
+            DiscordEndpoint::OverwritePut,
             OVERWRITES,
             OVERWRITES,
         ),
         route(
             M::DELETE,
             "/channels/{channel}/permissions/{overwrite}",
-            Call::OverwriteDelete,
+            DiscordEndpoint::OverwriteDelete,
             OVERWRITES,
             OVERWRITES,
         ),
-        route(M::GET, "/channels/{channel}/messages", Call::Messages, MESSAGES, MESSAGES),
-        route(M::POST, "/channels/{channel}/messages", Call::MessageCreate, "message-create", "post"),
-        route(M::GET, "/channels/{channel}/messages/{message}", Call::Message, MESSAGES, MESSAGES),
-        route(M::PATCH, "/channels/{channel}/messages/{message}", Call::MessageEdit, "message-edit", "patch"),
+        route(M::GET, "/channels/{channel}/messages", DiscordEndpoint::Messages, MESSAGES, MESSAGES),
+        route(
+            M::POST,
+            "/channels/{channel}/messages",
+            DiscordEndpoint::MessageCreate,
+            "message-create",
+            "post",
+        ),
+        route(M::GET, "/channels/{channel}/messages/{message}", DiscordEndpoint::Message, MESSAGES, MESSAGES),
+        route(
+            M::PATCH,
+            "/channels/{channel}/messages/{message}",
+            DiscordEndpoint::MessageEdit,
+            "message-edit",
+            "patch",
+        ),
         route(
             M::DELETE,
             "/channels/{channel}/messages/{message}",
-            Call::MessageDelete,
+            DiscordEndpoint::MessageDelete,
             "message-delete",
             "gone",
         ),
@@ -116,9 +164,9 @@ const MESSAGES: &str = "messages-read";
 
 /// A route and the ids in its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RouteTarget {
     /// The route.
-    pub route: &'static Route,
+    pub route: &'static EndpointRoute,
     /// The guild, where the path names one.
     pub guild: Option<u64>,
     /// The channel, where the path names one.
@@ -127,12 +175,12 @@ pub struct Target {
     pub inner: u64,
 }
 
-impl Target {
+impl RouteTarget {
     /// Of a method and a path that begins behind the version.
     ///
     /// # Errors
     /// When there is nothing.
-    pub fn of(method: &Method, path: &str) -> Result<Self, Refusal> {
+    pub fn of(method: &Method, path: &str) -> Result<Self, DiscordRefusal> {
         let mut is_place = false;
         for route in &ROUTES {
             let Some(ids) = ids(route.template, path) else { continue };
@@ -143,10 +191,10 @@ impl Target {
         }
         let status = if is_place { 405 } else { 404 };
         let status = hyper::StatusCode::from_u16(status).unwrap_or_default();
-        Err(Refusal::Plain(status, by_status(status)))
+        Err(DiscordRefusal::Plain(status, status_body(status)))
     }
 
-    fn with(route: &'static Route, ids: Vec<(&'static str, &str)>) -> Result<Self, Refusal> {
+    fn with(route: &'static EndpointRoute, ids: Vec<(&'static str, &str)>) -> Result<Self, DiscordRefusal> {
         let mut target = Self { route, guild: None, channel: None, inner: 0 };
         for (name, text) in ids {
             let id = snowflake::parse(text).ok_or_else(|| {
@@ -192,10 +240,12 @@ pub fn limit_named(name: &str) -> Option<&'static str> {
 ///
 /// # Errors
 /// When there is none, or another version.
-pub fn behind_version(path: &str) -> Result<&str, Refusal> {
+pub fn strip_version(path: &str) -> Result<&str, DiscordRefusal> {
     let not_found = hyper::StatusCode::NOT_FOUND;
-    let rest = path.strip_prefix("/api/").ok_or(Refusal::Plain(not_found, by_status(not_found)))?;
-    rest.strip_prefix("v10").filter(|rest| rest.starts_with('/')).ok_or_else(|| Code::InvalidVersion.into())
+    let rest = path.strip_prefix("/api/").ok_or(DiscordRefusal::Plain(not_found, status_body(not_found)))?;
+    rest.strip_prefix("v10")
+        .filter(|rest| rest.starts_with('/'))
+        .ok_or_else(|| DiscordErrorCode::InvalidVersion.into())
 }
 
 /// The ids of a path that fits a template.
@@ -220,16 +270,19 @@ fn ids<'a>(template: &'static str, path: &'a str) -> Option<Vec<(&'static str, &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::discord::limits::Limits;
+    use crate::discord::limits::DiscordLimits;
 
-    fn target(method: &Method, path: &str) -> Target {
-        Target::of(method, path).unwrap()
+    fn target(method: &Method, path: &str) -> RouteTarget {
+        RouteTarget::of(method, path).unwrap()
     }
 
     #[test]
     fn a_path_gives_its_route_and_ids() {
         let found = target(&Method::PUT, "/channels/7/permissions/9");
-        assert_eq!((found.route.call, found.channel, found.inner), (Call::OverwritePut, Some(7), 9));
+        assert_eq!(
+            (found.route.call, found.channel, found.inner),
+            (DiscordEndpoint::OverwritePut, Some(7), 9)
+        );
         assert_eq!(found.name(), "PUT /channels/{channel}/permissions/{overwrite}");
         for (method, path, status) in [
             (Method::GET, "/guilds", 404),
@@ -238,12 +291,15 @@ mod tests {
             (Method::GET, "/guilds/x/roles", 400),
             (Method::GET, "/guilds//roles", 404),
         ] {
-            let refusal = Target::of(&method, path).unwrap_err();
-            assert!(matches!(refusal, Refusal::Plain(told, _) if told == status), "{path}: {refusal:?}");
+            let refusal = RouteTarget::of(&method, path).unwrap_err();
+            assert!(
+                matches!(refusal, DiscordRefusal::Plain(told, _) if told == status),
+                "{path}: {refusal:?}"
+            );
         }
-        assert_eq!(behind_version("/api/v10/users/@me"), Ok("/users/@me"));
+        assert_eq!(strip_version("/api/v10/users/@me"), Ok("/users/@me"));
         for path in ["/api/v9/users/@me", "/users/@me", "/api/v100/x", "/api/v10"] {
-            assert!(behind_version(path).is_err(), "{path}");
+            assert!(strip_version(path).is_err(), "{path}");
         }
     }
 
@@ -265,7 +321,7 @@ mod tests {
 
     #[test]
     fn every_limit_of_a_route_is_there() {
-        let mut limits = Limits::default();
+        let mut limits = DiscordLimits::default();
         for limit in ROUTES.iter().filter_map(|route| route.limit) {
             assert_eq!(limits.set(limit, 1, 1), Ok(()), "{limit}");
         }

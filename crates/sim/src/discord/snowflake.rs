@@ -8,11 +8,11 @@ const EPOCH_MS: u64 = 1_420_070_400_000;
 
 /// Gives ids.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Snowflakes {
+pub struct SnowflakeGenerator {
     last: u64,
 }
 
-impl Snowflakes {
+impl SnowflakeGenerator {
     /// One that nobody has.
     pub fn next(&mut self, now: Time) -> u64 {
         let timed = now.as_millis().saturating_sub(EPOCH_MS) << 22;
@@ -30,7 +30,7 @@ pub fn parse(text: &str) -> Option<u64> {
 
 /// An id in JSON.
 #[must_use]
-pub fn text(id: u64) -> Value {
+pub fn to_json(id: u64) -> Value {
     Value::String(id.to_string())
 }
 
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn ids_hold_the_time_and_only_grow() {
-        let mut ids = Snowflakes::default();
+        let mut ids = SnowflakeGenerator::default();
         let at = Time::from_millis(EPOCH_MS + 5);
         assert_eq!(
             [ids.next(at), ids.next(at), ids.next(Time::ZERO)],

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::duplicates::{excess, find_duplicates};
 use super::guild::{Guild, GuildStats};
-use super::twins::{excess, twins};
 use crate::stats::Stats;
 
 /// The counts.
@@ -40,7 +40,7 @@ impl DiscordStats {
     pub fn with<'a>(&self, guilds: impl Iterator<Item = &'a Guild>) -> Self {
         let mut stats = self.clone();
         for guild in guilds {
-            let found = twins(guild);
+            let found = find_duplicates(guild);
             stats.all.duplicates += excess(&found);
             let named = found.into_iter().map(|(what, ids)| (format!("guild {} {what}", guild.id), ids));
             stats.duplicates_by_key.extend(named);

@@ -9,14 +9,14 @@ use tidegate_core::time::millis_up;
 
 /// So many calls in so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Figure {
+pub struct WindowLimit {
     /// Calls.
     pub calls: u64,
     /// In this time.
     pub window: Duration,
 }
 
-impl Figure {
+impl WindowLimit {
     /// Calls in milliseconds.
     #[must_use]
     pub const fn new(calls: u64, window_ms: u64) -> Self {
@@ -24,7 +24,7 @@ impl Figure {
     }
 }
 
-impl Serialize for Figure {
+impl Serialize for WindowLimit {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         #[derive(Serialize)]
         struct Plain {
@@ -37,14 +37,14 @@ impl Serialize for Figure {
 
 /// What was used of a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub struct WindowCounter {
     began: Time,
     used: u64,
 }
 
 /// What a call is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ruling {
+pub struct WindowDecision {
     /// Whether it may go on.
     pub allowed: bool,
     /// The most calls.
@@ -55,15 +55,15 @@ pub struct Ruling {
     pub reset_after: Duration,
 }
 
-impl Window {
+impl WindowCounter {
     /// Takes one call if there is one. A refused call counts for nothing.
-    pub fn take(&mut self, figure: Figure, now: Time) -> Ruling {
+    pub fn take(&mut self, figure: WindowLimit, now: Time) -> WindowDecision {
         if self.is_over(figure, now) {
             *self = Self { began: now, used: 0 };
         }
         let allowed = self.used < figure.calls;
         self.used += u64::from(allowed);
-        Ruling {
+        WindowDecision {
             allowed,
             limit: figure.calls,
             remaining: figure.calls.saturating_sub(self.used),
@@ -73,13 +73,13 @@ impl Window {
 
     /// What a call would be told, without one.
     #[must_use]
-    pub fn look(mut self, figure: Figure, now: Time) -> Ruling {
+    pub fn peek(mut self, figure: WindowLimit, now: Time) -> WindowDecision {
         self.take(figure, now)
     }
 
     /// Whether nothing is remembered of it any more.
     #[must_use]
-    pub fn is_over(&self, figure: Figure, now: Time) -> bool {
+    pub fn is_over(&self, figure: WindowLimit, now: Time) -> bool {
         self.used == 0 || self.began.after(figure.window) <= now
     }
 }
@@ -95,8 +95,8 @@ mod tests {
         /// is left is what will be granted.
         #[test]
         fn lim_6_a_window_is_exact(calls in 1_u64..6, window in 1_u64..50, gaps in prop::collection::vec(0_u64..20, 1..80)) {
-            let figure = Figure::new(calls, window);
-            let (mut state, mut now) = (Window::default(), Time::from_millis(1_000));
+            let figure = WindowLimit::new(calls, window);
+            let (mut state, mut now) = (WindowCounter::default(), Time::from_millis(1_000));
             let mut granted: Vec<Time> = Vec::new();
             for gap in gaps {
                 now = now.after(Duration::from_millis(gap));
@@ -109,8 +109,8 @@ mod tests {
                     prop_assert!(!copy.take(figure, now).allowed);
                 } else {
                     let open = now.after(ruling.reset_after);
-                    prop_assert!(!state.look(figure, open.before(Duration::from_micros(1))).allowed);
-                    prop_assert!(state.look(figure, open).allowed);
+                    prop_assert!(!state.peek(figure, open.before(Duration::from_micros(1))).allowed);
+                    prop_assert!(state.peek(figure, open).allowed);
                 }
             }
             // Twice the calls fit around the end of a window, and no more in any stretch of one window's length.
@@ -125,8 +125,8 @@ mod tests {
 
     #[test]
     fn a_window_begins_with_its_first_call() {
-        let (figure, at) = (Figure::new(2, 10), Time::from_millis);
-        let mut window = Window::default();
+        let (figure, at) = (WindowLimit::new(2, 10), Time::from_millis);
+        let mut window = WindowCounter::default();
         let mut told = |ms| {
             let ruling = window.take(figure, at(ms));
             (ruling.allowed, ruling.remaining, ruling.reset_after.as_millis())

@@ -11,7 +11,7 @@ pub const PAGE_MAX: usize = 10_000;
 
 /// One write.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Entry {
+pub struct LoggedWrite {
     /// Its place in the order of writes; the first is 1.
     pub n: u64,
     /// How.
@@ -26,24 +26,24 @@ pub struct Entry {
 
 /// The writes.
 #[derive(Debug, Default)]
-pub struct Log {
-    entries: VecDeque<Entry>,
+pub struct WriteLog {
+    entries: VecDeque<LoggedWrite>,
 }
 
 /// Some of the writes.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub struct Page<'a> {
+pub struct WriteLogPage<'a> {
     /// In order.
-    pub writes: Vec<&'a Entry>,
+    pub writes: Vec<&'a LoggedWrite>,
     /// Ask for what comes after this.
     pub next: u64,
     /// The oldest that is still kept; 0 when there is none.
     pub oldest: u64,
 }
 
-impl Log {
+impl WriteLog {
     /// One more.
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: LoggedWrite) {
         if self.entries.len() == LOG_MAX {
             self.entries.pop_front();
         }
@@ -52,11 +52,11 @@ impl Log {
 
     /// What came after the write number `after`.
     #[must_use]
-    pub fn page(&self, after: u64) -> Page<'_> {
+    pub fn page(&self, after: u64) -> WriteLogPage<'_> {
         let start = self.entries.partition_point(|entry| entry.n <= after);
         let writes: Vec<_> = self.entries.range(start..).take(PAGE_MAX).collect();
         let next = writes.last().map_or(after, |entry| entry.n);
-        Page { writes, next, oldest: self.entries.front().map_or(0, |entry| entry.n) }
+        WriteLogPage { writes, next, oldest: self.entries.front().map_or(0, |entry| entry.n) }
     }
 }
 
@@ -66,11 +66,11 @@ mod tests {
 
     #[test]
     fn pages_follow_one_another_and_memory_is_bounded() {
-        let mut log = Log::default();
-        assert_eq!(log.page(7), Page { writes: Vec::new(), next: 7, oldest: 0 });
+        let mut log = WriteLog::default();
+        assert_eq!(log.page(7), WriteLogPage { writes: Vec::new(), next: 7, oldest: 0 });
         let last = LOG_MAX as u64 + 5;
         for n in 1..=last {
-            log.push(Entry { n, method: "POST".into(), path: "/".into(), id: None, duplicate: false });
+            log.push(LoggedWrite { n, method: "POST".into(), path: "/".into(), id: None, duplicate: false });
         }
         let (mut after, mut count) = (0, 0);
         loop {

@@ -13,18 +13,18 @@ const SHOP_LEN_MAX: usize = 100;
 
 /// Where a call goes.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Address {
+pub struct ApiAddress {
     /// The shop.
     pub shop: String,
     /// The version that is asked for; `None` leaves it to the server.
     pub version: Option<Version>,
     /// What is called.
-    pub target: Target,
+    pub target: ApiTarget,
 }
 
 /// What is called.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum ApiTarget {
     /// The GraphQL endpoint.
     Graphql,
     /// A REST resource: its path without `.json`.
@@ -33,19 +33,19 @@ pub enum Target {
 
 /// A call that goes nowhere.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Astray {
+pub enum AddressError {
     /// It has no token.
     NoToken,
     /// There is nothing at that path.
     NotFound,
 }
 
-impl Address {
+impl ApiAddress {
     /// Of a request.
     ///
     /// # Errors
     /// When it goes nowhere.
-    pub fn of(request: &Request<Bytes>) -> Result<Self, Astray> {
+    pub fn of(request: &Request<Bytes>) -> Result<Self, AddressError> {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
         let token = header("x-shopify-access-token").filter(|token| !token.trim().is_empty());
         let path = request.uri().path();
@@ -53,27 +53,27 @@ impl Address {
             Some((shop, rest)) => (Some(shop), rest),
             None => (None, path.trim_start_matches('/')),
         };
-        let (version, target) = target(path.strip_prefix("admin/api/").ok_or(Astray::NotFound)?)?;
-        let token = token.ok_or(Astray::NoToken)?;
+        let (version, target) = target(path.strip_prefix("admin/api/").ok_or(AddressError::NotFound)?)?;
+        let token = token.ok_or(AddressError::NoToken)?;
         let host = request.uri().host().or_else(|| header(HOST.as_str()));
-        let shop = match host.and_then(in_host).or_else(|| in_path.map(plain)) {
+        let shop = match host.and_then(shop_in_host).or_else(|| in_path.map(normalize_shop)) {
             Some(shop) if is_shop(&shop) => shop,
-            Some(_) => return Err(Astray::NotFound),
-            None => by_token(token),
+            Some(_) => return Err(AddressError::NotFound),
+            None => shop_of_token(token),
         };
         Ok(Self { shop, version, target })
     }
 }
 
 /// A shop that has no name but its token, which stays secret.
-fn by_token(token: &str) -> String {
+fn shop_of_token(token: &str) -> String {
     let hash = Fingerprint::of("sim shopify token").part(token.as_bytes()).short();
     format!("token-{:012x}", hash & 0xffff_ffff_ffff)
 }
 
 /// The name of a shop, however it is written.
 #[must_use]
-pub fn plain(shop: &str) -> String {
+pub fn normalize_shop(shop: &str) -> String {
     let shop = shop.trim().to_ascii_lowercase();
     shop.strip_suffix(".myshopify.com").map_or(shop.clone(), str::to_owned)
 }
@@ -85,21 +85,23 @@ pub fn is_shop(shop: &str) -> bool {
     !shop.is_empty() && shop.len() <= SHOP_LEN_MAX && !shop.starts_with('-') && shop.bytes().all(fits)
 }
 
-fn in_host(host: &str) -> Option<String> {
+fn shop_in_host(host: &str) -> Option<String> {
     let host = host.split(':').next().unwrap_or_default().to_ascii_lowercase();
     let labels = host.strip_suffix(".myshopify.com")?;
     Some(labels.split('.').next().unwrap_or_default().to_owned())
 }
 
-fn target(path: &str) -> Result<(Option<Version>, Target), Astray> {
+fn target(path: &str) -> Result<(Option<Version>, ApiTarget), AddressError> {
     let (version, rest) = match path.split_once('/') {
         Some((first, rest)) if first.starts_with(|c: char| c.is_ascii_digit()) || first == "unstable" => {
-            (Some(first.parse().map_err(|_| Astray::NotFound)?), rest)
+            (Some(first.parse().map_err(|_| AddressError::NotFound)?), rest)
         }
         _ => (None, path),
     };
-    let resource = rest.strip_suffix(".json").filter(|rest| !rest.is_empty()).ok_or(Astray::NotFound)?;
-    let target = if resource == "graphql" { Target::Graphql } else { Target::Rest(resource.to_owned()) };
+    let resource =
+        rest.strip_suffix(".json").filter(|rest| !rest.is_empty()).ok_or(AddressError::NotFound)?;
+    let target =
+        if resource == "graphql" { ApiTarget::Graphql } else { ApiTarget::Rest(resource.to_owned()) };
     Ok((version, target))
 }
 
@@ -107,12 +109,12 @@ fn target(path: &str) -> Result<(Option<Version>, Target), Astray> {
 mod tests {
     use super::*;
 
-    fn address(host: &str, path: &str, token: Option<&str>) -> Result<Address, Astray> {
+    fn address(host: &str, path: &str, token: Option<&str>) -> Result<ApiAddress, AddressError> {
         let mut request = Request::builder().method("POST").uri(path).header("host", host);
         if let Some(token) = token {
             request = request.header("x-shopify-access-token", token);
         }
-        Address::of(&request.body(Bytes::new()).unwrap())
+        ApiAddress::of(&request.body(Bytes::new()).unwrap())
     }
 
     fn shop(host: &str, path: &str) -> String {
@@ -130,7 +132,7 @@ mod tests {
         assert_ne!(by_token, address("localhost", plain, Some("u")).unwrap().shop);
         assert_eq!(
             address("127.0.0.1", "/shops/a_b/admin/api/2026-04/graphql.json", Some("t")),
-            Err(Astray::NotFound)
+            Err(AddressError::NotFound)
         );
     }
 
@@ -138,12 +140,12 @@ mod tests {
     fn a_call_needs_a_token_and_a_place() {
         let path = "/admin/api/2026-04/graphql.json";
         for token in [None, Some(""), Some(" ")] {
-            assert_eq!(address("acme.myshopify.com", path, token), Err(Astray::NoToken));
+            assert_eq!(address("acme.myshopify.com", path, token), Err(AddressError::NoToken));
         }
         for path in
             ["/", "/admin", "/admin/api/2026-02/graphql.json", "/admin/api/2026-04/products", "/shops/a/x"]
         {
-            assert_eq!(address("acme.myshopify.com", path, Some("t")), Err(Astray::NotFound), "{path}");
+            assert_eq!(address("acme.myshopify.com", path, Some("t")), Err(AddressError::NotFound), "{path}");
         }
     }
 
@@ -151,11 +153,11 @@ mod tests {
     fn the_version_and_the_resource_are_in_the_path() {
         let of =
             |path: &str| address("a.myshopify.com", path, Some("t")).map(|a| (a.version, a.target)).unwrap();
-        let rest = |path: &str| Target::Rest(path.to_owned());
+        let rest = |path: &str| ApiTarget::Rest(path.to_owned());
         let version = Some("2026-04".parse().unwrap());
-        assert_eq!(of("/admin/api/2026-04/graphql.json"), (version, Target::Graphql));
+        assert_eq!(of("/admin/api/2026-04/graphql.json"), (version, ApiTarget::Graphql));
         assert_eq!(of("/admin/api/2026-04/products/1/images.json"), (version, rest("products/1/images")));
-        assert_eq!(of("/admin/api/graphql.json"), (None, Target::Graphql));
+        assert_eq!(of("/admin/api/graphql.json"), (None, ApiTarget::Graphql));
         assert_eq!(of("/admin/api/products/1.json"), (None, rest("products/1")));
     }
 }

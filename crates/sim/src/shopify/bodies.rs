@@ -3,24 +3,24 @@
 use serde_json::{Map, Value, json};
 
 use super::cost::SINGLE_MAX;
-use super::points::Status;
+use super::points::PointStatus;
 
 const DOCUMENTATION: &str = "https://shopify.dev/api/usage/rate-limits";
 
 /// What an answer says of its cost.
 #[derive(Clone, Copy, Debug)]
-pub struct Bill {
+pub struct CostExtension {
     /// What was asked for.
     pub requested: u64,
     /// What was used; none when it did not run.
     pub actual: Option<u64>,
     /// How the bucket stands.
-    pub status: Status,
+    pub status: PointStatus,
     /// Whether figures are written as decimals. Both ways are seen.
     pub decimals: bool,
 }
 
-impl Bill {
+impl CostExtension {
     /// As `extensions.cost`.
     #[must_use]
     pub fn cost(&self) -> Value {
@@ -39,7 +39,7 @@ impl Bill {
 
 /// A call that did not fit.
 #[must_use]
-pub fn throttled(bill: &Bill) -> Value {
+pub fn throttled(bill: &CostExtension) -> Value {
     json!({
         "errors": [{
             "message": "Throttled",
@@ -66,7 +66,7 @@ pub fn too_costly(cost: u64) -> Value {
 
 /// Data, and errors beside it, with its cost.
 #[must_use]
-pub fn answered(data: &Map<String, Value>, errors: Vec<Value>, bill: &Bill) -> Value {
+pub fn data_body(data: &Map<String, Value>, errors: Vec<Value>, bill: &CostExtension) -> Value {
     let mut body = json!({ "data": data, "extensions": {"cost": bill.cost()} });
     if !errors.is_empty() {
         body["errors"] = Value::Array(errors);

@@ -12,7 +12,7 @@ const BULKS_MAX: usize = 1_000;
 
 /// What is run in bulk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BulkKind {
     /// A query.
     Query,
     /// A mutation for each row of a file.
@@ -21,7 +21,7 @@ pub enum Kind {
 
 /// How far an operation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum BulkStage {
     /// Accepted.
     Created,
     /// At work.
@@ -36,21 +36,21 @@ pub enum Stage {
 
 /// One operation.
 #[derive(Clone, Debug)]
-pub struct Bulk {
+pub struct BulkRun {
     /// Its number.
     pub number: u64,
     /// What it runs.
-    pub kind: Kind,
+    pub kind: BulkKind,
     /// The document.
     pub text: String,
-    size: Size,
+    size: BulkSize,
     begun: Time,
     cancelled: Option<Time>,
 }
 
 /// How long an operation takes and what it returns.
 #[derive(Clone, Copy, Debug)]
-pub struct Size {
+pub struct BulkSize {
     /// How long it takes.
     pub takes: Duration,
     /// How many objects it returns.
@@ -61,12 +61,12 @@ pub struct Size {
 
 /// All of a shop.
 #[derive(Debug, Default)]
-pub struct Bulks {
-    all: VecDeque<Bulk>,
+pub struct BulkRuns {
+    all: VecDeque<BulkRun>,
     started: u64,
 }
 
-impl Kind {
+impl BulkKind {
     /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -77,7 +77,7 @@ impl Kind {
     }
 }
 
-impl Stage {
+impl BulkStage {
     /// Its name on the wire.
     #[must_use]
     pub const fn name(self) -> &'static str {
@@ -95,7 +95,7 @@ impl Stage {
     }
 }
 
-impl Bulk {
+impl BulkRun {
     /// Its global id.
     #[must_use]
     pub fn id(&self) -> String {
@@ -104,25 +104,25 @@ impl Bulk {
 
     /// How far it is. Accepting and stopping take a tenth of what running takes.
     #[must_use]
-    pub fn stage(&self, now: Time) -> Stage {
+    pub fn stage(&self, now: Time) -> BulkStage {
         if let Some(cancelled) = self.cancelled {
             let stopped = cancelled.after(self.size.takes / 10);
-            return if now >= stopped { Stage::Canceled } else { Stage::Canceling };
+            return if now >= stopped { BulkStage::Canceled } else { BulkStage::Canceling };
         }
         if now >= self.begun.after(self.size.takes) {
-            Stage::Completed
+            BulkStage::Completed
         } else if now >= self.begun.after(self.size.takes / 10) {
-            Stage::Running
+            BulkStage::Running
         } else {
-            Stage::Created
+            BulkStage::Created
         }
     }
 
     /// All that is known of it. `url` is where its result is.
     #[must_use]
-    pub fn facts(&self, url: &str, now: Time) -> Map<String, Value> {
+    pub fn fields(&self, url: &str, now: Time) -> Map<String, Value> {
         let stage = self.stage(now);
-        let done = stage == Stage::Completed;
+        let done = stage == BulkStage::Completed;
         let ended = match self.cancelled {
             Some(at) => at.after(self.size.takes / 10),
             None => self.begun.after(self.size.takes),
@@ -147,27 +147,27 @@ impl Bulk {
     }
 }
 
-impl Bulks {
+impl BulkRuns {
     /// The ids of those of a kind that are not over.
     #[must_use]
-    pub fn under_way(&self, kind: Kind, now: Time) -> Vec<String> {
+    pub fn running_ids(&self, kind: BulkKind, now: Time) -> Vec<String> {
         let busy = self.all.iter().filter(|bulk| bulk.kind == kind && !bulk.stage(now).is_over());
-        busy.map(Bulk::id).collect()
+        busy.map(BulkRun::id).collect()
     }
 
     /// Starts one.
-    pub fn start(&mut self, number: u64, kind: Kind, text: &str, size: Size, now: Time) -> &Bulk {
+    pub fn start(&mut self, number: u64, kind: BulkKind, text: &str, size: BulkSize, now: Time) -> &BulkRun {
         if self.all.len() == BULKS_MAX {
             self.all.pop_back();
         }
         self.started += 1;
-        let bulk = Bulk { number, kind, text: text.to_owned(), size, begun: now, cancelled: None };
+        let bulk = BulkRun { number, kind, text: text.to_owned(), size, begun: now, cancelled: None };
         self.all.push_front(bulk);
         &self.all[0]
     }
 
     /// Stops one that is not over; `None` when there is no such operation.
-    pub fn cancel(&mut self, id: &str, now: Time) -> Option<&Bulk> {
+    pub fn cancel(&mut self, id: &str, now: Time) -> Option<&BulkRun> {
         let bulk = self.all.iter_mut().find(|bulk| bulk.id() == id)?;
         if !bulk.stage(now).is_over() {
             bulk.cancelled.get_or_insert(now);
@@ -177,18 +177,18 @@ impl Bulks {
 
     /// The one with this id.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Bulk> {
+    pub fn get(&self, id: &str) -> Option<&BulkRun> {
         self.all.iter().find(|bulk| bulk.id() == id)
     }
 
     /// The newest of a kind.
     #[must_use]
-    pub fn newest(&self, kind: Kind) -> Option<&Bulk> {
+    pub fn newest(&self, kind: BulkKind) -> Option<&BulkRun> {
         self.all.iter().find(|bulk| bulk.kind == kind)
     }
 
     /// Those that fit a search such as `status:running operation_type:mutation`, newest first.
-    pub fn search(&self, query: &str, now: Time) -> impl Iterator<Item = &Bulk> {
+    pub fn search(&self, query: &str, now: Time) -> impl Iterator<Item = &BulkRun> {
         let terms: Vec<_> = query.split_whitespace().filter_map(|term| term.split_once(':')).collect();
         self.all.iter().filter(move |bulk| {
             terms.iter().all(|(name, value)| match *name {
@@ -228,19 +228,19 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    fn size(millis: u64) -> Size {
-        Size { takes: Duration::from_millis(millis), objects: 9, roots: 3 }
+    fn size(millis: u64) -> BulkSize {
+        BulkSize { takes: Duration::from_millis(millis), objects: 9, roots: 3 }
     }
 
     #[test]
     fn an_operation_goes_through_its_stages() {
-        let mut bulks = Bulks::default();
-        let bulk = bulks.start(7, Kind::Query, "{}", size(2_000), at(0)).clone();
+        let mut bulks = BulkRuns::default();
+        let bulk = bulks.start(7, BulkKind::Query, "{}", size(2_000), at(0)).clone();
         let stages = [0, 199, 200, 1_999, 2_000].map(|millis| bulk.stage(at(millis)).name());
         assert_eq!(stages, ["CREATED", "CREATED", "RUNNING", "RUNNING", "COMPLETED"]);
-        assert_eq!(bulk.facts("u", at(1_999))["url"], Value::Null);
-        assert_eq!(bulk.facts("u", at(2_000))["url"], "u");
-        assert_eq!(bulk.facts("u", at(2_000))["objectCount"], "9");
+        assert_eq!(bulk.fields("u", at(1_999))["url"], Value::Null);
+        assert_eq!(bulk.fields("u", at(2_000))["url"], "u");
+        assert_eq!(bulk.fields("u", at(2_000))["objectCount"], "9");
         let stopped = bulks.cancel(&bulk.id(), at(1_000)).unwrap();
         let stages = [1_000, 1_199, 1_200, 9_999].map(|millis| stopped.stage(at(millis)).name());
         assert_eq!(stages, ["CANCELING", "CANCELING", "CANCELED", "CANCELED"]);
@@ -250,11 +250,11 @@ mod tests {
     /// LIM-3: queries and mutations are counted apart, and what is over counts no more.
     #[test]
     fn lim_3_places_are_taken_until_an_operation_is_over() {
-        let mut bulks = Bulks::default();
-        bulks.start(1, Kind::Query, "{}", size(1_000), at(0));
-        bulks.start(2, Kind::Mutation, "{}", size(1_000), at(0));
-        assert_eq!(bulks.under_way(Kind::Query, at(999)), ["gid://shopify/BulkOperation/1"]);
-        assert!(bulks.under_way(Kind::Query, at(1_000)).is_empty());
+        let mut bulks = BulkRuns::default();
+        bulks.start(1, BulkKind::Query, "{}", size(1_000), at(0));
+        bulks.start(2, BulkKind::Mutation, "{}", size(1_000), at(0));
+        assert_eq!(bulks.running_ids(BulkKind::Query, at(999)), ["gid://shopify/BulkOperation/1"]);
+        assert!(bulks.running_ids(BulkKind::Query, at(1_000)).is_empty());
         assert_eq!((bulks.running(at(999)), bulks.running(at(1_000)), bulks.started()), (2, 0, 2));
         let found = |query, now| bulks.search(query, at(now)).map(|bulk| bulk.number).collect::<Vec<_>>();
         assert_eq!(found("status:running", 500), [2, 1]);

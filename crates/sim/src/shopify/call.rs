@@ -5,17 +5,17 @@ use hyper::{Method, Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::address::Target;
+use super::address::ApiTarget;
 use super::bodies;
-use super::cost::{Share, cost};
+use super::cost::{ReturnedShare, cost};
 use super::document::Document;
-use super::page::Page;
+use super::page::RestPage;
 use super::shape::unsized_connection;
-use super::version::{Idempotency, Version};
+use super::version::{IdempotencyRule, Version};
 
 /// A call.
 #[derive(Debug)]
-pub enum Call {
+pub enum ShopifyCall {
     /// A document, and what it asks for.
     Graphql {
         /// What is asked.
@@ -32,10 +32,10 @@ pub enum Call {
         /// With what.
         body: Value,
         /// Which page of a list, where its length is said.
-        page: Option<Page>,
+        page: Option<RestPage>,
     },
     /// One that is answered at once and costs nothing.
-    Wrong(StatusCode, Value),
+    Invalid(StatusCode, Value),
 }
 
 #[derive(Deserialize)]
@@ -47,47 +47,47 @@ struct Body {
     operation: Option<String>,
 }
 
-impl Call {
+impl ShopifyCall {
     /// Of a request.
     #[must_use]
-    pub fn read(target: &Target, version: Version, request: &Request<Bytes>) -> Self {
+    pub fn read(target: &ApiTarget, version: Version, request: &Request<Bytes>) -> Self {
         match target {
-            Target::Rest(resource) => Self::Rest {
+            ApiTarget::Rest(resource) => Self::Rest {
                 method: request.method().clone(),
                 resource: resource.clone(),
                 body: serde_json::from_slice(request.body()).unwrap_or_default(),
-                page: request.uri().query().and_then(Page::of),
+                page: request.uri().query().and_then(RestPage::of),
             },
-            Target::Graphql if request.method() == Method::POST => Self::graphql(version, request.body()),
-            Target::Graphql => Self::Wrong(StatusCode::NOT_FOUND, json!({ "errors": "Not Found" })),
+            ApiTarget::Graphql if request.method() == Method::POST => Self::graphql(version, request.body()),
+            ApiTarget::Graphql => Self::Invalid(StatusCode::NOT_FOUND, json!({ "errors": "Not Found" })),
         }
     }
 
     fn graphql(version: Version, body: &[u8]) -> Self {
         let Ok(body) = serde_json::from_slice::<Body>(body) else {
             let wrong = json!({ "errors": {"query": "Required parameter missing or invalid"} });
-            return Self::Wrong(StatusCode::BAD_REQUEST, wrong);
+            return Self::Invalid(StatusCode::BAD_REQUEST, wrong);
         };
         let variables = body.variables.unwrap_or_default();
         let document = match Document::parse(&body.query, body.operation.as_deref(), &variables) {
             Ok(document) => document,
-            Err(message) => return Self::Wrong(StatusCode::OK, bodies::malformed(&message)),
+            Err(message) => return Self::Invalid(StatusCode::OK, bodies::malformed(&message)),
         };
         if let Some(wrong) = wrong_directive(&document, version) {
-            return Self::Wrong(StatusCode::OK, wrong);
+            return Self::Invalid(StatusCode::OK, wrong);
         }
         if let Some(field) = unsized_connection(&document.selection) {
             let message = format!("you must provide one of first or last for `{}`", field.name);
-            return Self::Wrong(StatusCode::OK, bodies::malformed(&message));
+            return Self::Invalid(StatusCode::OK, bodies::malformed(&message));
         }
-        Self::Graphql { requested: cost(&document, Share::ALL), document }
+        Self::Graphql { requested: cost(&document, ReturnedShare::ALL), document }
     }
 }
 
 fn wrong_directive(document: &Document, version: Version) -> Option<Value> {
     let known = |name: &str| match name {
         "skip" | "include" => true,
-        "idempotent" => version.idempotency() != Idempotency::Unknown,
+        "idempotent" => version.idempotency() != IdempotencyRule::Unknown,
         _ => false,
     };
     let mut all = document.directives.iter().chain(&document.on_operation);

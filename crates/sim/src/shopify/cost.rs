@@ -3,7 +3,7 @@
 //! counts. The ten of a mutation pay for the objects of its answer as well.
 
 use super::document::{Document, Field, Selection};
-use super::shape::Shape;
+use super::shape::FieldShape;
 
 /// The most a single document may ask for, on any plan.
 pub const SINGLE_MAX: u64 = 1_000;
@@ -13,9 +13,9 @@ const CONNECTION: u64 = 2;
 
 /// Which part of what may be returned is there, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share(u64);
+pub struct ReturnedShare(u64);
 
-impl Share {
+impl ReturnedShare {
     /// Everything.
     pub const ALL: Self = Self(1_000);
 
@@ -33,9 +33,9 @@ impl Share {
     }
 }
 
-/// The cost when this share of all objects is returned; with [`Share::ALL`], what is asked for.
+/// The cost when this share of all objects is returned; with [`ReturnedShare::ALL`], what is asked for.
 #[must_use]
-pub fn cost(document: &Document, share: Share) -> u64 {
+pub fn cost(document: &Document, share: ReturnedShare) -> u64 {
     if !document.is_mutation {
         return of_selection(&document.selection, share, 1);
     }
@@ -43,7 +43,7 @@ pub fn cost(document: &Document, share: Share) -> u64 {
     document.selection.all().map(each).fold(0, u64::saturating_add)
 }
 
-fn of_selection(selection: &Selection, share: Share, object: u64) -> u64 {
+fn of_selection(selection: &Selection, share: ReturnedShare, object: u64) -> u64 {
     let sum = |fields: &[Field]| {
         fields.iter().map(|field| of_field(field, share, object)).fold(0, u64::saturating_add)
     };
@@ -51,15 +51,15 @@ fn of_selection(selection: &Selection, share: Share, object: u64) -> u64 {
     sum(&selection.fields).saturating_add(dearest)
 }
 
-fn of_field(field: &Field, share: Share, object: u64) -> u64 {
-    match Shape::of(field) {
-        Shape::Scalar => 0,
-        Shape::Object => object.saturating_add(of_selection(&field.selection, share, object)),
-        Shape::List(most) => {
+fn of_field(field: &Field, share: ReturnedShare, object: u64) -> u64 {
+    match FieldShape::of(field) {
+        FieldShape::Scalar => 0,
+        FieldShape::Object => object.saturating_add(of_selection(&field.selection, share, object)),
+        FieldShape::List(most) => {
             let each = 1_u64.saturating_add(of_selection(&field.selection, share, 1));
             share.of(most).saturating_mul(each)
         }
-        Shape::Connection(most) => {
+        FieldShape::Connection(most) => {
             let (mut each, mut beside) = (1_u64, CONNECTION);
             for inner in field.selection.all() {
                 match inner.name.as_str() {
@@ -75,7 +75,7 @@ fn of_field(field: &Field, share: Share, object: u64) -> u64 {
 }
 
 /// An edge is only the frame of its node.
-fn of_edges(selection: &Selection, share: Share) -> u64 {
+fn of_edges(selection: &Selection, share: ReturnedShare) -> u64 {
     let of = |field: &Field| match field.name.as_str() {
         "node" => of_selection(&field.selection, share, 1),
         _ => of_field(field, share, 1),
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn asked(text: &str) -> u64 {
-        cost(&document(text, &json!({})), Share::ALL)
+        cost(&document(text, &json!({})), ReturnedShare::ALL)
     }
 
     /// LIM-1: the cost that must fit is the documented one.
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn variables_count_as_what_they_are() {
         let text = "query($n: Int!) { products(first: $n) { nodes { id } } }";
-        assert_eq!(cost(&document(text, &json!({"n": 7})), Share::ALL), 9);
+        assert_eq!(cost(&document(text, &json!({"n": 7})), ReturnedShare::ALL), 9);
     }
 
     #[test]
@@ -170,10 +170,10 @@ mod tests {
         #[test]
         fn lim_1_costs_add_and_multiply((text, expected) in tree(), drawn: u64) {
             let plain = document(&format!("{{{text} }}"), &json!({}));
-            prop_assert_eq!(cost(&plain, Share::ALL), expected);
+            prop_assert_eq!(cost(&plain, ReturnedShare::ALL), expected);
             let spread = document(&format!("{{ ...F }} fragment F on Query {{{text} }}"), &json!({}));
-            prop_assert_eq!(cost(&spread, Share::ALL), expected);
-            prop_assert!(cost(&plain, Share::drawn(drawn)) <= expected);
+            prop_assert_eq!(cost(&spread, ReturnedShare::ALL), expected);
+            prop_assert!(cost(&plain, ReturnedShare::drawn(drawn)) <= expected);
         }
     }
 }

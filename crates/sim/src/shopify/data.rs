@@ -3,24 +3,24 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cost::Share;
+use super::cost::ReturnedShare;
 use super::document::{Field, Selection};
-use super::shape::Shape;
+use super::shape::FieldShape;
 
 /// Most objects in one answer: a document of the highest cost cannot ask for more.
 const OBJECTS_MAX: u64 = 1_000;
 
 /// What makes things up.
 #[derive(Debug)]
-pub struct Data<'a> {
+pub struct DataGenerator<'a> {
     /// The number of the last thing.
     last: &'a mut u64,
-    share: Share,
+    share: ReturnedShare,
 }
 
-impl<'a> Data<'a> {
+impl<'a> DataGenerator<'a> {
     /// One that numbers on from `last` and returns a share of what may be returned.
-    pub const fn new(last: &'a mut u64, share: Share) -> Self {
+    pub const fn new(last: &'a mut u64, share: ReturnedShare) -> Self {
         Self { last, share }
     }
 
@@ -32,18 +32,18 @@ impl<'a> Data<'a> {
 
     /// The value of a field.
     pub fn field(&mut self, field: &Field, of: &str) -> Value {
-        match Shape::of(field) {
-            Shape::Scalar => self.scalar(&field.name, of),
-            Shape::Object if field.name.ends_with("Errors") => json!([]),
-            Shape::Object => {
+        match FieldShape::of(field) {
+            FieldShape::Scalar => self.scalar(&field.name, of),
+            FieldShape::Object if field.name.ends_with("Errors") => json!([]),
+            FieldShape::Object => {
                 let id = field.arguments.get("id").filter(|id| id.is_string());
                 let known = id.map(|id| Map::from_iter([("id".to_owned(), id.clone())]));
                 let of = known.as_ref().and_then(|known| type_in(known.get("id")?.as_str()?));
                 let of = of.unwrap_or_else(|| type_of(&field.name));
                 self.object(&field.selection, &of, &known.unwrap_or_default())
             }
-            Shape::List(most) => self.list(field, most),
-            Shape::Connection(most) => {
+            FieldShape::List(most) => self.list(field, most),
+            FieldShape::Connection(most) => {
                 let of = type_of(&field.name);
                 let there = self.share.of(most).min(OBJECTS_MAX);
                 let objects: Vec<_> = (0..there).map(|_| Map::new()).collect();
@@ -178,7 +178,7 @@ mod tests {
     fn answer(text: &str) -> Value {
         let document = Document::parse(text, None, &Map::new()).unwrap();
         let mut last = 0;
-        let mut data = Data::new(&mut last, Share::ALL);
+        let mut data = DataGenerator::new(&mut last, ReturnedShare::ALL);
         data.object(&document.selection, "QueryRoot", &Map::new())
     }
 

@@ -37,24 +37,24 @@ const NEED_A_KEY: [&str; 17] = [
 
 /// The keys.
 #[derive(Debug, Default)]
-pub struct Keys {
-    known: HashMap<String, Kept>,
+pub struct IdempotencyKeys {
+    known: HashMap<String, StoredAnswer>,
     order: VecDeque<(Time, String)>,
 }
 
 #[derive(Debug)]
-struct Kept {
+struct StoredAnswer {
     parameters: u128,
     answer: Value,
 }
 
 /// What a key says.
 #[derive(Debug, PartialEq)]
-pub enum Known {
+pub enum KeyLookup {
     /// It was not there.
     Fresh,
     /// It was there with the same parameters and this answer.
-    Again(Value),
+    Replay(Value),
     /// It was there with other parameters.
     Mismatch,
 }
@@ -65,26 +65,27 @@ pub fn needs_a_key(mutation: &str) -> bool {
     NEED_A_KEY.contains(&mutation)
 }
 
-impl Keys {
+impl IdempotencyKeys {
     /// What a key says of a mutation.
-    pub fn look(&mut self, key: &str, field: &Field, now: Time) -> Known {
+    pub fn lookup(&mut self, key: &str, field: &Field, now: Time) -> KeyLookup {
         while self.order.front().is_some_and(|(at, _)| at.after(KEY_TTL) <= now) {
             self.forget();
         }
         match self.known.get(key) {
-            None => Known::Fresh,
-            Some(kept) if kept.parameters == parameters(field) => Known::Again(kept.answer.clone()),
-            Some(_) => Known::Mismatch,
+            None => KeyLookup::Fresh,
+            Some(kept) if kept.parameters == parameters(field) => KeyLookup::Replay(kept.answer.clone()),
+            Some(_) => KeyLookup::Mismatch,
         }
     }
 
     /// Keeps an answer.
-    pub fn keep(&mut self, key: &str, field: &Field, answer: &Value, now: Time) {
+    pub fn store(&mut self, key: &str, field: &Field, answer: &Value, now: Time) {
         if self.order.len() == KEYS_MAX {
             self.forget();
         }
         self.order.push_back((now, key.to_owned()));
-        self.known.insert(key.to_owned(), Kept { parameters: parameters(field), answer: answer.clone() });
+        self.known
+            .insert(key.to_owned(), StoredAnswer { parameters: parameters(field), answer: answer.clone() });
     }
 
     fn forget(&mut self) {
@@ -113,17 +114,17 @@ mod tests {
 
     #[test]
     fn a_key_is_known_for_a_day_with_its_parameters() {
-        let mut keys = Keys::default();
+        let mut keys = IdempotencyKeys::default();
         let (start, day) = (Time::from_millis(5), Time::from_millis(5 + 24 * 3_600 * 1_000));
-        assert_eq!(keys.look("k", &field(1), start), Known::Fresh);
-        keys.keep("k", &field(1), &json!("first"), start);
-        assert_eq!(keys.look("k", &field(1), start), Known::Again(json!("first")));
-        assert_eq!(keys.look("k", &field(2), start), Known::Mismatch);
-        assert_eq!(keys.look("other", &field(1), start), Known::Fresh);
+        assert_eq!(keys.lookup("k", &field(1), start), KeyLookup::Fresh);
+        keys.store("k", &field(1), &json!("first"), start);
+        assert_eq!(keys.lookup("k", &field(1), start), KeyLookup::Replay(json!("first")));
+        assert_eq!(keys.lookup("k", &field(2), start), KeyLookup::Mismatch);
+        assert_eq!(keys.lookup("other", &field(1), start), KeyLookup::Fresh);
         assert_eq!(
-            keys.look("k", &field(1), day.before(Duration::from_micros(1))),
-            Known::Again(json!("first"))
+            keys.lookup("k", &field(1), day.before(Duration::from_micros(1))),
+            KeyLookup::Replay(json!("first"))
         );
-        assert_eq!(keys.look("k", &field(2), day), Known::Fresh);
+        assert_eq!(keys.lookup("k", &field(2), day), KeyLookup::Fresh);
     }
 }

@@ -10,12 +10,12 @@ const LIMIT_MAX: u64 = 250;
 
 /// A page of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Page {
+pub struct RestPage {
     limit: u64,
     offset: u64,
 }
 
-impl Page {
+impl RestPage {
     /// Of a query; `None` when it does not say how long a page is.
     #[must_use]
     pub fn of(query: &str) -> Option<Self> {
@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn pages_follow_one_another_to_the_end() {
-        assert_eq!(Page::of("fields=id"), None);
-        let mut page = Page::of("limit=50").unwrap();
+        assert_eq!(RestPage::of("fields=id"), None);
+        let mut page = RestPage::of("limit=50").unwrap();
         let mut ids = Vec::new();
         loop {
             ids.extend(page.ids());
             let links = page.links("http://shop/x.json").unwrap_or_default();
             let Some(next) = links.split(", ").find(|link| link.ends_with("rel=\"next\"")) else { break };
-            page = Page::of(next.split(['?', '>']).nth(1).unwrap()).unwrap();
+            page = RestPage::of(next.split(['?', '>']).nth(1).unwrap()).unwrap();
         }
         assert_eq!(ids, (1..=LIST_LEN).collect::<Vec<_>>());
-        assert_eq!(Page::of("limit=250").unwrap().links("u"), None);
+        assert_eq!(RestPage::of("limit=250").unwrap().links("u"), None);
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Plan {
+pub enum ShopPlan {
     /// 100 points a second, 2,000 at most; 2 REST calls a second, 40 at once.
     #[default]
     Standard,
@@ -20,7 +20,7 @@ pub enum Plan {
 
 /// The limits of one shop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Figures {
+pub struct ShopLimits {
     /// Points that come back each second.
     pub restore_per_s: u64,
     /// The most points that are held.
@@ -36,7 +36,7 @@ pub struct Figures {
 /// Other figures for some of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Change {
+pub struct ShopLimitsChange {
     restore_per_s: Option<u64>,
     maximum: Option<u64>,
     rest_per_s: Option<u64>,
@@ -47,17 +47,17 @@ pub struct Change {
 /// The largest figure that is taken.
 const FIGURE_MAX: u64 = 1_000_000_000;
 
-impl Plan {
+impl ShopPlan {
     /// Its limits.
     #[must_use]
-    pub const fn figures(self) -> Figures {
+    pub const fn limits(self) -> ShopLimits {
         let times = match self {
             Self::Standard => 1,
             Self::Advanced => 2,
             Self::Plus => 10,
             Self::Enterprise => 20,
         };
-        Figures {
+        ShopLimits {
             restore_per_s: 100 * times,
             maximum: 2_000 * times,
             rest_per_s: 2 * times,
@@ -67,7 +67,7 @@ impl Plan {
     }
 }
 
-impl FromStr for Plan {
+impl FromStr for ShopPlan {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -81,11 +81,11 @@ impl FromStr for Plan {
     }
 }
 
-impl Change {
+impl ShopLimitsChange {
     /// These figures with the change in them; `None` when one of them is absurd.
     #[must_use]
-    pub fn on(self, figures: Figures) -> Option<Figures> {
-        let changed = Figures {
+    pub fn apply_to(self, figures: ShopLimits) -> Option<ShopLimits> {
+        let changed = ShopLimits {
             restore_per_s: self.restore_per_s.unwrap_or(figures.restore_per_s),
             maximum: self.maximum.unwrap_or(figures.maximum),
             rest_per_s: self.rest_per_s.unwrap_or(figures.rest_per_s),
@@ -104,23 +104,23 @@ mod tests {
     #[test]
     fn plans_have_their_figures() {
         let of = |plan: &str| {
-            let figures = plan.parse::<Plan>().unwrap().figures();
+            let figures = plan.parse::<ShopPlan>().unwrap().limits();
             [figures.restore_per_s, figures.maximum, figures.rest_per_s, figures.rest_bucket]
         };
         assert_eq!(of("standard"), [100, 2_000, 2, 40]);
         assert_eq!(of("advanced"), [200, 4_000, 4, 80]);
         assert_eq!(of("plus"), [1_000, 20_000, 20, 400]);
         assert_eq!(of("enterprise"), [2_000, 40_000, 40, 800]);
-        assert!("basic".parse::<Plan>().is_err());
+        assert!("basic".parse::<ShopPlan>().is_err());
     }
 
     #[test]
     fn a_change_leaves_the_rest_alone() {
-        let change: Change = serde_json::from_str(r#"{"maximum":1000,"bulk_at_once":2}"#).unwrap();
-        let expected = Figures { maximum: 1_000, bulk_at_once: Some(2), ..Plan::Standard.figures() };
-        assert_eq!(change.on(Plan::Standard.figures()), Some(expected));
-        assert!(serde_json::from_str::<Change>(r#"{"maximun":1000}"#).is_err());
-        let absurd: Change = serde_json::from_str(r#"{"restore_per_s":1000000001}"#).unwrap();
-        assert_eq!(absurd.on(Plan::Standard.figures()), None);
+        let change: ShopLimitsChange = serde_json::from_str(r#"{"maximum":1000,"bulk_at_once":2}"#).unwrap();
+        let expected = ShopLimits { maximum: 1_000, bulk_at_once: Some(2), ..ShopPlan::Standard.limits() };
+        assert_eq!(change.apply_to(ShopPlan::Standard.limits()), Some(expected));
+        assert!(serde_json::from_str::<ShopLimitsChange>(r#"{"maximun":1000}"#).is_err());
+        let absurd: ShopLimitsChange = serde_json::from_str(r#"{"restore_per_s":1000000001}"#).unwrap();
+        assert_eq!(absurd.apply_to(ShopPlan::Standard.limits()), None);
     }
 }

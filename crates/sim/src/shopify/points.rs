@@ -10,7 +10,7 @@ use tidegate_core::operation::MICRO;
 
 /// The bucket, and the books of it.
 #[derive(Debug)]
-pub struct Points {
+pub struct PointBucket {
     drip: Drip,
     /// What comes back, and when, earliest first: answers all take equally long.
     unused: VecDeque<(Time, u64)>,
@@ -23,7 +23,7 @@ pub struct Points {
 
 /// How it stands, in whole points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Status {
+pub struct PointStatus {
     /// The most it holds.
     pub maximum: u64,
     /// What is there.
@@ -34,7 +34,7 @@ pub struct Status {
 
 /// What a call asks for, and what it turns out to use at which time.
 #[derive(Clone, Copy, Debug)]
-pub struct Use {
+pub struct PointUse {
     /// What must be there.
     pub requested: u64,
     /// What is used.
@@ -43,7 +43,7 @@ pub struct Use {
     pub until: Time,
 }
 
-impl Points {
+impl PointBucket {
     /// A full one.
     #[must_use]
     pub fn new(maximum: u64, restore_per_s: u64, now: Time) -> Self {
@@ -59,7 +59,7 @@ impl Points {
 
     /// Takes what is asked for, and gives back the unused part in time; false, and nothing taken, when there is too
     /// little.
-    pub fn take(&mut self, wanted: Use, now: Time) -> bool {
+    pub fn take(&mut self, wanted: PointUse, now: Time) -> bool {
         self.refresh(now);
         self.first.get_or_insert(now);
         if self.drip.ready(micro(wanted.requested), now) != Readiness::Now {
@@ -80,9 +80,9 @@ impl Points {
     }
 
     /// How it stands.
-    pub fn status(&mut self, now: Time) -> Status {
+    pub fn status(&mut self, now: Time) -> PointStatus {
         self.refresh(now);
-        Status {
+        PointStatus {
             maximum: self.drip.capacity / MICRO,
             available: self.drip.level / MICRO,
             restore_per_s: self.drip.refill_per_s / MICRO,
@@ -139,28 +139,31 @@ mod tests {
         Time::from_millis(millis)
     }
 
-    fn at_once(requested: u64, actual: u64, now: Time) -> Use {
-        Use { requested, actual, until: now }
+    fn at_once(requested: u64, actual: u64, now: Time) -> PointUse {
+        PointUse { requested, actual, until: now }
     }
 
     /// LIM-1: what is asked for must fit, though less is used; the rest is there again when the call is answered.
     #[test]
     fn lim_1_the_requested_cost_must_fit_and_the_rest_comes_back() {
-        let mut points = Points::new(1_000, 50, at(0));
-        assert!(points.take(Use { requested: 900, actual: 100, until: at(500) }, at(0)));
+        let mut points = PointBucket::new(1_000, 50, at(0));
+        assert!(points.take(PointUse { requested: 900, actual: 100, until: at(500) }, at(0)));
         assert_eq!(points.status(at(0)).available, 100);
         assert!(!points.take(at_once(101, 1, at(0)), at(0)), "a refusal takes nothing");
         assert_eq!(points.status(at(0)).available, 100);
         assert_eq!(points.status(at(499)).available, 124);
         assert_eq!(points.status(at(500)).available, 925);
-        assert_eq!(points.status(at(2_000)), Status { maximum: 1_000, available: 1_000, restore_per_s: 50 });
+        assert_eq!(
+            points.status(at(2_000)),
+            PointStatus { maximum: 1_000, available: 1_000, restore_per_s: 50 }
+        );
         assert_eq!((points.granted(), points.restorable(at(2_000))), (100, 100));
     }
 
     /// LIM-9: more than it can ever hold never fits.
     #[test]
     fn lim_9_more_than_the_maximum_never_fits() {
-        let mut points = Points::new(40, 2, at(0));
+        let mut points = PointBucket::new(40, 2, at(0));
         assert!(
             !points.take(at_once(41, 1, at(0)), at(0)) && !points.take(at_once(41, 1, at(0)), at(9_000_000))
         );
@@ -168,10 +171,10 @@ mod tests {
 
     #[test]
     fn figures_change_while_calls_run() {
-        let mut points = Points::new(2_000, 100, at(0));
+        let mut points = PointBucket::new(2_000, 100, at(0));
         assert!(points.take(at_once(100, 100, at(0)), at(0)));
         points.reshape(1_000, 50, at(0));
-        assert_eq!(points.status(at(0)), Status { maximum: 1_000, available: 1_000, restore_per_s: 50 });
+        assert_eq!(points.status(at(0)), PointStatus { maximum: 1_000, available: 1_000, restore_per_s: 50 });
         assert!(points.take(at_once(1_000, 1_000, at(0)), at(0)));
         points.reshape(2_000, 100, at(1_000));
         assert_eq!(points.status(at(2_000)).available, 150);
@@ -187,13 +190,13 @@ mod tests {
             latency in 0_u64..2_000,
             calls in proptest::collection::vec((0_u64..700, 0_u64..1_200, 0_u64..100), 1..60),
         ) {
-            let mut points = Points::new(maximum, restore, at(0));
+            let mut points = PointBucket::new(maximum, restore, at(0));
             let (mut now, mut used) = (at(0), 0);
             for (pause, requested, percent) in calls {
                 now = now.after(Duration::from_millis(pause));
                 let until = now.after(Duration::from_millis(latency));
                 let actual = requested * percent / 100;
-                if points.take(Use { requested, actual, until }, now) {
+                if points.take(PointUse { requested, actual, until }, now) {
                     used += actual;
                 }
                 let status = points.status(now);

@@ -3,11 +3,11 @@
 use hyper::{Method, StatusCode};
 use serde_json::{Map, Value, json};
 
-use super::page::Page;
+use super::page::RestPage;
 
 /// What a REST call does and is answered.
 #[derive(Debug, PartialEq)]
-pub struct Told {
+pub struct SimRestResponse {
     /// How it went.
     pub status: StatusCode,
     /// The answer.
@@ -21,46 +21,52 @@ pub struct Told {
 /// Answers a call; `number` is what a new thing gets. A list whose page is said has as many things as any shop; any other
 /// has one.
 #[must_use]
-pub fn tell(method: &Method, resource: &str, sent: &Value, page: Option<Page>, number: u64) -> Told {
+pub fn respond(
+    method: &Method,
+    resource: &str,
+    sent: &Value,
+    page: Option<RestPage>,
+    number: u64,
+) -> SimRestResponse {
     let parts: Vec<_> = resource.split('/').collect();
     let last = parts.last().copied().unwrap_or_default();
     let id = last.parse::<u64>().ok();
     // `products/1` is one of the products, `products` are all of them.
     let many = if id.is_some() && parts.len() > 1 { parts[parts.len() - 2] } else { last };
     let one = many.strip_suffix('s').unwrap_or(many);
-    let told = |status, body, is_write| Told { status, body, is_write, key: None };
+    let told = |status, body, is_write| SimRestResponse { status, body, is_write, key: None };
     match *method {
         Method::GET if last == "count" => told(StatusCode::OK, json!({ "count": 1 }), false),
         Method::GET if id.is_some() || many == one => {
-            told(StatusCode::OK, named(one, thing(id.unwrap_or(number), None)), false)
+            told(StatusCode::OK, wrap(one, object(id.unwrap_or(number), None)), false)
         }
         Method::GET => {
-            let ids = page.map_or(number..number + 1, super::page::Page::ids);
-            let things = ids.map(|id| thing(id, None)).collect();
-            told(StatusCode::OK, named(many, Value::Array(things)), false)
+            let ids = page.map_or(number..number + 1, super::page::RestPage::ids);
+            let things = ids.map(|id| object(id, None)).collect();
+            told(StatusCode::OK, wrap(many, Value::Array(things)), false)
         }
         Method::POST => {
             let inner = sent.get(one).and_then(Value::as_object);
             let text = |name: &str| inner.and_then(|inner| inner.get(name)).and_then(Value::as_str);
             let key =
                 text("handle").or_else(|| text("title")).or_else(|| text("email")).or_else(|| text("name"));
-            let body = named(one, thing(number, inner));
-            Told { status: StatusCode::CREATED, body, is_write: true, key: key.map(str::to_owned) }
+            let body = wrap(one, object(number, inner));
+            SimRestResponse { status: StatusCode::CREATED, body, is_write: true, key: key.map(str::to_owned) }
         }
         Method::PUT => {
             let inner = sent.get(one).and_then(Value::as_object);
-            told(StatusCode::OK, named(one, thing(id.unwrap_or(number), inner)), true)
+            told(StatusCode::OK, wrap(one, object(id.unwrap_or(number), inner)), true)
         }
         Method::DELETE => told(StatusCode::OK, json!({}), true),
         _ => told(StatusCode::NOT_ACCEPTABLE, json!({ "errors": "Not Acceptable" }), false),
     }
 }
 
-fn named(name: &str, value: Value) -> Value {
+fn wrap(name: &str, value: Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), value)]))
 }
 
-fn thing(id: u64, inner: Option<&Map<String, Value>>) -> Value {
+fn object(id: u64, inner: Option<&Map<String, Value>>) -> Value {
     let mut thing = inner.cloned().unwrap_or_default();
     thing.insert("id".to_owned(), json!(id));
     Value::Object(thing)
@@ -72,7 +78,8 @@ mod tests {
 
     #[test]
     fn resources_are_told_by_their_path() {
-        let body = |method: Method, resource: &str, sent: Value| tell(&method, resource, &sent, None, 9).body;
+        let body =
+            |method: Method, resource: &str, sent: Value| respond(&method, resource, &sent, None, 9).body;
         assert_eq!(body(Method::GET, "products", Value::Null), json!({"products": [{"id": 9}]}));
         assert_eq!(body(Method::GET, "products/4", Value::Null), json!({"product": {"id": 4}}));
         assert_eq!(body(Method::GET, "products/count", Value::Null), json!({"count": 1}));
@@ -84,6 +91,6 @@ mod tests {
             json!({"product": {"id": 4, "title": "A"}})
         );
         assert_eq!(body(Method::DELETE, "products/4", Value::Null), json!({}));
-        assert_eq!(tell(&Method::POST, "products", &sent, None, 9).key.as_deref(), Some("A"));
+        assert_eq!(respond(&Method::POST, "products", &sent, None, 9).key.as_deref(), Some("A"));
     }
 }

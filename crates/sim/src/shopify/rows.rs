@@ -4,9 +4,9 @@
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
-use super::bulk::Kind;
-use super::cost::Share;
-use super::data::{Data, type_of};
+use super::bulk::BulkKind;
+use super::cost::ReturnedShare;
+use super::data::{DataGenerator, type_of};
 use super::document::{Document, Field, Selection};
 
 /// Lines in one piece.
@@ -16,8 +16,8 @@ const CHILDREN: u64 = 3;
 
 /// The lines.
 #[derive(Debug)]
-pub struct Rows {
-    form: Form,
+pub struct BulkRows {
+    form: RowShape,
     at: u64,
     rows: u64,
     /// Numbers what is made up, the same in each download.
@@ -26,35 +26,35 @@ pub struct Rows {
 }
 
 #[derive(Debug)]
-enum Form {
-    Query { outer: Part, inner: Option<Part> },
+enum RowShape {
+    Query { outer: RowObject, inner: Option<RowObject> },
     Mutation(Selection),
 }
 
 #[derive(Debug)]
-struct Part {
+struct RowObject {
     of: String,
     selection: Selection,
 }
 
-impl Rows {
+impl BulkRows {
     /// The lines of a document that was run in bulk.
     ///
     /// # Errors
     /// A sentence about what is wrong with the document.
-    pub fn new(kind: Kind, text: &str, rows: u64) -> Result<Self, String> {
+    pub fn new(kind: BulkKind, text: &str, rows: u64) -> Result<Self, String> {
         let document = Document::parse(text, None, &Map::new())?;
         let form = match kind {
-            Kind::Mutation if document.is_mutation => Form::Mutation(document.selection),
-            Kind::Query if !document.is_mutation => {
+            BulkKind::Mutation if document.is_mutation => RowShape::Mutation(document.selection),
+            BulkKind::Query if !document.is_mutation => {
                 let outer = connection(&document.selection)
                     .ok_or("Bulk queries must contain at least one connection")?;
                 let objects = objects(outer);
                 let inner = connection(&objects).map(|inner| part(inner, self::objects(inner)));
-                Form::Query { outer: part(outer, objects), inner }
+                RowShape::Query { outer: part(outer, objects), inner }
             }
-            Kind::Mutation => return Err("The document is not a mutation".to_owned()),
-            Kind::Query => return Err("The document is not a query".to_owned()),
+            BulkKind::Mutation => return Err("The document is not a mutation".to_owned()),
+            BulkKind::Query => return Err("The document is not a query".to_owned()),
         };
         Ok(Self { form, at: 0, rows, last: 0, parent: String::new() })
     }
@@ -63,7 +63,7 @@ impl Rows {
     #[must_use]
     pub const fn roots(&self) -> u64 {
         match self.form {
-            Form::Query { inner: Some(_), .. } => self.rows.div_ceil(1 + CHILDREN),
+            RowShape::Query { inner: Some(_), .. } => self.rows.div_ceil(1 + CHILDREN),
             _ => self.rows,
         }
     }
@@ -71,18 +71,18 @@ impl Rows {
     fn line(&mut self) -> Value {
         let number = self.at;
         self.at += 1;
-        let mut data = Data::new(&mut self.last, Share::ALL);
+        let mut data = DataGenerator::new(&mut self.last, ReturnedShare::ALL);
         match &self.form {
-            Form::Mutation(selection) => {
+            RowShape::Mutation(selection) => {
                 let answer = data.object(selection, "Mutation", &Map::new());
                 json!({ "data": answer, "__lineNumber": number })
             }
-            Form::Query { inner: Some(inner), .. } if !number.is_multiple_of(1 + CHILDREN) => {
+            RowShape::Query { inner: Some(inner), .. } if !number.is_multiple_of(1 + CHILDREN) => {
                 let mut line = data.object(&inner.selection, &inner.of, &Map::new());
                 line["__parentId"] = json!(self.parent);
                 line
             }
-            Form::Query { outer, .. } => {
+            RowShape::Query { outer, .. } => {
                 let id = format!("gid://shopify/{}/{}", outer.of, data.number());
                 let known = Map::from_iter([("id".to_owned(), json!(id))]);
                 self.parent = id;
@@ -92,7 +92,7 @@ impl Rows {
     }
 }
 
-impl Iterator for Rows {
+impl Iterator for BulkRows {
     type Item = Bytes;
 
     fn next(&mut self) -> Option<Bytes> {
@@ -122,7 +122,7 @@ fn objects(connection: &Field) -> Selection {
 }
 
 /// Objects of inner connections have lines of their own.
-fn part(field: &Field, objects: Selection) -> Part {
+fn part(field: &Field, objects: Selection) -> RowObject {
     let mut own = Selection { fields: objects.fields, types: objects.types };
     let is_inner =
         |field: &Field| field.selection.all().any(|field| matches!(field.name.as_str(), "edges" | "nodes"));
@@ -130,15 +130,15 @@ fn part(field: &Field, objects: Selection) -> Part {
     for (_, fields) in &mut own.types {
         fields.retain(|field| !is_inner(field));
     }
-    Part { of: type_of(&field.name), selection: own }
+    RowObject { of: type_of(&field.name), selection: own }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn lines(kind: Kind, text: &str, rows: u64) -> Vec<Value> {
-        let pieces: Vec<u8> = Rows::new(kind, text, rows).unwrap().flatten().collect();
+    fn lines(kind: BulkKind, text: &str, rows: u64) -> Vec<Value> {
+        let pieces: Vec<u8> = BulkRows::new(kind, text, rows).unwrap().flatten().collect();
         let text = String::from_utf8(pieces).unwrap();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
@@ -146,21 +146,21 @@ mod tests {
     #[test]
     fn inner_objects_follow_their_parent() {
         let text = "{ products { edges { node { id title variants { nodes { id sku } } } } } }";
-        let lines = lines(Kind::Query, text, 9);
+        let lines = lines(BulkKind::Query, text, 9);
         assert_eq!(lines.len(), 9);
         assert_eq!(lines[0], json!({"id": "gid://shopify/Product/1", "title": "title 2"}));
         let child =
             json!({"id": "gid://shopify/Variant/3", "sku": "sku 4", "__parentId": "gid://shopify/Product/1"});
         assert_eq!(lines[1], child);
         let parents: Vec<_> = lines.iter().filter(|line| line.get("__parentId").is_none()).collect();
-        assert_eq!(parents.len() as u64, Rows::new(Kind::Query, text, 9).unwrap().roots());
+        assert_eq!(parents.len() as u64, BulkRows::new(BulkKind::Query, text, 9).unwrap().roots());
         assert_eq!(lines[7]["__parentId"], lines[4]["id"]);
     }
 
     #[test]
     fn any_number_of_lines_is_met() {
         for rows in [0, 1, PIECE, PIECE + 1, 1_000] {
-            assert_eq!(lines(Kind::Query, "{ orders { nodes { id } } }", rows).len() as u64, rows);
+            assert_eq!(lines(BulkKind::Query, "{ orders { nodes { id } } }", rows).len() as u64, rows);
         }
     }
 
@@ -168,7 +168,7 @@ mod tests {
     fn lines_of_a_mutation_have_numbers() {
         let text =
             "mutation($p: P!) { productCreate(product: $p) { product { id } userErrors { message } } }";
-        let lines = lines(Kind::Mutation, text, 2);
+        let lines = lines(BulkKind::Mutation, text, 2);
         let data = json!({"productCreate": {"product": {"id": "gid://shopify/Product/2"}, "userErrors": []}});
         assert_eq!(lines[1], json!({"data": data, "__lineNumber": 1}));
     }
@@ -176,12 +176,12 @@ mod tests {
     #[test]
     fn what_cannot_be_run_in_bulk_is_refused() {
         for (kind, text) in [
-            (Kind::Query, "{ shop { id } }"),
-            (Kind::Query, "mutation { a }"),
-            (Kind::Mutation, "{ a }"),
-            (Kind::Query, "{"),
+            (BulkKind::Query, "{ shop { id } }"),
+            (BulkKind::Query, "mutation { a }"),
+            (BulkKind::Mutation, "{ a }"),
+            (BulkKind::Query, "{"),
         ] {
-            assert!(Rows::new(kind, text, 1).is_err(), "{text}");
+            assert!(BulkRows::new(kind, text, 1).is_err(), "{text}");
         }
     }
 }

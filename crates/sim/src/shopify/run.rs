@@ -10,19 +10,19 @@ use serde_json::{Map, Value, json};
 use tidegate_core::Time;
 
 use super::bodies;
-use super::bulk::Kind;
-use super::cost::Share;
-use super::data::Data;
+use super::bulk::BulkKind;
+use super::cost::ReturnedShare;
+use super::data::DataGenerator;
 use super::document::{Document, Field};
-use super::keys::{Known, needs_a_key};
+use super::keys::{KeyLookup, needs_a_key};
 use super::shop::Shop;
-use super::version::{Idempotency, Version};
-use crate::seen::Seen;
+use super::version::{IdempotencyRule, Version};
+use crate::effect_history::EffectHistory;
 use crate::stats::Stats;
 
 /// What a run needs.
 #[derive(Debug)]
-pub struct Run<'a> {
+pub struct DocumentRun<'a> {
     /// The shop's name.
     pub name: &'a str,
     /// The shop.
@@ -30,13 +30,13 @@ pub struct Run<'a> {
     /// The counts of all shops.
     pub stats: &'a mut Stats,
     /// The effects of all shops.
-    pub seen: &'a mut Seen,
+    pub history: &'a mut EffectHistory,
     /// The number of the last thing.
     pub last: &'a mut u64,
     /// The version that answers.
     pub version: Version,
     /// Which part of what may be returned is there.
-    pub share: Share,
+    pub share: ReturnedShare,
     /// Where results are: `http://…`.
     pub base: &'a str,
     /// How long a bulk operation takes.
@@ -49,33 +49,33 @@ pub struct Run<'a> {
 
 /// What came of a run.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct DocumentOutcome {
     /// The data.
     pub data: Map<String, Value>,
     /// Errors beside it.
     pub errors: Vec<Value>,
 }
 
-impl Run<'_> {
+impl DocumentRun<'_> {
     /// Runs a document.
-    pub fn document(mut self, document: &Document) -> Outcome {
-        let mut outcome = Outcome::default();
+    pub fn document(mut self, document: &Document) -> DocumentOutcome {
+        let mut outcome = DocumentOutcome::default();
         for field in document.selection.all() {
             let value = match document.is_mutation {
                 false => self.query(field),
-                true if self.lacks_a_key(field) => {
+                true if self.is_missing_key(field) => {
                     outcome.errors.push(bodies::key_required(&field.key));
                     Value::Null
                 }
-                true => self.once(field),
+                true => self.mutate_once(field),
             };
             outcome.data.insert(field.key.clone(), value);
         }
         outcome
     }
 
-    fn lacks_a_key(&self, field: &Field) -> bool {
-        let required = self.version.idempotency() == Idempotency::Required && needs_a_key(&field.name);
+    fn is_missing_key(&self, field: &Field) -> bool {
+        let required = self.version.idempotency() == IdempotencyRule::Required && needs_a_key(&field.name);
         required && field.idempotent.is_none()
     }
 
@@ -96,17 +96,17 @@ impl Run<'_> {
     }
 
     /// A mutation, unless its key says that it has happened.
-    fn once(&mut self, field: &Field) -> Value {
+    fn mutate_once(&mut self, field: &Field) -> Value {
         let Some(key) = &field.idempotent else { return self.mutate(field) };
-        match self.shop.keys.look(key, field, self.now) {
-            Known::Again(answer) => answer,
-            Known::Mismatch => {
+        match self.shop.keys.lookup(key, field, self.now) {
+            KeyLookup::Replay(answer) => answer,
+            KeyLookup::Mismatch => {
                 let message = "The idempotency key was used before with other parameters.";
                 self.refused(field, &bodies::user_error("IDEMPOTENCY_KEY_PARAMETER_MISMATCH", message))
             }
-            Known::Fresh => {
+            KeyLookup::Fresh => {
                 let answer = self.mutate(field);
-                self.shop.keys.keep(key, field, &answer, self.now);
+                self.shop.keys.store(key, field, &answer, self.now);
                 answer
             }
         }
@@ -114,15 +114,15 @@ impl Run<'_> {
 
     fn mutate(&mut self, field: &Field) -> Value {
         match field.name.as_str() {
-            "bulkOperationRunQuery" => self.start(field, Kind::Query, "query"),
-            "bulkOperationRunMutation" => self.start(field, Kind::Mutation, "mutation"),
+            "bulkOperationRunQuery" => self.start(field, BulkKind::Query, "query"),
+            "bulkOperationRunMutation" => self.start(field, BulkKind::Mutation, "mutation"),
             "bulkOperationCancel" => self.cancel(field),
             "productCreate" => self.create_product(field),
             "inventoryAdjustQuantities" => self.adjust_inventory(field),
             _ => {
                 self.stats.writes += 1;
                 let key = field.idempotent.as_deref();
-                self.count_again(field, key);
+                self.count_duplicate(field, key);
                 self.data().object(&field.selection, "Payload", &Map::new())
             }
         }
@@ -150,7 +150,7 @@ impl Run<'_> {
         self.data().object(&field.selection, of, &known)
     }
 
-    const fn data(&mut self) -> Data<'_> {
-        Data::new(self.last, self.share)
+    const fn data(&mut self) -> DataGenerator<'_> {
+        DataGenerator::new(self.last, self.share)
     }
 }

@@ -7,7 +7,7 @@ use super::document::{Field, Selection};
 
 /// What a field is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum FieldShape {
     /// A scalar or an enum.
     Scalar,
     /// One object.
@@ -18,7 +18,7 @@ pub enum Shape {
     Connection(u64),
 }
 
-impl Shape {
+impl FieldShape {
     /// Of a field. A connection without a size has none of anything; [`unsized_connection`] finds it.
     #[must_use]
     pub fn of(field: &Field) -> Self {
@@ -69,15 +69,15 @@ mod tests {
 
     #[test]
     fn a_field_is_what_it_is_asked_for_as() {
-        let shape = |text| Shape::of(&document(text).selection.fields[0]);
-        assert_eq!(shape("{ a }"), Shape::Scalar);
-        assert_eq!(shape("{ a { b } }"), Shape::Object);
-        assert_eq!(shape("{ a(first: 3) { b } }"), Shape::List(3));
-        assert_eq!(shape("{ nodes(ids: [1, 2]) { id } }"), Shape::List(2));
-        assert_eq!(shape("{ a(first: 3) { edges { node { b } } } }"), Shape::Connection(3));
-        assert_eq!(shape("{ a(last: 2) { nodes { b } } }"), Shape::Connection(2));
-        assert_eq!(shape("{ a(first: null, last: 4) { nodes { b } } }"), Shape::Connection(4));
-        assert_eq!(shape("{ a(first: -1) { nodes { b } } }"), Shape::Connection(0));
+        let shape = |text| FieldShape::of(&document(text).selection.fields[0]);
+        assert_eq!(shape("{ a }"), FieldShape::Scalar);
+        assert_eq!(shape("{ a { b } }"), FieldShape::Object);
+        assert_eq!(shape("{ a(first: 3) { b } }"), FieldShape::List(3));
+        assert_eq!(shape("{ nodes(ids: [1, 2]) { id } }"), FieldShape::List(2));
+        assert_eq!(shape("{ a(first: 3) { edges { node { b } } } }"), FieldShape::Connection(3));
+        assert_eq!(shape("{ a(last: 2) { nodes { b } } }"), FieldShape::Connection(2));
+        assert_eq!(shape("{ a(first: null, last: 4) { nodes { b } } }"), FieldShape::Connection(4));
+        assert_eq!(shape("{ a(first: -1) { nodes { b } } }"), FieldShape::Connection(0));
     }
 
     #[test]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use tidegate_core::Time;
 
-use super::bulk::Bulks;
-use super::keys::Keys;
-use super::leaky::Leaky;
-use super::plan::Figures;
-use super::points::Points;
+use super::bulk::BulkRuns;
+use super::keys::IdempotencyKeys;
+use super::leaky_bucket::LeakyBucket;
+use super::plan::ShopLimits;
+use super::points::PointBucket;
 
 /// Most inventory levels that a shop remembers.
 const LEVELS_MAX: usize = 100_000;
@@ -18,23 +18,23 @@ const LEVELS_MAX: usize = 100_000;
 #[derive(Debug)]
 pub struct Shop {
     /// Its limits.
-    pub figures: Figures,
+    pub limits: ShopLimits,
     /// Its GraphQL points.
-    pub points: Points,
+    pub points: PointBucket,
     /// Its REST bucket.
-    pub rest: Leaky,
+    pub rest: LeakyBucket,
     /// Its bulk operations.
-    pub bulks: Bulks,
+    pub bulks: BulkRuns,
     /// Its idempotency keys.
-    pub keys: Keys,
+    pub keys: IdempotencyKeys,
     /// What it counted.
-    pub counts: Counts,
+    pub counts: ShopCounts,
     levels: BTreeMap<(String, String), i64>,
 }
 
 /// Plain counts of a shop.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Counts {
+pub struct ShopCounts {
     /// Every call.
     pub calls: u64,
     /// Calls to REST.
@@ -78,27 +78,27 @@ pub struct ShopStats {
 impl Shop {
     /// A fresh one with full buckets.
     #[must_use]
-    pub fn new(figures: Figures, now: Time) -> Self {
+    pub fn new(figures: ShopLimits, now: Time) -> Self {
         Self {
-            figures,
-            points: Points::new(figures.maximum, figures.restore_per_s, now),
-            rest: Leaky::new(figures.rest_bucket, figures.rest_per_s, now),
-            bulks: Bulks::default(),
-            keys: Keys::default(),
-            counts: Counts::default(),
+            limits: figures,
+            points: PointBucket::new(figures.maximum, figures.restore_per_s, now),
+            rest: LeakyBucket::new(figures.rest_bucket, figures.rest_per_s, now),
+            bulks: BulkRuns::default(),
+            keys: IdempotencyKeys::default(),
+            counts: ShopCounts::default(),
             levels: BTreeMap::new(),
         }
     }
 
     /// Other limits from now on.
-    pub fn reshape(&mut self, figures: Figures, now: Time) {
-        self.figures = figures;
+    pub fn reshape(&mut self, figures: ShopLimits, now: Time) {
+        self.limits = figures;
         self.points.reshape(figures.maximum, figures.restore_per_s, now);
         self.rest.reshape(figures.rest_bucket, figures.rest_per_s, now);
     }
 
     /// Counts a call that was told to wait.
-    pub const fn throttled(&mut self) {
+    pub const fn count_throttled(&mut self) {
         self.counts.throttled += 1;
         self.counts.overstepped += 1;
     }

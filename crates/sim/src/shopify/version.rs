@@ -13,7 +13,7 @@ pub struct Version {
 
 /// What `@idempotent` is in a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idempotency {
+pub enum IdempotencyRule {
     /// No such directive.
     Unknown,
     /// It is heeded where it stands.
@@ -40,13 +40,13 @@ impl Version {
 
     /// What `@idempotent` is here.
     #[must_use]
-    pub fn idempotency(self) -> Idempotency {
+    pub fn idempotency(self) -> IdempotencyRule {
         if self >= APRIL_2026 {
-            Idempotency::Required
+            IdempotencyRule::Required
         } else if self >= JANUARY_2026 {
-            Idempotency::Optional
+            IdempotencyRule::Optional
         } else {
-            Idempotency::Unknown
+            IdempotencyRule::Unknown
         }
     }
 
@@ -103,10 +103,10 @@ mod tests {
             let version: Version = text.parse().unwrap();
             (version.idempotency(), version.bulk_at_once())
         };
-        assert_eq!(of("2025-10"), (Idempotency::Unknown, 1));
-        assert_eq!(of("2026-01"), (Idempotency::Optional, 5));
-        assert_eq!(of("2026-04"), (Idempotency::Required, 5));
-        assert_eq!(of("unstable"), (Idempotency::Required, 5));
+        assert_eq!(of("2025-10"), (IdempotencyRule::Unknown, 1));
+        assert_eq!(of("2026-01"), (IdempotencyRule::Optional, 5));
+        assert_eq!(of("2026-04"), (IdempotencyRule::Required, 5));
+        assert_eq!(of("unstable"), (IdempotencyRule::Required, 5));
     }
 
     #[test]

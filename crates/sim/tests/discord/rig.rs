@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use reqwest::header::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
-use tidegate_sim::discord::limits::Limits;
+use tidegate_sim::discord::limits::DiscordLimits;
 use tidegate_sim::{DiscordSim, DiscordSimOptions};
 
 /// The guild that most tests call.
@@ -20,13 +20,13 @@ pub(crate) struct Rig {
 
 /// What came back.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct TestResponse {
     pub status: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
-impl Told {
+impl TestResponse {
     pub(crate) fn body(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
     }
@@ -48,7 +48,7 @@ impl Told {
 
 /// One whose routes let everything through.
 pub(crate) fn open() -> DiscordSimOptions {
-    let mut limits = Limits::default();
+    let mut limits = DiscordLimits::default();
     for name in ["routes", "global", "renames", "role-creates"] {
         limits.set(name, 1_000_000, 3_600_000).unwrap();
     }
@@ -72,7 +72,12 @@ impl Rig {
     }
 
     /// A call that may be cut.
-    pub(crate) async fn try_call(&self, method: Method, path: &str, body: Option<&Value>) -> Option<Told> {
+    pub(crate) async fn try_call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Option<TestResponse> {
         let path = if path.starts_with("/_sim") { path.to_owned() } else { format!("/api/v10{path}") };
         let mut request = self.client.request(method, format!("http://{}{path}", self.sim.addr()));
         if let Some(token) = self.token {
@@ -83,30 +88,30 @@ impl Rig {
         }
         let answer = request.header("x-audit-log-reason", "set%20up").send().await.ok()?;
         let (status, headers) = (answer.status().as_u16(), answer.headers().clone());
-        Some(Told { status, headers, text: answer.text().await.unwrap() })
+        Some(TestResponse { status, headers, text: answer.text().await.unwrap() })
     }
 
-    pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> Told {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> TestResponse {
         self.try_call(method, path, Some(&body)).await.unwrap()
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Told {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.try_call(Method::GET, path, None).await.unwrap()
     }
 
-    pub(crate) async fn post(&self, path: &str, body: Value) -> Told {
+    pub(crate) async fn post(&self, path: &str, body: Value) -> TestResponse {
         self.call(Method::POST, path, body).await
     }
 
-    pub(crate) async fn patch(&self, path: &str, body: Value) -> Told {
+    pub(crate) async fn patch(&self, path: &str, body: Value) -> TestResponse {
         self.call(Method::PATCH, path, body).await
     }
 
-    pub(crate) async fn put(&self, path: &str, body: Value) -> Told {
+    pub(crate) async fn put(&self, path: &str, body: Value) -> TestResponse {
         self.call(Method::PUT, path, body).await
     }
 
-    pub(crate) async fn delete(&self, path: &str) -> Told {
+    pub(crate) async fn delete(&self, path: &str) -> TestResponse {
         self.try_call(Method::DELETE, path, None).await.unwrap()
     }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use tidegate_sim::ShopifySimOptions;
-use tidegate_sim::shopify::plan::Plan;
+use tidegate_sim::shopify::plan::ShopPlan;
 
 use crate::caller::{Caller, read};
 
@@ -79,7 +79,8 @@ async fn lim_13_one_shop_takes_nothing_from_another() {
 /// LIM-8: a limit that is cut while calls run is enforced and told from the next call on.
 #[tokio::test]
 async fn lim_8_limits_change_while_calls_run() {
-    let caller = Caller::start(ShopifySimOptions { plan: Plan::Plus, ..ShopifySimOptions::default() }).await;
+    let caller =
+        Caller::start(ShopifySimOptions { plan: ShopPlan::Plus, ..ShopifySimOptions::default() }).await;
     let body = caller.ask("{ shop { name } }").await;
     let status = &cost(&body)["throttleStatus"];
     assert_eq!(

@@ -7,14 +7,15 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{
-    Bill, Cost, LOOKED_AT_MAX, Line, Question, Standing, joined, micro, tokens, upstream_of,
+    Cost, CostLine, CostQuery, CostReport, LimitSnapshot, SCAN_MAX, merge_reports, micro_to_tokens,
+    tokens_to_micro, upstream_of,
 };
 use tidegate_store::log::{Ownership, Retention};
-use tidegate_store::{Answer, Costs};
+use tidegate_store::{Costs, StoreFuture};
 
-use super::Embedded;
+use super::EmbeddedStore;
 use super::rows;
-use super::writer::{Desk, Stepped};
+use super::writer::{StepContext, StepResult};
 
 const INSERT: &str = "INSERT INTO api_cost_tracking
     (at, operation, claim, nth, upstream, limit_name, shape, requested, actual) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
@@ -47,8 +48,8 @@ pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
             upstream_of(&cost.limit),
             &*cost.limit,
             &*cost.shape,
-            tokens(cost.requested),
-            cost.actual.map(tokens),
+            micro_to_tokens(cost.requested),
+            cost.actual.map(micro_to_tokens),
         ))?;
     }
     Ok(())
@@ -59,38 +60,42 @@ fn bound(time: Time) -> i64 {
     rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
 }
 
-fn summed(sql: &Connection, question: &Question) -> rusqlite::Result<Bill> {
+fn sum_costs(sql: &Connection, question: &CostQuery) -> rusqlite::Result<CostReport> {
     let since = bound(question.since);
     let mut too_much = sql.prepare_cached(TOO_MUCH)?;
-    let too_much: Option<i64> = too_much.query_row((since, LOOKED_AT_MAX), |row| row.get(0)).optional()?;
+    let too_much: Option<i64> = too_much.query_row((since, SCAN_MAX), |row| row.get(0)).optional()?;
     let since = too_much.map_or(since, |at| at + 1);
     let mut by_shape = sql.prepare_cached(BY_SHAPE)?;
     let most = i64::try_from(question.most).unwrap_or(i64::MAX);
     let lines = by_shape.query_map((since, question.upstream.as_deref(), most), line)?;
-    Ok(Bill { lines: lines.collect::<rusqlite::Result<_>>()?, is_whole: too_much.is_none() })
+    Ok(CostReport { lines: lines.collect::<rusqlite::Result<_>>()?, is_whole: too_much.is_none() })
 }
 
-fn line(row: &Row<'_>) -> rusqlite::Result<Line> {
-    Ok(Line {
+fn line(row: &Row<'_>) -> rusqlite::Result<CostLine> {
+    Ok(CostLine {
         limit: row.get(0)?,
         shape: row.get(1)?,
         calls: row.get::<_, i64>(2)?.cast_unsigned(),
-        requested: micro(row.get(3)?),
-        actual: micro(row.get(4)?),
-        of_limit: micro(row.get(5)?),
+        requested: tokens_to_micro(row.get(3)?),
+        actual: tokens_to_micro(row.get(4)?),
+        of_limit: tokens_to_micro(row.get(5)?),
         last: rows::time(row, 6)?,
     })
 }
 
-fn sweep(desk: &mut Desk<'_>, owner: Ownership, before: Time, most: u32) -> Stepped<usize> {
-    if let Err(refused) = desk.ledger.tenure.check(owner) {
+fn sweep(desk: &mut StepContext<'_>, owner: Ownership, before: Time, most: u32) -> StepResult<usize> {
+    if let Err(refused) = desk.meta.lease.check(owner) {
         return Ok(Err(refused));
     }
     desk.sql.prepare_cached(SWEEP)?.execute((bound(before), most)).map(Ok)
 }
 
-fn keep(desk: &mut Desk<'_>, owner: Ownership, standings: &[Standing]) -> Stepped<()> {
-    if let Err(refused) = desk.ledger.tenure.check(owner) {
+fn write_limit_snapshots(
+    desk: &mut StepContext<'_>,
+    owner: Ownership,
+    standings: &[LimitSnapshot],
+) -> StepResult<()> {
+    if let Err(refused) = desk.meta.lease.check(owner) {
         return Ok(Err(refused));
     }
     let mut keep = desk.sql.prepare_cached(KEEP)?;
@@ -99,9 +104,9 @@ fn keep(desk: &mut Desk<'_>, owner: Ownership, standings: &[Standing]) -> Steppe
             &*standing.name,
             upstream_of(&standing.name),
             &*standing.kind,
-            standing.capacity.map(tokens),
-            standing.refill_per_s.map(tokens),
-            standing.level.map(tokens),
+            standing.capacity.map(micro_to_tokens),
+            standing.refill_per_s.map(micro_to_tokens),
+            standing.level.map(micro_to_tokens),
             &*standing.source,
             standing.closed_until.map(rows::micros),
             rows::micros(standing.updated_at),
@@ -110,9 +115,9 @@ fn keep(desk: &mut Desk<'_>, owner: Ownership, standings: &[Standing]) -> Steppe
     Ok(Ok(()))
 }
 
-fn standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
-    let figure = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<f64>>(column)?.map(micro));
-    Ok(Standing {
+fn standing(row: &Row<'_>) -> rusqlite::Result<LimitSnapshot> {
+    let figure = |column| Ok::<_, rusqlite::Error>(row.get::<_, Option<f64>>(column)?.map(tokens_to_micro));
+    Ok(LimitSnapshot {
         name: row.get(0)?,
         kind: row.get::<_, String>(1)?.into(),
         capacity: figure(2)?,
@@ -124,40 +129,43 @@ fn standing(row: &Row<'_>) -> rusqlite::Result<Standing> {
     })
 }
 
-impl Costs for Embedded {
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+impl Costs for EmbeddedStore {
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
         Box::pin(async move {
             let files: Vec<_> = self.files.map().values().cloned().collect();
             let (mut bills, most) = (Vec::new(), question.most);
             for file in files {
                 // When filling in does not go on, what is there is better than nothing.
-                let _ = file.front.settle().await;
+                let _ = file.wal.wait_until_applied().await;
                 let question = question.clone();
-                bills.push(file.read(move |sql| summed(sql, &question)).await?);
+                bills.push(file.read(move |sql| sum_costs(sql, &question)).await?);
             }
-            Ok(joined(bills, most))
+            Ok(merge_reports(bills, most))
         })
     }
 
-    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
-            file.front.settle().await?;
+            file.wal.wait_until_applied().await?;
             let most = u32::try_from(retention.most).unwrap_or(u32::MAX).min(SWEPT_AT_ONCE);
             let before = retention.ended_before;
-            file.write_lightly(most as usize, move |desk| sweep(desk, owner, before, most)).await
+            file.write_without_sync(most as usize, move |desk| sweep(desk, owner, before, most)).await
         })
     }
 
-    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
+    fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
-            let standings: Arc<[Standing]> = standings.into();
-            file.write_lightly(standings.len(), move |desk| keep(desk, owner, &standings)).await
+            let standings: Arc<[LimitSnapshot]> = standings.into();
+            file.write_without_sync(standings.len(), move |desk| {
+                write_limit_snapshots(desk, owner, &standings)
+            })
+            .await
         })
     }
 
-    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
+    fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Vec::new()) };
             file.read(|sql| sql.prepare_cached(STANDINGS)?.query_map([], standing)?.collect()).await

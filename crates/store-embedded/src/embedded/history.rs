@@ -6,20 +6,20 @@ use std::sync::Arc;
 use rusqlite::Connection;
 use tidegate_core::Fact;
 use tidegate_store::log::Lsn;
-use tidegate_store::{Error, Kind, Result, codec};
+use tidegate_store::{Error, Result, StoreErrorKind, codec};
 
+use super::errors::nothing_changed;
 use super::partition::PartitionFile;
+use super::row_checksum::RowChecksum;
 use super::schema::meta;
 use super::snapshot::{self, Snapshot};
-use super::sums::Sum;
-use super::tail::Pending;
-use super::trouble::nothing_changed;
+use super::tail::PendingAppend;
 
 /// Hands over the snapshot's parts and every later append, in order, until `hand` wants no more; answers the last
 /// append's number.
 pub(super) fn replay(
     file: &PartitionFile,
-    pending: &[Arc<Pending>],
+    pending: &[Arc<PendingAppend>],
     mut hand: impl FnMut(Vec<Fact>) -> bool,
 ) -> Result<Lsn> {
     file.readers.with(|sql| {
@@ -68,16 +68,16 @@ fn start(file: &PartitionFile, trimmed: Lsn) -> Result<Option<(Lsn, Snapshot)>> 
         file.dir().display(),
         trimmed.0
     );
-    let error = Error::new(Kind::Unreadable, message);
+    let error = Error::new(StoreErrorKind::Unreadable, message);
     Err(match damaged {
-        Some(cause) => error.because(cause),
+        Some(cause) => error.with_source(cause),
         None => error,
     })
 }
 
 /// The checksum of an append, without its facts.
-pub(super) fn sum_of_append(lsn: Lsn) -> Sum {
-    Sum::of("log").number(lsn.0.cast_signed())
+pub(super) fn sum_of_append(lsn: Lsn) -> RowChecksum {
+    RowChecksum::of("log").number(lsn.0.cast_signed())
 }
 
 fn appends(
@@ -96,16 +96,16 @@ fn appends(
         let lsn = Lsn(row.get::<_, i64>(0).map_err(wrong)?.cast_unsigned());
         if lsn.0 != last.0 + 1 {
             let message = format!("{} is damaged: append {} is missing", path.display(), last.0 + 1);
-            return Err(Error::new(Kind::Unreadable, message));
+            return Err(Error::new(StoreErrorKind::Unreadable, message));
         }
         let facts = row.get_ref(1).map_err(wrong)?.as_blob().map_err(|cause| wrong(cause.into()))?;
         if !sum_of_append(lsn).matches(row.get(2).map_err(wrong)?, Some(facts)) {
             let message = format!("{} is damaged: append {} is not what was written", path.display(), lsn.0);
-            return Err(Error::new(Kind::Unreadable, message));
+            return Err(Error::new(StoreErrorKind::Unreadable, message));
         }
         let facts = codec::decode(facts).map_err(|cause| {
             let message = format!("append {} in {} cannot be read", lsn.0, path.display());
-            Error::new(Kind::Unreadable, message).because(cause)
+            Error::new(StoreErrorKind::Unreadable, message).with_source(cause)
         })?;
         last = lsn;
         if !hand(facts) {

@@ -3,41 +3,41 @@
 
 use std::sync::Arc;
 
-use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
 use tidegate_store::journal::{check_deployment, check_lines};
-use tidegate_store::{Answer, Journal};
+use tidegate_store::{Journal, StoreFuture};
 
-use super::writer::Desk;
-use super::{Embedded, SHARED_IN, journal_rows as rows};
+use super::writer::StepContext;
+use super::{EmbeddedStore, SHARED_IN, journal_rows as rows};
 
-impl Journal for Embedded {
-    fn keep_deployment(&self, deployment: Deployment) -> Answer<'_, bool> {
+impl Journal for EmbeddedStore {
+    fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             check_deployment(&deployment)?;
             let file = self.partition(SHARED_IN).await?;
-            file.write_noted(1, move |desk| rows::keep(desk.sql, &deployment).map(Ok), |_| {}).await
+            file.write_and_mark(1, move |desk| rows::keep(desk.sql, &deployment).map(Ok), |_| {}).await
         })
     }
 
-    fn write_journal(&self, deployment: &str, fence: u64, lines: Lines) -> Answer<'_, bool> {
+    fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool> {
         let id = deployment.to_owned();
         Box::pin(async move {
             check_lines(fence, &lines)?;
             let file = self.partition(SHARED_IN).await?;
             let count = lines.steps.len() + lines.mapped.len();
-            let step = move |desk: &mut Desk<'_>| rows::write(desk.sql, &id, fence, &lines).map(Ok);
-            file.write_noted(count, step, |_| {}).await
+            let step = move |desk: &mut StepContext<'_>| rows::write(desk.sql, &id, fence, &lines).map(Ok);
+            file.write_and_mark(count, step, |_| {}).await
         })
     }
 
-    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+    fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>> {
         let id = id.to_owned();
         Box::pin(
             async move { self.partition(SHARED_IN).await?.read(move |sql| rows::deployment(sql, &id)).await },
         )
     }
 
-    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+    fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>> {
         let scope: Option<Arc<str>> = scope.map(Arc::from);
         Box::pin(async move {
             let file = self.partition(SHARED_IN).await?;
@@ -45,12 +45,12 @@ impl Journal for Embedded {
         })
     }
 
-    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+    fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         Box::pin(async move { self.partition(SHARED_IN).await?.read(move |sql| rows::steps(sql, &id)).await })
     }
 
-    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
+    fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
         let scope = scope.to_owned();
         Box::pin(
             async move { self.partition(SHARED_IN).await?.read(move |sql| rows::mapped(sql, &scope)).await },

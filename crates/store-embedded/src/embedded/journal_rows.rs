@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
-use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+};
 
+use super::row_checksum::RowChecksum;
 use super::rows::{damaged, micros, not_a_word, time};
-use super::sums::Sum;
 
 const KNOWN: &str = "SELECT fence, scope FROM deployments WHERE id = ?1";
 const KEEP: &str = "INSERT OR REPLACE INTO deployments
@@ -34,13 +36,13 @@ const MAPPED: &str = "SELECT kind, key, id, place, fingerprint, sum FROM deploym
     WHERE scope = ?1 ORDER BY kind, key";
 
 /// Fence and scope of a deployment that is there.
-fn known(sql: &Connection, id: &str) -> rusqlite::Result<Option<(u64, Arc<str>)>> {
+fn fence_and_scope(sql: &Connection, id: &str) -> rusqlite::Result<Option<(u64, Arc<str>)>> {
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
     sql.prepare_cached(KNOWN)?.query_row([id], read).optional()
 }
 
 pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Result<bool> {
-    match known(sql, &deployment.id)? {
+    match fence_and_scope(sql, &deployment.id)? {
         Some((fence, _)) if fence > deployment.fence => return Ok(false),
         Some(_) => {}
         None => make_room(sql, &deployment.scope)?,
@@ -50,12 +52,12 @@ pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Resul
         &*deployment.scope,
         deployment.fence.cast_signed(),
         deployment.round,
-        deployment.stage.word(),
+        deployment.stage.as_str(),
         &*deployment.request,
         deployment.note.as_deref(),
         micros(deployment.started_at),
         micros(deployment.updated_at),
-        sum_of_deployment(deployment).with(&[]),
+        sum_of_deployment(deployment).finish(&[]),
     ))?;
     Ok(true)
 }
@@ -64,7 +66,8 @@ pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Resul
 fn make_room(sql: &Connection, scope: &str) -> rusqlite::Result<()> {
     let mut too_old = sql.prepare_cached(TOO_OLD)?;
     let stay = DEPLOYMENTS_KEPT as i64 - 1;
-    let gone = too_old.query_map((scope, Stage::Running.word(), stay), |row| row.get::<_, Arc<str>>(0))?;
+    let gone = too_old
+        .query_map((scope, DeploymentStage::Running.as_str(), stay), |row| row.get::<_, Arc<str>>(0))?;
     for id in gone.collect::<rusqlite::Result<Vec<_>>>()? {
         sql.prepare_cached("DELETE FROM deployment_steps WHERE deployment = ?1")?.execute([&*id])?;
         sql.prepare_cached("DELETE FROM deployments WHERE id = ?1")?.execute([&*id])?;
@@ -72,8 +75,10 @@ fn make_room(sql: &Connection, scope: &str) -> rusqlite::Result<()> {
     Ok(())
 }
 
-pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &Lines) -> rusqlite::Result<bool> {
-    let Some((_, scope)) = known(sql, id)?.filter(|(known, _)| *known <= fence) else { return Ok(false) };
+pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &JournalLines) -> rusqlite::Result<bool> {
+    let Some((_, scope)) = fence_and_scope(sql, id)?.filter(|(known, _)| *known <= fence) else {
+        return Ok(false);
+    };
     let mut write = sql.prepare_cached(WRITE)?;
     for step in &lines.steps {
         write.execute((
@@ -83,20 +88,20 @@ pub(super) fn write(sql: &Connection, id: &str, fence: u64, lines: &Lines) -> ru
             step.nth,
             &*step.action,
             &*step.fingerprint,
-            step.state.word(),
+            step.state.as_str(),
             step.operation.as_deref(),
             step.foreign_id.as_deref(),
             step.note.as_deref(),
             micros(step.at),
-            sum_of_step(id, step).with(&[]),
+            sum_of_step(id, step).finish(&[]),
         ))?;
     }
     let (mut map, mut forget) = (sql.prepare_cached(MAP)?, sql.prepare_cached(FORGET)?);
-    for Mapped { kind, key, object } in &lines.mapped {
+    for ObjectMapping { kind, key, object } in &lines.mapped {
         match object {
             Some(object) => {
                 let place = object.place.as_deref();
-                let sum = sum_of_object(&scope, kind, key, object).with(&[]);
+                let sum = sum_of_object(&scope, kind, key, object).finish(&[]);
                 map.execute((&*scope, &**kind, &**key, &*object.id, place, &*object.fingerprint, sum))?
             }
             None => forget.execute((&*scope, &**kind, &**key))?,
@@ -121,49 +126,49 @@ pub(super) fn deployments(
     }
 }
 
-pub(super) fn steps(sql: &Connection, id: &str) -> rusqlite::Result<Vec<Step>> {
+pub(super) fn steps(sql: &Connection, id: &str) -> rusqlite::Result<Vec<DeploymentStep>> {
     sql.prepare_cached(STEPS)?.query_map([id], |row| read_step(row, id))?.collect()
 }
 
-pub(super) fn mapped(sql: &Connection, scope: &str) -> rusqlite::Result<Vec<Mapped>> {
+pub(super) fn mapped(sql: &Connection, scope: &str) -> rusqlite::Result<Vec<ObjectMapping>> {
     sql.prepare_cached(MAPPED)?.query_map([scope], |row| read_mapped(row, scope))?.collect()
 }
 
-fn sum_of_deployment(deployment: &Deployment) -> Sum {
-    Sum::of("deployments")
+fn sum_of_deployment(deployment: &Deployment) -> RowChecksum {
+    RowChecksum::of("deployments")
         .text(&deployment.id)
         .text(&deployment.scope)
         .number(deployment.fence.cast_signed())
         .number(deployment.round.into())
-        .text(deployment.stage.word())
+        .text(deployment.stage.as_str())
         .bytes(&deployment.request)
         .maybe_text(deployment.note.as_deref())
         .number(micros(deployment.started_at))
         .number(micros(deployment.updated_at))
 }
 
-fn sum_of_step(deployment: &str, step: &Step) -> Sum {
-    Sum::of("deployment_steps")
+fn sum_of_step(deployment: &str, step: &DeploymentStep) -> RowChecksum {
+    RowChecksum::of("deployment_steps")
         .text(deployment)
         .text(&step.kind)
         .text(&step.key)
         .number(step.nth.into())
         .text(&step.action)
         .text(&step.fingerprint)
-        .text(step.state.word())
+        .text(step.state.as_str())
         .maybe_text(step.operation.as_deref())
         .maybe_text(step.foreign_id.as_deref())
         .maybe_text(step.note.as_deref())
         .number(micros(step.at))
 }
 
-fn sum_of_object(scope: &str, kind: &str, key: &str, object: &Object) -> Sum {
+fn sum_of_object(scope: &str, kind: &str, key: &str, object: &ForeignObject) -> RowChecksum {
     let names = [scope, kind, key, &object.id, &object.fingerprint];
-    let sum = names.into_iter().fold(Sum::of("deployment_objects"), Sum::text);
+    let sum = names.into_iter().fold(RowChecksum::of("deployment_objects"), RowChecksum::text);
     sum.maybe_text(object.place.as_deref())
 }
 
-fn checked<T>(row: &Row<'_>, column: usize, sum: Sum, read: T) -> rusqlite::Result<T> {
+fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqlite::Result<T> {
     if sum.matches(row.get(column)?, Some(&[])) {
         return Ok(read);
     }
@@ -176,7 +181,7 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
         scope: row.get(1)?,
         fence: row.get::<_, i64>(2)?.cast_unsigned(),
         round: row.get(3)?,
-        stage: Stage::of(row.get_ref(4)?.as_str()?).ok_or_else(|| not_a_word(4))?,
+        stage: DeploymentStage::parse(row.get_ref(4)?.as_str()?).ok_or_else(|| not_a_word(4))?,
         request: row.get_ref(5)?.as_blob()?.into(),
         note: row.get(6)?,
         started_at: time(row, 7)?,
@@ -185,14 +190,14 @@ fn read_deployment(row: &Row<'_>) -> rusqlite::Result<Deployment> {
     checked(row, 9, sum_of_deployment(&deployment), deployment)
 }
 
-fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<Step> {
-    let step = Step {
+fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<DeploymentStep> {
+    let step = DeploymentStep {
         kind: row.get(0)?,
         key: row.get(1)?,
         nth: row.get(2)?,
         action: row.get(3)?,
         fingerprint: row.get(4)?,
-        state: StepState::of(row.get_ref(5)?.as_str()?).ok_or_else(|| not_a_word(5))?,
+        state: StepState::parse(row.get_ref(5)?.as_str()?).ok_or_else(|| not_a_word(5))?,
         operation: row.get(6)?,
         foreign_id: row.get(7)?,
         note: row.get(8)?,
@@ -201,9 +206,9 @@ fn read_step(row: &Row<'_>, deployment: &str) -> rusqlite::Result<Step> {
     checked(row, 10, sum_of_step(deployment, &step), step)
 }
 
-fn read_mapped(row: &Row<'_>, scope: &str) -> rusqlite::Result<Mapped> {
+fn read_mapped(row: &Row<'_>, scope: &str) -> rusqlite::Result<ObjectMapping> {
     let (kind, key): (Arc<str>, Arc<str>) = (row.get(0)?, row.get(1)?);
-    let object = Object { id: row.get(2)?, place: row.get(3)?, fingerprint: row.get(4)? };
+    let object = ForeignObject { id: row.get(2)?, place: row.get(3)?, fingerprint: row.get(4)? };
     let sum = sum_of_object(scope, &kind, &key, &object);
-    checked(row, 5, sum, Mapped { kind, key, object: Some(object) })
+    checked(row, 5, sum, ObjectMapping { kind, key, object: Some(object) })
 }

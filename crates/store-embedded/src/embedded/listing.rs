@@ -3,10 +3,10 @@
 
 use rusqlite::{CachedStatement, Connection, Rows};
 use tidegate_core::{EndState, Seq, State};
-use tidegate_store::log::{Page, Query, Stored};
+use tidegate_store::log::{StoredEntry, StoredPage, StoredQuery};
 
 use super::rows;
-use crate::matching::{SCANNED_MAX, ended_so, is_of};
+use crate::query_filter::{SCANNED_MAX, matches_end_state, matches_group_and_kind};
 
 const NEWEST: &str = "SELECT seq, grp, kind FROM operations WHERE seq <= ?1 ORDER BY seq DESC";
 const UNSUCCESSFUL: &str = "
@@ -14,8 +14,8 @@ SELECT o.seq, o.grp, o.kind FROM results r CROSS JOIN operations o ON o.seq = r.
 WHERE r.state <> 'succeeded' AND r.state = ?2 AND r.seq <= ?1 ORDER BY r.seq DESC";
 
 /// The page that a query asks for.
-pub(super) fn page(sql: &Connection, query: &Query) -> rusqlite::Result<Page> {
-    let mut page = Page::default();
+pub(super) fn page(sql: &Connection, query: &StoredQuery) -> rusqlite::Result<StoredPage> {
+    let mut page = StoredPage::default();
     let Some(first) = query.before.map_or(Some(u64::MAX), |before| before.0.checked_sub(1)) else {
         return Ok(page);
     };
@@ -32,25 +32,29 @@ pub(super) fn page(sql: &Connection, query: &Query) -> rusqlite::Result<Page> {
         scanned += 1;
         let seq: i64 = row.get(0)?;
         looked_at = Some(Seq(seq.cast_unsigned()));
-        if !is_of(query, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?) {
+        if !matches_group_and_kind(query, row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?) {
             continue;
         }
-        let found: Stored = outline.query_row([seq], rows::outline)?;
-        if ended_so(query, found.result.as_ref().map(|result| result.state)) {
+        let found: StoredEntry = outline.query_row([seq], rows::outline)?;
+        if matches_end_state(query, found.result.as_ref().map(|result| result.state)) {
             page.items.push(found);
         }
     }
     Ok(page)
 }
 
-const fn walk_of(query: &Query) -> &'static str {
+const fn walk_of(query: &StoredQuery) -> &'static str {
     match query.ended {
         Some(EndState::Failed | EndState::Canceled) => UNSUCCESSFUL,
         Some(EndState::Succeeded) | None => NEWEST,
     }
 }
 
-fn start<'a>(walk: &'a mut CachedStatement<'_>, query: &Query, first: i64) -> rusqlite::Result<Rows<'a>> {
+fn start<'a>(
+    walk: &'a mut CachedStatement<'_>,
+    query: &StoredQuery,
+    first: i64,
+) -> rusqlite::Result<Rows<'a>> {
     match query.ended {
         Some(ended @ (EndState::Failed | EndState::Canceled)) => {
             walk.query((first, State::from(ended).as_str()))

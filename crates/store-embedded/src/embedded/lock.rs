@@ -5,9 +5,9 @@ use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
-use super::private;
+use super::permissions;
 
 /// The file whose lock it is.
 pub(super) const NAME: &str = "LOCK";
@@ -24,15 +24,15 @@ impl Lock {
     pub(super) fn take(dir: &Path) -> Result<Self> {
         make(dir).map_err(|cause| unusable(dir, cause))?;
         let path = dir.join(NAME);
-        let file = private::open_or_create(&path).map_err(|cause| unusable(&path, cause))?;
+        let file = permissions::open_or_create(&path).map_err(|cause| unusable(&path, cause))?;
         match file.try_lock() {
             Ok(()) => {
-                private::tighten(dir).map_err(|cause| unusable(dir, cause))?;
+                permissions::tighten(dir).map_err(|cause| unusable(dir, cause))?;
                 Ok(Self { dir: dir.to_owned(), _file: file })
             }
             Err(TryLockError::WouldBlock) => {
                 let message = format!("the directory {} is used by another process", dir.display());
-                Err(Error::new(Kind::Held, message))
+                Err(Error::new(StoreErrorKind::Held, message))
             }
             Err(TryLockError::Error(cause)) => Err(unusable(&path, cause)),
         }
@@ -46,7 +46,7 @@ impl Lock {
 
 /// A file or directory that the system does not let us use.
 pub(super) fn unusable(path: &Path, cause: io::Error) -> Error {
-    Error::new(Kind::Unavailable, format!("{} cannot be used", path.display())).because(cause)
+    Error::new(StoreErrorKind::Unavailable, format!("{} cannot be used", path.display())).with_source(cause)
 }
 
 /// Makes the names in a directory durable, not only what they stand for.
@@ -68,6 +68,6 @@ fn make(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, private::modes::DIR);
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, permissions::modes::DIR);
     builder.create(dir)
 }

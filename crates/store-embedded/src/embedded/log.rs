@@ -9,16 +9,17 @@ use rusqlite::OptionalExtension;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{
-    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+    Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
+    StoredQuery,
 };
-use tidegate_store::{Answer, Costs, Log, Result};
+use tidegate_store::{Costs, Log, Result, StoreFuture};
 use tokio::sync::mpsc;
 
 use super::partition::PartitionFile;
-use super::sweep::{self, Walk};
-use super::tail::{Newest, Pending};
-use super::writer::{Desk, Stepped};
-use super::{Embedded, blocking, costs, history, listing, rows, snapshot};
+use super::sweep::{self, ExpiryScan};
+use super::tail::{LatestOperation, PendingAppend};
+use super::writer::{StepContext, StepResult};
+use super::{EmbeddedStore, blocking, costs, history, listing, rows, snapshot};
 use crate::checks;
 
 /// Appends that one transaction removes after a snapshot.
@@ -26,53 +27,58 @@ const TRIMMED_AT_ONCE: u64 = 128;
 /// Lists of facts that are read ahead of whoever absorbs them.
 const READ_AHEAD: usize = 16;
 
-impl Log for Embedded {
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+impl Log for EmbeddedStore {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership> {
         let node: Arc<str> = node.into();
         Box::pin(async move {
             let file = self.partition(partition).await?;
-            file.write(1, move |desk| Ok(desk.ledger.tenure.own(partition, &node, desk.now, ttl))).await
+            file.write(1, move |desk| Ok(desk.meta.lease.own(partition, &node, desk.now, ttl))).await
         })
     }
 
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership> {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
-            file.write(0, move |desk| Ok(desk.ledger.tenure.renew(owner, desk.now, ttl))).await
+            file.write(0, move |desk| Ok(desk.meta.lease.renew(owner, desk.now, ttl))).await
         })
     }
 
-    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
             file.write(0, move |desk| {
-                desk.ledger.tenure.release(owner);
+                desk.meta.lease.release(owner);
                 Ok(Ok(()))
             })
             .await
         })
     }
 
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>> {
         Box::pin(async move {
             let now = self.files.options.clock.now();
             let mut owners: Vec<_> = self
                 .files
                 .map()
                 .values()
-                .filter_map(|file| file.counts.tenancy(file.partition, now))
+                .filter_map(|file| file.counts.current_owner(file.partition, now))
                 .collect();
             owners.sort_by_key(|owner| owner.partition);
             Ok(owners)
         })
     }
 
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Lsn(0)) };
             let turn = Arc::clone(&file.snapshots).lock_owned().await;
             // Taken before SQLite is read, so that nothing falls between the two.
-            let pending = file.front.tail.pending();
+            let pending = file.wal.tail.pending();
             let (hand, mut handed) = mpsc::channel(READ_AHEAD);
             let reading = tokio::task::spawn_blocking(move || {
                 let _turn = turn;
@@ -81,28 +87,28 @@ impl Log for Embedded {
             while let Some(facts) = handed.recv().await {
                 replay(facts);
             }
-            reading.await.unwrap_or_else(|cause| Err(blocking::cut_off(cause)))
+            reading.await.unwrap_or_else(|cause| Err(blocking::join_error(cause)))
         })
     }
 
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
         Box::pin(async move {
             let file = self.partition(owner.partition).await?;
             checks::batch(&batch)?;
-            file.front.append(owner, batch).await
+            file.wal.append(owner, batch).await
         })
     }
 
-    fn appends_at_once(&self) -> usize {
+    fn max_concurrent_appends(&self) -> usize {
         2
     }
 
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
-            let newest = file.front.tail.newest(&seqs);
-            if newest.iter().all(|newest| newest.as_ref().is_some_and(Newest::is_whole)) {
-                return Ok(newest.into_iter().map(|newest| newest?.whole()).collect());
+            let newest = file.wal.tail.latest(&seqs);
+            if newest.iter().all(|newest| newest.as_ref().is_some_and(LatestOperation::is_whole)) {
+                return Ok(newest.into_iter().map(|newest| newest?.to_stored()).collect());
             }
             let stored = file.read(move |sql| {
                 let mut whole = sql.prepare_cached(rows::WHOLE)?;
@@ -114,11 +120,15 @@ impl Log for Embedded {
         })
     }
 
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
             // Looked at before SQLite is read, so that nothing falls between the two.
-            let mut found = file.front.tail.operations(&seqs);
+            let mut found = file.wal.tail.operations(&seqs);
             let missing = seqs.iter().enumerate().filter(|(place, _)| found[*place].is_none());
             let mut missing: Vec<(Seq, usize)> = missing.map(|(place, seq)| (*seq, place)).collect();
             if missing.is_empty() {
@@ -144,21 +154,25 @@ impl Log for Embedded {
         })
     }
 
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
         Box::pin(async move {
-            let Some(file) = self.existing(partition) else { return Ok(Page::default()) };
+            let Some(file) = self.existing(partition) else { return Ok(StoredPage::default()) };
             // When filling in does not go on, what is there is better than nothing.
-            let _ = file.front.settle().await;
+            let _ = file.wal.wait_until_applied().await;
             file.read(move |sql| listing::page(sql, &query)).await
         })
     }
 
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
-        Box::pin(async move { replace(self.partition(owner.partition).await?, owner, upto, parts).await })
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {
+        Box::pin(
+            async move { write_snapshot(self.partition(owner.partition).await?, owner, upto, parts).await },
+        )
     }
 
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        Box::pin(async move { clean_up(&*self.partition(owner.partition).await?, owner, retention).await })
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        Box::pin(
+            async move { sweep_partition(&*self.partition(owner.partition).await?, owner, retention).await },
+        )
     }
 
     fn costs(&self) -> Option<&dyn Costs> {
@@ -167,22 +181,25 @@ impl Log for Embedded {
 }
 
 /// What the front has of an operation, over what SQLite has.
-fn merge(stored: Option<Stored>, newest: Option<Newest>) -> Option<Stored> {
+fn merge(stored: Option<StoredEntry>, newest: Option<LatestOperation>) -> Option<StoredEntry> {
     match (newest, stored) {
-        (Some(newest), _) if newest.is_whole() => newest.whole(),
-        (Some(newest), Some(stored)) => Some(newest.over(stored)),
+        (Some(newest), _) if newest.is_whole() => newest.to_stored(),
+        (Some(newest), Some(stored)) => Some(newest.merge_onto(stored)),
         (_, stored) => stored,
     }
 }
 
 /// Puts appends that are safe in the front where they can be found.
-pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::Result<()> {
+pub(super) fn apply_appends(
+    desk: &mut StepContext<'_>,
+    appends: &[Arc<PendingAppend>],
+) -> rusqlite::Result<()> {
     let mut log = desk.sql.prepare_cached("INSERT INTO log (lsn, facts, sum) VALUES (?1, ?2, ?3)")?;
-    let mut operations = rows::Operations::new(desk.sql)?;
-    let mut results = rows::Results::new(desk.sql)?;
+    let mut operations = rows::OperationInserter::new(desk.sql)?;
+    let mut results = rows::ResultInserter::new(desk.sql)?;
     for append in appends {
-        let Pending { lsn, facts, batch } = &**append;
-        log.execute((lsn.0.cast_signed(), &facts[..], history::sum_of_append(*lsn).with(facts)))?;
+        let PendingAppend { lsn, facts, batch } = &**append;
+        log.execute((lsn.0.cast_signed(), &facts[..], history::sum_of_append(*lsn).finish(facts)))?;
         for operation in &batch.operations {
             operations.insert(operation)?;
         }
@@ -195,27 +212,32 @@ pub(super) fn fill(desk: &mut Desk<'_>, appends: &[Arc<Pending>]) -> rusqlite::R
         if !batch.costs.is_empty() {
             costs::insert(desk.sql, &batch.costs)?;
         }
-        desk.ledger.last = *lsn;
-        desk.ledger.operations += batch.operations.len() as u64;
+        desk.meta.last = *lsn;
+        desk.meta.operations += batch.operations.len() as u64;
     }
     Ok(())
 }
 
 /// First the snapshot is on the disk, then what it replaces goes, a little at a time.
-async fn replace(file: Arc<PartitionFile>, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
+async fn write_snapshot(
+    file: Arc<PartitionFile>,
+    owner: Ownership,
+    upto: Lsn,
+    parts: Vec<Bytes>,
+) -> Result<()> {
     let turn = Arc::clone(&file.snapshots).lock_owned().await;
-    file.front.settle().await?;
+    file.wal.wait_until_applied().await?;
     file.write(0, move |desk| {
         Ok(desk
-            .ledger
-            .tenure
+            .meta
+            .lease
             .check(owner)
-            .and_then(|()| checks::snapshot_fits(upto, desk.ledger.last, desk.ledger.snapshot)))
+            .and_then(|()| checks::snapshot_fits(upto, desk.meta.last, desk.meta.snapshot)))
     })
     .await?;
     let here = Arc::clone(&file);
     let turn = blocking::run(move || {
-        checks::parts_are_readable(&parts)?;
+        checks::check_snapshot_parts(&parts)?;
         snapshot::write(here.dir(), here.partition, upto, &parts)?;
         Ok(turn)
     })
@@ -229,32 +251,37 @@ async fn replace(file: Arc<PartitionFile>, owner: Ownership, upto: Lsn, parts: V
 }
 
 /// Removes a few appends that the snapshot has replaced; answers whether there are more.
-fn trim(desk: &mut Desk<'_>, owner: Ownership, upto: Lsn) -> Stepped<bool> {
-    if let Err(refused) = desk.ledger.tenure.check(owner) {
+fn trim(desk: &mut StepContext<'_>, owner: Ownership, upto: Lsn) -> StepResult<bool> {
+    if let Err(refused) = desk.meta.lease.check(owner) {
         return Ok(Err(refused));
     }
-    let to = Lsn(upto.0.min(desk.ledger.trimmed.0 + TRIMMED_AT_ONCE));
+    let to = Lsn(upto.0.min(desk.meta.trimmed.0 + TRIMMED_AT_ONCE));
     desk.sql.prepare_cached("DELETE FROM log WHERE lsn <= ?1")?.execute([to.0.cast_signed()])?;
-    desk.ledger.snapshot = desk.ledger.snapshot.max(upto);
-    desk.ledger.trimmed = desk.ledger.trimmed.max(to);
+    desk.meta.snapshot = desk.meta.snapshot.max(upto);
+    desk.meta.trimmed = desk.meta.trimmed.max(to);
     Ok(Ok(to < upto))
 }
 
 /// The front, and then a stretch of what lies behind.
-async fn clean_up(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
-    file.write(0, move |desk| Ok(desk.ledger.tenure.check(owner))).await?;
-    file.front.settle().await?;
+async fn sweep_partition(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
+    file.write(0, move |desk| Ok(desk.meta.lease.check(owner))).await?;
+    file.wal.wait_until_applied().await?;
     let Retention { ended_before, most } = retention;
-    let (_, front) = remove_along(file, Walk::front(ended_before), most).await?;
+    let (_, front) = remove_scanned(file, ExpiryScan::from_start(ended_before), most).await?;
     let from = *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner);
-    let (walk, behind) = remove_along(file, Walk::rove(from, ended_before), most - front).await?;
+    let (walk, behind) =
+        remove_scanned(file, ExpiryScan::resume_after(from, ended_before), most - front).await?;
     let next = if walk.at_end { Seq(0) } else { walk.after };
     *file.swept_to.lock().unwrap_or_else(PoisonError::into_inner) = next;
     Ok(front + behind)
 }
 
 /// Removes what a walk finds, a little at a time; answers where it has come to and how many went.
-async fn remove_along(file: &PartitionFile, mut walk: Walk, most: usize) -> Result<(Walk, usize)> {
+async fn remove_scanned(
+    file: &PartitionFile,
+    mut walk: ExpiryScan,
+    most: usize,
+) -> Result<(ExpiryScan, usize)> {
     let mut removed = 0;
     while !walk.over && removed < most {
         let wanted = sweep::CHUNK.min(most - removed);

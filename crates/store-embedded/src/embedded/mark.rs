@@ -24,14 +24,14 @@ const FILE_LEN: usize = 4 * STRIDE as usize;
 
 /// Who writes which slots.
 #[derive(Clone, Copy, Debug)]
-enum Writer {
-    Front = 0,
+enum MarkWriter {
+    Wal = 0,
     Sqlite = 2,
 }
 
 /// How far the front was durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct FrontMark {
+pub(super) struct WalMark {
     /// The last append.
     pub(super) last: Lsn,
     /// The last operation that was accepted in it or before it.
@@ -40,21 +40,21 @@ pub(super) struct FrontMark {
 
 /// Slots that one thread writes.
 #[derive(Debug)]
-pub(super) struct Mark {
+pub(super) struct MarkSlots {
     file: File,
-    writer: Writer,
+    writer: MarkWriter,
     turn: u64,
 }
 
 /// What a file says, and the way to write it.
-pub(super) struct Marks {
+pub(super) struct MarkFile {
     pub(super) path: PathBuf,
-    pub(super) front: (FrontMark, Mark),
+    pub(super) wal: (WalMark, MarkSlots),
     /// Commits that only SQLite has: records, leases, the journal.
-    pub(super) sqlite: (u64, Mark),
+    pub(super) sqlite: (u64, MarkSlots),
 }
 
-impl Marks {
+impl MarkFile {
     /// Opens a partition's mark, and makes it when it is not there. One that cannot be read says nothing.
     pub(super) fn open(dir: &Path, partition: Partition) -> Result<Self> {
         let path = path_of(dir, partition);
@@ -73,24 +73,24 @@ impl Marks {
             file.write_all(&vec![0; FILE_LEN - bytes.len()])?;
             file.sync_all()?;
         }
-        let slots = |writer: Writer| {
+        let slots = |writer: MarkWriter| {
             let slots = [0, 1].map(|nth| slot(&bytes, writer as u64 + nth));
             slots.into_iter().flatten().max().unwrap_or_default()
         };
-        let (front, sqlite) = (slots(Writer::Front), slots(Writer::Sqlite));
-        let known = FrontMark { last: Lsn(front[1]), last_seq: Seq(front[2]) };
-        let of_sqlite = Mark { file: options.open(path)?, writer: Writer::Sqlite, turn: sqlite[0] };
+        let (front, sqlite) = (slots(MarkWriter::Wal), slots(MarkWriter::Sqlite));
+        let known = WalMark { last: Lsn(front[1]), last_seq: Seq(front[2]) };
+        let of_sqlite = MarkSlots { file: options.open(path)?, writer: MarkWriter::Sqlite, turn: sqlite[0] };
         Ok(Self {
             path: path.to_owned(),
-            front: (known, Mark { file, writer: Writer::Front, turn: front[0] }),
+            wal: (known, MarkSlots { file, writer: MarkWriter::Wal, turn: front[0] }),
             sqlite: (sqlite[1], of_sqlite),
         })
     }
 }
 
-impl Mark {
+impl MarkSlots {
     /// Notes that the front is durable up to here.
-    pub(super) fn note_front(&mut self, FrontMark { last, last_seq }: FrontMark) {
+    pub(super) fn note_wal(&mut self, WalMark { last, last_seq }: WalMark) {
         self.note([last.0, last_seq.0]);
     }
 
@@ -137,29 +137,29 @@ fn slot(bytes: &[u8], nth: u64) -> Option<[u64; 3]> {
 mod tests {
     use super::*;
 
-    fn noted(marks: &Marks) -> (u64, u64, u64) {
-        (marks.front.0.last.0, marks.front.0.last_seq.0, marks.sqlite.0)
+    fn noted(marks: &MarkFile) -> (u64, u64, u64) {
+        (marks.wal.0.last.0, marks.wal.0.last_seq.0, marks.sqlite.0)
     }
 
     #[test]
     fn the_newest_slot_counts_and_a_damaged_one_leaves_the_one_before_it() {
         let dir = std::env::temp_dir().join(format!("tidegate-mark-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let mut marks = Marks::open(&dir, 3).unwrap();
+        let mut marks = MarkFile::open(&dir, 3).unwrap();
         assert_eq!(noted(&marks), (0, 0, 0), "a new one says nothing");
         for last in 1..=7 {
-            marks.front.1.note_front(FrontMark { last: Lsn(last), last_seq: Seq(last * 10) });
+            marks.wal.1.note_wal(WalMark { last: Lsn(last), last_seq: Seq(last * 10) });
             marks.sqlite.1.note_commits(last * 100);
         }
-        let again = Marks::open(&dir, 3).unwrap();
+        let again = MarkFile::open(&dir, 3).unwrap();
         assert_eq!(noted(&again), (7, 70, 700));
         let mut bytes = std::fs::read(&again.path).unwrap();
         // The seventh turn went to the second slot.
         bytes[STRIDE as usize + 9] ^= 1;
         std::fs::write(&again.path, &bytes).unwrap();
-        assert_eq!(noted(&Marks::open(&dir, 3).unwrap()), (6, 60, 700));
+        assert_eq!(noted(&MarkFile::open(&dir, 3).unwrap()), (6, 60, 700));
         std::fs::write(&again.path, [7; 99]).unwrap();
-        assert_eq!(noted(&Marks::open(&dir, 3).unwrap()), (0, 0, 0), "what cannot be read says nothing");
+        assert_eq!(noted(&MarkFile::open(&dir, 3).unwrap()), (0, 0, 0), "what cannot be read says nothing");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -9,17 +9,17 @@ use std::sync::atomic::AtomicBool;
 use rusqlite::Connection;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::Semaphore;
 
-use super::checkpoint::Checkpoint;
-use super::front::{self, Front};
-use super::ledger::{Counts, Ledger};
+use super::errors::{damaged, nothing_changed};
 use super::lock::{Lock, sync_names, unusable};
-use super::mark::Marks;
+use super::mark::MarkFile;
+use super::partition_meta::{Counts, PartitionMeta};
 use super::reader::{READS_MAX, Readers};
-use super::trouble::{damaged, nothing_changed};
-use super::writer::{Desk, Setup, Stepped, Writer};
+use super::sqlite_checkpointer::SqliteCheckpointer;
+use super::wal::{self, Wal};
+use super::writer::{Setup, SqliteWriter, StepContext, StepResult};
 use super::{Options, blocking, schema, snapshot};
 
 /// One partition's file. Threads end before the directory is given back.
@@ -34,9 +34,9 @@ pub(super) struct PartitionFile {
     /// How far clean-up has looked for what lies behind younger results.
     pub(super) swept_to: Mutex<Seq>,
     /// Ends before the writer does.
-    pub(super) front: Front,
-    writer: Writer,
-    _checkpoint: Checkpoint,
+    pub(super) wal: Wal,
+    writer: SqliteWriter,
+    _checkpoint: SqliteCheckpointer,
     lock: Arc<Lock>,
 }
 
@@ -49,16 +49,16 @@ impl PartitionFile {
         let newest = snapshot::all(dir, partition)?.first().map(|found| found.0).unwrap_or_default();
         let sql = schema::writer(&path)?;
         sync_names(dir).map_err(|cause| unusable(dir, cause))?;
-        let ledger = Ledger::read(&sql, newest).map_err(|cause| nothing_changed(&path, &cause))?;
-        let marks = Marks::open(dir, partition)?;
+        let ledger = PartitionMeta::read(&sql, newest).map_err(|cause| nothing_changed(&path, &cause))?;
+        let marks = MarkFile::open(dir, partition)?;
         check_commits(&path, &ledger, &marks)?;
         let (counts, written) = (Arc::new(Counts::default()), Arc::new(AtomicBool::new(true)));
-        let checkpoint = Checkpoint::start(&path, Arc::clone(&written))?;
+        let checkpoint = SqliteCheckpointer::start(&path, Arc::clone(&written))?;
         let (last, last_seq) = (ledger.last, last_seq(&sql).map_err(|cause| nothing_changed(&path, &cause))?);
         let setup = Setup {
             sql,
             path: path.clone(),
-            ledger,
+            meta: ledger,
             clock: Arc::clone(&options.clock),
             faults: Arc::clone(&options.faults),
             counts: Arc::clone(&counts),
@@ -66,22 +66,22 @@ impl PartitionFile {
             stopped: Arc::default(),
             mark: marks.sqlite.1,
         };
-        let writer = Writer::start(setup).map_err(|cause| unusable(&path, cause))?;
+        let writer = SqliteWriter::start(setup).map_err(|cause| unusable(&path, cause))?;
         let readers = Arc::new(Readers::new(path));
-        let gone = || Error::new(Kind::Unavailable, "the store's writer did not start");
-        let front = front::Setup {
+        let gone = || Error::new(StoreErrorKind::Unavailable, "the store's writer did not start");
+        let front = wal::Setup {
             dir: dir.to_owned(),
             partition,
             last,
             last_seq,
             faults: Arc::clone(&options.faults),
             counts: Arc::clone(&counts),
-            filling: writer.filling().ok_or_else(gone)?,
+            applier: writer.wal_applier().ok_or_else(gone)?,
             readers: Arc::clone(&readers),
-            mark: marks.front.1,
-            known: marks.front.0,
+            mark: marks.wal.1,
+            known: marks.wal.0,
         };
-        let front = Front::open(front)?;
+        let front = Wal::open(front)?;
         Ok(Self {
             partition,
             counts,
@@ -89,7 +89,7 @@ impl PartitionFile {
             reads: Semaphore::new(READS_MAX),
             snapshots: Arc::default(),
             swept_to: Mutex::default(),
-            front,
+            wal: front,
             writer,
             _checkpoint: checkpoint,
             lock,
@@ -105,41 +105,41 @@ impl PartitionFile {
     pub(super) async fn write<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
     ) -> Result<T> {
         self.writer.write(rows, work).await
     }
 
     /// The same, and it need not be on the disk when it is answered.
-    pub(super) async fn write_lightly<T: Send + 'static>(
+    pub(super) async fn write_without_sync<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
     ) -> Result<T> {
-        self.writer.write_lightly(rows, work).await
+        self.writer.write_without_sync(rows, work).await
     }
 
     /// The same as `write`, and has `then` done by the writer when it is on the disk and before it is answered.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
         self.writer.write_then(rows, work, then).await
     }
 
     /// The same as `write_then` for what is in no other file: that it was written is noted in the mark.
-    pub(super) async fn write_noted<T: Send + 'static>(
+    pub(super) async fn write_and_mark<T: Send + 'static>(
         &self,
         rows: usize,
-        mut work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        mut work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
-        let noted = move |desk: &mut Desk<'_>| {
+        let noted = move |desk: &mut StepContext<'_>| {
             let before = desk.sql.total_changes();
             let done = work(desk)?;
-            desk.ledger.commits += u64::from(desk.sql.total_changes() != before);
+            desk.meta.commits += u64::from(desk.sql.total_changes() != before);
             Ok(done)
         };
         self.writer.write_then(rows, noted, then).await
@@ -158,7 +158,7 @@ impl PartitionFile {
 }
 
 /// Refuses a file that has lost what was acknowledged and is in no other file.
-fn check_commits(path: &Path, ledger: &Ledger, marks: &Marks) -> Result<()> {
+fn check_commits(path: &Path, ledger: &PartitionMeta, marks: &MarkFile) -> Result<()> {
     let known = marks.sqlite.0;
     if ledger.commits >= known {
         return Ok(());
@@ -184,13 +184,13 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::embedded::Embedded;
+    use crate::embedded::EmbeddedStore;
 
     /// Many who read at once wait for each other instead of opening connections: as many are inside as there are turns.
     #[tokio::test(flavor = "multi_thread")]
     async fn reads_take_turns() {
         let dir = tempfile::tempdir().unwrap();
-        let store = Embedded::open(dir.path(), Options::default()).unwrap();
+        let store = EmbeddedStore::open(dir.path(), Options::default()).unwrap();
         let file = store.partition(0).await.unwrap();
         let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         // Opens when all turns are taken.

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::Connection;
 use tidegate_store::Result;
 
+use super::errors::nothing_changed;
 use super::schema;
-use super::trouble::nothing_changed;
 
 /// Reads at once; whoever comes meanwhile waits. More would need more connections, each with a cache to be filled and
 /// statements to be parsed, and no disk reads faster for it.

@@ -4,21 +4,21 @@ use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
-use tidegate_core::shared::record::{self, OnLapse, Record, Stage, Token};
+use tidegate_core::shared::record::{self, HolderToken, OnLapse, Record, RecordStage};
 use tidegate_store::RecordPage;
 
+use super::row_checksum::RowChecksum;
 use super::rows::{bytes, damaged, micros, time};
-use super::sums::Sum;
 
 /// Rows that one page of a list looks at, however few of them stand.
 const LOOKED_AT_MAX: usize = 1_000;
 
-fn sum_of<A>(key: &str, record: &Record<A>) -> Sum {
+fn sum_of<A>(key: &str, record: &Record<A>) -> RowChecksum {
     let until = match &record.stage {
-        Stage::Processing { until } => Some(micros(*until)),
-        Stage::Completed(_) => None,
+        RecordStage::Processing { until } => Some(micros(*until)),
+        RecordStage::Completed(_) => None,
     };
-    Sum::of("records")
+    RowChecksum::of("records")
         .text(key)
         .bytes(&record.fingerprint)
         .bytes(&record.token.0)
@@ -28,7 +28,7 @@ fn sum_of<A>(key: &str, record: &Record<A>) -> Sum {
         .maybe_number(until)
 }
 
-fn not_as_written() -> rusqlite::Error {
+fn checksum_mismatch() -> rusqlite::Error {
     damaged("an idempotency record is not what was written".into())
 }
 
@@ -40,14 +40,14 @@ fn read<A>(
     let answered = row.get_ref(6)?.data_type() != Type::Null;
     Ok(Record {
         fingerprint: row.get(0)?,
-        token: Token(row.get(1)?),
+        token: HolderToken(row.get(1)?),
         created: time(row, 2)?,
         expires: time(row, 3)?,
         on_lapse: if row.get(4)? { OnLapse::Hold } else { OnLapse::TakeOver },
         stage: if answered {
-            Stage::Completed(answer(row)?)
+            RecordStage::Completed(answer(row)?)
         } else {
-            Stage::Processing { until: time(row, 5)? }
+            RecordStage::Processing { until: time(row, 5)? }
         },
     })
 }
@@ -61,11 +61,11 @@ pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Rec
     let checked = |row: &Row<'_>| {
         let record = read(row, |row| bytes(row, 6))?;
         let answer: &[u8] = match &record.stage {
-            Stage::Completed(answer) => answer,
-            Stage::Processing { .. } => &[],
+            RecordStage::Completed(answer) => answer,
+            RecordStage::Processing { .. } => &[],
         };
         let is_whole = sum_of(key, &record).matches(row.get(7)?, Some(answer));
-        if is_whole { Ok(record) } else { Err(not_as_written()) }
+        if is_whole { Ok(record) } else { Err(checksum_mismatch()) }
     };
     sql.prepare_cached(
         "SELECT fingerprint, token, created, expires, holds, until, answer, sum FROM records WHERE key = ?1",
@@ -84,8 +84,8 @@ pub(super) fn keep_record(
         return sql.prepare_cached("DELETE FROM records WHERE key = ?1")?.execute([key]).map(drop);
     };
     let (until, answer) = match &record.stage {
-        Stage::Processing { until } => (Some(micros(*until)), None),
-        Stage::Completed(answer) => (None, Some(&**answer)),
+        RecordStage::Processing { until } => (Some(micros(*until)), None),
+        RecordStage::Completed(answer) => (None, Some(&**answer)),
     };
     sql.prepare_cached(
         "INSERT INTO records (key, fingerprint, token, created, expires, holds, until, answer, sum)
@@ -102,7 +102,7 @@ pub(super) fn keep_record(
         record.on_lapse == OnLapse::Hold,
         until,
         answer,
-        sum_of(key, record).with(answer.unwrap_or_default()),
+        sum_of(key, record).finish(answer.unwrap_or_default()),
     ))
     .map(drop)
 }
@@ -127,7 +127,7 @@ pub(super) fn list_records(
         }
         let (key, found) = (row.get::<_, String>(7)?, read(row, length)?);
         if !sum_of(&key, &found).matches(row.get(8)?, None) {
-            return Err(not_as_written());
+            return Err(checksum_mismatch());
         }
         looked_at += 1;
         last = Some(key.clone());
@@ -149,7 +149,7 @@ pub(super) fn remove_expired(sql: &Connection, now: Time, most: usize) -> rusqli
     )?
     .execute((
         micros(now),
-        micros(now.before(record::LEFT_BEHIND_FOR)),
+        micros(now.before(record::ABANDONED_RETENTION)),
         i64::try_from(most).unwrap_or(i64::MAX),
     ))
 }

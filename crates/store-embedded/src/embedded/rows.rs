@@ -7,9 +7,9 @@ use bytes::Bytes;
 use rusqlite::types::Type;
 use rusqlite::{CachedStatement, Connection, Row};
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
-use tidegate_store::log::{Stored, StoredOperation, StoredResult};
+use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
-use super::sums::Sum;
+use super::row_checksum::RowChecksum;
 
 /// Everything of one operation.
 pub(super) const WHOLE: &str = "
@@ -38,9 +38,9 @@ pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
 }
 
 /// Adds operations, one after the other.
-pub(super) struct Operations<'a>(CachedStatement<'a>);
+pub(super) struct OperationInserter<'a>(CachedStatement<'a>);
 
-impl<'a> Operations<'a> {
+impl<'a> OperationInserter<'a> {
     pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
         let insert = "INSERT INTO operations (seq, at, grp, kind, key, envelope, payload, sum)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -56,16 +56,16 @@ impl<'a> Operations<'a> {
             operation.key.as_deref(),
             &*operation.envelope,
             &*operation.payload,
-            sum_of_operation(operation).with(&operation.payload),
+            sum_of_operation(operation).finish(&operation.payload),
         );
         self.0.execute(row).map(drop)
     }
 }
 
 /// Adds results, each in place of an earlier one.
-pub(super) struct Results<'a>(CachedStatement<'a>);
+pub(super) struct ResultInserter<'a>(CachedStatement<'a>);
 
-impl<'a> Results<'a> {
+impl<'a> ResultInserter<'a> {
     pub(super) fn new(sql: &'a Connection) -> rusqlite::Result<Self> {
         let insert = "INSERT OR REPLACE INTO results (seq, at, state, attempt, fault_class, fault, body, sum)
             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
@@ -81,14 +81,14 @@ impl<'a> Results<'a> {
             result.fault.as_ref().map(|fault| fault.class.as_str()),
             result.fault.as_ref().map(|fault| fault.message.as_str()),
             &*result.body,
-            sum_of_result(result).with(&result.body),
+            sum_of_result(result).finish(&result.body),
         );
         self.0.execute(row).map(drop)
     }
 }
 
-fn sum_of_operation(operation: &StoredOperation) -> Sum {
-    Sum::of("operations")
+fn sum_of_operation(operation: &StoredOperation) -> RowChecksum {
+    RowChecksum::of("operations")
         .number(operation.seq.0.cast_signed())
         .number(micros(operation.at))
         .text(&operation.group)
@@ -97,8 +97,8 @@ fn sum_of_operation(operation: &StoredOperation) -> Sum {
         .bytes(&operation.envelope)
 }
 
-fn sum_of_result(result: &StoredResult) -> Sum {
-    Sum::of("results")
+fn sum_of_result(result: &StoredResult) -> RowChecksum {
+    RowChecksum::of("results")
         .number(result.seq.0.cast_signed())
         .number(micros(result.at))
         .text(State::from(result.state).as_str())
@@ -126,22 +126,22 @@ pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
 }
 
 /// The operation of a row of `WHOLE`.
-pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
     checked(row, true)
 }
 
 /// The operation of a row of `OUTLINE`.
-pub(super) fn outline(row: &Row<'_>) -> rusqlite::Result<Stored> {
+pub(super) fn outline(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
     checked(row, false)
 }
 
 /// The operation of a row, if it is what was written. What it carries is compared where it was read.
-fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<Stored> {
+fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<StoredEntry> {
     let stored = read(row).map_err(|cause| match row.get::<_, i64>(0) {
         Ok(seq) => damaged(format!("operation {seq} cannot be read: {cause}")),
         Err(_) => cause,
     })?;
-    let Stored { operation, result } = &stored;
+    let StoredEntry { operation, result } = &stored;
     let seq = operation.seq.0;
     if !sum_of_operation(operation).matches(row.get(13)?, is_whole.then_some(&operation.payload[..])) {
         return Err(damaged(format!("operation {seq} is not what was written")));
@@ -154,7 +154,7 @@ fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<Stored> {
     Ok(stored)
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Stored> {
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
     let seq = Seq(row.get::<_, i64>(0)?.cast_unsigned());
     let operation = StoredOperation {
         seq,
@@ -166,7 +166,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Stored> {
         payload: bytes(row, 11)?,
     };
     let result = if row.get_ref(6)?.data_type() == Type::Null { None } else { Some(result(row, seq)?) };
-    Ok(Stored { operation, result })
+    Ok(StoredEntry { operation, result })
 }
 
 fn result(row: &Row<'_>, seq: Seq) -> rusqlite::Result<StoredResult> {
@@ -195,7 +195,7 @@ pub(super) const ENDED: &str =
 pub(super) fn ended(row: &Row<'_>) -> rusqlite::Result<(Seq, Time, bool)> {
     let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(str::to_owned));
     let (seq, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-    let sum = Sum::of("results")
+    let sum = RowChecksum::of("results")
         .number(seq)
         .number(at)
         .text(row.get_ref(2)?.as_str()?)

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use tidegate_core::id::Partition;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
+use super::errors::{damaged, nothing_changed};
 use super::lock::unusable;
-use super::private;
-use super::sums::Sum;
-use super::trouble::{damaged, nothing_changed};
+use super::permissions;
+use super::row_checksum::RowChecksum;
 
 /// The layout that this program writes, and the newest it reads.
 pub(super) const FORMAT: i64 = 6;
@@ -51,7 +51,7 @@ CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 ";
 
 /// What people look at: how limits stand, and what calls cost. Figures are tokens, times microseconds since 1970.
-const BOOKS: &str = "
+const COST_TABLES: &str = "
 CREATE TABLE rate_limit_buckets (
     name TEXT PRIMARY KEY, upstream TEXT NOT NULL, kind TEXT NOT NULL, capacity REAL, refill_per_s REAL DEFAULT 2.0,
     level REAL, source TEXT NOT NULL, closed_until INTEGER, updated_at INTEGER NOT NULL
@@ -142,26 +142,26 @@ pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let wrong = |cause| nothing_changed(path, &cause);
     // SQLite gives the files beside it the same mode.
-    private::open_or_create(path).map_err(|cause| unusable(path, cause))?;
+    permissions::open_or_create(path).map_err(|cause| unusable(path, cause))?;
     let sql = Connection::open(path).map_err(wrong)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     sql.execute_batch(WRITER).map_err(wrong)?;
-    look_through(&sql, path)?;
+    check_integrity(&sql, path)?;
     match format_of(&sql).map_err(wrong)? {
         None => lay_out(&sql).map_err(wrong)?,
         Some(FORMAT) => check_layout(&sql, path)?,
-        Some(older @ 2..FORMAT) => bring_up_to_date(&sql, older).map_err(wrong)?,
+        Some(older @ 2..FORMAT) => migrate_from(&sql, older).map_err(wrong)?,
         Some(other) => {
             let path = path.display();
             let message = format!("{path} has format {other}; this program reads format {FORMAT}");
-            return Err(Error::new(Kind::Unreadable, message));
+            return Err(Error::new(StoreErrorKind::Unreadable, message));
         }
     }
     Ok(sql)
 }
 
 /// Refuses a file whose pages do not hang together: a row that cannot be found any more has no checksum to fail.
-fn look_through(sql: &Connection, path: &Path) -> Result<()> {
+fn check_integrity(sql: &Connection, path: &Path) -> Result<()> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) > LOOKED_THROUGH_LEN_MAX {
         return Ok(());
     }
@@ -186,14 +186,14 @@ fn layout_of(sql: &Connection) -> rusqlite::Result<i64> {
     let mut parts =
         sql.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY name")?;
     let mut parts = parts.query([])?;
-    let mut sum = Sum::of("sqlite_schema");
+    let mut sum = RowChecksum::of("sqlite_schema");
     while let Some(part) = parts.next()? {
         for column in [0, 1, 2, 4] {
             sum = sum.maybe_text(part.get::<_, Option<String>>(column)?.as_deref());
         }
         sum = sum.number(part.get(3)?);
     }
-    Ok(sum.with(&[]))
+    Ok(sum.finish(&[]))
 }
 
 /// A connection that only reads.
@@ -225,12 +225,12 @@ pub(super) fn meta(sql: &Connection, name: &str) -> rusqlite::Result<Option<i64>
 /// Keeps a number under a name.
 pub(super) fn set_meta(sql: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
     sql.prepare_cached("INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?1, ?2, ?3)")?
-        .execute((name, value, sum_of_meta(name, value).with(&[])))
+        .execute((name, value, sum_of_meta(name, value).finish(&[])))
         .map(drop)
 }
 
 /// The secret that is kept; the one that is offered when there is none.
-pub(super) fn kept_secret<const LEN: usize>(
+pub(super) fn keep_secret<const LEN: usize>(
     sql: &Connection,
     offered: [u8; LEN],
 ) -> rusqlite::Result<[u8; LEN]> {
@@ -239,8 +239,8 @@ pub(super) fn kept_secret<const LEN: usize>(
     sql.prepare_cached("SELECT value FROM meta WHERE name = 'secret'")?.query_row([], |row| row.get(0))
 }
 
-fn sum_of_meta(name: &str, value: i64) -> Sum {
-    Sum::of("meta").text(name).number(value)
+fn sum_of_meta(name: &str, value: i64) -> RowChecksum {
+    RowChecksum::of("meta").text(name).number(value)
 }
 
 fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
@@ -263,29 +263,29 @@ fn has_sums(sql: &Connection, table: &str) -> rusqlite::Result<bool> {
 
 fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
-    for tables in [TABLES, RECORDS, BOOKS, JOURNAL] {
+    for tables in [TABLES, RECORDS, COST_TABLES, JOURNAL] {
         whole.execute_batch(tables)?;
     }
-    seal(&whole)?;
+    record_layout(&whole)?;
     whole.commit()
 }
 
 /// Notes which layout this is, and how SQLite describes it.
-fn seal(sql: &Connection) -> rusqlite::Result<()> {
+fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
     set_meta(sql, "format", FORMAT)?;
     set_meta(sql, "layout", layout_of(sql)?)
 }
 
 /// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs, format 4 no journal, and
 /// format 5 no checksums: its rows stay without.
-fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
+fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {
         whole.execute_batch("DROP TABLE records")?;
         whole.execute_batch(RECORDS)?;
     }
     if older <= 3 {
-        whole.execute_batch(BOOKS)?;
+        whole.execute_batch(COST_TABLES)?;
     }
     if older <= 4 {
         whole.execute_batch(JOURNAL)?;
@@ -296,6 +296,6 @@ fn bring_up_to_date(sql: &Connection, older: i64) -> rusqlite::Result<()> {
             whole.execute_batch(&add)?;
         }
     }
-    seal(&whole)?;
+    record_layout(&whole)?;
     whole.commit()
 }

@@ -6,33 +6,35 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::Time;
-use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
-use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
-use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, NamedPage, RecordPage, Result, Shared};
+use tidegate_core::shared::bucket::{self, Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::{self, AcquireOutcome, Lease, LeaseStatus};
+use tidegate_core::shared::record::{
+    self, ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_core::shared::window::{self, HydrationWindow, OpenWindowOutcome};
+use tidegate_store::{NamedPage, RecordPage, Result, SharedState, StoreFuture};
 
-use super::writer::{Desk, Stepped};
-use super::{Embedded, SHARED_IN, record_rows, shared_rows as rows};
+use super::writer::{StepContext, StepResult};
+use super::{EmbeddedStore, SHARED_IN, record_rows, shared_rows as rows};
 use crate::checks;
 
 /// Records that one transaction removes.
 const SWEPT_AT_ONCE: usize = 256;
 
-impl Embedded {
+impl EmbeddedStore {
     /// One step of the writer of shared records.
-    fn step<T: Send + 'static>(
+    fn write_shared<T: Send + 'static>(
         &self,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
-    ) -> Answer<'_, T> {
-        Box::pin(async move { self.partition(SHARED_IN).await?.write_noted(1, work, |_| {}).await })
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
+    ) -> StoreFuture<'_, T> {
+        Box::pin(async move { self.partition(SHARED_IN).await?.write_and_mark(1, work, |_| {}).await })
     }
 
     /// One look at shared records.
-    fn look<T: Send + 'static>(
+    fn read_shared<T: Send + 'static>(
         &self,
         look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
-    ) -> Answer<'_, T> {
+    ) -> StoreFuture<'_, T> {
         Box::pin(async move { self.partition(SHARED_IN).await?.read(look).await })
     }
 
@@ -41,11 +43,11 @@ impl Embedded {
         &self,
         key: &str,
         mut decide: impl FnMut(Option<Record<Bytes>>, Time) -> (Option<Record<Bytes>>, bool, T) + Send + 'static,
-    ) -> Answer<'_, T> {
-        let (key, recent) = (key.to_owned(), Arc::clone(&self.recent));
+    ) -> StoreFuture<'_, T> {
+        let (key, recent) = (key.to_owned(), Arc::clone(&self.record_cache));
         Box::pin(async move {
             let name = key.clone();
-            let step = move |desk: &mut Desk<'_>| {
+            let step = move |desk: &mut StepContext<'_>| {
                 let (next, is_new, answer) = decide(record_rows::record(desk.sql, &key)?, desk.now);
                 if is_new {
                     record_rows::keep_record(desk.sql, &key, next.as_ref())?;
@@ -53,14 +55,14 @@ impl Embedded {
                 Ok(Ok((next, answer)))
             };
             let file = self.partition(SHARED_IN).await?;
-            let noted = move |stands: &(Option<Record<Bytes>>, T)| recent.note(&name, stands.0.as_ref());
-            file.write_noted(1, step, noted).await.map(|(_, answer)| answer)
+            let noted = move |stands: &(Option<Record<Bytes>>, T)| recent.update(&name, stands.0.as_ref());
+            file.write_and_mark(1, step, noted).await.map(|(_, answer)| answer)
         })
     }
 
     async fn sweep_some(&self, most: usize) -> Result<usize> {
-        let recent = Arc::clone(&self.recent);
-        let step = move |desk: &mut Desk<'_>| {
+        let recent = Arc::clone(&self.record_cache);
+        let step = move |desk: &mut StepContext<'_>| {
             Ok(Ok((desk.now, record_rows::remove_expired(desk.sql, desk.now, most)?)))
         };
         let file = self.partition(SHARED_IN).await?;
@@ -70,60 +72,60 @@ impl Embedded {
     }
 }
 
-impl Shared for Embedded {
-    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+impl SharedState for EmbeddedStore {
+    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
         let now = self.files.options.clock.now();
-        if let Some(completed) = self.recent.completed(key, now) {
+        if let Some(completed) = self.record_cache.completed(key, now) {
             let (_, answer) = record::claim(Some(completed), claim, now);
             return Box::pin(std::future::ready(Ok(answer)));
         }
         self.change_record(key, move |state, now| {
             let (next, answer) = record::claim(state, claim, now);
-            (next, matches!(answer, Claimed::Yours { .. }), answer)
+            (next, matches!(answer, RecordClaimOutcome::Granted { .. }), answer)
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
         self.change_record(key, move |state, _| {
             let (next, done) = record::complete(state, holder, answer.clone());
             (next, done, done)
         })
     }
 
-    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
         self.change_record(key, move |state, _| {
             let (next, done) = record::release(state, holder);
             (next, done, done)
         })
     }
 
-    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
         self.change_record(key, move |state, now| {
             let (next, done) = record::renew(state, holder, now, ttl);
             (next, done, done)
         })
     }
 
-    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
         let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
-        self.look(move |sql| {
+        self.read_shared(move |sql| {
             Ok(record_rows::record(sql, &key)?.filter(|record| record::is_live(record, clock.now())))
         })
     }
 
-    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+    fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         let clock = Arc::clone(&self.files.options.clock);
-        self.look(move |sql| record_rows::list_records(sql, after.as_deref(), most, clock.now()))
+        self.read_shared(move |sql| record_rows::list_records(sql, after.as_deref(), most, clock.now()))
     }
 
-    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
         self.change_record(key, move |state, now| {
             let (next, forgot) = record::forget(state, what, now);
-            (next, forgot == Forgot::Gone, forgot)
+            (next, forgot == ForgetOutcome::Gone, forgot)
         })
     }
 
-    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+    fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         Box::pin(async move {
             let mut swept = 0;
             while swept < most {
@@ -138,20 +140,20 @@ impl Shared for Embedded {
         })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
         let name = name.to_owned();
-        self.step(move |desk| {
+        self.write_shared(move |desk| {
             let (next, answer) = lease::acquire(rows::lease(desk.sql, &name)?, desk.now, ttl);
-            if matches!(answer, Acquired::Held(_)) {
+            if matches!(answer, AcquireOutcome::Held(_)) {
                 rows::keep_lease(desk.sql, &name, next)?;
             }
             Ok(Ok(answer))
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
         let name = name.to_owned();
-        self.step(move |desk| {
+        self.write_shared(move |desk| {
             let (next, kept) = lease::renew(rows::lease(desk.sql, &name)?, lease.fence, desk.now, ttl);
             if kept.is_some() {
                 rows::keep_lease(desk.sql, &name, next)?;
@@ -160,9 +162,9 @@ impl Shared for Embedded {
         })
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        self.step(move |desk| {
+        self.write_shared(move |desk| {
             let (next, done) = lease::release(rows::lease(desk.sql, &name)?, lease.fence, desk.now);
             if done {
                 rows::keep_lease(desk.sql, &name, next)?;
@@ -171,24 +173,24 @@ impl Shared for Embedded {
         })
     }
 
-    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
         let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
-        self.look(move |sql| Ok(lease::look(rows::lease(sql, &name)?, clock.now())))
+        self.read_shared(move |sql| Ok(lease::status(rows::lease(sql, &name)?, clock.now())))
     }
 
-    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+    fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
         let clock = Arc::clone(&self.files.options.clock);
-        self.look(move |sql| {
+        self.read_shared(move |sql| {
             let NamedPage { items, next } = rows::list_leases(sql, after.as_deref(), most)?;
             let now = clock.now();
-            let standing = |(name, state)| Some((name, lease::look(state, now)?));
+            let standing = |(name, state)| Some((name, lease::status(state, now)?));
             Ok(NamedPage { items: items.into_iter().filter_map(standing).collect(), next })
         })
     }
 
-    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
-        self.step(move |desk| {
-            if let Err(refused) = checks::named_once(&wanted) {
+    fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome> {
+        self.write_shared(move |desk| {
+            if let Err(refused) = checks::check_unique_names(&wanted) {
                 return Ok(Err(refused));
             }
             let states: Vec<Option<Level>> = wanted
@@ -205,9 +207,9 @@ impl Shared for Embedded {
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
-        self.step(move |desk| {
+        self.write_shared(move |desk| {
             let Some(state) = rows::bucket(desk.sql, &name)? else { return Ok(Ok(None)) };
             let level = bucket::settle(state, settlement, desk.now);
             rows::keep_bucket(desk.sql, &name, level)?;
@@ -215,14 +217,16 @@ impl Shared for Embedded {
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
         let (name, clock) = (name.to_owned(), Arc::clone(&self.files.options.clock));
-        self.look(move |sql| Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now()))))
+        self.read_shared(move |sql| {
+            Ok(rows::bucket(sql, &name)?.map(|level| bucket::observe(level, clock.now())))
+        })
     }
 
-    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+    fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
         let clock = Arc::clone(&self.files.options.clock);
-        self.look(move |sql| {
+        self.read_shared(move |sql| {
             let NamedPage { items, next } = rows::list_buckets(sql, after.as_deref(), most)?;
             let now = clock.now();
             let items = items.into_iter().map(|(name, level)| (name, bucket::observe(level, now)));
@@ -230,24 +234,24 @@ impl Shared for Embedded {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        self.step(move |desk| Ok(Ok(rows::forget_bucket(desk.sql, &name)?)))
+        self.write_shared(move |desk| Ok(Ok(rows::forget_bucket(desk.sql, &name)?)))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
         let key = key.to_owned();
-        self.step(move |desk| {
+        self.write_shared(move |desk| {
             let (next, answer) = window::open(rows::window(desk.sql, &key)?, level, desk.now, ttl);
-            if matches!(answer, Opened::Ask(_)) {
+            if matches!(answer, OpenWindowOutcome::Ask(_)) {
                 rows::keep_window(desk.sql, &key, next, desk.now)?;
             }
             Ok(Ok(answer))
         })
     }
 
-    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
         let (key, clock) = (key.to_owned(), Arc::clone(&self.files.options.clock));
-        self.look(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
+        self.read_shared(move |sql| Ok(window::peek(rows::window(sql, &key)?, clock.now())))
     }
 }

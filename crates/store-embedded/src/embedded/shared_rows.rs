@@ -5,31 +5,33 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
 use tidegate_core::shared::bucket::Level;
 use tidegate_core::shared::lease;
-use tidegate_core::shared::window::Window;
+use tidegate_core::shared::window::HydrationWindow;
 use tidegate_store::NamedPage;
 
+use super::row_checksum::RowChecksum;
 use super::rows::{damaged, micros, time};
-use super::sums::Sum;
 
 fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)?.cast_unsigned())
 }
 
-fn sum_of_lease(name: &str, state: lease::State) -> Sum {
-    Sum::of("leases").text(name).number(state.fence.cast_signed()).number(micros(state.until))
+fn sum_of_lease(name: &str, state: lease::LeaseState) -> RowChecksum {
+    RowChecksum::of("leases").text(name).number(state.fence.cast_signed()).number(micros(state.until))
 }
 
-fn sum_of_bucket(name: &str, level: Level) -> Sum {
+fn sum_of_bucket(name: &str, level: Level) -> RowChecksum {
     let numbers = [level.tokens, level.carry, level.at.as_micros(), level.capacity, level.refill_per_s];
-    numbers.into_iter().fold(Sum::of("buckets").text(name), |sum, number| sum.number(number.cast_signed()))
+    numbers
+        .into_iter()
+        .fold(RowChecksum::of("buckets").text(name), |sum, number| sum.number(number.cast_signed()))
 }
 
-fn sum_of_window(key: &str, window: Window) -> Sum {
-    Sum::of("windows").text(key).number(window.level.into()).number(micros(window.until))
+fn sum_of_window(key: &str, window: HydrationWindow) -> RowChecksum {
+    RowChecksum::of("windows").text(key).number(window.level.into()).number(micros(window.until))
 }
 
 /// What was read, if the row's last column, its checksum, is that of it.
-fn checked<T>(row: &Row<'_>, column: usize, sum: Sum, read: T) -> rusqlite::Result<T> {
+fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqlite::Result<T> {
     if sum.matches(row.get(column)?, Some(&[])) {
         return Ok(read);
     }
@@ -37,7 +39,7 @@ fn checked<T>(row: &Row<'_>, column: usize, sum: Sum, read: T) -> rusqlite::Resu
 }
 
 /// The lease of a name; one that nobody has held is free.
-pub(super) fn lease(sql: &Connection, name: &str) -> rusqlite::Result<lease::State> {
+pub(super) fn lease(sql: &Connection, name: &str) -> rusqlite::Result<lease::LeaseState> {
     sql.prepare_cached("SELECT fence, until, sum FROM leases WHERE name = ?1")?
         .query_row([name], |row| read_lease(row, name))
         .optional()
@@ -45,8 +47,8 @@ pub(super) fn lease(sql: &Connection, name: &str) -> rusqlite::Result<lease::Sta
 }
 
 /// Reads a row of `fence, until, sum`.
-fn read_lease(row: &Row<'_>, name: &str) -> rusqlite::Result<lease::State> {
-    let state = lease::State { fence: number(row, 0)?, until: time(row, 1)? };
+fn read_lease(row: &Row<'_>, name: &str) -> rusqlite::Result<lease::LeaseState> {
+    let state = lease::LeaseState { fence: number(row, 0)?, until: time(row, 1)? };
     checked(row, 2, sum_of_lease(name, state), state)
 }
 
@@ -55,7 +57,7 @@ pub(super) fn list_leases(
     sql: &Connection,
     after: Option<&str>,
     most: usize,
-) -> rusqlite::Result<NamedPage<lease::State>> {
+) -> rusqlite::Result<NamedPage<lease::LeaseState>> {
     let text = "SELECT fence, until, sum, name FROM leases WHERE name > ?1 ORDER BY name LIMIT ?2";
     list(sql, text, after, most, |row| {
         let name: String = row.get(3)?;
@@ -83,9 +85,14 @@ fn list<T>(
 }
 
 /// Keeps a lease under its name.
-pub(super) fn keep_lease(sql: &Connection, name: &str, state: lease::State) -> rusqlite::Result<()> {
+pub(super) fn keep_lease(sql: &Connection, name: &str, state: lease::LeaseState) -> rusqlite::Result<()> {
     sql.prepare_cached("INSERT OR REPLACE INTO leases (name, fence, until, sum) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((name, state.fence.cast_signed(), micros(state.until), sum_of_lease(name, state).with(&[])))
+        .execute((
+            name,
+            state.fence.cast_signed(),
+            micros(state.until),
+            sum_of_lease(name, state).finish(&[]),
+        ))
         .map(drop)
 }
 
@@ -140,29 +147,34 @@ pub(super) fn keep_bucket(sql: &Connection, name: &str, level: Level) -> rusqlit
         micros(level.at),
         level.capacity.cast_signed(),
         level.refill_per_s.cast_signed(),
-        sum_of_bucket(name, level).with(&[]),
+        sum_of_bucket(name, level).finish(&[]),
     ))
     .map(drop)
 }
 
 /// The window of a key, open or closed.
-pub(super) fn window(sql: &Connection, key: &str) -> rusqlite::Result<Option<Window>> {
+pub(super) fn window(sql: &Connection, key: &str) -> rusqlite::Result<Option<HydrationWindow>> {
     sql.prepare_cached("SELECT level, until, sum FROM windows WHERE key = ?1")?
         .query_row([key], |row| {
-            let window = Window { level: row.get(0)?, until: time(row, 1)? };
+            let window = HydrationWindow { level: row.get(0)?, until: time(row, 1)? };
             checked(row, 2, sum_of_window(key, window), window)
         })
         .optional()
 }
 
 /// Keeps a window under its key, and removes a few that have closed, so that they do not gather.
-pub(super) fn keep_window(sql: &Connection, key: &str, window: Window, now: Time) -> rusqlite::Result<()> {
+pub(super) fn keep_window(
+    sql: &Connection,
+    key: &str,
+    window: HydrationWindow,
+    now: Time,
+) -> rusqlite::Result<()> {
     sql.prepare_cached(
         "DELETE FROM windows WHERE key IN (
              SELECT key FROM windows WHERE until >= 0 AND until <= ?1 ORDER BY until LIMIT 2)",
     )?
     .execute([micros(now)])?;
     sql.prepare_cached("INSERT OR REPLACE INTO windows (key, level, until, sum) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((key, window.level, micros(window.until), sum_of_window(key, window).with(&[])))
+        .execute((key, window.level, micros(window.until), sum_of_window(key, window).finish(&[])))
         .map(drop)
 }

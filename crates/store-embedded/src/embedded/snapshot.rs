@@ -9,10 +9,10 @@ use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::id::Partition;
 use tidegate_store::log::Lsn;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
 use super::lock::{sync_names, unusable};
-use super::private;
+use super::permissions;
 
 const MAGIC: &[u8; 8] = b"TGSNAP\x00\x01";
 const UNFINISHED: &str = ".tmp";
@@ -56,7 +56,7 @@ pub(super) fn write(dir: &Path, partition: Partition, upto: Lsn, parts: &[Bytes]
         // What is left of it is removed now, or when the directory is opened the next time.
         let _ = fs::remove_file(&unfinished);
         let message = format!("the snapshot {} could not be written; the log is as it was", path.display());
-        Error::new(Kind::Unavailable, message).because(cause)
+        Error::new(StoreErrorKind::Unavailable, message).with_source(cause)
     })
 }
 
@@ -85,7 +85,8 @@ impl Snapshot {
     /// Opens one and looks at all of it, so that nothing is handed over of one that is damaged.
     pub(super) fn open(path: &Path, upto: Lsn) -> Result<Self> {
         let damaged = |cause: io::Error| {
-            Error::new(Kind::Unreadable, format!("the snapshot {} is damaged", path.display())).because(cause)
+            Error::new(StoreErrorKind::Unreadable, format!("the snapshot {} is damaged", path.display()))
+                .with_source(cause)
         };
         let (lens, sums) = check_head(path, upto).map_err(damaged)?;
         let mut whole =
@@ -127,7 +128,7 @@ fn fill(path: &Path, upto: Lsn, parts: &[Bytes]) -> io::Result<()> {
         head.extend_from_slice(&checksum(part));
     }
     let sum = checksum(&head);
-    let mut file = BufWriter::new(private::create(path)?);
+    let mut file = BufWriter::new(permissions::create(path)?);
     file.write_all(&head)?;
     file.write_all(&sum)?;
     for part in parts {

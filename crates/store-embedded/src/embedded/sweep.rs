@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use tidegate_core::{Seq, Time};
 
 use super::rows;
-use super::writer::{Desk, Stepped};
+use super::writer::{StepContext, StepResult};
 
 /// Rows that one transaction removes.
 pub(super) const CHUNK: usize = 256;
@@ -19,14 +19,14 @@ const ROVED_MAX: usize = 4_096;
 
 /// A result that is too old, as it was seen.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Old {
+pub(super) struct ExpiredResult {
     seq: Seq,
     at: Time,
 }
 
 /// A walk over results, in the order of acceptance.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Walk {
+pub(super) struct ExpiryScan {
     /// Where it has come to.
     pub(super) after: Seq,
     /// Whether there is nothing further to find.
@@ -39,14 +39,14 @@ pub(super) struct Walk {
     young_max: usize,
 }
 
-impl Walk {
+impl ExpiryScan {
     /// From the first result on, until they are young.
-    pub(super) const fn front(ended_before: Time) -> Self {
+    pub(super) const fn from_start(ended_before: Time) -> Self {
         Self::new(Seq(0), ended_before, SCANNED_MAX, YOUNG_MAX)
     }
 
     /// A stretch from where the last one stopped.
-    pub(super) const fn rove(after: Seq, ended_before: Time) -> Self {
+    pub(super) const fn resume_after(after: Seq, ended_before: Time) -> Self {
         Self::new(after, ended_before, ROVED_MAX, ROVED_MAX)
     }
 
@@ -55,7 +55,7 @@ impl Walk {
     }
 
     /// The next old ones, at most `most`.
-    pub(super) fn next(&mut self, sql: &Connection, most: usize) -> rusqlite::Result<Vec<Old>> {
+    pub(super) fn next(&mut self, sql: &Connection, most: usize) -> rusqlite::Result<Vec<ExpiredResult>> {
         let mut found = Vec::new();
         let mut walk = sql.prepare_cached(rows::ENDED)?;
         let mut walk = walk.query([self.after.0.cast_signed()])?;
@@ -69,7 +69,7 @@ impl Walk {
                 break;
             }
             let (seq, at, is_whole) = rows::ended(row)?;
-            let old = Old { seq, at };
+            let old = ExpiredResult { seq, at };
             self.after = old.seq;
             self.left -= 1;
             // One that is damaged may not be old at all.
@@ -86,14 +86,14 @@ impl Walk {
 
 /// Removes results that are still as they were seen, and their operations. One that runs again has no such result
 /// any more, and stays.
-pub(super) fn remove(desk: &mut Desk<'_>, old: &[Old]) -> Stepped<usize> {
+pub(super) fn remove(desk: &mut StepContext<'_>, old: &[ExpiredResult]) -> StepResult<usize> {
     let mut results = desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1 AND at = ?2")?;
     let mut operations = desk.sql.prepare_cached("DELETE FROM operations WHERE seq = ?1")?;
     let mut removed = 0;
-    for Old { seq, at } in old {
+    for ExpiredResult { seq, at } in old {
         if results.execute((seq.0.cast_signed(), rows::micros(*at)))? > 0 {
             let gone = operations.execute([seq.0.cast_signed()])?;
-            desk.ledger.operations = desk.ledger.operations.saturating_sub(gone as u64);
+            desk.meta.operations = desk.meta.operations.saturating_sub(gone as u64);
             removed += 1;
         }
     }

@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
-use tidegate_store::log::{Batch, Lsn, Stored, StoredOperation, StoredResult};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::log::{Batch, Lsn, StoredEntry, StoredOperation, StoredResult};
+use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::watch;
 
 /// An append, with its facts as they are written.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingAppend {
     pub(super) lsn: Lsn,
     /// Its facts as bytes; the batch's own list is empty.
     pub(super) facts: Bytes,
@@ -26,22 +26,22 @@ const BYTES_MAX: usize = 8 * 1024 * 1024;
 const PLACES_KEPT: usize = 1_024;
 
 /// Rows that an append comes to.
-fn rows(pending: &Pending) -> usize {
+fn rows(pending: &PendingAppend) -> usize {
     1 + pending.batch.operations.len() + pending.batch.results.len() + pending.batch.costs.len()
 }
 
 /// What waits to be filled in.
 #[derive(Debug)]
 pub(super) struct Tail {
-    waiting: Mutex<Waiting>,
-    filled: watch::Sender<Lsn>,
-    trouble: watch::Sender<Option<(Kind, String)>>,
+    waiting: Mutex<TailState>,
+    applied: watch::Sender<Lsn>,
+    failure: watch::Sender<Option<(StoreErrorKind, String)>>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    pending: VecDeque<(Arc<Pending>, usize)>,
-    newest: FxHashMap<Seq, Newest>,
+struct TailState {
+    pending: VecDeque<(Arc<PendingAppend>, usize)>,
+    latest: FxHashMap<Seq, LatestOperation>,
     bytes: usize,
     rows: usize,
     last: Lsn,
@@ -51,20 +51,20 @@ struct Waiting {
 
 /// Where the newest that is known of an operation is: in which append, and at which place.
 #[derive(Clone, Debug)]
-pub(super) struct Newest {
+pub(super) struct LatestOperation {
     lsn: Lsn,
-    operation: Option<(Arc<Pending>, usize)>,
-    result: Option<Ending>,
+    operation: Option<(Arc<PendingAppend>, usize)>,
+    result: Option<LatestResult>,
 }
 
 /// How an operation ended, as far as these appends say.
 #[derive(Clone, Debug)]
-enum Ending {
-    Result(Arc<Pending>, usize),
+enum LatestResult {
+    Result(Arc<PendingAppend>, usize),
     Reopened,
 }
 
-impl Ending {
+impl LatestResult {
     fn result(&self) -> Option<StoredResult> {
         match self {
             Self::Result(pending, place) => pending.batch.results.get(*place).cloned(),
@@ -73,7 +73,7 @@ impl Ending {
     }
 }
 
-impl Newest {
+impl LatestOperation {
     /// Whether all of the operation is here.
     pub(super) const fn is_whole(&self) -> bool {
         self.operation.is_some()
@@ -86,42 +86,49 @@ impl Newest {
     }
 
     /// The whole operation, if that is here.
-    pub(super) fn whole(&self) -> Option<Stored> {
+    pub(super) fn to_stored(&self) -> Option<StoredEntry> {
         let operation = self.operation()?.clone();
-        Some(Stored { operation, result: self.result.as_ref().and_then(Ending::result) })
+        Some(StoredEntry { operation, result: self.result.as_ref().and_then(LatestResult::result) })
     }
 
     /// What SQLite has, with what is newer here.
-    pub(super) fn over(self, stored: Stored) -> Stored {
+    pub(super) fn merge_onto(self, stored: StoredEntry) -> StoredEntry {
         let result = self.result.map_or(stored.result, |ending| ending.result());
-        Stored { result, ..stored }
+        StoredEntry { result, ..stored }
     }
 }
 
 impl Tail {
     pub(super) fn new(last: Lsn) -> Self {
-        let waiting = Waiting { last, ..Waiting::default() };
-        Self { waiting: Mutex::new(waiting), filled: watch::channel(last).0, trouble: watch::channel(None).0 }
+        let waiting = TailState { last, ..TailState::default() };
+        Self {
+            waiting: Mutex::new(waiting),
+            applied: watch::channel(last).0,
+            failure: watch::channel(None).0,
+        }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, TailState> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps an append that is about to be answered.
-    pub(super) fn keep(&self, pending: Arc<Pending>, bytes: usize) {
+    pub(super) fn push(&self, pending: Arc<PendingAppend>, bytes: usize) {
         let mut waiting = self.lock();
         let (lsn, batch) = (pending.lsn, &pending.batch);
         for (place, operation) in batch.operations.iter().enumerate() {
             let operation_at = Some((Arc::clone(&pending), place));
-            waiting.newest.insert(operation.seq, Newest { lsn, operation: operation_at, result: None });
+            waiting
+                .latest
+                .insert(operation.seq, LatestOperation { lsn, operation: operation_at, result: None });
         }
-        let reopened = batch.reopened.iter().map(|seq| (*seq, Ending::Reopened));
+        let reopened = batch.reopened.iter().map(|seq| (*seq, LatestResult::Reopened));
         let results = batch.results.iter().enumerate();
         let results =
-            results.map(|(place, result)| (result.seq, Ending::Result(Arc::clone(&pending), place)));
+            results.map(|(place, result)| (result.seq, LatestResult::Result(Arc::clone(&pending), place)));
         for (seq, ending) in reopened.chain(results) {
-            let newest = waiting.newest.entry(seq).or_insert(Newest { lsn, operation: None, result: None });
+            let newest =
+                waiting.latest.entry(seq).or_insert(LatestOperation { lsn, operation: None, result: None });
             (newest.lsn, newest.result) = (lsn, Some(ending));
         }
         let (lsn, waiting) = (pending.lsn, &mut *waiting);
@@ -132,7 +139,7 @@ impl Tail {
     }
 
     /// Appends to fill in next, of about so many rows.
-    pub(super) fn next(&self, rows_max: usize) -> Vec<Arc<Pending>> {
+    pub(super) fn next(&self, rows_max: usize) -> Vec<Arc<PendingAppend>> {
         let waiting = self.lock();
         let (mut taken, mut next) = (0, Vec::new());
         for (pending, _) in &waiting.pending {
@@ -146,7 +153,7 @@ impl Tail {
     }
 
     /// Everything up to this append is in SQLite.
-    pub(super) fn filled(&self, upto: Lsn) {
+    pub(super) fn mark_applied(&self, upto: Lsn) {
         let mut waiting = self.lock();
         while waiting.pending.front().is_some_and(|(pending, _)| pending.lsn <= upto)
             && let Some((pending, bytes)) = waiting.pending.pop_front()
@@ -157,28 +164,28 @@ impl Tail {
             let operations = batch.operations.iter().map(|operation| operation.seq);
             let results = batch.results.iter().map(|result| result.seq);
             for seq in operations.chain(results).chain(batch.reopened.iter().copied()) {
-                if waiting.newest.get(&seq).is_some_and(|newest| newest.lsn <= upto) {
-                    waiting.newest.remove(&seq);
+                if waiting.latest.get(&seq).is_some_and(|newest| newest.lsn <= upto) {
+                    waiting.latest.remove(&seq);
                 }
             }
         }
-        if waiting.pending.is_empty() && waiting.newest.capacity() > 64 * PLACES_KEPT {
-            waiting.newest.shrink_to(PLACES_KEPT);
+        if waiting.pending.is_empty() && waiting.latest.capacity() > 64 * PLACES_KEPT {
+            waiting.latest.shrink_to(PLACES_KEPT);
             waiting.pending.shrink_to(PLACES_KEPT);
         }
         drop(waiting);
-        self.trouble.send_replace(None);
-        self.filled.send_replace(upto);
+        self.failure.send_replace(None);
+        self.applied.send_replace(upto);
     }
 
     /// Filling in does not go on, for this reason; `None` when it does.
-    pub(super) fn set_trouble(&self, trouble: Option<(Kind, String)>) {
-        self.trouble.send_replace(trouble);
+    pub(super) fn set_failure(&self, trouble: Option<(StoreErrorKind, String)>) {
+        self.failure.send_replace(trouble);
     }
 
     /// Whether more may be appended now; the error says why not.
     pub(super) fn check(&self) -> Result<()> {
-        if let Some((kind, message)) = self.trouble.borrow().clone() {
+        if let Some((kind, message)) = self.failure.borrow().clone() {
             return Err(Error::new(kind, message));
         }
         Ok(())
@@ -202,41 +209,41 @@ impl Tail {
     }
 
     /// Has everything that was answered so far filled in without delay; answers the last of it.
-    pub(super) fn want_all(&self) -> Lsn {
+    pub(super) fn request_all(&self) -> Lsn {
         let mut waiting = self.lock();
         waiting.wanted = waiting.last;
         waiting.last
     }
 
     /// The newest of each that is known here.
-    pub(super) fn newest(&self, seqs: &[Seq]) -> Vec<Option<Newest>> {
+    pub(super) fn latest(&self, seqs: &[Seq]) -> Vec<Option<LatestOperation>> {
         let waiting = self.lock();
-        seqs.iter().map(|seq| waiting.newest.get(seq).cloned()).collect()
+        seqs.iter().map(|seq| waiting.latest.get(seq).cloned()).collect()
     }
 
     /// The operations that are here as they were accepted.
     pub(super) fn operations(&self, seqs: &[Seq]) -> Vec<Option<StoredOperation>> {
         let waiting = self.lock();
-        let find = |seq| waiting.newest.get(seq)?.operation().cloned();
+        let find = |seq| waiting.latest.get(seq)?.operation().cloned();
         seqs.iter().map(find).collect()
     }
 
     /// Appends that may not be in SQLite yet.
-    pub(super) fn pending(&self) -> Vec<Arc<Pending>> {
+    pub(super) fn pending(&self) -> Vec<Arc<PendingAppend>> {
         self.lock().pending.iter().map(|(pending, _)| Arc::clone(pending)).collect()
     }
 
     /// Waits a moment for filling in to go on again, if it does not.
     pub(super) async fn recover(&self, most: std::time::Duration) -> Result<()> {
-        let mut trouble = self.trouble.subscribe();
+        let mut trouble = self.failure.subscribe();
         // Gone or not by then: looked at once more.
         let _ = tokio::time::timeout(most, trouble.wait_for(Option::is_none)).await;
         self.check()
     }
 
     /// Waits until everything up to this append is in SQLite; fails when that does not go on.
-    pub(super) async fn settle(&self, last: Lsn) -> Result<()> {
-        let (mut filled, mut trouble) = (self.filled.subscribe(), self.trouble.subscribe());
+    pub(super) async fn wait_until_applied(&self, last: Lsn) -> Result<()> {
+        let (mut filled, mut trouble) = (self.applied.subscribe(), self.failure.subscribe());
         tokio::select! {
             biased;
             _ = filled.wait_for(|upto| *upto >= last) => Ok(()),

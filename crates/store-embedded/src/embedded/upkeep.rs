@@ -1,11 +1,11 @@
 //! Looking after a directory.
 
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{SECRET_LEN, Stats};
-use tidegate_store::{Answer, Upkeep};
+use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
+use tidegate_store::{StoreFuture, Upkeep};
 
 use super::lock::unusable;
-use super::{Embedded, SHARED_IN, blocking, schema};
+use super::{EmbeddedStore, SHARED_IN, blocking, schema};
 use crate::checks;
 
 /// What a health check writes, to see whether there is room for it. It is gone again before it is committed.
@@ -14,20 +14,20 @@ const TRIAL_LEN: i64 = 64 * 1024;
 /// How long a health check waits for what could not be written a moment ago.
 const RECOVERY: std::time::Duration = std::time::Duration::from_millis(500);
 
-impl Upkeep for Embedded {
-    fn migrate(&self) -> Answer<'_, ()> {
+impl Upkeep for EmbeddedStore {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
         // Opening has brought every file up to date, or refused it.
         Box::pin(async { Ok(()) })
     }
 
-    fn layout(&self) -> Answer<'_, ()> {
+    fn check_layout(&self) -> StoreFuture<'_, ()> {
         // Nobody else changes what is open here.
         Box::pin(async { Ok(()) })
     }
 
-    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
+    fn ensure_partitions(&self, wanted: Partition) -> StoreFuture<'_, Partition> {
         Box::pin(async move {
-            checks::some_partitions(wanted)?;
+            checks::check_partition_count(wanted)?;
             let file = self.partition(SHARED_IN).await?;
             file.write(1, move |desk| {
                 let known = schema::meta(desk.sql, "partitions")?;
@@ -40,14 +40,14 @@ impl Upkeep for Embedded {
         })
     }
 
-    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
+    fn ensure_secret(&self, offered: [u8; SECRET_LEN]) -> StoreFuture<'_, [u8; SECRET_LEN]> {
         Box::pin(async move {
             let file = self.partition(SHARED_IN).await?;
-            file.write(1, move |desk| Ok(Ok(schema::kept_secret(desk.sql, offered)?))).await
+            file.write(1, move |desk| Ok(Ok(schema::keep_secret(desk.sql, offered)?))).await
         })
     }
 
-    fn health(&self) -> Answer<'_, ()> {
+    fn health(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
             let file = self.partition(SHARED_IN).await?;
             file.write(1, |desk| {
@@ -60,18 +60,18 @@ impl Upkeep for Embedded {
                 Ok(Ok(()))
             })
             .await?;
-            file.front.wake();
-            file.front.tail.recover(RECOVERY).await
+            file.wal.wake();
+            file.wal.tail.recover(RECOVERY).await
         })
     }
 
-    fn stats(&self) -> Answer<'_, Stats> {
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
         Box::pin(async move {
-            let mut stats = Stats::default();
+            let mut stats = StoreStats::default();
             let open: Vec<_> = self.files.map().values().cloned().collect();
             for file in &open {
                 // A list that is not filled in yet is only a little behind.
-                let _ = file.front.settle().await;
+                let _ = file.wal.wait_until_applied().await;
                 stats.operations += file.counts.operations();
                 stats.appends += file.counts.appends();
             }

@@ -4,7 +4,7 @@
 
 mod step;
 
-pub(super) use step::{Desk, Step, Stepped, Task};
+pub(super) use step::{Step, StepContext, StepResult, Task};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tidegate_store::{Clock, Error, Kind, Result};
+use tidegate_store::{Clock, Error, Result, StoreErrorKind};
 use tokio::sync::{mpsc, oneshot};
 
+use super::errors::{is_surely_undone, nothing_changed, unsure};
 use super::faults::Faults;
-use super::filling::Filling;
-use super::ledger::{Counts, Ledger};
-use super::mark::Mark;
-use super::trouble::{is_surely_undone, nothing_changed, unsure};
+use super::mark::MarkSlots;
+use super::partition_meta::{Counts, PartitionMeta};
+use super::wal_applier::WalApplier;
 
 /// Steps that may wait before callers do.
 const WAITING_MAX: usize = 4_096;
@@ -29,7 +29,7 @@ const ROWS_MAX: usize = 8_192;
 const PAGES_UNBOUNDED: u32 = u32::MAX - 1;
 
 /// The way to the thread.
-pub(super) struct Writer {
+pub(super) struct SqliteWriter {
     queue: Option<mpsc::Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
     stopped: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ pub(super) struct Writer {
 pub(super) struct Setup {
     pub(super) sql: Connection,
     pub(super) path: PathBuf,
-    pub(super) ledger: Ledger,
+    pub(super) meta: PartitionMeta,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) faults: Arc<Faults>,
     pub(super) counts: Arc<Counts>,
@@ -49,74 +49,75 @@ pub(super) struct Setup {
     /// Set when nothing may be written any more.
     pub(super) stopped: Arc<AtomicBool>,
     /// Where commits that are in no other file are noted.
-    pub(super) mark: Mark,
+    pub(super) mark: MarkSlots,
 }
 
-impl Writer {
+impl SqliteWriter {
     pub(super) fn start(setup: Setup) -> std::io::Result<Self> {
         let (queue, waiting) = mpsc::channel(WAITING_MAX);
-        setup.counts.follow(&setup.ledger);
+        setup.counts.update_from(&setup.meta);
         let stopped = Arc::clone(&setup.stopped);
         let counts = Arc::clone(&setup.counts);
-        let hand = Hand { setup, pages_max: 0, durable: true };
+        let hand = WriterThread { setup, pages_max: 0, durable: true };
         hand.count_pages();
-        let thread = std::thread::Builder::new().name("store-writer".into()).spawn(|| hand.work(waiting))?;
+        let thread = std::thread::Builder::new().name("store-writer".into()).spawn(|| hand.run(waiting))?;
         Ok(Self { queue: Some(queue), thread: Some(thread), stopped, counts })
     }
 
     /// The way in for whoever fills in appends that are safe elsewhere.
-    pub(super) fn filling(&self) -> Option<Filling> {
+    pub(super) fn wal_applier(&self) -> Option<WalApplier> {
         let queue = self.queue.clone()?;
-        Some(Filling::new(queue, Arc::clone(&self.stopped), Arc::clone(&self.counts)))
+        Some(WalApplier::new(queue, Arc::clone(&self.stopped), Arc::clone(&self.counts)))
     }
 
     /// Has a step done that writes about `rows` rows; answers when it is on the disk.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
     ) -> Result<T> {
         self.write_then(rows, work, |_| {}).await
     }
 
     /// The same for what need not be on the disk when it is answered: what is not there after a crash is written again.
-    pub(super) async fn write_lightly<T: Send + 'static>(
+    pub(super) async fn write_without_sync<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
     ) -> Result<T> {
-        self.handed_in(rows, false, work, |_| {}).await
+        self.submit(rows, false, work, |_| {}).await
     }
 
     /// The same as `write`, and has `then` done when it is on the disk and before it is answered.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
-        self.handed_in(rows, true, work, then).await
+        self.submit(rows, true, work, then).await
     }
 
-    async fn handed_in<T: Send + 'static>(
+    async fn submit<T: Send + 'static>(
         &self,
         rows: usize,
         durable: bool,
-        work: impl FnMut(&mut Desk<'_>) -> Stepped<T> + Send + 'static,
+        work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
         then: impl FnOnce(&T) + Send + 'static,
     ) -> Result<T> {
-        let gone = || Error::new(Kind::Unsure, "the store's writer has ended; the store must be reopened");
+        let gone =
+            || Error::new(StoreErrorKind::Unsure, "the store's writer has ended; the store must be reopened");
         let (tell, told) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(gone)?;
         queue
-            .send(Box::new(Step { rows, durable, work, then, answer: None, tell }))
+            .send(Box::new(Step { rows, durable, work, then, answer: None, reply: tell }))
             .await
             .map_err(|_| gone())?;
         told.await.unwrap_or_else(|_| Err(gone()))
     }
 }
 
-impl Drop for Writer {
+impl Drop for SqliteWriter {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
@@ -133,21 +134,21 @@ enum Failure {
 }
 
 /// The thread's own state.
-struct Hand {
+struct WriterThread {
     setup: Setup,
     pages_max: u32,
     /// How commits are made now.
     durable: bool,
 }
 
-impl Hand {
+impl WriterThread {
     fn count_pages(&self) {
         let pages = self.setup.sql.prepare_cached("PRAGMA page_count");
         let pages = pages.and_then(|mut pages| pages.query_row([], |row| row.get(0)));
         self.setup.counts.set_pages(pages.unwrap_or(0));
     }
 
-    fn work(mut self, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
+    fn run(mut self, mut waiting: mpsc::Receiver<Box<dyn Task>>) {
         while let Some(first) = waiting.blocking_recv() {
             let mut rows = first.rows();
             let mut tasks = vec![first];
@@ -167,7 +168,7 @@ impl Hand {
         }
         match self.attempt(&mut tasks) {
             Ok(()) => {
-                self.setup.counts.follow(&self.setup.ledger);
+                self.setup.counts.update_from(&self.setup.meta);
                 self.count_pages();
                 self.setup.written.store(true, Ordering::Release);
                 tasks.into_iter().for_each(Task::committed);
@@ -193,31 +194,31 @@ impl Hand {
 
     /// All of them in one transaction, and what is known goes back with it when it is undone.
     fn attempt(&mut self, tasks: &mut [Box<dyn Task>]) -> std::result::Result<(), Failure> {
-        let before = self.setup.ledger.clone();
-        let done = match self.run(tasks, &before) {
-            Ok(()) => self.seal(),
+        let before = self.setup.meta.clone();
+        let done = match self.run_tasks(tasks, &before) {
+            Ok(()) => self.commit_transaction(),
             Err(cause) => Err(self.undo(cause)),
         };
         if done.is_err() {
-            self.setup.ledger = before;
-        } else if self.setup.ledger.commits != before.commits {
-            self.setup.mark.note_commits(self.setup.ledger.commits);
+            self.setup.meta = before;
+        } else if self.setup.meta.commits != before.commits {
+            self.setup.mark.note_commits(self.setup.meta.commits);
         }
         done
     }
 
-    fn run(&mut self, tasks: &mut [Box<dyn Task>], before: &Ledger) -> rusqlite::Result<()> {
+    fn run_tasks(&mut self, tasks: &mut [Box<dyn Task>], before: &PartitionMeta) -> rusqlite::Result<()> {
         self.bound_pages()?;
         self.set_durable(tasks.iter().any(|task| task.is_durable()))?;
-        let Setup { sql, ledger, clock, .. } = &mut self.setup;
+        let Setup { sql, meta: ledger, clock, .. } = &mut self.setup;
         sql.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
         for task in tasks {
-            task.run(&mut Desk { sql, ledger, now: clock.now() })?;
+            task.run(&mut StepContext { sql, meta: ledger, now: clock.now() })?;
         }
         ledger.write(sql, before)
     }
 
-    fn seal(&self) -> std::result::Result<(), Failure> {
+    fn commit_transaction(&self) -> std::result::Result<(), Failure> {
         let sealed = self.setup.sql.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
         match sealed {
             Ok(_) if self.durable && self.setup.faults.takes_unsure_commit() => {

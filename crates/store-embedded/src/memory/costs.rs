@@ -1,22 +1,22 @@
 //! What calls cost and how limits stand, in plain lists: gone with the process, as everything here.
 
 use tidegate_core::id::Partition;
-use tidegate_store::costs::{Bill, Question, Standing, summed};
+use tidegate_store::costs::{CostQuery, CostReport, LimitSnapshot, sum_costs};
 use tidegate_store::log::{Ownership, Retention};
-use tidegate_store::{Answer, Costs};
+use tidegate_store::{Costs, StoreFuture};
 
-use super::{Memory, at_once};
+use super::{MemoryStore, ready};
 
-impl Costs for Memory {
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
-        at_once(move || Ok(summed(self.partitions().values().flat_map(|kept| &kept.costs), &question)))
+impl Costs for MemoryStore {
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
+        ready(move || Ok(sum_costs(self.partitions().values().flat_map(|kept| &kept.costs), &question)))
     }
 
-    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        at_once(move || {
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        ready(move || {
             let mut partitions = self.partitions();
             let kept = partitions.entry(owner.partition).or_default();
-            kept.tenure.check(owner)?;
+            kept.lease.check(owner)?;
             let mut gone = 0;
             kept.costs.retain(|cost| {
                 let goes = gone < retention.most && cost.at < retention.ended_before;
@@ -27,18 +27,18 @@ impl Costs for Memory {
         })
     }
 
-    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
-        at_once(move || {
+    fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
+        ready(move || {
             let mut partitions = self.partitions();
             let kept = partitions.entry(owner.partition).or_default();
-            kept.tenure.check(owner)?;
+            kept.lease.check(owner)?;
             kept.standings.extend(standings.into_iter().map(|standing| (standing.name.clone(), standing)));
             Ok(())
         })
     }
 
-    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
-        at_once(move || {
+    fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {
+        ready(move || {
             let partitions = self.partitions();
             Ok(partitions
                 .get(&partition)

@@ -1,44 +1,44 @@
 //! The journal of deployments in plain memory: the pure rule behind a lock.
 
-use tidegate_core::journal::{Deployment, Lines, Mapped, Step};
+use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
 use tidegate_store::journal::{check_deployment, check_lines};
-use tidegate_store::{Answer, Journal};
+use tidegate_store::{Journal, StoreFuture};
 
-use super::{Memory, at_once};
+use super::{MemoryStore, ready};
 
-impl Journal for Memory {
-    fn keep_deployment(&self, deployment: Deployment) -> Answer<'_, bool> {
-        at_once(move || {
+impl Journal for MemoryStore {
+    fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool> {
+        ready(move || {
             check_deployment(&deployment)?;
-            Ok(self.journal().keep(deployment))
+            Ok(self.journal().save_deployment(deployment))
         })
     }
 
-    fn write_journal(&self, deployment: &str, fence: u64, lines: Lines) -> Answer<'_, bool> {
+    fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool> {
         let id = deployment.to_owned();
-        at_once(move || {
+        ready(move || {
             check_lines(fence, &lines)?;
-            Ok(self.journal().write(&id, fence, lines))
+            Ok(self.journal().write_lines(&id, fence, lines))
         })
     }
 
-    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+    fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>> {
         let id = id.to_owned();
-        at_once(move || Ok(self.journal().deployment(&id)))
+        ready(move || Ok(self.journal().deployment(&id)))
     }
 
-    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+    fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>> {
         let scope = scope.map(str::to_owned);
-        at_once(move || Ok(self.journal().deployments(scope.as_deref(), most)))
+        ready(move || Ok(self.journal().deployments(scope.as_deref(), most)))
     }
 
-    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+    fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
-        at_once(move || Ok(self.journal().steps(&id)))
+        ready(move || Ok(self.journal().steps(&id)))
     }
 
-    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
+    fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
         let scope = scope.to_owned();
-        at_once(move || Ok(self.journal().mapped(&scope)))
+        ready(move || Ok(self.journal().mapped_objects(&scope)))
     }
 }

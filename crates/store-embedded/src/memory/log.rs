@@ -8,25 +8,26 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
-use tidegate_store::costs::{Cost, Standing};
+use tidegate_store::costs::{Cost, LimitSnapshot};
 use tidegate_store::log::{
-    Batch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, StoredResult, Tenancy,
+    Batch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation, StoredPage,
+    StoredQuery, StoredResult,
 };
-use tidegate_store::upkeep::Stats;
-use tidegate_store::{Answer, Costs, Log, Result, codec};
+use tidegate_store::upkeep::StoreStats;
+use tidegate_store::{Costs, Log, Result, StoreFuture, codec};
 
-use super::{Memory, at_once};
-use crate::matching::{SCANNED_MAX, ended_so, is_of};
-use crate::tenure::Tenure;
-use crate::{checks, matching};
+use super::{MemoryStore, ready};
+use crate::epoch_lease::EpochLease;
+use crate::query_filter::{SCANNED_MAX, matches_end_state, matches_group_and_kind};
+use crate::{checks, query_filter};
 
 /// Every partition that somebody has touched.
-pub(super) type Partitions = BTreeMap<Partition, Kept>;
+pub(super) type Partitions = BTreeMap<Partition, MemoryPartition>;
 
 /// What is kept of a partition.
 #[derive(Default)]
-pub(super) struct Kept {
-    pub(super) tenure: Tenure,
+pub(super) struct MemoryPartition {
+    pub(super) lease: EpochLease,
     last: Lsn,
     /// The appends after the snapshot, in order.
     log: BTreeMap<Lsn, Bytes>,
@@ -35,12 +36,12 @@ pub(super) struct Kept {
     operations: BTreeMap<Seq, StoredOperation>,
     results: BTreeMap<Seq, StoredResult>,
     pub(super) costs: Vec<Cost>,
-    pub(super) standings: BTreeMap<Arc<str>, Standing>,
+    pub(super) standings: BTreeMap<Arc<str>, LimitSnapshot>,
 }
 
-impl Kept {
+impl MemoryPartition {
     fn append(&mut self, owner: Ownership, batch: Batch) -> Result<Lsn> {
-        self.tenure.check(owner)?;
+        self.lease.check(owner)?;
         checks::batch(&batch)?;
         checks::follows(&batch, self.last)?;
         if let Some(taken) = batch.operations.iter().find(|new| self.operations.contains_key(&new.seq)) {
@@ -57,13 +58,13 @@ impl Kept {
         Ok(self.last)
     }
 
-    fn stored(&self, operation: &StoredOperation) -> Stored {
-        Stored { operation: operation.clone(), result: self.results.get(&operation.seq).cloned() }
+    fn stored(&self, operation: &StoredOperation) -> StoredEntry {
+        StoredEntry { operation: operation.clone(), result: self.results.get(&operation.seq).cloned() }
     }
 
-    fn list(&self, query: &Query) -> Page {
+    fn list(&self, query: &StoredQuery) -> StoredPage {
         let before = query.before.unwrap_or(Seq(u64::MAX));
-        let mut page = Page::default();
+        let mut page = StoredPage::default();
         let mut looked_at = None;
         for (scanned, operation) in self.operations.range(..before).rev().map(|(_, kept)| kept).enumerate() {
             if page.items.len() >= query.limit || scanned >= SCANNED_MAX {
@@ -72,15 +73,17 @@ impl Kept {
             }
             looked_at = Some(operation.seq);
             let ended = self.results.get(&operation.seq).map(|result| result.state);
-            if is_of(query, &operation.group, &operation.kind) && ended_so(query, ended) {
-                page.items.push(matching::without_bodies(self.stored(operation)));
+            if matches_group_and_kind(query, &operation.group, &operation.kind)
+                && matches_end_state(query, ended)
+            {
+                page.items.push(query_filter::without_bodies(self.stored(operation)));
             }
         }
         page
     }
 
     fn sweep(&mut self, owner: Ownership, retention: Retention) -> Result<usize> {
-        self.tenure.check(owner)?;
+        self.lease.check(owner)?;
         let old = self.results.values().filter(|result| result.at < retention.ended_before);
         let swept: Vec<Seq> = old.map(|result| result.seq).take(retention.most).collect();
         for seq in &swept {
@@ -91,9 +94,9 @@ impl Kept {
     }
 
     fn snapshot(&mut self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
-        self.tenure.check(owner)?;
+        self.lease.check(owner)?;
         checks::snapshot_fits(upto, self.last, self.snapshot_upto)?;
-        checks::parts_are_readable(&parts)?;
+        checks::check_snapshot_parts(&parts)?;
         self.log = self.log.split_off(&Lsn(upto.0 + 1));
         self.snapshot = parts;
         self.snapshot_upto = upto;
@@ -105,7 +108,7 @@ impl Kept {
         (self.snapshot.iter().chain(self.log.values()).cloned().collect(), self.last)
     }
 
-    pub(super) fn count_into(&self, stats: &mut Stats) {
+    pub(super) fn count_into(&self, stats: &mut StoreStats) {
         let facts = self.snapshot.iter().chain(self.log.values()).map(Bytes::len).sum::<usize>();
         let payloads = self.operations.values().map(|kept| kept.payload.len() + kept.envelope.len());
         let bodies = self.results.values().map(|result| result.body.len());
@@ -115,43 +118,49 @@ impl Kept {
     }
 }
 
-impl Log for Memory {
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+impl Log for MemoryStore {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership> {
         let node: Arc<str> = node.into();
-        at_once(move || {
+        ready(move || {
             let now = self.clock.now();
-            self.partitions().entry(partition).or_default().tenure.own(partition, &node, now, ttl)
+            self.partitions().entry(partition).or_default().lease.own(partition, &node, now, ttl)
         })
     }
 
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
-        at_once(move || {
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership> {
+        ready(move || {
             let now = self.clock.now();
-            self.partitions().entry(owner.partition).or_default().tenure.renew(owner, now, ttl)
+            self.partitions().entry(owner.partition).or_default().lease.renew(owner, now, ttl)
         })
     }
 
-    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
-        at_once(move || {
-            self.partitions().entry(owner.partition).or_default().tenure.release(owner);
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()> {
+        ready(move || {
+            self.partitions().entry(owner.partition).or_default().lease.release(owner);
             Ok(())
         })
     }
 
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
-        at_once(move || {
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>> {
+        ready(move || {
             let now = self.clock.now();
             let partitions = self.partitions();
             Ok(partitions
                 .iter()
-                .filter_map(|(partition, kept)| kept.tenure.tenancy(*partition, now))
+                .filter_map(|(partition, kept)| kept.lease.current_owner(*partition, now))
                 .collect())
         })
     }
 
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
-        at_once(move || {
-            let (parts, last) = self.partitions().get(&partition).map(Kept::history).unwrap_or_default();
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn> {
+        ready(move || {
+            let (parts, last) =
+                self.partitions().get(&partition).map(MemoryPartition::history).unwrap_or_default();
             for part in parts {
                 replay(codec::decode(&part)?);
             }
@@ -159,42 +168,44 @@ impl Log for Memory {
         })
     }
 
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
-        at_once(move || self.partitions().entry(owner.partition).or_default().append(owner, batch))
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
+        ready(move || self.partitions().entry(owner.partition).or_default().append(owner, batch))
     }
 
-    fn appends_at_once(&self) -> usize {
+    fn max_concurrent_appends(&self) -> usize {
         2
     }
 
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
-        at_once(move || {
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
+        ready(move || {
             let partitions = self.partitions();
             let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
             Ok(seqs.iter().map(|seq| kept.operations.get(seq).map(|found| kept.stored(found))).collect())
         })
     }
 
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
-        at_once(move || {
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
+        ready(move || {
             let partitions = self.partitions();
             let Some(kept) = partitions.get(&partition) else { return Ok(vec![None; seqs.len()]) };
             Ok(seqs.iter().map(|seq| kept.operations.get(seq).cloned()).collect())
         })
     }
 
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
-        at_once(move || {
-            Ok(self.partitions().get(&partition).map(|kept| kept.list(&query)).unwrap_or_default())
-        })
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
+        ready(move || Ok(self.partitions().get(&partition).map(|kept| kept.list(&query)).unwrap_or_default()))
     }
 
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
-        at_once(move || self.partitions().entry(owner.partition).or_default().snapshot(owner, upto, parts))
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {
+        ready(move || self.partitions().entry(owner.partition).or_default().snapshot(owner, upto, parts))
     }
 
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
-        at_once(move || self.partitions().entry(owner.partition).or_default().sweep(owner, retention))
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
+        ready(move || self.partitions().entry(owner.partition).or_default().sweep(owner, retention))
     }
 
     fn costs(&self) -> Option<&dyn Costs> {

@@ -3,33 +3,33 @@
 use std::time::Duration;
 
 use tidegate_store::nodes::Node;
-use tidegate_store::{Answer, Nodes};
+use tidegate_store::{Nodes, StoreFuture};
 use tokio::sync::mpsc;
 
-use super::{Memory, at_once};
+use super::{MemoryStore, ready};
 
-impl Nodes for Memory {
-    fn register(&self, name: &str, address: &str, ttl: Duration) -> Answer<'_, Node> {
+impl Nodes for MemoryStore {
+    fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let (name, address) = (name.to_owned(), address.to_owned());
-        at_once(move || Ok(self.nodes.register(&name, &address, ttl)))
+        ready(move || Ok(self.nodes.register(&name, &address, ttl)))
     }
 
-    fn heartbeat(&self, name: &str, ttl: Duration) -> Answer<'_, Node> {
+    fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node> {
         let name = name.to_owned();
-        at_once(move || self.nodes.heartbeat(&name, ttl))
+        ready(move || self.nodes.heartbeat(&name, ttl))
     }
 
-    fn list_nodes(&self) -> Answer<'_, Vec<Node>> {
-        at_once(|| Ok(self.nodes.list()))
+    fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>> {
+        ready(|| Ok(self.nodes.list()))
     }
 
-    fn notify(&self, topic: &str, hint: &str) -> Answer<'_, usize> {
+    fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize> {
         let (topic, hint) = (topic.to_owned(), hint.to_owned());
-        at_once(move || Ok(self.nodes.notify(&topic, &hint)))
+        ready(move || Ok(self.nodes.notify(&topic, &hint)))
     }
 
-    fn listen(&self, topic: &str) -> Answer<'_, mpsc::Receiver<String>> {
+    fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>> {
         let topic = topic.to_owned();
-        at_once(move || Ok(self.nodes.listen(&topic)))
+        ready(move || Ok(self.nodes.listen(&topic)))
     }
 }

@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
-use tidegate_core::shared::bucket::{self, Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{self, Acquired, Lease, Status};
-use tidegate_core::shared::record::{self, Claim, Claimed, Forget, Forgot, Record, Token};
-use tidegate_core::shared::window::{self, Opened, Window};
-use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
+use tidegate_core::shared::bucket::{self, Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::{self, AcquireOutcome, Lease, LeaseStatus};
+use tidegate_core::shared::record::{
+    self, ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_core::shared::window::{self, HydrationWindow, OpenWindowOutcome};
+use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 
-use super::{Memory, at_once};
-use crate::checks::named_once;
+use super::{MemoryStore, ready};
+use crate::checks::check_unique_names;
 
 /// Closed windows are thrown out when there are this many windows, and twice as many as were left the last time.
 const WINDOWS_KEPT_MIN: usize = 1_024;
@@ -22,9 +24,9 @@ const WINDOWS_KEPT_MIN: usize = 1_024;
 #[derive(Default)]
 pub(super) struct Tables {
     records: BTreeMap<String, Record<Bytes>>,
-    leases: HashMap<String, lease::State>,
+    leases: HashMap<String, lease::LeaseState>,
     buckets: FxHashMap<String, Level>,
-    windows: HashMap<String, Window>,
+    windows: HashMap<String, HydrationWindow>,
     windows_max: usize,
 }
 
@@ -47,10 +49,10 @@ fn page<T>(all: impl Iterator<Item = (String, T)>, after: Option<&str>, most: us
     NamedPage { items, next }
 }
 
-impl Shared for Memory {
-    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+impl SharedState for MemoryStore {
+    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let (next, answer) = record::claim(tables.records.remove(&key), claim, self.clock.now());
             tables.keep_record(key, next);
@@ -58,9 +60,9 @@ impl Shared for Memory {
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let (next, done) = record::complete(tables.records.remove(&key), holder, answer);
             tables.keep_record(key, next);
@@ -68,9 +70,9 @@ impl Shared for Memory {
         })
     }
 
-    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let (next, done) = record::release(tables.records.remove(&key), holder);
             tables.keep_record(key, next);
@@ -78,9 +80,9 @@ impl Shared for Memory {
         })
     }
 
-    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let (next, done) = record::renew(tables.records.remove(&key), holder, self.clock.now(), ttl);
             tables.keep_record(key, next);
@@ -88,32 +90,32 @@ impl Shared for Memory {
         })
     }
 
-    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
+    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let now = self.clock.now();
             Ok(self.shared().records.get(&key).filter(|record| record::is_live(record, now)).cloned())
         })
     }
 
-    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
-        at_once(move || {
+    fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
+        ready(move || {
             let (tables, now) = (self.shared(), self.clock.now());
             let from = after.map_or(Bound::Unbounded, Bound::Excluded);
             let mut standing = tables
                 .records
                 .range((from, Bound::Unbounded))
                 .filter(|(_, record)| record::is_live(record, now))
-                .map(|(key, record)| (key.clone(), record.outline()));
+                .map(|(key, record)| (key.clone(), record.without_answer()));
             let records: Vec<_> = standing.by_ref().take(most).collect();
             let next = standing.next().and_then(|_| records.last().map(|(key, _)| key.clone()));
             Ok(RecordPage { records, next })
         })
     }
 
-    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
+    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let (next, forgot) = record::forget(tables.records.remove(&key), what, self.clock.now());
             tables.keep_record(key, next);
@@ -121,13 +123,13 @@ impl Shared for Memory {
         })
     }
 
-    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
-        at_once(move || {
+    fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
+        ready(move || {
             let (mut tables, now) = (self.shared(), self.clock.now());
             let swept: Vec<String> = tables
                 .records
                 .iter()
-                .filter(|(_, record)| record::is_swept(record, now))
+                .filter(|(_, record)| record::is_sweepable(record, now))
                 .map(|(key, _)| key.clone())
                 .take(most)
                 .collect();
@@ -138,9 +140,9 @@ impl Shared for Memory {
         })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let state = tables.leases.entry(name).or_default();
             let (next, answer) = lease::acquire(*state, self.clock.now(), ttl);
@@ -149,9 +151,9 @@ impl Shared for Memory {
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let Some(state) = tables.leases.get_mut(&name) else { return Ok(None) };
             let (next, answer) = lease::renew(*state, lease.fence, self.clock.now(), ttl);
@@ -160,9 +162,9 @@ impl Shared for Memory {
         })
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let Some(state) = tables.leases.get_mut(&name) else { return Ok(false) };
             let (next, done) = lease::release(*state, lease.fence, self.clock.now());
@@ -171,26 +173,26 @@ impl Shared for Memory {
         })
     }
 
-    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let state = self.shared().leases.get(&name).copied();
-            Ok(state.and_then(|state| lease::look(state, self.clock.now())))
+            Ok(state.and_then(|state| lease::status(state, self.clock.now())))
         })
     }
 
-    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
-        at_once(move || {
+    fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
+        ready(move || {
             let (tables, now) = (self.shared(), self.clock.now());
             let all = tables.leases.iter();
-            let all = all.filter_map(|(name, state)| Some((name.clone(), lease::look(*state, now)?)));
+            let all = all.filter_map(|(name, state)| Some((name.clone(), lease::status(*state, now)?)));
             Ok(page(all, after.as_deref(), most))
         })
     }
 
-    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
-        at_once(move || {
-            named_once(&wanted)?;
+    fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome> {
+        ready(move || {
+            check_unique_names(&wanted)?;
             let mut tables = self.shared();
             let states: Vec<_> = wanted.iter().map(|want| tables.buckets.get(&want.name).copied()).collect();
             let (levels, answer) = bucket::reserve(&states, &wanted, self.clock.now());
@@ -204,9 +206,9 @@ impl Shared for Memory {
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let mut tables = self.shared();
             let Some(level) = tables.buckets.get_mut(&name) else { return Ok(None) };
             *level = bucket::settle(*level, settlement, self.clock.now());
@@ -214,16 +216,16 @@ impl Shared for Memory {
         })
     }
 
-    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
-        at_once(move || {
+        ready(move || {
             let level = self.shared().buckets.get(&name).copied();
             Ok(level.map(|level| bucket::observe(level, self.clock.now())))
         })
     }
 
-    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
-        at_once(move || {
+    fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
+        ready(move || {
             let (tables, now) = (self.shared(), self.clock.now());
             let all = tables.buckets.iter();
             let all = all.map(|(name, level)| (name.clone(), bucket::observe(*level, now)));
@@ -231,14 +233,14 @@ impl Shared for Memory {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
-        at_once(move || Ok(self.shared().buckets.remove(&name).is_some()))
+        ready(move || Ok(self.shared().buckets.remove(&name).is_some()))
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
         let key = key.to_owned();
-        at_once(move || {
+        ready(move || {
             let (mut tables, now) = (self.shared(), self.clock.now());
             if tables.windows.len() >= tables.windows_max.max(WINDOWS_KEPT_MIN) {
                 tables.windows.retain(|_, window| window.until > now);
@@ -250,8 +252,8 @@ impl Shared for Memory {
         })
     }
 
-    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
         let key = key.to_owned();
-        at_once(move || Ok(window::peek(self.shared().windows.get(&key).copied(), self.clock.now())))
+        ready(move || Ok(window::peek(self.shared().windows.get(&key).copied(), self.clock.now())))
     }
 }

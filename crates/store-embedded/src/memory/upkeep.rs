@@ -1,40 +1,40 @@
 //! Looking after memory: there is little to do.
 
 use tidegate_core::id::Partition;
-use tidegate_store::upkeep::{SECRET_LEN, Stats};
-use tidegate_store::{Answer, Upkeep};
+use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
+use tidegate_store::{StoreFuture, Upkeep};
 
-use super::{Memory, at_once};
+use super::{MemoryStore, ready};
 use crate::checks;
 
-impl Upkeep for Memory {
-    fn migrate(&self) -> Answer<'_, ()> {
-        at_once(|| Ok(()))
+impl Upkeep for MemoryStore {
+    fn migrate(&self) -> StoreFuture<'_, ()> {
+        ready(|| Ok(()))
     }
 
-    fn layout(&self) -> Answer<'_, ()> {
-        at_once(|| Ok(()))
+    fn check_layout(&self) -> StoreFuture<'_, ()> {
+        ready(|| Ok(()))
     }
 
-    fn partitions(&self, wanted: Partition) -> Answer<'_, Partition> {
-        at_once(move || {
-            checks::some_partitions(wanted)?;
+    fn ensure_partitions(&self, wanted: Partition) -> StoreFuture<'_, Partition> {
+        ready(move || {
+            checks::check_partition_count(wanted)?;
             Ok(*self.count.get_or_init(|| wanted))
         })
     }
 
-    fn secret(&self, offered: [u8; SECRET_LEN]) -> Answer<'_, [u8; SECRET_LEN]> {
-        at_once(move || Ok(*self.secret.get_or_init(|| offered)))
+    fn ensure_secret(&self, offered: [u8; SECRET_LEN]) -> StoreFuture<'_, [u8; SECRET_LEN]> {
+        ready(move || Ok(*self.secret.get_or_init(|| offered)))
     }
 
-    fn health(&self) -> Answer<'_, ()> {
-        at_once(|| Ok(()))
+    fn health(&self) -> StoreFuture<'_, ()> {
+        ready(|| Ok(()))
     }
 
-    fn stats(&self) -> Answer<'_, Stats> {
-        at_once(|| {
+    fn stats(&self) -> StoreFuture<'_, StoreStats> {
+        ready(|| {
             let partitions = self.partitions();
-            let mut stats = Stats::default();
+            let mut stats = StoreStats::default();
             for partition in partitions.values() {
                 partition.count_into(&mut stats);
             }

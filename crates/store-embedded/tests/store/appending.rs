@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tidegate_core::{EndState, Seq};
-use tidegate_store::log::{Lsn, Query};
-use tidegate_store::{Kind, Log, Upkeep};
+use tidegate_store::log::{Lsn, StoredQuery};
+use tidegate_store::{Log, StoreErrorKind, Upkeep};
 use tokio::task::JoinSet;
 
-use crate::sample::{PARTITION, Place, accepts, ends, kind, replayed};
+use crate::sample::{PARTITION, TestDir, accepts, ends, kind, replayed};
 
 /// OPS-8: whatever is committed together, each caller gets its own number, and what was answered can be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ops_8_appends_at_once_are_all_there_and_seen_when_answered() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let (store, now) = (Arc::new(store), place.now());
     let mut callers = JoinSet::new();
@@ -42,7 +42,7 @@ async fn ops_8_appends_at_once_are_all_there_and_seen_when_answered() {
 /// One that is refused takes nobody with it, though they were to be committed together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_refused_append_takes_no_other_with_it() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let (store, now) = (Arc::new(store), place.now());
     store.append(owner, accepts(1..3, now)).await.unwrap();
@@ -62,7 +62,7 @@ async fn a_refused_append_takes_no_other_with_it() {
             answer.expect("nothing is wrong with it");
             wanted.extend(seqs);
         } else {
-            assert_eq!(kind(answer), Kind::Invalid);
+            assert_eq!(kind(answer), StoreErrorKind::Invalid);
         }
     }
     let (mut found, last) = replayed(&*store).await.unwrap();
@@ -75,7 +75,7 @@ async fn a_refused_append_takes_no_other_with_it() {
 /// A page ends after a bounded look, and says where to go on, even when it found nothing.
 #[tokio::test]
 async fn a_rare_group_is_found_in_bounded_steps() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let mut first = accepts(1..2, place.now());
     first.operations[0].group = "rare".into();
@@ -85,25 +85,25 @@ async fn a_rare_group_is_found_in_bounded_steps() {
         batch.operations.iter_mut().for_each(|operation| operation.payload.clear());
         store.append(owner, batch).await.unwrap();
     }
-    let query = Query { group: Some("rare".into()), limit: 10, ..Query::default() };
+    let query = StoredQuery { group: Some("rare".into()), limit: 10, ..StoredQuery::default() };
     let page = store.list(PARTITION, query.clone()).await.unwrap();
     assert_eq!((page.items.len(), page.next), (0, Some(Seq(102))), "50,000 rows and no more");
-    let page = store.list(PARTITION, Query { before: page.next, ..query }).await.unwrap();
+    let page = store.list(PARTITION, StoredQuery { before: page.next, ..query }).await.unwrap();
     assert_eq!((page.items.len(), page.next), (1, None));
 }
 
 /// OPS-25: what failed is found by its own index, whatever has succeeded since.
 #[tokio::test]
 async fn ops_25_failures_are_listed_without_a_look_at_the_rest() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..100, place.now())).await.unwrap();
     store.append(owner, ends(1..100, place.now())).await.unwrap();
-    let query = Query { ended: Some(EndState::Failed), limit: 10, ..Query::default() };
+    let query = StoredQuery { ended: Some(EndState::Failed), limit: 10, ..StoredQuery::default() };
     let page = store.list(PARTITION, query.clone()).await.unwrap();
     let seqs: Vec<u64> = page.items.iter().map(|stored| stored.operation.seq.0).collect();
     assert_eq!(seqs, [99, 96, 93, 90, 87, 84, 81, 78, 75, 72]);
-    let page = store.list(PARTITION, Query { before: page.next, ..query }).await.unwrap();
+    let page = store.list(PARTITION, StoredQuery { before: page.next, ..query }).await.unwrap();
     assert_eq!(page.items[0].operation.seq, Seq(69));
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
     let plan: String = sql
@@ -119,7 +119,7 @@ async fn ops_25_failures_are_listed_without_a_look_at_the_rest() {
 
 #[tokio::test]
 async fn nothing_is_replayed_of_a_partition_that_nobody_has_used() {
-    let place = Place::new();
+    let place = TestDir::new();
     let store = place.open().unwrap();
     assert_eq!(store.load(9, &mut |_| panic!("there is nothing")).await.unwrap(), Lsn(0));
     assert_eq!(store.read(9, vec![Seq(1)]).await.unwrap(), [None]);

@@ -4,17 +4,17 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use tidegate_contract::HandClock;
+use tidegate_contract::ManualClock;
 use tidegate_core::Seq;
-use tidegate_store::log::{Lsn, Query, Retention};
-use tidegate_store::{Answer, Clock, Log, Nodes, Shared, Upkeep, codec};
-use tidegate_store_embedded::Memory;
+use tidegate_store::log::{Lsn, Retention, StoredQuery};
+use tidegate_store::{Clock, Log, Nodes, SharedState, StoreFuture, Upkeep, codec};
+use tidegate_store_embedded::MemoryStore;
 
 use crate::sample::{PARTITION, TTL, accepts, ends, facts, replayed};
 
 /// The answer to a single question; no runtime is there to ask again.
 #[track_caller]
-fn now<T>(answer: Answer<'_, T>) -> T {
+fn now<T>(answer: StoreFuture<'_, T>) -> T {
     match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => answer.expect("it should have been done"),
         Poll::Pending => panic!("it would have to be asked again"),
@@ -23,9 +23,9 @@ fn now<T>(answer: Answer<'_, T>) -> T {
 
 #[test]
 fn every_verb_is_answered_at_the_first_question() {
-    let clock = HandClock::today();
-    let store = Memory::new(Arc::clone(&clock) as _);
-    let owner = now(store.own(PARTITION, "test", TTL));
+    let clock = ManualClock::today();
+    let store = MemoryStore::new(Arc::clone(&clock) as _);
+    let owner = now(store.acquire_partition(PARTITION, "test", TTL));
     assert_eq!(now(store.append(owner, accepts(1..9, clock.now()))), Lsn(1));
     assert_eq!(now(store.append(owner, ends(1..5, clock.now()))), Lsn(2));
     now(store.snapshot(owner, Lsn(1), vec![codec::encode(&facts(1..9))]));
@@ -33,7 +33,7 @@ fn every_verb_is_answered_at_the_first_question() {
     assert_eq!((seqs, last), ((1..9).collect(), Lsn(2)));
     let later = clock.now().after(TTL);
     assert_eq!(now(store.sweep(owner, Retention { ended_before: later, most: 3 })), 3);
-    assert_eq!(now(store.list(PARTITION, Query { limit: 9, ..Query::default() })).items.len(), 5);
+    assert_eq!(now(store.list(PARTITION, StoredQuery { limit: 9, ..StoredQuery::default() })).items.len(), 5);
     assert!(now(store.read(PARTITION, vec![Seq(8)]))[0].is_some());
     assert_eq!(now(store.stats()).operations, 5);
     now(store.acquire_lease("bulk", TTL));

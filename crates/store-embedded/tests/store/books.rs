@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rusqlite::Connection;
-use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+};
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Fence, OperationId, Seq, Time};
-use tidegate_store::costs::{Cost, Question, Standing};
+use tidegate_store::costs::{Cost, CostQuery, LimitSnapshot};
 use tidegate_store::log::{Batch, Lsn};
 use tidegate_store::{Costs, Journal, Log};
 
-use crate::sample::{PARTITION, Place, accepts, replayed, take_checksums_out};
+use crate::sample::{PARTITION, TestDir, accepts, replayed, strip_checksums};
 
 /// What formats 2, 3 and 4 laid out otherwise.
 const FORMAT_4: &str = "DROP TABLE deployments; DROP TABLE deployment_steps; DROP TABLE deployment_objects;
@@ -35,8 +37,8 @@ fn cost(at: Time) -> Cost {
     }
 }
 
-fn standing(at: Time) -> Standing {
-    Standing {
+fn standing(at: Time) -> LimitSnapshot {
+    LimitSnapshot {
         name: "acme/points".into(),
         kind: Cow::Borrowed("drip"),
         capacity: Some(2_000 * MICRO),
@@ -54,7 +56,7 @@ fn deployment(nth: u64) -> Deployment {
         scope: "guild:1".into(),
         fence: nth,
         round: 1,
-        stage: Stage::Running,
+        stage: DeploymentStage::Running,
         request: Arc::from(&b"{}"[..]),
         note: None,
         started_at: Time::from_micros(1_780_000_000_000_000),
@@ -62,20 +64,20 @@ fn deployment(nth: u64) -> Deployment {
     }
 }
 
-fn sql(place: &Place) -> Connection {
+fn sql(place: &TestDir) -> Connection {
     Connection::open(place.file("p0.sqlite")).expect("the file opens beside the store")
 }
 
 /// LIM-10: anybody who opens the file finds costs and limits by their names, in tokens, with ids as the API shows them.
 #[tokio::test]
 async fn lim_10_the_tables_are_there_for_people() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let at = Time::from_micros(1_780_000_000_000_000);
     store.append(owner, Batch { costs: vec![cost(at)], ..Batch::default() }).await.unwrap();
-    store.keep_standings(owner, vec![standing(at)]).await.unwrap();
+    store.save_limit_snapshots(owner, vec![standing(at)]).await.unwrap();
     // Whoever asks has what is in the front filled in first.
-    store.bill(Question { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
+    store.cost_report(CostQuery { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
     let sql = sql(&place);
     let spent = "SELECT operation || ' ' || upstream || ' ' || limit_name || ' ' || shape || ' ' || requested || ' ' || actual
         FROM api_cost_tracking WHERE at = 1780000000000000 AND claim = 3 AND nth = 0";
@@ -93,10 +95,10 @@ async fn lim_10_the_tables_are_there_for_people() {
 /// OPS-17: anybody who opens the file finds the journal by the names of its tables.
 #[tokio::test]
 async fn ops_17_the_journal_is_there_for_people() {
-    let place = Place::new();
+    let place = TestDir::new();
     let store = place.open().unwrap();
-    store.keep_deployment(deployment(7)).await.unwrap();
-    let step = Step {
+    store.save_deployment(deployment(7)).await.unwrap();
+    let step = DeploymentStep {
         kind: "role".into(),
         key: "desk".into(),
         nth: 3,
@@ -108,9 +110,9 @@ async fn ops_17_the_journal_is_there_for_people() {
         note: Some("50013: Missing Permissions".into()),
         at: Time::from_micros(1_780_000_000_000_002),
     };
-    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
-    let mapped = vec![Mapped { kind: "role".into(), key: "door".into(), object: Some(object) }];
-    assert!(store.write_journal("dep_7", 7, Lines { steps: vec![step], mapped }).await.unwrap());
+    let object = ForeignObject { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = vec![ObjectMapping { kind: "role".into(), key: "door".into(), object: Some(object) }];
+    assert!(store.write_journal("dep_7", 7, JournalLines { steps: vec![step], mapped }).await.unwrap());
     let sql = sql(&place);
     let said = "SELECT d.scope || ' ' || d.stage || ' ' || s.kind || ' ' || s.key || ' ' || s.state || ' ' || s.operation || ' ' || s.note
         FROM deployment_steps s JOIN deployments d ON d.id = s.deployment WHERE s.at = 1780000000000002";
@@ -125,21 +127,22 @@ async fn ops_17_the_journal_is_there_for_people() {
 #[tokio::test]
 async fn lim_10_ops_17_a_folder_of_an_older_format_is_brought_up_to_date() {
     for older in [vec![FORMAT_4], vec![FORMAT_4, FORMAT_3], vec![FORMAT_4, FORMAT_3, FORMAT_2]] {
-        let place = Place::new();
+        let place = TestDir::new();
         let (store, owner) = place.enter().await;
         store.append(owner, accepts(1..4, place.now())).await.unwrap();
         drop(store);
-        take_checksums_out(&place);
+        strip_checksums(&place);
         older.iter().for_each(|change| sql(&place).execute_batch(change).unwrap());
         for opened in 1..3 {
             let (store, owner) = place.enter().await;
             assert_eq!(replayed(&store).await.unwrap(), (vec![1, 2, 3], Lsn(opened)));
             store.append(owner, Batch { costs: vec![cost(place.now())], ..Batch::default() }).await.unwrap();
-            let bill = store.bill(Question { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
+            let bill =
+                store.cost_report(CostQuery { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
             assert_eq!(bill.lines[0].calls, opened);
-            store.keep_standings(owner, vec![standing(place.now())]).await.unwrap();
-            assert_eq!(store.standings(PARTITION).await.unwrap(), [standing(place.now())]);
-            assert!(store.keep_deployment(deployment(opened)).await.unwrap());
+            store.save_limit_snapshots(owner, vec![standing(place.now())]).await.unwrap();
+            assert_eq!(store.limit_snapshots(PARTITION).await.unwrap(), [standing(place.now())]);
+            assert!(store.save_deployment(deployment(opened)).await.unwrap());
             assert_eq!(store.deployments(None, 9).await.unwrap().len() as u64, opened);
         }
     }

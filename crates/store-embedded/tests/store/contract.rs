@@ -4,52 +4,52 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use tempfile::TempDir;
-use tidegate_contract::{Backend, HandClock};
-use tidegate_store::{Answer, Store};
-use tidegate_store_embedded::{Embedded, Memory, Options};
+use tidegate_contract::{Backend, ManualClock};
+use tidegate_store::{Store, StoreFuture};
+use tidegate_store_embedded::{EmbeddedStore, MemoryStore, Options};
 
 /// Memory that stays when its store is dropped, as if it were a disk.
-struct InMemory {
-    clock: Arc<HandClock>,
-    kept: Arc<Memory>,
+struct InMemoryBackend {
+    clock: Arc<ManualClock>,
+    kept: Arc<MemoryStore>,
 }
 
-impl InMemory {
+impl InMemoryBackend {
     fn new() -> Self {
-        let clock = HandClock::today();
-        Self { kept: Arc::new(Memory::new(Arc::clone(&clock) as _)), clock }
+        let clock = ManualClock::today();
+        Self { kept: Arc::new(MemoryStore::new(Arc::clone(&clock) as _)), clock }
     }
 }
 
-impl Backend for InMemory {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+impl Backend for InMemoryBackend {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async { Ok(Arc::clone(&self.kept) as _) })
     }
 
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         self.open()
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.clock)
     }
 }
 
 /// A directory, and the images that were taken of it.
-struct OnDisk {
-    clock: Arc<HandClock>,
+struct OnDiskBackend {
+    clock: Arc<ManualClock>,
     dir: TempDir,
     images: Mutex<Vec<TempDir>>,
 }
 
-impl OnDisk {
+impl OnDiskBackend {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        Self { clock: HandClock::today(), dir, images: Mutex::default() }
+        Self { clock: ManualClock::today(), dir, images: Mutex::default() }
     }
 
     fn store(&self, dir: &Path) -> tidegate_store::Result<Arc<dyn Store>> {
-        Ok(Arc::new(Embedded::open(dir, Options::new(Arc::clone(&self.clock) as _))?))
+        Ok(Arc::new(EmbeddedStore::open(dir, Options::new(Arc::clone(&self.clock) as _))?))
     }
 
     fn data(&self) -> PathBuf {
@@ -57,12 +57,12 @@ impl OnDisk {
     }
 }
 
-impl Backend for OnDisk {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+impl Backend for OnDiskBackend {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async { self.store(&self.data()) })
     }
 
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async {
             let image = crate::image::of(&self.data());
             let store = self.store(image.path());
@@ -71,17 +71,17 @@ impl Backend for OnDisk {
         })
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.clock)
     }
 }
 
 mod memory {
-    tidegate_contract::store_suites!(super::InMemory::new());
+    tidegate_contract::store_suites!(super::InMemoryBackend::new());
 }
 
 mod embedded {
-    tidegate_contract::store_suites!(super::OnDisk::new());
+    tidegate_contract::store_suites!(super::OnDiskBackend::new());
 }
 
 /// OPS-8: ten thousand sequences through a directory, each cut somewhere, in four parts so that they run side by side.
@@ -91,7 +91,7 @@ mod ten_thousand_sequences {
     fn a_quarter(seed: u64) {
         tidegate_contract::harness::runtime().block_on(async {
             let effort = Effort { sequences: 2_500, image_every: 50 };
-            replay(&super::OnDisk::new(), seed, effort).await;
+            replay(&super::OnDiskBackend::new(), seed, effort).await;
         });
     }
 

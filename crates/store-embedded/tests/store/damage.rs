@@ -10,15 +10,15 @@ use std::time::Duration;
 use bytes::Bytes;
 use rusqlite::Connection;
 use tempfile::TempDir;
-use tidegate_contract::Dice;
+use tidegate_contract::TestRng;
 use tidegate_core::Seq;
-use tidegate_core::shared::record::{Claim, OnLapse, Token};
-use tidegate_store::log::{Lsn, Query, Stored};
-use tidegate_store::{Kind, Log, Result, Shared};
-use tidegate_store_embedded::Embedded;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim};
+use tidegate_store::log::{Lsn, StoredEntry, StoredQuery};
+use tidegate_store::{Log, Result, SharedState, StoreErrorKind};
+use tidegate_store_embedded::EmbeddedStore;
 
 use crate::image;
-use crate::sample::{PARTITION, Place, accepts, ends, kind, operation, replayed, take_checksums_out};
+use crate::sample::{PARTITION, TestDir, accepts, ends, kind, operation, replayed, strip_checksums};
 
 /// Damaged folders of each story.
 const CASES: u64 = 120;
@@ -26,8 +26,8 @@ const OPERATIONS: u64 = 60;
 const RECORDS: u64 = 12;
 
 /// What was acknowledged.
-struct Known {
-    operations: Vec<Stored>,
+struct AcknowledgedState {
+    operations: Vec<StoredEntry>,
     replayed: (Vec<u64>, Lsn),
 }
 
@@ -40,28 +40,28 @@ fn answer(nth: u64) -> Bytes {
 }
 
 /// Fills a store and says what it holds. The last append is only in the front.
-async fn filled(place: &Place) -> (Embedded, Known) {
+async fn filled(place: &TestDir) -> (EmbeddedStore, AcknowledgedState) {
     let (store, owner) = place.enter().await;
     for seq in (1..OPERATIONS).step_by(3) {
         store.append(owner, accepts(seq..seq + 3, place.now())).await.unwrap();
     }
     for nth in 0..RECORDS {
-        let claim = Claim {
+        let claim = RecordClaim {
             fingerprint: [nth as u8; 32],
-            token: Token([nth as u8; 16]),
+            token: HolderToken([nth as u8; 16]),
             lease: Duration::from_secs(30),
             ttl: Duration::from_secs(3_600),
             on_lapse: OnLapse::TakeOver,
         };
         store.claim_record(&key(nth), claim).await.unwrap();
-        assert!(store.complete_record(&key(nth), Token([nth as u8; 16]), answer(nth)).await.unwrap());
+        assert!(store.complete_record(&key(nth), HolderToken([nth as u8; 16]), answer(nth)).await.unwrap());
     }
     store.append(owner, ends(1..OPERATIONS / 2, place.now())).await.unwrap();
     let seqs = (1..=OPERATIONS).map(Seq).collect();
     let found = store.read(PARTITION, seqs).await.unwrap();
     let operations = found.into_iter().map(|stored| stored.expect("it was acknowledged")).collect();
     let replayed = replayed(&store).await.unwrap();
-    (store, Known { operations, replayed })
+    (store, AcknowledgedState { operations, replayed })
 }
 
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -80,7 +80,7 @@ fn copy(from: &Path) -> TempDir {
 }
 
 /// Damages one file and says how.
-fn damage(dir: &Path, dice: &mut Dice) -> String {
+fn damage(dir: &Path, dice: &mut TestRng) -> String {
     let path = dice.pick(&files(dir)).clone();
     let mut bytes = fs::read(&path).unwrap();
     let used = bytes.iter().rposition(|byte| *byte != 0).map_or(1, |last| last + 1);
@@ -113,17 +113,17 @@ fn same_or_refused<T: PartialEq + std::fmt::Debug>(found: Result<T>, known: &T, 
             Finding::Whole
         }
         Err(error) => {
-            assert_eq!(error.kind(), Kind::Unreadable, "{how}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{how}: {error}");
             Finding::Refused
         }
     }
 }
 
-async fn check(place: &Place, known: &Known, how: &str) -> Finding {
+async fn check(place: &TestDir, known: &AcknowledgedState, how: &str) -> Finding {
     let store = match place.open() {
         Ok(store) => store,
         Err(error) => {
-            assert_eq!(error.kind(), Kind::Unreadable, "{how}: {error}");
+            assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{how}: {error}");
             assert!(error.to_string().contains(&place.path().display().to_string()), "{how}: {error}");
             return Finding::Refused;
         }
@@ -137,23 +137,23 @@ async fn check(place: &Place, known: &Known, how: &str) -> Finding {
             how,
         ));
     }
-    let listed = store.list(PARTITION, Query { limit: 1_000, ..Query::default() }).await;
+    let listed = store.list(PARTITION, StoredQuery { limit: 1_000, ..StoredQuery::default() }).await;
     let listed = listed.map(|page| page.items.iter().rev().map(|stored| stored.operation.seq.0).collect());
     findings.push(same_or_refused(listed, &(1..=OPERATIONS).collect::<Vec<_>>(), how));
     for nth in 0..RECORDS {
-        let found = store.look_record(&key(nth)).await;
+        let found = store.get_record(&key(nth)).await;
         let found = found.map(|record| record.map(|record| (record.fingerprint, record.stage)));
-        let stage = tidegate_core::shared::record::Stage::Completed(answer(nth));
+        let stage = tidegate_core::shared::record::RecordStage::Completed(answer(nth));
         findings.push(same_or_refused(found, &Some(([nth as u8; 32], stage)), how));
     }
     findings.into_iter().find(|finding| *finding == Finding::Refused).unwrap_or(Finding::Whole)
 }
 
-async fn damaged_again_and_again(from: &Path, clock: &Place, known: &Known, seed: u64) {
-    let mut dice = Dice::seeded_or(seed);
+async fn damaged_again_and_again(from: &Path, clock: &TestDir, known: &AcknowledgedState, seed: u64) {
+    let mut dice = TestRng::seeded_or(seed);
     let mut refused = 0;
     for nth in 0..CASES {
-        let mut place = Place::of(copy(from));
+        let mut place = TestDir::of(copy(from));
         place.clock = Arc::clone(&clock.clock);
         let how = format!("case {nth}: {}", damage(place.path(), &mut dice));
         refused += u64::from(check(&place, known, &how).await == Finding::Refused);
@@ -165,7 +165,7 @@ async fn damaged_again_and_again(from: &Path, clock: &Place, known: &Known, seed
 /// OPS-8: killed, then damaged: nothing is lost in silence, and nothing else is read than was written.
 #[tokio::test]
 async fn ops_8_damage_after_a_kill_is_never_silent() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, known) = filled(&place).await;
     let image = image::of(place.path());
     drop(store);
@@ -175,7 +175,7 @@ async fn ops_8_damage_after_a_kill_is_never_silent() {
 /// OPS-8: the same after an orderly stop, when SQLite's own file has everything.
 #[tokio::test]
 async fn ops_8_damage_after_a_stop_is_never_silent() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, known) = filled(&place).await;
     drop(store);
     damaged_again_and_again(place.path(), &place, &known, 311).await;
@@ -189,7 +189,7 @@ fn front_of(dir: &Path) -> PathBuf {
 /// error says where, and what is gone. Without the mark it would be taken for a torn write.
 #[tokio::test]
 async fn ops_8_a_front_that_ends_too_early_is_named() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     for seq in 1..11 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
@@ -200,7 +200,7 @@ async fn ops_8_a_front_that_ends_too_early_is_named() {
         // It may not have been there yet.
         let _ = fs::remove_file(image.path().join(name));
     }
-    let image = Place::of(image);
+    let image = TestDir::of(image);
     let front = front_of(image.path());
     let whole = fs::read(&front).unwrap();
     let used = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
@@ -209,7 +209,7 @@ async fn ops_8_a_front_that_ends_too_early_is_named() {
     for damaged in [changed, whole[..used - 1].to_vec(), vec![0; whole.len()]] {
         fs::write(&front, damaged).unwrap();
         let error = image.open().err().expect("an acknowledged append is gone");
-        assert_eq!(error.kind(), Kind::Unreadable);
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         let message = error.to_string();
         let parts =
             [&*front.display().to_string(), "at byte ", "to 10 were acknowledged", "up to operation 10"];
@@ -226,13 +226,13 @@ async fn ops_8_a_front_that_ends_too_early_is_named() {
 /// OPS-8: damage to an append that SQLite has is no loss, and what comes after it in the front is found.
 #[tokio::test]
 async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     for seq in 1..6 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
     }
     // Lists wait until everything is filled in.
-    store.list(PARTITION, Query { limit: 1, ..Query::default() }).await.unwrap();
+    store.list(PARTITION, StoredQuery { limit: 1, ..StoredQuery::default() }).await.unwrap();
     drop(store);
     let front = front_of(place.path());
     let mut bytes = fs::read(&front).unwrap();
@@ -240,7 +240,7 @@ async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
     fs::write(&front, bytes).unwrap();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(6..7, place.now())).await.unwrap();
-    let image = Place::of(image::of(place.path()));
+    let image = TestDir::of(image::of(place.path()));
     drop(store);
     assert_eq!(replayed(&image.open().unwrap()).await.unwrap(), ((1..7).collect(), Lsn(6)));
 }
@@ -248,20 +248,20 @@ async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
 /// OPS-8: commits that only SQLite has are noted too: a log of SQLite's that is cut off is not taken for the end.
 #[tokio::test]
 async fn ops_8_records_that_were_cut_off_are_named() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, known) = filled(&place).await;
-    let image = Place::of(image::of(place.path()));
+    let image = TestDir::of(image::of(place.path()));
     drop((store, known));
     fs::write(image.file("p0.sqlite-wal"), b"").unwrap();
     let error = image.open().err().expect("records are gone");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(error.to_string().contains("p0.sqlite is damaged"), "{error}");
 }
 
 /// OPS-8: a payload that was changed on the disk is never handed out, and neither is a changed result; the rest is.
 #[tokio::test]
 async fn ops_8_a_patched_row_is_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, _) = filled(&place).await;
     drop(store);
     let sql = Connection::open(place.file("p0.sqlite")).unwrap();
@@ -279,14 +279,14 @@ async fn ops_8_a_patched_row_is_refused() {
     let store = place.open().unwrap();
     for seq in [3, 4, 40, 41] {
         let refused = store.read(PARTITION, vec![Seq(seq)]).await.unwrap_err();
-        assert_eq!(refused.kind(), Kind::Unreadable);
+        assert_eq!(refused.kind(), StoreErrorKind::Unreadable);
         assert!(
             refused.to_string().contains(&format!("operation {seq} is not what was written")),
             "{refused}"
         );
     }
-    assert_eq!(kind(store.look_record(&key(1)).await), Kind::Unreadable);
-    assert!(store.look_record(&key(2)).await.unwrap().is_some());
+    assert_eq!(kind(store.get_record(&key(1)).await), StoreErrorKind::Unreadable);
+    assert!(store.get_record(&key(2)).await.unwrap().is_some());
     let fine = store.read(PARTITION, vec![Seq(42)]).await.unwrap().pop().flatten().unwrap();
     assert_eq!(fine.operation, operation(42, fine.operation.at));
 }
@@ -294,7 +294,7 @@ async fn ops_8_a_patched_row_is_refused() {
 /// OPS-8: an append whose facts were changed so that they still can be decoded is not replayed.
 #[tokio::test]
 async fn ops_8_a_patched_append_is_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, _) = filled(&place).await;
     drop(store);
     let sql = Connection::open(place.file("p0.sqlite")).unwrap();
@@ -307,10 +307,10 @@ async fn ops_8_a_patched_append_is_refused() {
 /// OPS-8: what a version without checksums wrote is read as it is, and what is written from then on is checked.
 #[tokio::test]
 async fn ops_8_a_folder_of_before_there_were_checksums_is_read() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, known) = filled(&place).await;
     drop(store);
-    take_checksums_out(&place);
+    strip_checksums(&place);
     assert_eq!(check(&place, &known, "of format 5").await, Finding::Whole);
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(61..62, place.now())).await.unwrap();
@@ -320,5 +320,5 @@ async fn ops_8_a_folder_of_before_there_were_checksums_is_read() {
     drop(sql);
     let store = place.open().unwrap();
     assert!(store.read(PARTITION, vec![Seq(1)]).await.is_ok(), "nobody can know");
-    assert_eq!(kind(store.read(PARTITION, vec![Seq(61)]).await), Kind::Unreadable);
+    assert_eq!(kind(store.read(PARTITION, vec![Seq(61)]).await), StoreErrorKind::Unreadable);
 }

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use tidegate_core::Seq;
-use tidegate_core::shared::lease::Acquired;
+use tidegate_core::shared::lease::AcquireOutcome;
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Kind, Log, Shared, Upkeep};
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
 use tokio::task::JoinSet;
 
 use crate::image;
-use crate::sample::{PARTITION, Place, TTL, accepts, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestDir, accepts, kind, replayed};
 
 /// OPS-8: a full disk refuses, loses nothing that was answered, and keeps half of nothing.
 #[tokio::test]
 async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     store.health().await.expect("there is room");
     place.faults.limit_pages(40);
@@ -26,13 +26,13 @@ async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
         }
     };
     assert!(taken > 0, "there was room for some");
-    assert_eq!(error.kind(), Kind::Unavailable);
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(error.to_string().contains("has no room left: nothing was written"), "{error}");
-    assert_eq!(kind(store.health().await), Kind::Unavailable);
+    assert_eq!(kind(store.health().await), StoreErrorKind::Unavailable);
     let answered = ((1..seq).collect(), Lsn(taken));
     assert_eq!(replayed(&store).await.unwrap(), answered);
     assert_eq!(store.read(PARTITION, vec![Seq(seq)]).await.unwrap(), [None], "half a batch was kept");
-    let after = Place::of(image::of(place.path()));
+    let after = TestDir::of(image::of(place.path()));
     assert_eq!(replayed(&after.open().unwrap()).await.unwrap(), answered, "after a crash");
     place.faults.unlimit_pages();
     store.health().await.expect("there is room again");
@@ -45,10 +45,12 @@ async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
 /// What still fits is taken, though it came together with what does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_fits_is_taken_and_the_rest_refused() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let store = Arc::new(store);
-    let Acquired::Held(lease) = store.acquire_lease("bulk", TTL).await.unwrap() else { panic!("it is free") };
+    let AcquireOutcome::Held(lease) = store.acquire_lease("bulk", TTL).await.unwrap() else {
+        panic!("it is free")
+    };
     place.faults.limit_pages(1);
     let mut callers = JoinSet::new();
     for caller in 0..16_u64 {
@@ -58,7 +60,7 @@ async fn what_fits_is_taken_and_the_rest_refused() {
     let kept = store.renew_lease("bulk", lease, TTL).await.expect("a row that is there needs no room");
     assert!(kept.is_some());
     for answer in callers.join_all().await {
-        assert_eq!(kind(answer), Kind::Unavailable);
+        assert_eq!(kind(answer), StoreErrorKind::Unavailable);
     }
     assert_eq!(replayed(&*store).await.unwrap(), (vec![], Lsn(0)));
     place.faults.unlimit_pages();

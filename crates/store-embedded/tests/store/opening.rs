@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use tidegate_contract::HandClock;
-use tidegate_store::log::{Batch, Lsn, Query};
-use tidegate_store::{Kind, Log, Upkeep, WallClock};
-use tidegate_store_embedded::{Embedded, Options};
+use tidegate_contract::ManualClock;
+use tidegate_store::log::{Batch, Lsn, StoredQuery};
+use tidegate_store::{Log, StoreErrorKind, Upkeep, WallClock};
+use tidegate_store_embedded::{EmbeddedStore, Options};
 
 use crate::image;
-use crate::sample::{PARTITION, Place, TTL, accepts, ends, facts, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestDir, accepts, ends, facts, kind, replayed};
 
 #[tokio::test]
 async fn a_second_handle_is_refused_and_told_which_directory() {
-    let place = Place::new();
+    let place = TestDir::new();
     let first = place.open().unwrap();
     let error = place.open().err().expect("it is taken");
-    assert_eq!(error.kind(), Kind::Held);
+    assert_eq!(error.kind(), StoreErrorKind::Held);
     assert!(error.to_string().contains(&place.path().display().to_string()), "{error}");
     drop(first);
     assert!(place.open().is_ok(), "it is free as soon as the first one is gone");
@@ -23,7 +23,7 @@ async fn a_second_handle_is_refused_and_told_which_directory() {
 
 #[tokio::test]
 async fn a_newer_format_is_refused_and_left_as_it_is() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
     drop(store);
@@ -33,7 +33,7 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
     };
     set_format(7);
     let error = place.open().err().expect("format 7 is not known");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(error.to_string().contains("has format 7; this program reads format 6"), "{error}");
     set_format(6);
     assert_eq!(replayed(&place.open().unwrap()).await.unwrap(), (vec![1, 2, 3], Lsn(1)));
@@ -41,9 +41,9 @@ async fn a_newer_format_is_refused_and_left_as_it_is() {
 
 #[tokio::test]
 async fn a_file_that_is_no_database_is_unreadable() {
-    let place = Place::new();
+    let place = TestDir::new();
     std::fs::write(place.file("p0.sqlite"), vec![7; 20_000]).unwrap();
-    assert_eq!(kind(place.open()), Kind::Unreadable);
+    assert_eq!(kind(place.open()), StoreErrorKind::Unreadable);
 }
 
 #[cfg(unix)]
@@ -53,7 +53,7 @@ async fn a_new_directory_is_closed_to_others() {
     let outer = tempfile::tempdir().unwrap();
     let dir = outer.path().join("a/b");
     let url = format!("file:{}", dir.display());
-    let store = tidegate_store_embedded::open(&url, HandClock::today()).unwrap();
+    let store = tidegate_store_embedded::open(&url, ManualClock::today()).unwrap();
     assert_eq!(store.describe(), url);
     assert_eq!(std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777, 0o700);
 }
@@ -73,7 +73,7 @@ fn modes(dir: &std::path::Path) -> std::collections::BTreeMap<String, u32> {
 #[tokio::test]
 async fn files_are_closed_to_others() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let last = store.append(owner, accepts(1..4, place.now())).await.unwrap();
     store.snapshot(owner, last, vec![tidegate_store::codec::encode(&facts(1..4))]).await.unwrap();
@@ -112,11 +112,15 @@ async fn files_are_closed_to_others() {
 
 #[tokio::test]
 async fn urls_name_a_directory_or_memory() {
-    let clock = HandClock::today();
+    let clock = ManualClock::today();
     let memory = tidegate_store_embedded::open("memory:", Arc::clone(&clock) as _).unwrap();
     assert_eq!(memory.describe(), "memory:");
     for url in ["file:", "redis://x", "", "memory", "memory:x"] {
-        assert_eq!(kind(tidegate_store_embedded::open(url, Arc::clone(&clock) as _)), Kind::Invalid, "{url}");
+        assert_eq!(
+            kind(tidegate_store_embedded::open(url, Arc::clone(&clock) as _)),
+            StoreErrorKind::Invalid,
+            "{url}"
+        );
     }
 }
 
@@ -124,20 +128,24 @@ async fn urls_name_a_directory_or_memory() {
 /// over, and all it was answered is there.
 #[tokio::test]
 async fn ops_8_a_dead_owner_is_taken_over_at_once() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, dead) = place.enter().await;
     store.append(dead, accepts(1..65, place.now())).await.unwrap();
     store.append(dead, ends(1..31, place.now())).await.unwrap();
-    assert_eq!(kind(store.own(PARTITION, "other", TTL).await), Kind::Held, "while it lives");
-    let after = Place::of(image::of(place.path()));
+    assert_eq!(
+        kind(store.acquire_partition(PARTITION, "other", TTL).await),
+        StoreErrorKind::Held,
+        "while it lives"
+    );
+    let after = TestDir::of(image::of(place.path()));
     let next = after.open().unwrap();
-    let owner = next.own(PARTITION, "other", TTL).await.expect("the same moment, another node");
+    let owner = next.acquire_partition(PARTITION, "other", TTL).await.expect("the same moment, another node");
     assert!(owner.epoch > dead.epoch);
-    assert_eq!(kind(next.append(dead, Batch::default()).await), Kind::Fenced);
+    assert_eq!(kind(next.append(dead, Batch::default()).await), StoreErrorKind::Fenced);
     assert_eq!(replayed(&next).await.unwrap(), ((1..65).collect(), Lsn(2)));
     let stats = next.stats().await.unwrap();
     assert_eq!((stats.operations, stats.appends), (64, 2), "counters are durable too");
-    let page = next.list(PARTITION, Query { limit: 100, ..Query::default() }).await.unwrap();
+    let page = next.list(PARTITION, StoredQuery { limit: 100, ..StoredQuery::default() }).await.unwrap();
     assert_eq!(page.items.iter().filter(|stored| stored.result.is_some()).count(), 30);
 }
 
@@ -145,7 +153,7 @@ async fn ops_8_a_dead_owner_is_taken_over_at_once() {
 /// left out in silence. What is torn at the very end was never answered.
 #[tokio::test]
 async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     for seq in 1..11 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
@@ -161,12 +169,12 @@ async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
     let front = front.into_iter().find(|path| path.to_string_lossy().contains(".front-")).unwrap();
     let whole = std::fs::read(&front).unwrap();
     let used = whole.iter().rposition(|byte| *byte != 0).unwrap() + 1;
-    let open = || Embedded::open(image.path(), Options::new(Arc::new(WallClock)));
+    let open = || EmbeddedStore::open(image.path(), Options::new(Arc::new(WallClock)));
     let mut damaged = whole.clone();
     damaged[used / 2] ^= 1;
     std::fs::write(&front, damaged).unwrap();
     let error = open().err().expect("an append in the middle does not check");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(error.to_string().contains("is damaged: append"), "{error}");
     let mut torn = whole;
     torn[used - 1] ^= 1;

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tempfile::TempDir;
-use tidegate_contract::HandClock;
+use tidegate_contract::ManualClock;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Fault, FaultClass, Seq, Time};
 use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
-use tidegate_store::{Clock, Error, Kind, Log, Result};
-use tidegate_store_embedded::{Embedded, Faults, Options};
+use tidegate_store::{Clock, Error, Log, Result, StoreErrorKind};
+use tidegate_store_embedded::{EmbeddedStore, Faults, Options};
 
 /// The partition that is used here.
 pub(crate) const PARTITION: Partition = 0;
@@ -19,20 +19,20 @@ pub(crate) const PARTITION: Partition = 0;
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
 /// A directory, what opens it, and what breaks it.
-pub(crate) struct Place {
-    pub(crate) clock: Arc<HandClock>,
+pub(crate) struct TestDir {
+    pub(crate) clock: Arc<ManualClock>,
     pub(crate) faults: Arc<Faults>,
     dir: TempDir,
 }
 
-impl Place {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self::of(tempfile::tempdir().expect("a directory"))
     }
 
     /// A place whose data is what an image holds.
     pub(crate) fn of(dir: TempDir) -> Self {
-        Self { clock: HandClock::today(), faults: Arc::default(), dir }
+        Self { clock: ManualClock::today(), faults: Arc::default(), dir }
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -43,15 +43,15 @@ impl Place {
         self.path().join(name)
     }
 
-    pub(crate) fn open(&self) -> Result<Embedded> {
+    pub(crate) fn open(&self) -> Result<EmbeddedStore> {
         let clock = Arc::clone(&self.clock) as _;
-        Embedded::open(self.path(), Options { clock, faults: Arc::clone(&self.faults) })
+        EmbeddedStore::open(self.path(), Options { clock, faults: Arc::clone(&self.faults) })
     }
 
     /// An open store and its owner.
-    pub(crate) async fn enter(&self) -> (Embedded, Ownership) {
+    pub(crate) async fn enter(&self) -> (EmbeddedStore, Ownership) {
         let store = self.open().expect("the store opens");
-        let owner = store.own(PARTITION, "test", TTL).await.expect("the partition is free");
+        let owner = store.acquire_partition(PARTITION, "test", TTL).await.expect("the partition is free");
         (store, owner)
     }
 
@@ -61,7 +61,7 @@ impl Place {
 }
 
 /// Makes a folder one of format 5, which had no checksums and no mark.
-pub(crate) fn take_checksums_out(place: &Place) {
+pub(crate) fn strip_checksums(place: &TestDir) {
     std::fs::remove_file(place.file("p0.mark")).unwrap();
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
     let tables = "SELECT m.name FROM sqlite_schema m JOIN pragma_table_info(m.name) c ON c.name = 'sum'";
@@ -79,7 +79,7 @@ pub(crate) fn take_checksums_out(place: &Place) {
 
 /// One fact for each seq, so that a replay shows which batches are there.
 pub(crate) fn facts(seqs: std::ops::Range<u64>) -> Vec<Fact> {
-    seqs.map(|seq| Fact::CancelAsked { seq: Seq(seq) }).collect()
+    seqs.map(|seq| Fact::CancelRequested { seq: Seq(seq) }).collect()
 }
 
 /// A batch that accepts these operations.
@@ -123,7 +123,7 @@ pub(crate) async fn replayed(store: &dyn Log) -> Result<(Vec<u64>, Lsn)> {
     let mut seqs = Vec::new();
     let mut replay = |facts: Vec<Fact>| {
         seqs.extend(facts.iter().map(|fact| match fact {
-            Fact::CancelAsked { seq } => seq.0,
+            Fact::CancelRequested { seq } => seq.0,
             other => panic!("not a fact of this test: {other:?}"),
         }));
     };
@@ -133,6 +133,6 @@ pub(crate) async fn replayed(store: &dyn Log) -> Result<(Vec<u64>, Lsn)> {
 
 /// What kind of failure it is.
 #[track_caller]
-pub(crate) fn kind<T>(answer: Result<T>) -> Kind {
+pub(crate) fn kind<T>(answer: Result<T>) -> StoreErrorKind {
     answer.err().as_ref().map(Error::kind).expect("it should have failed")
 }

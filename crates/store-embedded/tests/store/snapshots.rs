@@ -4,19 +4,19 @@
 use std::fs;
 
 use tidegate_store::log::Lsn;
-use tidegate_store::{Kind, Log, Upkeep, codec};
+use tidegate_store::{Log, StoreErrorKind, Upkeep, codec};
 
 use crate::image;
-use crate::sample::{Place, accepts, facts, kind, replayed};
+use crate::sample::{TestDir, accepts, facts, kind, replayed};
 
 /// A place with a snapshot up to 3 and appends 4 to 6, and an image of it just before.
-async fn with_snapshot() -> (Place, Place) {
-    let place = Place::new();
+async fn with_snapshot() -> (TestDir, TestDir) {
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     for seq in 1..7 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
     }
-    let before = Place::of(image::of(place.path()));
+    let before = TestDir::of(image::of(place.path()));
     let parts = vec![codec::encode(&facts(101..103)), codec::encode(&facts(103..104))];
     store.snapshot(owner, Lsn(3), parts).await.unwrap();
     (place, before)
@@ -95,7 +95,7 @@ async fn a_damaged_snapshot_with_a_trimmed_log_is_unreadable() {
     fs::write(place.file(SNAPSHOT), &whole[..whole.len() - 1]).unwrap();
     let store = place.open().unwrap();
     let error = replayed(&store).await.expect_err("it cannot be known what was in it");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(
         error.to_string().contains("its log starts after append 3 and no whole snapshot reaches"),
         "{error}"
@@ -103,7 +103,7 @@ async fn a_damaged_snapshot_with_a_trimmed_log_is_unreadable() {
     assert!(error.to_string().contains("p0.snapshot-3 is damaged: it is cut short"), "{error}");
     drop(store);
     fs::remove_file(place.file(SNAPSHOT)).unwrap();
-    assert_eq!(kind(replayed(&place.open().unwrap()).await), Kind::Unreadable, "gone is no better");
+    assert_eq!(kind(replayed(&place.open().unwrap()).await), StoreErrorKind::Unreadable, "gone is no better");
     fs::write(place.file(SNAPSHOT), whole).unwrap();
     assert_eq!(
         replayed(&place.open().unwrap()).await.unwrap(),
@@ -116,7 +116,7 @@ async fn a_damaged_snapshot_with_a_trimmed_log_is_unreadable() {
 #[tokio::test]
 async fn an_older_snapshot_serves_when_the_log_reaches_back_to_it() {
     let (place, _) = with_snapshot().await;
-    let before = Place::of(image::of(place.path()));
+    let before = TestDir::of(image::of(place.path()));
     let (store, owner) = place.enter().await;
     store.snapshot(owner, Lsn(5), vec![codec::encode(&facts(201..202))]).await.unwrap();
     let newer = fs::read(place.file("p0.snapshot-5")).unwrap();
@@ -131,7 +131,7 @@ async fn an_append_that_is_missing_is_noticed() {
     sql.execute("DELETE FROM log WHERE lsn = 5", []).unwrap();
     drop(sql);
     let error = replayed(&place.open().unwrap()).await.expect_err("there is a hole");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(error.to_string().ends_with("append 5 is missing"), "{error}");
 }
 
@@ -140,16 +140,24 @@ async fn a_snapshot_that_could_not_be_read_back_replaces_nothing() {
     let (place, _) = with_snapshot().await;
     let (store, owner) = place.enter().await;
     let parts = vec![codec::encode(&facts(1..2)), codec::encode(&facts(1..2)).slice(..3)];
-    assert_eq!(kind(store.snapshot(owner, Lsn(6), parts).await), Kind::Invalid);
-    assert_eq!(kind(store.snapshot(owner, Lsn(7), Vec::new()).await), Kind::Invalid, "ahead of the log");
-    assert_eq!(kind(store.snapshot(owner, Lsn(2), Vec::new()).await), Kind::Invalid, "older than the newest");
+    assert_eq!(kind(store.snapshot(owner, Lsn(6), parts).await), StoreErrorKind::Invalid);
+    assert_eq!(
+        kind(store.snapshot(owner, Lsn(7), Vec::new()).await),
+        StoreErrorKind::Invalid,
+        "ahead of the log"
+    );
+    assert_eq!(
+        kind(store.snapshot(owner, Lsn(2), Vec::new()).await),
+        StoreErrorKind::Invalid,
+        "older than the newest"
+    );
     assert_eq!(replayed(&store).await.unwrap(), new_history());
 }
 
 /// Trimming a long log goes on between appends.
 #[tokio::test]
 async fn a_long_log_is_trimmed_in_small_steps_beside_appends() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     for seq in 1..401 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();

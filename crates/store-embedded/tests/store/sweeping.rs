@@ -3,20 +3,20 @@
 use std::time::Duration;
 
 use tidegate_core::Seq;
-use tidegate_store::log::{Batch, Query, Retention};
+use tidegate_store::log::{Batch, Retention, StoredQuery};
 use tidegate_store::{Log, Upkeep};
 
-use crate::sample::{PARTITION, Place, accepts, ends, operation};
+use crate::sample::{PARTITION, TestDir, accepts, ends, operation};
 
 async fn kept(store: &dyn Log) -> Vec<u64> {
-    let page = store.list(PARTITION, Query { limit: 100_000, ..Query::default() }).await.unwrap();
+    let page = store.list(PARTITION, StoredQuery { limit: 100_000, ..StoredQuery::default() }).await.unwrap();
     page.items.iter().rev().map(|stored| stored.operation.seq.0).collect()
 }
 
 /// OPS-9: retention removes finished operations only, and never one that runs again.
 #[tokio::test]
 async fn ops_9_only_what_ended_is_removed() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let (old, young) = (place.now(), place.now().after(Duration::from_secs(60)));
     store.append(owner, accepts(1..1_001, old)).await.unwrap();
@@ -38,7 +38,7 @@ async fn ops_9_only_what_ended_is_removed() {
 /// What ended long ago is found behind thousands that ended just now, by looking a little further each time.
 #[tokio::test]
 async fn old_results_do_not_hide_behind_young_ones() {
-    let place = Place::new();
+    let place = TestDir::new();
     let (store, owner) = place.enter().await;
     let (old, young) = (place.now(), place.now().after(Duration::from_secs(60)));
     for start in (1..10_001).step_by(2_000) {

@@ -2,11 +2,11 @@
 
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
-use tidegate_store::costs::{Bill, Cost, Question, Standing};
+use tidegate_store::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
 
 use super::PostgresArchive;
-use crate::costs::{Asking, bound, bound_standings, edge, summed};
-use crate::session::Twice;
+use crate::costs::{CostQueries, bind_costs, bind_limit_snapshots, bind_time, sum_costs};
+use crate::session::RetrySafety;
 
 const KEEP: &str = "
 INSERT INTO api_cost_tracking (at, operation, claim, nth, upstream, limit_name, shape, requested, actual)
@@ -28,7 +28,7 @@ ON CONFLICT (name, partition) DO UPDATE SET kind = excluded.kind, capacity = exc
     closed_until = excluded.closed_until, updated_at = excluded.updated_at
 WHERE known.updated_at <= excluded.updated_at";
 
-const BILL: Asking = Asking { too_much: TOO_MUCH, by_shape: BY_SHAPE };
+const BILL: CostQueries = CostQueries { too_much: TOO_MUCH, by_shape: BY_SHAPE };
 const TOO_MUCH: &str = "SELECT (extract(epoch FROM at) * 1000000)::bigint FROM api_cost_tracking
     WHERE at >= 'epoch'::timestamptz + $1 * interval '1 microsecond' ORDER BY at DESC LIMIT 1 OFFSET $2";
 const BY_SHAPE: &str =
@@ -47,19 +47,19 @@ impl PostgresArchive {
         if costs.is_empty() {
             return Ok(());
         }
-        self.sessions.rows(Twice::Harmless, KEEP, |q| bound(q, costs)).await.map(drop)
+        self.sessions.rows(RetrySafety::Harmless, KEEP, |q| bind_costs(q, costs)).await.map(drop)
     }
 
-    pub(super) async fn keep_all_standings(
+    pub(super) async fn write_limit_snapshots(
         &self,
         partition: Partition,
-        standings: &[Standing],
+        standings: &[LimitSnapshot],
     ) -> Result<()> {
-        let bind = |q| bound_standings(sqlx::query::Query::bind(q, i32::from(partition)), standings);
-        self.sessions.rows(Twice::Harmless, KEEP_STANDINGS, bind).await.map(drop)
+        let bind = |q| bind_limit_snapshots(sqlx::query::Query::bind(q, i32::from(partition)), standings);
+        self.sessions.rows(RetrySafety::Harmless, KEEP_STANDINGS, bind).await.map(drop)
     }
 
-    pub(super) async fn summed(&self, question: &Question) -> Result<Bill> {
-        summed(&self.sessions, &BILL, edge(question.since).min(LATEST), question).await
+    pub(super) async fn sum_costs(&self, question: &CostQuery) -> Result<CostReport> {
+        sum_costs(&self.sessions, &BILL, bind_time(question.since).min(LATEST), question).await
     }
 }

@@ -6,12 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use sqlx::postgres::PgRow;
 use tidegate_core::shared::record::{
-    self, Claim, Claimed, Forget, Forgot, LEFT_BEHIND_FOR, OnLapse, Record, Stage, Token,
+    self, ABANDONED_RETENTION, ForgetOutcome, ForgetTarget, HolderToken, OnLapse, Record, RecordClaim,
+    RecordClaimOutcome, RecordStage,
 };
 use tidegate_store::{RecordPage, Result};
 
-use crate::session::{Statement, Twice};
-use crate::{Postgres, checks, rows};
+use crate::session::{RetrySafety, Statement};
+use crate::{PostgresStore, checks, rows};
 
 /// Rows that one page of a list looks at, at least and at most, however few of them stand.
 const LOOKED_AT: (usize, usize) = (100, 1_000);
@@ -39,62 +40,68 @@ WITH gone AS (
     RETURNING 1
 ) SELECT count(*) FROM gone";
 
-impl Postgres {
-    pub(super) async fn claim(&self, key: &str, claim: Claim) -> Result<Claimed<Bytes>> {
+impl PostgresStore {
+    pub(super) async fn claim(&self, key: &str, claim: RecordClaim) -> Result<RecordClaimOutcome<Bytes>> {
         checks::name_can_be_kept(key)?;
         let clock = self.clock();
         let row = self
             .sessions
-            .row(Twice::Harmless, CLAIM, |q| {
+            .row(RetrySafety::Harmless, CLAIM, |q| {
                 let q = q.bind(key).bind(claim.fingerprint).bind(claim.token.0);
                 let q = q.bind(rows::span(claim.lease)).bind(rows::span(claim.ttl));
                 q.bind(claim.on_lapse == OnLapse::Hold).bind(clock)
             })
             .await?;
         match self.sessions.column(&row, 0)? {
-            "yours" => Ok(Claimed::Yours { taken_over: false }),
-            "taken over" => Ok(Claimed::Yours { taken_over: true }),
-            "processing" => Ok(Claimed::Processing { until: rows::time(self.sessions.column(&row, 1)?) }),
-            "completed" => Ok(Claimed::Completed(Bytes::copy_from_slice(self.sessions.column(&row, 2)?))),
-            "unknown" => Ok(Claimed::Unknown),
-            "conflict" => Ok(Claimed::Conflict),
-            _ => Err(self.strange("a claim")),
+            "yours" => Ok(RecordClaimOutcome::Granted { taken_over: false }),
+            "taken over" => Ok(RecordClaimOutcome::Granted { taken_over: true }),
+            "processing" => {
+                Ok(RecordClaimOutcome::Processing { until: rows::time(self.sessions.column(&row, 1)?) })
+            }
+            "completed" => {
+                Ok(RecordClaimOutcome::Completed(Bytes::copy_from_slice(self.sessions.column(&row, 2)?)))
+            }
+            "unknown" => Ok(RecordClaimOutcome::Unknown),
+            "conflict" => Ok(RecordClaimOutcome::Conflict),
+            _ => Err(self.unexpected_reply("a claim")),
         }
     }
 
-    pub(super) async fn complete(&self, key: &str, holder: Token, answer: &[u8]) -> Result<bool> {
-        self.touches(COMPLETE, |q| q.bind(key).bind(holder.0).bind(answer)).await
+    pub(super) async fn complete(&self, key: &str, holder: HolderToken, answer: &[u8]) -> Result<bool> {
+        self.affects_row(COMPLETE, |q| q.bind(key).bind(holder.0).bind(answer)).await
     }
 
-    pub(super) async fn release_claim(&self, key: &str, holder: Token) -> Result<bool> {
-        self.touches(RELEASE, |q| q.bind(key).bind(holder.0)).await
+    pub(super) async fn release_claim(&self, key: &str, holder: HolderToken) -> Result<bool> {
+        self.affects_row(RELEASE, |q| q.bind(key).bind(holder.0)).await
     }
 
-    pub(super) async fn renew_claim(&self, key: &str, holder: Token, ttl: Duration) -> Result<bool> {
+    pub(super) async fn renew_claim(&self, key: &str, holder: HolderToken, ttl: Duration) -> Result<bool> {
         let clock = self.clock();
-        self.touches(RENEW, |q| q.bind(key).bind(holder.0).bind(rows::span(ttl)).bind(clock)).await
+        self.affects_row(RENEW, |q| q.bind(key).bind(holder.0).bind(rows::span(ttl)).bind(clock)).await
     }
 
-    pub(super) async fn forget(&self, key: &str, what: Forget) -> Result<Forgot> {
+    pub(super) async fn forget(&self, key: &str, what: ForgetTarget) -> Result<ForgetOutcome> {
         checks::name_can_be_kept(key)?;
-        let (is_answer, clock) = (what == Forget::Answer, self.clock());
-        let row =
-            self.sessions.row(Twice::Wrong, FORGET, |q| q.bind(key).bind(is_answer).bind(clock)).await?;
+        let (is_answer, clock) = (what == ForgetTarget::Answer, self.clock());
+        let row = self
+            .sessions
+            .row(RetrySafety::Unsafe, FORGET, |q| q.bind(key).bind(is_answer).bind(clock))
+            .await?;
         match self.sessions.column(&row, 0)? {
-            "gone" => Ok(Forgot::Gone),
-            "absent" => Ok(Forgot::Absent),
-            "otherwise" => Ok(Forgot::Otherwise),
-            _ => Err(self.strange("forgetting a record")),
+            "gone" => Ok(ForgetOutcome::Gone),
+            "absent" => Ok(ForgetOutcome::Absent),
+            "otherwise" => Ok(ForgetOutcome::Mismatch),
+            _ => Err(self.unexpected_reply("forgetting a record")),
         }
     }
 
     pub(super) async fn look_at_record(&self, key: &str) -> Result<Option<Record<Bytes>>> {
         checks::name_can_be_kept(key)?;
         let clock = self.clock();
-        let found = self.sessions.rows(Twice::Harmless, LOOK, |q| q.bind(key).bind(clock)).await?;
+        let found = self.sessions.rows(RetrySafety::Harmless, LOOK, |q| q.bind(key).bind(clock)).await?;
         let Some(row) = found.first() else { return Ok(None) };
         let answer: Option<&[u8]> = self.sessions.column(row, 7)?;
-        self.standing(row, answer.map(Bytes::copy_from_slice))
+        self.read_live_record(row, answer.map(Bytes::copy_from_slice))
     }
 
     pub(super) async fn page_of_records(&self, after: &str, most: usize) -> Result<RecordPage> {
@@ -102,7 +109,7 @@ impl Postgres {
         let (limit, clock) = (most.clamp(LOOKED_AT.0, LOOKED_AT.1), self.clock());
         let found = self
             .sessions
-            .rows(Twice::Harmless, LIST, |q| q.bind(after).bind(rows::count(limit)).bind(clock))
+            .rows(RetrySafety::Harmless, LIST, |q| q.bind(after).bind(rows::count(limit)).bind(clock))
             .await?;
         let (mut page, mut last) = (RecordPage::default(), None);
         for row in &found {
@@ -114,28 +121,29 @@ impl Postgres {
             last = Some(key.clone());
             let length: Option<i32> = self.sessions.column(row, 7)?;
             let length = length.map(|length| usize::try_from(length).unwrap_or_default());
-            page.records.extend(self.standing(row, length)?.map(|record| (key, record)));
+            page.records.extend(self.read_live_record(row, length)?.map(|record| (key, record)));
         }
         page.next = last.filter(|_| found.len() == limit);
         Ok(page)
     }
 
     pub(super) async fn sweep_expired(&self, most: usize) -> Result<usize> {
-        let (clock, most, left) = (self.clock(), rows::count(most), rows::span(LEFT_BEHIND_FOR));
-        let row = self.sessions.row(Twice::Harmless, SWEEP, |q| q.bind(clock).bind(most).bind(left)).await?;
+        let (clock, most, left) = (self.clock(), rows::count(most), rows::span(ABANDONED_RETENTION));
+        let row =
+            self.sessions.row(RetrySafety::Harmless, SWEEP, |q| q.bind(clock).bind(most).bind(left)).await?;
         Ok(usize::try_from(self.sessions.column::<i64>(&row, 0)?).unwrap_or_default())
     }
 
     /// The record of a row that begins with the store's time; none when its own is up.
-    fn standing<A>(&self, row: &PgRow, answer: Option<A>) -> Result<Option<Record<A>>> {
+    fn read_live_record<A>(&self, row: &PgRow, answer: Option<A>) -> Result<Option<Record<A>>> {
         let time = |column| Ok(rows::time(self.sessions.column(row, column)?));
         let stage = match answer {
-            Some(answer) => Stage::Completed(answer),
-            None => Stage::Processing { until: time(6)? },
+            Some(answer) => RecordStage::Completed(answer),
+            None => RecordStage::Processing { until: time(6)? },
         };
         let found = Record {
             fingerprint: self.sessions.column(row, 1)?,
-            token: Token(self.sessions.column(row, 2)?),
+            token: HolderToken(self.sessions.column(row, 2)?),
             created: time(3)?,
             expires: time(4)?,
             on_lapse: if self.sessions.column(row, 5)? { OnLapse::Hold } else { OnLapse::TakeOver },
@@ -146,11 +154,11 @@ impl Postgres {
     }
 
     /// Whether a statement touched a row.
-    async fn touches<'q>(
+    async fn affects_row<'q>(
         &self,
         sql: &'static str,
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<bool> {
-        Ok(!self.sessions.rows(Twice::Wrong, sql, bind).await?.is_empty())
+        Ok(!self.sessions.rows(RetrySafety::Unsafe, sql, bind).await?.is_empty())
     }
 }

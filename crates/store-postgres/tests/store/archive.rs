@@ -3,26 +3,26 @@
 use sqlx::Row;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{AssertSqlSafe, ConnectOptions};
-use tidegate_contract::{Dice, samples::Author};
+use tidegate_contract::{TestRng, samples::BatchWriter};
 use tidegate_core::{EndState, Fault, FaultClass, OperationId, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::log::Stored;
-use tidegate_store::{Archive, Kind};
-use tidegate_store_postgres::{Postgres, PostgresArchive};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::log::StoredEntry;
+use tidegate_store::{Archive, StoreErrorKind};
+use tidegate_store_postgres::{PostgresArchive, PostgresStore};
 
 use crate::sample::{PARTITION, accepts, behind, ends, execute, run, store};
 
 /// A moment in this century, with microseconds.
 const NOW: Time = Time::from_micros(1_780_000_000_123_457);
 
-async fn archive(server: &Server) -> PostgresArchive {
+async fn archive(server: &PostgresServer) -> PostgresArchive {
     let archive = PostgresArchive::at(&server.url()).expect("a URL");
     archive.migrate().await.expect("migrate");
     archive
 }
 
 /// A connection for somebody who asks in SQL.
-async fn analyst(server: &Server) -> PgConnection {
+async fn analyst(server: &PostgresServer) -> PgConnection {
     let options: PgConnectOptions = server.url().parse().expect("a URL");
     options.options([("search_path", "tidegate_archive")]).connect().await.expect("connect")
 }
@@ -32,14 +32,14 @@ async fn count(sql: &mut PgConnection) -> i64 {
 }
 
 /// Operations that have ended.
-fn ended(seqs: std::ops::Range<u64>, at: Time) -> Vec<Stored> {
+fn ended(seqs: std::ops::Range<u64>, at: Time) -> Vec<StoredEntry> {
     let operations = accepts(seqs.clone(), at, 10).operations;
     let results = ends(seqs, at).results;
-    let pair = |(operation, result)| Stored { operation, result: Some(result) };
+    let pair = |(operation, result)| StoredEntry { operation, result: Some(result) };
     operations.into_iter().zip(results).map(pair).collect()
 }
 
-fn id(stored: &Stored) -> OperationId {
+fn id(stored: &StoredEntry) -> OperationId {
     OperationId::new(stored.operation.at, PARTITION, stored.operation.seq)
 }
 
@@ -47,19 +47,19 @@ fn id(stored: &Stored) -> OperationId {
 #[test]
 fn ops_8_what_was_archived_comes_back_as_it_was() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let archive = archive(&server).await;
-        let mut author = Author::new(Dice::seeded_or(17));
+        let mut author = BatchWriter::new(TestRng::seeded_or(17));
         let mut all = Vec::new();
         for _ in 0..4 {
             let operations: Vec<_> = (0..40).map(|_| author.operation(NOW)).collect();
             for operation in operations {
                 let result = author.result(operation.seq, NOW);
-                all.push(Stored { operation, result: Some(result) });
+                all.push(StoredEntry { operation, result: Some(result) });
             }
         }
-        let running = Stored { operation: author.operation(NOW), result: None };
-        archive.keep(PARTITION, all.iter().cloned().chain([running.clone()]).collect()).await.expect("keep");
+        let running = StoredEntry { operation: author.operation(NOW), result: None };
+        archive.save(PARTITION, all.iter().cloned().chain([running.clone()]).collect()).await.expect("keep");
         let mut asked: Vec<_> = all.iter().map(id).collect();
         asked.reverse();
         asked.push(id(&running));
@@ -70,7 +70,7 @@ fn ops_8_what_was_archived_comes_back_as_it_was() {
         let earlier = OperationId::new(NOW.before(std::time::Duration::from_secs(1)), PARTITION, Seq(1));
         assert_eq!(archive.read(vec![elsewhere, earlier]).await.expect("read"), [None, None]);
         assert!(archive.read(Vec::new()).await.expect("read nothing").is_empty());
-        archive.keep(PARTITION, Vec::new()).await.expect("keep nothing");
+        archive.save(PARTITION, Vec::new()).await.expect("keep nothing");
     });
 }
 
@@ -79,7 +79,7 @@ fn ops_8_what_was_archived_comes_back_as_it_was() {
 #[test]
 fn ops_8_twice_is_once_and_the_latest_end_counts() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let archive = archive(&server).await;
         let mut sql = analyst(&server).await;
         let first = ended(1..6, NOW);
@@ -90,17 +90,17 @@ fn ops_8_twice_is_once_and_the_latest_end_counts() {
                 (NOW.after(std::time::Duration::from_micros(1)), EndState::Failed, 3);
             result.fault = Some(Fault::new(FaultClass::Validation, "it said \0 no"));
         }
-        archive.keep(PARTITION, first.clone()).await.expect("keep");
+        archive.save(PARTITION, first.clone()).await.expect("keep");
         let written = "SELECT xmin::text FROM operations WHERE id = $1";
         let mut version = async || -> String {
             let row = sqlx::query(written).bind(id(&first[0]).to_string()).fetch_one(&mut sql);
             row.await.expect("look").get(0)
         };
         let before = version().await;
-        archive.keep(PARTITION, [first.clone(), first.clone()].concat()).await.expect("keep again");
+        archive.save(PARTITION, [first.clone(), first.clone()].concat()).await.expect("keep again");
         assert_eq!(version().await, before, "what is there is not written again");
-        archive.keep(PARTITION, [second.clone(), first.clone()].concat()).await.expect("keep both");
-        archive.keep(PARTITION, first.clone()).await.expect("keep the first, late");
+        archive.save(PARTITION, [second.clone(), first.clone()].concat()).await.expect("keep both");
+        archive.save(PARTITION, first.clone()).await.expect("keep the first, late");
         let found = archive.read(vec![id(&first[0])]).await.expect("read");
         let result = found[0].as_ref().and_then(|stored| stored.result.clone()).expect("it ended");
         assert_eq!((result.state, result.attempt), (EndState::Failed, 3));
@@ -114,24 +114,27 @@ fn ops_8_twice_is_once_and_the_latest_end_counts() {
 #[test]
 fn ops_8_an_archive_that_was_away_goes_on() {
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         server.stop();
         let archive = PostgresArchive::at(&server.url()).expect("it is not connected yet");
-        assert_eq!(archive.migrate().await.expect_err("there is no server").kind(), Kind::Unavailable);
+        assert_eq!(
+            archive.migrate().await.expect_err("there is no server").kind(),
+            StoreErrorKind::Unavailable
+        );
         server.restart();
         archive.migrate().await.expect("migrate");
-        archive.keep(PARTITION, ended(1..50, NOW)).await.expect("keep");
+        archive.save(PARTITION, ended(1..50, NOW)).await.expect("keep");
         server.kill();
         assert_eq!(
-            archive.keep(PARTITION, ended(50..60, NOW)).await.expect_err("away").kind(),
-            Kind::Unavailable
+            archive.save(PARTITION, ended(50..60, NOW)).await.expect_err("away").kind(),
+            StoreErrorKind::Unavailable
         );
         server.restart();
         let other = self::archive(&server).await;
         for round in 0..10 {
             let (one, two) =
                 (ended(1..200, NOW), ended(1..200, NOW.after(std::time::Duration::from_secs(round))));
-            let (one, two) = tokio::join!(archive.keep(PARTITION, one), other.keep(PARTITION, two));
+            let (one, two) = tokio::join!(archive.save(PARTITION, one), other.save(PARTITION, two));
             one.and(two).expect("both");
         }
         assert_eq!(count(&mut analyst(&server).await).await, 199 + 9 * 199);
@@ -142,19 +145,20 @@ fn ops_8_an_archive_that_was_away_goes_on() {
 #[test]
 fn ops_22_an_archive_has_a_schema_of_its_own_and_tells_no_password() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         drop(store(&server).await);
         let wrong = PostgresArchive::at(&format!("{}?schema=tidegate", server.url())).expect("a URL");
         let error = wrong.migrate().await.expect_err("that is a store's");
-        assert_eq!(error.kind(), Kind::Unreadable);
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         assert!(error.to_string().ends_with("holds tables that are not Tidegate's archive"), "{error}");
         let archive = archive(&server).await;
         assert!(archive.describe().ends_with("/postgres?schema=tidegate_archive"), "{}", archive.describe());
-        let wrong =
-            Postgres::connect(&format!("{}?schema=tidegate_archive", server.url())).await.expect("connect");
+        let wrong = PostgresStore::connect(&format!("{}?schema=tidegate_archive", server.url()))
+            .await
+            .expect("connect");
         assert_eq!(
             tidegate_store::Upkeep::migrate(&wrong).await.expect_err("an archive's").kind(),
-            Kind::Unreadable
+            StoreErrorKind::Unreadable
         );
         execute(&mut analyst(&server).await, "UPDATE meta SET value = 7 WHERE name = 'archive'").await;
         let error = archive.migrate().await.expect_err("it is newer");
@@ -172,7 +176,7 @@ fn ops_22_an_archive_has_a_schema_of_its_own_and_tells_no_password() {
 fn the_documented_queries_run() {
     const PAGE: &str = include_str!("../../../../docs/archive.md");
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let archive = archive(&server).await;
         let now = tidegate_store::Clock::now(&tidegate_store::WallClock);
         let mut rows = ended(1..11, now);
@@ -186,7 +190,7 @@ fn the_documented_queries_run() {
             result.state = EndState::Failed;
             result.fault = Some(Fault::new(FaultClass::Validation, "no"));
         }
-        archive.keep(PARTITION, rows).await.expect("keep");
+        archive.save(PARTITION, rows).await.expect("keep");
         let mut sql = analyst(&server).await;
         let queries: Vec<_> =
             PAGE.split("```sql\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use sqlx::postgres::PgConnection;
 use sqlx::{Connection, Row};
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved};
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
 use tidegate_core::{Fence, OperationId, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::costs::{Cost, Question, Standing, summed};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::costs::{Cost, CostQuery, LimitSnapshot, sum_costs};
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Archive, Costs, Log, Shared, Upkeep};
-use tidegate_store_postgres::{Postgres, PostgresArchive};
+use tidegate_store::{Archive, Costs, Log, SharedState, Upkeep};
+use tidegate_store_postgres::{PostgresArchive, PostgresStore};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
 
@@ -49,8 +49,8 @@ fn cost(seq: u64, actual: Option<u64>) -> Cost {
     }
 }
 
-fn standing(level: u64) -> Standing {
-    Standing {
+fn standing(level: u64) -> LimitSnapshot {
+    LimitSnapshot {
         name: "acme/points".into(),
         kind: Cow::Borrowed("drip"),
         capacity: Some(2_000 * MICRO),
@@ -62,8 +62,8 @@ fn standing(level: u64) -> Standing {
     }
 }
 
-fn all() -> Question {
-    Question { upstream: None, since: Time::ZERO, most: 100 }
+fn all() -> CostQuery {
+    CostQuery { upstream: None, since: Time::ZERO, most: 100 }
 }
 
 fn spends(costs: Vec<Cost>) -> Batch {
@@ -78,12 +78,12 @@ async fn told(sql: &mut PgConnection, question: &'static str) -> String {
 #[test]
 fn lim_10_the_tables_are_there_for_people() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let odd = Cost { shape: "a\0b".into(), ..cost(8, None) };
         store.append(owner, spends(vec![cost(7, Some(MICRO / 2)), odd])).await.expect("append");
-        store.keep_standings(owner, vec![standing(1_948)]).await.expect("keep");
+        store.save_limit_snapshots(owner, vec![standing(1_948)]).await.expect("keep");
         let mut sql = behind(&server).await;
         let row = told(
             &mut sql,
@@ -113,7 +113,7 @@ fn lim_10_the_tables_are_there_for_people() {
 #[test]
 fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let mut sql = PgConnection::connect(&server.url()).await.expect("connect");
         execute(&mut sql, FORMAT_2).await;
         let take = "SELECT verdict FROM reserve('{slow}', '{3000000}', '{5000000}', '{0}', NULL)";
@@ -121,20 +121,21 @@ fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
         let store = store(&server).await;
         let level = store.observe_bucket("slow").await.expect("look").expect("it is still there");
         assert_eq!((level.tokens, level.capacity), (2 * MICRO, 5 * MICRO));
-        let want = Reserve { name: "slow".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
+        let want =
+            ReservationRequest { name: "slow".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
         let taken = store.reserve(vec![want]).await.expect("reserve");
-        assert_eq!(taken, Reserved::Granted { remaining: vec![MICRO] });
+        assert_eq!(taken, ReserveOutcome::Granted { remaining: vec![MICRO] });
         assert_eq!(told(&mut sql, take).await, "wait", "what an older node calls finds the same bucket");
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         // Without costs it is the statement that an older node sends.
         assert_eq!(store.append(owner, accepts(1..4, NOW, 10)).await.expect("append"), Lsn(1));
         assert_eq!(store.append(owner, spends(vec![cost(1, None)])).await.expect("append"), Lsn(2));
         assert_eq!(kept(&store, 1..4).await, 3);
-        assert_eq!(store.bill(all()).await.expect("bill").lines[0].calls, 1);
-        store.keep_standings(owner, vec![standing(7)]).await.expect("keep");
-        assert_eq!(store.standings(PARTITION).await.expect("look"), [standing(7)]);
+        assert_eq!(store.cost_report(all()).await.expect("bill").lines[0].calls, 1);
+        store.save_limit_snapshots(owner, vec![standing(7)]).await.expect("keep");
+        assert_eq!(store.limit_snapshots(PARTITION).await.expect("look"), [standing(7)]);
         assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "6");
-        Postgres::connect(&server.url()).await.expect("connect").migrate().await.expect("again");
+        PostgresStore::connect(&server.url()).await.expect("connect").migrate().await.expect("again");
     });
 }
 
@@ -143,7 +144,7 @@ fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
 #[test]
 fn lim_10_an_archive_keeps_each_cost_once() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let mut sql = PgConnection::connect(&server.url()).await.expect("connect");
         execute(&mut sql, ARCHIVE_1).await;
         let archive = PostgresArchive::at(&server.url()).expect("a URL");
@@ -151,19 +152,19 @@ fn lim_10_an_archive_keeps_each_cost_once() {
         let first: Vec<Cost> = (1..40).map(|seq| cost(seq, Some(seq * MICRO))).collect();
         let more: Vec<Cost> = (20..60).map(|seq| cost(seq, Some(seq * MICRO))).collect();
         for costs in [&first, &more, &first] {
-            archive.keep_costs(costs.clone()).await.expect("keep");
+            archive.save_costs(costs.clone()).await.expect("keep");
         }
-        archive.keep_costs(Vec::new()).await.expect("keep nothing");
+        archive.save_costs(Vec::new()).await.expect("keep nothing");
         let each: Vec<Cost> = (1..60).map(|seq| cost(seq, Some(seq * MICRO))).collect();
         for (upstream, since) in
             [(None, Time::ZERO), (Some("acme"), NOW), (Some("other"), NOW), (None, Time::MAX)]
         {
-            let question = Question { upstream: upstream.map(Into::into), since, most: 9 };
-            let bill = archive.bill(question.clone()).await.expect("bill");
-            assert_eq!(bill, summed(each.iter(), &question), "{question:?}");
+            let question = CostQuery { upstream: upstream.map(Into::into), since, most: 9 };
+            let bill = archive.cost_report(question.clone()).await.expect("bill");
+            assert_eq!(bill, sum_costs(each.iter(), &question), "{question:?}");
         }
         for level in [5, 9, 7] {
-            archive.keep_standings(PARTITION, vec![standing(level)]).await.expect("keep");
+            archive.save_limit_snapshots(PARTITION, vec![standing(level)]).await.expect("keep");
         }
         assert_eq!(
             told(&mut sql, "SELECT level::text FROM rate_limit_buckets").await,

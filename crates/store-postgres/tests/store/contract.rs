@@ -2,47 +2,47 @@
 
 use std::sync::Arc;
 
-use tidegate_contract::{Backend, HandClock};
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::{Answer, Store, Upkeep};
-use tidegate_store_postgres::{Options, Postgres};
+use tidegate_contract::{Backend, ManualClock};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::{Store, StoreFuture, Upkeep};
+use tidegate_store_postgres::{Options, PostgresStore};
 
 /// A server that goes by a clock moved by hand.
-struct OnServer {
-    clock: Arc<HandClock>,
-    server: Server,
+struct PostgresBackend {
+    clock: Arc<ManualClock>,
+    server: PostgresServer,
 }
 
-impl OnServer {
+impl PostgresBackend {
     fn new() -> Self {
-        Self { clock: HandClock::today(), server: Server::start() }
+        Self { clock: ManualClock::today(), server: PostgresServer::start() }
     }
 
     async fn store(&self) -> tidegate_store::Result<Arc<dyn Store>> {
         let options = Options { clock: Some(Arc::clone(&self.clock) as _) };
-        let store = Postgres::connect_with(&self.server.url(), options).await?;
+        let store = PostgresStore::connect_with(&self.server.url(), options).await?;
         store.migrate().await?;
         Ok(Arc::new(store))
     }
 }
 
-impl Backend for OnServer {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+impl Backend for PostgresBackend {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(self.store())
     }
 
     /// What another connection sees is what is there.
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(self.store())
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.clock)
     }
 
-    fn beside(&self, _: &Arc<dyn Store>) -> Answer<'_, Arc<dyn Store>> {
+    fn open_second(&self, _: &Arc<dyn Store>) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(self.store())
     }
 }
 
-tidegate_contract::store_suites!(OnServer::new());
+tidegate_contract::store_suites!(PostgresBackend::new());

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
 use tidegate_core::Time;
-use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::{Journal, Kind, Upkeep};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::{Journal, StoreErrorKind, Upkeep};
 
 use crate::sample::{behind, execute, run, store};
 
@@ -26,7 +28,7 @@ fn deployment(id: &str) -> Deployment {
         scope: "guild:1".into(),
         fence: 1,
         round: 1,
-        stage: Stage::Running,
+        stage: DeploymentStage::Running,
         request: Arc::from(&b"{}"[..]),
         note: None,
         started_at: Time::from_micros(1_780_000_000_000_000),
@@ -34,8 +36,8 @@ fn deployment(id: &str) -> Deployment {
     }
 }
 
-fn lines() -> Lines {
-    let step = Step {
+fn lines() -> JournalLines {
+    let step = DeploymentStep {
         kind: "role".into(),
         key: "desk".into(),
         nth: 3,
@@ -47,9 +49,9 @@ fn lines() -> Lines {
         note: Some("50013: Missing Permissions".into()),
         at: Time::from_micros(1_780_000_000_000_002),
     };
-    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
-    let mapped = Mapped { kind: "role".into(), key: "door".into(), object: Some(object) };
-    Lines { steps: vec![step], mapped: vec![mapped] }
+    let object = ForeignObject { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = ObjectMapping { kind: "role".into(), key: "door".into(), object: Some(object) };
+    JournalLines { steps: vec![step], mapped: vec![mapped] }
 }
 
 async fn told(sql: &mut PgConnection, question: &'static str) -> String {
@@ -60,9 +62,9 @@ async fn told(sql: &mut PgConnection, question: &'static str) -> String {
 #[test]
 fn ops_17_the_journal_is_there_for_people() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         let mut sql = behind(&server).await;
         assert_eq!(told(&mut sql, FAILED).await, "guild:1 role desk create 50013: Missing Permissions");
@@ -76,15 +78,15 @@ fn ops_17_the_journal_is_there_for_people() {
 #[test]
 fn ops_17_a_store_of_format_3_gets_a_journal() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let mut sql = behind(&server).await;
         execute(&mut sql, FORMAT_3).await;
-        let error = store.keep_deployment(deployment("dep_1")).await.expect_err("there is no journal");
-        assert_eq!(error.kind(), Kind::Unreadable, "{error}");
+        let error = store.save_deployment(deployment("dep_1")).await.expect_err("there is no journal");
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{error}");
         assert!(error.to_string().contains("migrate it"), "{error}");
         store.migrate().await.expect("migrate");
-        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));
         assert_eq!(store.deployment_steps("dep_1").await.expect("look"), lines().steps);
         assert_eq!(told(&mut sql, "SELECT value::text FROM meta WHERE name = 'format'").await, "6");
@@ -95,13 +97,13 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
 #[test]
 fn ops_17_a_held_journal_is_waited_for_in_bounds() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        assert!(store.keep_deployment(deployment("dep_1")).await.expect("keep"));
+        assert!(store.save_deployment(deployment("dep_1")).await.expect("keep"));
         let mut sql = behind(&server).await;
         execute(&mut sql, "BEGIN; SELECT hold_journal()").await;
         let error = store.write_journal("dep_1", 1, lines()).await.expect_err("it is held");
-        assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         assert!(store.deployment_steps("dep_1").await.expect("look").is_empty());
         execute(&mut sql, "COMMIT").await;
         assert!(store.write_journal("dep_1", 1, lines()).await.expect("write"));

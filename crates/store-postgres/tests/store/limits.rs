@@ -4,20 +4,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::Acquired;
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::{Kind, Shared};
-use tidegate_store_postgres::Postgres;
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::AcquireOutcome;
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::{SharedState, StoreErrorKind};
+use tidegate_store_postgres::PostgresStore;
 
 use crate::sample::{TTL, run, store};
 
-fn want(name: &str, cost: u64, capacity: u64, refill_per_s: u64) -> Reserve {
+fn want(name: &str, cost: u64, capacity: u64, refill_per_s: u64) -> ReservationRequest {
     let name = name.to_owned();
-    Reserve { name, cost: cost * MICRO, capacity: capacity * MICRO, refill_per_s: refill_per_s * MICRO }
+    ReservationRequest {
+        name,
+        cost: cost * MICRO,
+        capacity: capacity * MICRO,
+        refill_per_s: refill_per_s * MICRO,
+    }
 }
 
-async fn several(server: &Server) -> Vec<Arc<Postgres>> {
+async fn several(server: &PostgresServer) -> Vec<Arc<PostgresStore>> {
     let mut stores = Vec::new();
     for _ in 0..4 {
         stores.push(Arc::new(store(server).await));
@@ -31,7 +36,7 @@ async fn several(server: &Server) -> Vec<Arc<Postgres>> {
 fn lim_7_opposite_orders_do_not_lock_each_other_out() {
     const ROUNDS: u64 = 60;
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let stores = several(&server).await;
         let callers = (0..8).map(|caller: usize| {
             let store = Arc::clone(&stores[caller % stores.len()]);
@@ -45,7 +50,7 @@ fn lim_7_opposite_orders_do_not_lock_each_other_out() {
                         wants.reverse();
                     }
                     let answer = store.reserve(wants).await.expect("reserve");
-                    granted += u64::from(matches!(answer, Reserved::Granted { .. }));
+                    granted += u64::from(matches!(answer, ReserveOutcome::Granted { .. }));
                 }
                 granted
             })
@@ -67,7 +72,7 @@ fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
     const CAPACITY: u64 = 20;
     const RATE: u64 = 50;
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let stores = several(&server).await;
         let start = tokio::time::Instant::now();
         let callers = (0..8).map(|caller: usize| {
@@ -77,7 +82,7 @@ fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
                 for _ in 0..40 {
                     let answer =
                         store.reserve(vec![want("requests", 1, CAPACITY, RATE)]).await.expect("reserve");
-                    granted += u64::from(matches!(answer, Reserved::Granted { .. }));
+                    granted += u64::from(matches!(answer, ReserveOutcome::Granted { .. }));
                 }
                 granted
             })
@@ -89,10 +94,15 @@ fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
         let most = CAPACITY as f64 + RATE as f64 * start.elapsed().as_secs_f64();
         assert!(granted >= CAPACITY && granted as f64 <= most, "{granted} granted, at most {most}");
         let all = || stores[0].reserve(vec![want("requests", CAPACITY, CAPACITY, RATE)]);
-        let Reserved::Wait { delay, .. } = all().await.expect("reserve") else { panic!("it cannot be full") };
+        let ReserveOutcome::Wait { delay, .. } = all().await.expect("reserve") else {
+            panic!("it cannot be full")
+        };
         assert!(delay <= Duration::from_secs(1), "{delay:?}");
         tokio::time::sleep(delay).await;
-        assert!(matches!(all().await.expect("reserve"), Reserved::Granted { .. }), "the delay was exact");
+        assert!(
+            matches!(all().await.expect("reserve"), ReserveOutcome::Granted { .. }),
+            "the delay was exact"
+        );
         let back = Settlement { reserved: 5 * MICRO, actual: 2 * MICRO };
         let level = stores[1].settle_bucket("requests", back).await.expect("settle").expect("a bucket");
         assert!(level.tokens >= 3 * MICRO);
@@ -103,22 +113,23 @@ fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
 #[test]
 fn lim_15_a_lease_runs_out_by_the_servers_clock() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let stores = several(&server).await;
-        let Acquired::Held(long) = stores[0].acquire_lease("bulk-lock:8", TTL).await.expect("acquire") else {
+        let AcquireOutcome::Held(long) = stores[0].acquire_lease("bulk-lock:8", TTL).await.expect("acquire")
+        else {
             panic!("it was free")
         };
         let busy = stores[1].acquire_lease("bulk-lock:8", TTL).await.expect("acquire");
-        assert_eq!(busy, Acquired::Busy { until: long.until });
+        assert_eq!(busy, AcquireOutcome::Busy { until: long.until });
         let ttl = Duration::from_millis(100);
-        let Acquired::Held(first) = stores[0].acquire_lease("bulk-lock:7", ttl).await.expect("acquire")
+        let AcquireOutcome::Held(first) = stores[0].acquire_lease("bulk-lock:7", ttl).await.expect("acquire")
         else {
             panic!("it was free")
         };
         let second = loop {
             match stores[1].acquire_lease("bulk-lock:7", ttl).await.expect("acquire") {
-                Acquired::Busy { until } => assert_eq!(until, first.until),
-                Acquired::Held(lease) => break lease,
+                AcquireOutcome::Busy { until } => assert_eq!(until, first.until),
+                AcquireOutcome::Held(lease) => break lease,
             }
         };
         assert!(second.fence > first.fence && second.until >= first.until.after(ttl));
@@ -131,15 +142,15 @@ fn lim_15_a_lease_runs_out_by_the_servers_clock() {
 #[test]
 fn odd_names_are_refused() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let twice = store.reserve(vec![want("a", 1, 5, 1), want("a", 1, 5, 1)]).await;
-        assert_eq!(twice.expect_err("named twice").kind(), Kind::Invalid);
+        assert_eq!(twice.expect_err("named twice").kind(), StoreErrorKind::Invalid);
         let zero = store.reserve(vec![want("a\0b", 1, 5, 1)]).await;
-        assert_eq!(zero.expect_err("a zero byte").kind(), Kind::Invalid);
+        assert_eq!(zero.expect_err("a zero byte").kind(), StoreErrorKind::Invalid);
         assert_eq!(
             store.reserve(Vec::new()).await.expect("reserve"),
-            Reserved::Granted { remaining: vec![] }
+            ReserveOutcome::Granted { remaining: vec![] }
         );
     });
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use tidegate_core::Time;
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::Reserve;
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_core::shared::bucket::ReservationRequest;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Kind, Log, Nodes, Shared, Upkeep};
+use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
 
@@ -21,9 +21,9 @@ const POOL_MAX: usize = 8;
 #[test]
 fn ops_8_a_cut_in_the_middle_of_an_append_is_unsure() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = Arc::new(store(&server).await);
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..3, Time::ZERO, 10)).await.expect("append");
         let (mut sql, mut stop) = (behind(&server).await, behind(&server).await);
         execute(&mut stop, "BEGIN; LOCK TABLE operations IN EXCLUSIVE MODE").await;
@@ -34,7 +34,7 @@ fn ops_8_a_cut_in_the_middle_of_an_append_is_unsure() {
         let connection = waiting_append(&mut sql).await;
         sqlx::query("SELECT pg_terminate_backend($1)").bind(connection).execute(&mut sql).await.expect("cut");
         let answer = cut.await.expect("join").map_err(|error| error.kind());
-        assert_eq!(answer, Err(Kind::Unsure));
+        assert_eq!(answer, Err(StoreErrorKind::Unsure));
         execute(&mut stop, "ROLLBACK").await;
         assert_eq!((last(&*store).await, kept(&*store, 1..9).await), (Lsn(1), 2));
         let again = Batch { follows: Some(Lsn(1)), ..accepts(3..5, Time::ZERO, 10) };
@@ -47,9 +47,9 @@ fn ops_8_a_cut_in_the_middle_of_an_append_is_unsure() {
 #[test]
 fn ops_8_a_server_that_was_killed_has_everything_answered() {
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut answered = 0;
         for round in 0..3 {
             for _ in 0..20 {
@@ -63,8 +63,11 @@ fn ops_8_a_server_that_was_killed_has_everything_answered() {
             let next = answered * 5 + 1;
             let refused = store.append(owner, accepts(next..next + 5, Time::ZERO, 500)).await;
             let kind = refused.expect_err("there is no server").kind();
-            assert!(matches!(kind, Kind::Unsure | Kind::Unavailable), "{kind:?}");
-            assert_eq!(store.health().await.expect_err("there is no server").kind(), Kind::Unavailable);
+            assert!(matches!(kind, StoreErrorKind::Unsure | StoreErrorKind::Unavailable), "{kind:?}");
+            assert_eq!(
+                store.health().await.expect_err("there is no server").kind(),
+                StoreErrorKind::Unavailable
+            );
             server.restart();
             store.health().await.expect("be well again");
             assert_eq!(last(&store).await, Lsn(answered), "round {round}");
@@ -78,10 +81,10 @@ fn ops_8_a_server_that_was_killed_has_everything_answered() {
 #[test]
 fn a_server_that_was_restarted_is_used_again() {
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         let store = store(&server).await;
         let mut hints = store.listen("topic").await.expect("listen");
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..3, Time::ZERO, 10)).await.expect("append");
         // Several connections of the pool, all of which die.
         let looks = (0..6).map(|_| store.list_nodes());
@@ -94,7 +97,7 @@ fn a_server_that_was_restarted_is_used_again() {
         store.renew(owner, TTL).await.expect("renew");
         store.register("node", "", TTL).await.expect("register");
         let first = store.append(owner, accepts(3..5, Time::ZERO, 10)).await.map_err(|error| error.kind());
-        assert!(matches!(first, Ok(Lsn(2)) | Err(Kind::Unsure)), "{first:?}");
+        assert!(matches!(first, Ok(Lsn(2)) | Err(StoreErrorKind::Unsure)), "{first:?}");
         let follows = Batch { follows: Some(last(&store).await), ..accepts(5..7, Time::ZERO, 10) };
         store.append(owner, follows).await.expect("append");
         let heard = async {
@@ -113,27 +116,35 @@ fn a_server_that_was_restarted_is_used_again() {
 #[test]
 fn lim_30_nothing_is_granted_out_of_reach() {
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         let store = store(&server).await;
-        let want =
-            || Reserve { name: "requests".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: MICRO };
+        let want = || ReservationRequest {
+            name: "requests".into(),
+            cost: MICRO,
+            capacity: 5 * MICRO,
+            refill_per_s: MICRO,
+        };
         store.reserve(vec![want()]).await.expect("reserve");
         server.stop();
         // Each connection of the pool that is believed to be whole makes one of them unsure.
         for _ in 0..POOL_MAX {
             let kind = store.reserve(vec![want()]).await.expect_err("there is no server").kind();
-            if kind == Kind::Unavailable {
+            if kind == StoreErrorKind::Unavailable {
                 break;
             }
-            assert_eq!(kind, Kind::Unsure);
+            assert_eq!(kind, StoreErrorKind::Unsure);
         }
         let kinds = [
             store.reserve(vec![want()]).await.map(drop),
             store.acquire_lease("bulk", TTL).await.map(drop),
-            store.own(PARTITION, "node", TTL).await.map(drop),
+            store.acquire_partition(PARTITION, "node", TTL).await.map(drop),
         ];
         for (place, answer) in kinds.into_iter().enumerate() {
-            assert_eq!(answer.expect_err("there is no server").kind(), Kind::Unavailable, "{place}");
+            assert_eq!(
+                answer.expect_err("there is no server").kind(),
+                StoreErrorKind::Unavailable,
+                "{place}"
+            );
         }
         server.restart();
         store.reserve(vec![want()]).await.expect("reserve again");

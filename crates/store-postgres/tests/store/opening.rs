@@ -3,10 +3,10 @@
 
 use sqlx::AssertSqlSafe;
 use tidegate_core::Time;
-use tidegate_core::shared::record::{Claim, Claimed, OnLapse, Token};
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::{Kind, Log, Shared, Upkeep};
-use tidegate_store_postgres::Postgres;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim, RecordClaimOutcome};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store_postgres::PostgresStore;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
 
@@ -32,12 +32,12 @@ const FORMAT_2: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journ
 #[test]
 fn many_may_lay_out_at_once() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let url = server.url();
         let laying = (0..6).map(|_| {
             let url = url.clone();
             tokio::spawn(async move {
-                let store = Postgres::connect(&url).await?;
+                let store = PostgresStore::connect(&url).await?;
                 store.migrate().await?;
                 store.migrate().await?;
                 store.acquire_lease("bulk", TTL).await
@@ -46,7 +46,7 @@ fn many_may_lay_out_at_once() {
         let mut held = 0;
         for laid in laying.collect::<Vec<_>>() {
             let lease = laid.await.expect("join").expect("migrate");
-            held += usize::from(matches!(lease, tidegate_core::shared::lease::Acquired::Held(_)));
+            held += usize::from(matches!(lease, tidegate_core::shared::lease::AcquireOutcome::Held(_)));
         }
         assert_eq!(held, 1, "all of them share one layout");
     });
@@ -55,24 +55,29 @@ fn many_may_lay_out_at_once() {
 #[test]
 fn what_is_newer_or_not_ours_is_not_touched() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         execute(&mut sql, "UPDATE meta SET value = 7 WHERE name = 'format'").await;
         let error = store.migrate().await.expect_err("it is newer");
-        assert_eq!(error.kind(), Kind::Unreadable);
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         assert!(error.to_string().ends_with("has format 7; this program reads format 6"), "{error}");
         // An owner that was there before notices too.
-        assert_eq!(store.renew(owner, TTL).await.expect_err("it is newer").kind(), Kind::Unreadable);
-        assert_eq!(store.health().await.expect_err("it is newer").kind(), Kind::Unreadable);
-        assert_eq!(store.layout().await.expect_err("it is newer").kind(), Kind::Unreadable);
+        assert_eq!(
+            store.renew(owner, TTL).await.expect_err("it is newer").kind(),
+            StoreErrorKind::Unreadable
+        );
+        assert_eq!(store.health().await.expect_err("it is newer").kind(), StoreErrorKind::Unreadable);
+        assert_eq!(store.check_layout().await.expect_err("it is newer").kind(), StoreErrorKind::Unreadable);
         execute(&mut sql, "CREATE SCHEMA theirs; CREATE TABLE theirs.orders (id int)").await;
-        let theirs = Postgres::connect(&format!("{}?schema=theirs", server.url())).await.expect("connect");
-        assert_eq!(theirs.migrate().await.expect_err("it is not ours").kind(), Kind::Unreadable);
-        let missing = Postgres::connect(&format!("{}?schema=nowhere", server.url())).await.expect("connect");
+        let theirs =
+            PostgresStore::connect(&format!("{}?schema=theirs", server.url())).await.expect("connect");
+        assert_eq!(theirs.migrate().await.expect_err("it is not ours").kind(), StoreErrorKind::Unreadable);
+        let missing =
+            PostgresStore::connect(&format!("{}?schema=nowhere", server.url())).await.expect("connect");
         let error = missing.health().await.expect_err("nothing is laid out");
-        assert_eq!(error.kind(), Kind::Unreadable, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{error}");
     });
 }
 
@@ -81,25 +86,25 @@ fn what_is_newer_or_not_ours_is_not_touched() {
 #[test]
 fn a_store_of_format_1_is_brought_up_to_date() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..4, Time::ZERO, 10)).await.expect("append");
         let mut sql = behind(&server).await;
         execute(&mut sql, FORMAT_2).await;
         execute(&mut sql, "DROP FUNCTION claim_record, forget_record, is_live").await;
         execute(&mut sql, FORMAT_1).await;
-        let again = Postgres::connect(&server.url()).await.expect("connect");
+        let again = PostgresStore::connect(&server.url()).await.expect("connect");
         again.migrate().await.expect("migrate");
-        let claim = Claim {
+        let claim = RecordClaim {
             fingerprint: [7; 32],
-            token: Token([1; 16]),
+            token: HolderToken([1; 16]),
             lease: TTL,
             ttl: TTL,
             on_lapse: OnLapse::Hold,
         };
         let claimed = again.claim_record("key", claim).await.expect("claim");
-        assert_eq!(claimed, Claimed::Yours { taken_over: false });
+        assert_eq!(claimed, RecordClaimOutcome::Granted { taken_over: false });
         assert_eq!(kept(&again, 1..4).await, 3);
         // A node of the version before goes on with what it had until it notices.
         store.append(owner, accepts(4..5, Time::ZERO, 10)).await.expect("append");
@@ -115,11 +120,11 @@ fn a_store_of_format_1_is_brought_up_to_date() {
 #[test]
 fn a_server_tells_its_version_and_settings() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let mut sql = behind(&server).await;
         execute(&mut sql, "ALTER ROLE CURRENT_USER SET synchronous_commit = off").await;
-        let store = Postgres::connect(&server.url()).await.expect("connect");
-        let told = store.server().await.expect("settings");
+        let store = PostgresStore::connect(&server.url()).await.expect("connect");
+        let told = store.server_settings().await.expect("settings");
         let value = |name: &str| told.iter().find(|(found, _)| found == name).map(|(_, value)| &**value);
         assert_eq!(value("synchronous_commit"), Some("off"), "{told:?}");
         assert_eq!(value("shared_buffers"), Some("64 MB"), "{told:?}");
@@ -130,13 +135,14 @@ fn a_server_tells_its_version_and_settings() {
 #[test]
 fn schemas_are_apart() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let first = store(&server).await;
-        let second = Postgres::connect(&format!("{}?schema=second", server.url())).await.expect("connect");
+        let second =
+            PostgresStore::connect(&format!("{}?schema=second", server.url())).await.expect("connect");
         second.migrate().await.expect("migrate");
         for store in [&first, &second] {
             let lease = store.acquire_lease("bulk", TTL).await.expect("acquire");
-            assert!(matches!(lease, tidegate_core::shared::lease::Acquired::Held(_)));
+            assert!(matches!(lease, tidegate_core::shared::lease::AcquireOutcome::Held(_)));
         }
         assert!(second.describe().ends_with("/postgres?schema=second"), "{}", second.describe());
     });
@@ -148,23 +154,26 @@ fn ops_22_a_password_is_never_told() {
     const RIGHT: &str = "correct-horse";
     const WRONG: &str = "battery-staple";
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         let mut sql = behind(&server).await;
         let role = format!(
             "CREATE ROLE guarded LOGIN PASSWORD '{RIGHT}'; GRANT CREATE ON DATABASE postgres TO guarded"
         );
         sqlx::raw_sql(AssertSqlSafe(role)).execute(&mut sql).await.expect("make a role");
-        let let_in = Postgres::connect(&server.guarded_url(RIGHT)).await.expect("connect with a password");
+        let let_in =
+            PostgresStore::connect(&server.guarded_url(RIGHT)).await.expect("connect with a password");
         let_in.migrate().await.expect("a role that is not the superuser lays out");
         let mut said = vec![let_in.describe()];
-        let Err(error) = Postgres::connect(&server.guarded_url(WRONG)).await else { panic!("let in") };
-        assert_eq!(error.kind(), Kind::Unavailable);
+        let Err(error) = PostgresStore::connect(&server.guarded_url(WRONG)).await else { panic!("let in") };
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         said.extend([error.to_string(), format!("{error:?}")]);
         server.stop();
         let error = let_in.health().await.expect_err("there is no server");
         said.extend([error.to_string(), format!("{error:?}")]);
-        let Err(error) = Postgres::connect(&server.guarded_url(RIGHT)).await else { panic!("no server") };
-        assert_eq!(error.kind(), Kind::Unavailable);
+        let Err(error) = PostgresStore::connect(&server.guarded_url(RIGHT)).await else {
+            panic!("no server")
+        };
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         said.extend([error.to_string(), format!("{error:?}")]);
         for said in said {
             assert!(!said.contains(RIGHT) && !said.contains(WRONG), "{said}");

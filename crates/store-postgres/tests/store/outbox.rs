@@ -8,11 +8,11 @@ use std::sync::Arc;
 use sqlx::Connection;
 use sqlx::postgres::PgConnection;
 use tidegate_core::Time;
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::outbox::{OutboxId, Published};
-use tidegate_store::{Kind, Log, Outbox, Upkeep};
-use tidegate_store_postgres::Postgres;
+use tidegate_store::outbox::{OutboxId, PublishedUpstream};
+use tidegate_store::{Log, Outbox, StoreErrorKind, Upkeep};
+use tidegate_store_postgres::PostgresStore;
 use tidegate_store_postgres::outbox::enqueue;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
@@ -23,10 +23,10 @@ const MOST: usize = 1_000;
 const UPSTREAM: &str = "mail";
 
 /// A store that a node was started on: everything has its place in the one partition that the tests use.
-async fn begun(server: &Server) -> Postgres {
+async fn begun(server: &PostgresServer) -> PostgresStore {
     let store = store(server).await;
     // The rule puts `mail` there when there are so many.
-    store.partitions(PARTITIONS).await.expect("set the number of partitions");
+    store.ensure_partitions(PARTITIONS).await.expect("set the number of partitions");
     publish(&store, false).await;
     store
 }
@@ -34,8 +34,8 @@ async fn begun(server: &Server) -> Postgres {
 /// Of so many the upstream has its place in the partition of the samples.
 const PARTITIONS: u16 = 5;
 
-async fn publish(store: &Postgres, is_spread: bool) {
-    store.publish(vec![Published { name: UPSTREAM.into(), is_spread }]).await.expect("publish");
+async fn publish(store: &PostgresStore, is_spread: bool) {
+    store.publish(vec![PublishedUpstream { name: UPSTREAM.into(), is_spread }]).await.expect("publish");
 }
 
 fn operation(group: &str) -> String {
@@ -48,8 +48,8 @@ async fn hand_in(sql: &mut PgConnection, group: &str) -> OutboxId {
     enqueue(sql, "tidegate", &operation(group)).await.expect("enqueue")
 }
 
-async fn waiting(store: &Postgres) -> Vec<OutboxId> {
-    let rows = store.waiting(PARTITION, MOST).await.expect("read what waits");
+async fn waiting(store: &PostgresStore) -> Vec<OutboxId> {
+    let rows = store.waiting_rows(PARTITION, MOST).await.expect("read what waits");
     rows.into_iter().map(|row| row.id).collect()
 }
 
@@ -63,7 +63,7 @@ fn drains(seq: u64, drained: &[OutboxId]) -> Batch {
 #[test]
 fn ops_4_rows_come_in_the_order_of_their_transactions() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let (mut one, mut two) = (behind(&server).await, behind(&server).await);
         let mut wanted = Vec::new();
@@ -80,10 +80,10 @@ fn ops_4_rows_come_in_the_order_of_their_transactions() {
             stays.commit().await.expect("commit");
         }
         assert_eq!(waiting(&store).await, wanted);
-        let first = &store.waiting(PARTITION, 1).await.expect("read")[0];
+        let first = &store.waiting_rows(PARTITION, 1).await.expect("read")[0];
         assert_eq!(first.operation, operation("g"), "byte for byte");
-        assert_eq!(store.waiting(PARTITION, 7).await.expect("read").len(), 7);
-        assert_eq!(store.waiting(PARTITION + 1, MOST).await.expect("read"), []);
+        assert_eq!(store.waiting_rows(PARTITION, 7).await.expect("read").len(), 7);
+        assert_eq!(store.waiting_rows(PARTITION + 1, MOST).await.expect("read"), []);
     });
 }
 
@@ -91,9 +91,9 @@ fn ops_4_rows_come_in_the_order_of_their_transactions() {
 #[test]
 fn ops_8_a_row_that_becomes_visible_late_is_found() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let (mut slow, mut quick) = (behind(&server).await, behind(&server).await);
         let mut open = slow.begin().await.expect("begin");
         let early = hand_in(&mut open, "slow").await;
@@ -114,22 +114,22 @@ fn ops_8_a_row_that_becomes_visible_late_is_found() {
 #[test]
 fn ops_8_rows_leave_with_the_append_or_not_at_all() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
-        let old = store.own(PARTITION, "node", TTL).await.expect("own");
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own again");
+        let old = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own again");
         let mut sql = behind(&server).await;
         let (one, two) = (hand_in(&mut sql, "g").await, hand_in(&mut sql, "g").await);
         let kind = |answer: tidegate_store::Result<Lsn>| answer.map_err(|error| error.kind());
-        assert_eq!(kind(store.append(old, drains(1, &[one])).await), Err(Kind::Fenced));
+        assert_eq!(kind(store.append(old, drains(1, &[one])).await), Err(StoreErrorKind::Fenced));
         let after = Batch { follows: Some(Lsn(9)), ..drains(1, &[one]) };
-        assert_eq!(kind(store.append(owner, after).await), Err(Kind::Unavailable));
+        assert_eq!(kind(store.append(owner, after).await), Err(StoreErrorKind::Unavailable));
         let missing = [one, OutboxId(two.0 + 1)];
-        assert_eq!(kind(store.append(owner, drains(1, &missing)).await), Err(Kind::Unavailable));
+        assert_eq!(kind(store.append(owner, drains(1, &missing)).await), Err(StoreErrorKind::Unavailable));
         assert_eq!((waiting(&store).await, kept(&store, 1..9).await), (vec![one, two], 0));
         let only = Batch { drained: vec![one], ..Batch::default() };
         assert_eq!(kind(store.append(owner, only).await), Ok(Lsn(1)), "nothing new, and the row goes");
-        assert_eq!(kind(store.append(owner, drains(1, &[one, two])).await), Err(Kind::Unavailable));
+        assert_eq!(kind(store.append(owner, drains(1, &[one, two])).await), Err(StoreErrorKind::Unavailable));
         assert_eq!(kind(store.append(owner, drains(1, &[two])).await), Ok(Lsn(2)));
         assert_eq!((waiting(&store).await, kept(&store, 1..9).await), (vec![], 1));
     });
@@ -139,9 +139,9 @@ fn ops_8_rows_leave_with_the_append_or_not_at_all() {
 #[test]
 fn ops_8_a_cut_leaves_a_row_in_one_place() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = Arc::new(begun(&server).await);
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let (mut sql, mut stop) = (behind(&server).await, behind(&server).await);
         let row = hand_in(&mut sql, "g").await;
         execute(&mut stop, "BEGIN; LOCK TABLE operations IN EXCLUSIVE MODE").await;
@@ -151,13 +151,17 @@ fn ops_8_a_cut_leaves_a_row_in_one_place() {
         };
         let connection = waiting_append(&mut sql).await;
         sqlx::query("SELECT pg_terminate_backend($1)").bind(connection).execute(&mut sql).await.expect("cut");
-        assert_eq!(cut.await.expect("join").map_err(|error| error.kind()), Err(Kind::Unsure));
+        assert_eq!(cut.await.expect("join").map_err(|error| error.kind()), Err(StoreErrorKind::Unsure));
         execute(&mut stop, "ROLLBACK").await;
         assert_eq!((last(&*store).await, waiting(&store).await), (Lsn(0), vec![row]));
         store.append(owner, drains(1, &[row])).await.expect("append again");
         assert_eq!((last(&*store).await, waiting(&store).await), (Lsn(1), vec![]));
         let twice = store.append(owner, drains(2, &[row])).await.map_err(|error| error.kind());
-        assert_eq!((twice, kept(&*store, 1..9).await), (Err(Kind::Unavailable), 1), "it is accepted once");
+        assert_eq!(
+            (twice, kept(&*store, 1..9).await),
+            (Err(StoreErrorKind::Unavailable), 1),
+            "it is accepted once"
+        );
     });
 }
 
@@ -165,23 +169,23 @@ fn ops_8_a_cut_leaves_a_row_in_one_place() {
 #[test]
 fn a_row_is_moved_aside_by_its_owner() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
-        let old = store.own(PARTITION, "node", TTL).await.expect("own");
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own again");
+        let old = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own again");
         let mut sql = behind(&server).await;
         let rows = [hand_in(&mut sql, "a").await, hand_in(&mut sql, "b").await, hand_in(&mut sql, "c").await];
         let fenced = store.refuse(old, rows[1], "TG0002", "It is wrong.").await.expect_err("it is fenced");
-        assert_eq!((fenced.kind(), waiting(&store).await.len()), (Kind::Fenced, 3));
+        assert_eq!((fenced.kind(), waiting(&store).await.len()), (StoreErrorKind::Fenced, 3));
         for _ in 0..2 {
             store.refuse(owner, rows[1], "TG0002", "It is \0 wrong.").await.expect("move aside");
         }
         store.refuse(owner, rows[2], "TG0009", "It is known.").await.expect("move aside");
-        let seen = store.look(None, 10).await.expect("look");
+        let seen = store.status(None, 10).await.expect("look");
         assert_eq!((seen.waiting, seen.oldest.is_some()), (1, true));
         let said: Vec<_> = seen.refused.iter().map(|row| (row.id, &*row.code, &*row.problem)).collect();
         assert_eq!(said, [(rows[2], "TG0009", "It is known."), (rows[1], "TG0002", "It is \u{fffd} wrong.")]);
-        let page = store.look(Some(rows[2]), 10).await.expect("look further");
+        let page = store.status(Some(rows[2]), 10).await.expect("look further");
         assert_eq!(page.refused.iter().map(|row| row.id).collect::<Vec<_>>(), [rows[1]]);
         assert_eq!(waiting(&store).await, [rows[0]]);
     });
@@ -191,7 +195,7 @@ fn a_row_is_moved_aside_by_its_owner() {
 #[test]
 fn what_waits_follows_a_changed_rule() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let mut sql = behind(&server).await;
         let mut wanted = Vec::new();
@@ -201,7 +205,7 @@ fn what_waits_follows_a_changed_rule() {
         publish(&store, true).await;
         let mut spread = Vec::new();
         for partition in 0..PARTITIONS {
-            let here = store.waiting(partition, MOST).await.expect("read");
+            let here = store.waiting_rows(partition, MOST).await.expect("read");
             assert!(here.len() < wanted.len(), "all are in {partition}");
             spread.extend(here.into_iter().map(|row| row.id));
         }
@@ -216,7 +220,7 @@ fn what_waits_follows_a_changed_rule() {
 #[test]
 fn a_page_is_bounded_by_its_bytes() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let mut sql = behind(&server).await;
         let large = format!(
@@ -226,7 +230,7 @@ fn a_page_is_bounded_by_its_bytes() {
         for _ in 0..6 {
             enqueue(&mut sql, "tidegate", &large).await.expect("enqueue");
         }
-        let page = store.waiting(PARTITION, MOST).await.expect("read");
+        let page = store.waiting_rows(PARTITION, MOST).await.expect("read");
         assert_eq!(page.len(), 4);
     });
 }

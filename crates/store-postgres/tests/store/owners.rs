@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use sqlx::Connection;
 use tidegate_core::{Fact, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Kind, Log, codec};
+use tidegate_store::{Log, StoreErrorKind, codec};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
 
@@ -15,9 +15,9 @@ use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, s
 #[test]
 fn ops_8_no_append_slips_in_behind_a_new_owner() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let (old, new) = (Arc::new(store(&server).await), Arc::new(store(&server).await));
-        let zombie = old.own(PARTITION, "node", TTL).await.expect("own");
+        let zombie = old.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         // Stops the append after it has seen its epoch and before it has written its operations.
         let mut stop = behind(&server).await;
@@ -30,7 +30,7 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
         let taking = {
             let new = Arc::clone(&new);
             // The same name, so that no lease stands in the way: as after a restart.
-            tokio::spawn(async move { new.own(PARTITION, "node", TTL).await })
+            tokio::spawn(async move { new.acquire_partition(PARTITION, "node", TTL).await })
         };
         let own_waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
             WHERE wait_event_type = 'Lock' AND query LIKE '%own(%' AND pid <> pg_backend_pid())";
@@ -44,7 +44,7 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
         assert_eq!(last(&*new).await, Lsn(1), "the new owner finds what was under way");
         for batch in [accepts(4..7, Time::ZERO, 10), Batch::default()] {
             let late = old.append(zombie, batch).await.map_err(|error| error.kind());
-            assert_eq!(late, Err(Kind::Fenced));
+            assert_eq!(late, Err(StoreErrorKind::Fenced));
         }
         assert_eq!((last(&*new).await, kept(&*new, 1..9).await), (Lsn(1), 3));
         assert_eq!(new.append(owner, accepts(4..7, Time::ZERO, 10)).await.expect("append"), Lsn(2));
@@ -56,9 +56,9 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
 #[test]
 fn a_renewal_waits_for_no_append() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = Arc::new(store(&server).await);
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         let mut stop = behind(&server).await;
         execute(&mut stop, "BEGIN; LOCK TABLE operations IN EXCLUSIVE MODE").await;
@@ -78,9 +78,9 @@ fn a_renewal_waits_for_no_append() {
 #[test]
 fn appends_keep_the_order_of_the_calls() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
         let under_way: Vec<_> = (0..50).map(|before| store.append(owner, after(before))).collect();
         // Asked for in the wrong order on purpose.
@@ -91,7 +91,7 @@ fn appends_keep_the_order_of_the_calls() {
         let under_way = [store.append(owner, good), store.append(owner, bad), store.append(owner, on_it)];
         let [good, bad, on_it] = under_way;
         assert_eq!(good.await.expect("append"), Lsn(51));
-        assert_eq!(bad.await.map_err(|error| error.kind()), Err(Kind::Unavailable));
+        assert_eq!(bad.await.map_err(|error| error.kind()), Err(StoreErrorKind::Unavailable));
         assert_eq!(on_it.await.expect("append"), Lsn(52));
     });
 }
@@ -101,13 +101,14 @@ fn appends_keep_the_order_of_the_calls() {
 #[test]
 fn a_large_snapshot_is_whole_or_not_there() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         for _ in 0..4 {
             store.append(owner, Batch::default()).await.expect("append");
         }
-        let facts: Vec<_> = (0..400_000).map(|seq| Fact::CancelAsked { seq: Seq(seq + (1 << 40)) }).collect();
+        let facts: Vec<_> =
+            (0..400_000).map(|seq| Fact::CancelRequested { seq: Seq(seq + (1 << 40)) }).collect();
         let parts = codec::encode_iter(facts.clone().into_iter(), 300_000);
         assert!(parts.iter().map(bytes::Bytes::len).sum::<usize>() > 2 * 1024 * 1024, "several steps");
         let mut sql = behind(&server).await;
@@ -125,8 +126,8 @@ fn a_large_snapshot_is_whole_or_not_there() {
             execute(&mut stop, "UPDATE partitions SET epoch = epoch + 1; COMMIT").await;
         };
         let (answer, ()) = tokio::join!(snapshot, looking);
-        assert_eq!(answer.map_err(|error| error.kind()), Err(Kind::Fenced));
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        assert_eq!(answer.map_err(|error| error.kind()), Err(StoreErrorKind::Fenced));
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.snapshot(owner, Lsn(3), parts.clone()).await.expect("snapshot");
         let mut found = Vec::new();
         let end = store.load(PARTITION, &mut |facts| found.extend(facts)).await.expect("load");

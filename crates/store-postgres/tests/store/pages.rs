@@ -1,9 +1,9 @@
 //! Lists that are longer than what one page may look at.
 
 use tidegate_core::{EndState, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::Log;
-use tidegate_store::log::Query;
+use tidegate_store::log::StoredQuery;
 
 use crate::sample::{PARTITION, TTL, accepts, ends, run, store};
 
@@ -13,9 +13,9 @@ use crate::sample::{PARTITION, TTL, accepts, ends, run, store};
 fn ops_25_a_long_list_is_looked_at_in_bounded_steps() {
     const ALL: u64 = 51_001;
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         for first in (1..ALL).step_by(3_000) {
             let mut batch = accepts(first..first + 3_000, Time::ZERO, 1);
             batch.results = ends(first..first + 3_000, Time::ZERO).results;
@@ -25,15 +25,15 @@ fn ops_25_a_long_list_is_looked_at_in_bounded_steps() {
             }
             store.append(owner, batch).await.expect("append");
         }
-        let rare = Query { group: Some("rare".into()), limit: 10, ..Query::default() };
+        let rare = StoredQuery { group: Some("rare".into()), limit: 10, ..StoredQuery::default() };
         let first = store.list(PARTITION, rare.clone()).await.expect("list");
         assert!(first.items.is_empty());
         let next = first.next.expect("there is more");
         assert_eq!(next, Seq(ALL - 50_000));
-        let second = store.list(PARTITION, Query { before: Some(next), ..rare }).await.expect("list");
+        let second = store.list(PARTITION, StoredQuery { before: Some(next), ..rare }).await.expect("list");
         assert_eq!(second.items.iter().map(|item| item.operation.seq).collect::<Vec<_>>(), [Seq(5)]);
         assert_eq!(second.next, None);
-        let failed = Query { ended: Some(EndState::Failed), limit: 10, ..Query::default() };
+        let failed = StoredQuery { ended: Some(EndState::Failed), limit: 10, ..StoredQuery::default() };
         let found = store.list(PARTITION, failed).await.expect("list");
         assert_eq!(found.items.iter().map(|item| item.operation.seq).collect::<Vec<_>>(), [Seq(7)]);
         assert_eq!(found.next, None);

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use sqlx::postgres::PgConnection;
 use tidegate_core::{Fault, FaultClass, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
 use tidegate_store::{Log, Upkeep};
-use tidegate_store_postgres::Postgres;
+use tidegate_store_postgres::PostgresStore;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, ends, execute, kept, last, run, store};
 
@@ -21,8 +21,8 @@ const fn days() -> (Time, Time) {
 }
 
 /// 2,000 that ended a day ago, and 100 in the next range that ended just now.
-async fn two_ranges(store: &Postgres) -> Ownership {
-    let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+async fn two_ranges(store: &PostgresStore) -> Ownership {
+    let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
     let (old, young) = days();
     for (seqs, at) in [(1..2_001, old), (SECOND..SECOND + 100, young)] {
         store.append(owner, accepts(seqs.clone(), at, 1)).await.expect("append");
@@ -40,7 +40,7 @@ async fn has_first_range(sql: &mut PgConnection) -> bool {
 #[test]
 fn ops_9_a_range_goes_as_a_whole() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let owner = two_ranges(&store).await;
         let mut sql = behind(&server).await;
@@ -66,7 +66,7 @@ fn ops_9_a_range_goes_as_a_whole() {
 #[test]
 fn ops_9_what_has_not_ended_keeps_its_range() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let owner = two_ranges(&store).await;
         let again = Batch { reopened: vec![Seq(1_000)], ..Batch::default() };
@@ -89,7 +89,7 @@ fn ops_9_what_has_not_ended_keeps_its_range() {
 #[test]
 fn a_range_that_is_in_use_goes_later() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let owner = two_ranges(&store).await;
         let (mut sql, mut idle) = (behind(&server).await, behind(&server).await);
@@ -110,9 +110,9 @@ fn a_range_that_is_in_use_goes_later() {
 #[test]
 fn room_is_made_ahead() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         store.append(owner, accepts(SECOND - 5..SECOND - 4, days().0, 1)).await.expect("append");
         let ask = "SELECT to_regclass('results_3_1') IS NOT NULL";
@@ -131,9 +131,9 @@ fn room_is_made_ahead() {
 #[test]
 fn ops_9_old_results_behind_young_ones_go_too() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let (old, young) = (Time::from_millis(10), Time::from_millis(1_000));
         for first in (1..12_001).step_by(1_000) {
             store.append(owner, accepts(first..first + 1_000, old, 1)).await.expect("append");
@@ -157,9 +157,9 @@ fn ops_9_old_results_behind_young_ones_go_too() {
 #[test]
 fn a_fault_with_a_zero_byte_is_kept() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut batch = accepts(1..2, Time::ZERO, 1);
         batch.results = ends(1..2, Time::ZERO).results;
         batch.results[0].fault = Some(Fault::new(FaultClass::Transient, "it said a\0b"));

@@ -7,10 +7,10 @@ use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions, Row};
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Seq, Time};
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::log::{Batch, Lsn, StoredOperation, StoredResult};
 use tidegate_store::{Log, Upkeep};
-use tidegate_store_postgres::Postgres;
+use tidegate_store_postgres::PostgresStore;
 use tokio::time::timeout;
 
 pub(crate) const PARTITION: Partition = 3;
@@ -25,14 +25,14 @@ pub(crate) fn run(test: impl Future<Output = ()>) {
 }
 
 /// A store on a server, ready for use, by the server's own clock.
-pub(crate) async fn store(server: &Server) -> Postgres {
-    let store = Postgres::connect(&server.url()).await.expect("connect");
+pub(crate) async fn store(server: &PostgresServer) -> PostgresStore {
+    let store = PostgresStore::connect(&server.url()).await.expect("connect");
     store.migrate().await.expect("migrate");
     store
 }
 
 /// A connection that goes past the store, to the same tables.
-pub(crate) async fn behind(server: &Server) -> PgConnection {
+pub(crate) async fn behind(server: &PostgresServer) -> PgConnection {
     let options: PgConnectOptions = server.url().parse().expect("a URL");
     options.options([("search_path", "tidegate")]).connect().await.expect("connect behind the store")
 }

@@ -1,7 +1,7 @@
 //! What an append costs, as a figure to look at, and in transactions.
 
 use tidegate_core::Time;
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::Log;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, run, store};
@@ -13,9 +13,9 @@ fn ops_8_a_batch_is_one_transaction() {
     /// What the server may do by itself meanwhile.
     const OTHERS_MAX: i64 = 50;
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
         let count = "SELECT pg_current_xact_id()::text::bigint";
         let before: i64 = sqlx::query_scalar(count).fetch_one(&mut sql).await.expect("count");

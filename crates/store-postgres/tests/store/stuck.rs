@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use tidegate_core::Time;
-use tidegate_fixture::postgres::Postgres as Server;
-use tidegate_store::log::{Lsn, Query, Retention};
-use tidegate_store::{Kind, Log, Shared, Upkeep, codec};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_store::log::{Lsn, Retention, StoredQuery};
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep, codec};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, ends, execute, kept, last, run, store};
 
@@ -14,9 +14,9 @@ use crate::sample::{PARTITION, TTL, accepts, behind, ends, execute, kept, last, 
 #[test]
 fn an_idle_transaction_elsewhere_stops_nothing() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..9, Time::ZERO, 100)).await.expect("append");
         let mut idle = behind(&server).await;
         execute(
@@ -36,7 +36,8 @@ fn an_idle_transaction_elsewhere_stops_nothing() {
         assert_eq!(store.sweep(owner, old).await.expect("sweep"), 800);
         assert_eq!(last(&store).await, Lsn(401));
         assert_eq!(kept(&store, 1..2_000).await, 8);
-        let page = store.list(PARTITION, Query { limit: 100, ..Query::default() }).await.expect("list");
+        let page =
+            store.list(PARTITION, StoredQuery { limit: 100, ..StoredQuery::default() }).await.expect("list");
         assert_eq!(page.items.len(), 8);
         store.renew(owner, TTL).await.expect("renew");
         execute(&mut idle, "ROLLBACK").await;
@@ -47,14 +48,14 @@ fn an_idle_transaction_elsewhere_stops_nothing() {
 #[test]
 fn a_lock_held_for_ever_is_given_up() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut stuck = behind(&server).await;
         execute(&mut stuck, "BEGIN; LOCK TABLE log IN ACCESS EXCLUSIVE MODE").await;
         let answer = store.append(owner, accepts(1..3, Time::ZERO, 10)).await;
         let error = answer.expect_err("the log is locked");
-        assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable, "{error}");
         assert!(error.to_string().contains("nothing was written"), "{error}");
         execute(&mut stuck, "ROLLBACK").await;
         assert_eq!(store.append(owner, accepts(1..3, Time::ZERO, 10)).await.expect("append"), Lsn(1));
@@ -65,23 +66,23 @@ fn a_lock_held_for_ever_is_given_up() {
 #[test]
 fn a_server_in_recovery_is_said() {
     run(async {
-        let mut server = Server::start();
+        let mut server = PostgresServer::start();
         let store = store(&server).await;
-        let owner = store.own(PARTITION, "node", TTL).await.expect("own");
+        let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         store.append(owner, accepts(1..3, Time::ZERO, 10)).await.expect("append");
         store.health().await.expect("be well");
         server.restart_in_recovery();
         let error = store.health().await.expect_err("it takes no writes");
-        assert_eq!(error.kind(), Kind::Unavailable);
+        assert_eq!(error.kind(), StoreErrorKind::Unavailable);
         assert!(error.to_string().ends_with("is in recovery and takes no writes"), "{error}");
         let lease = loop {
             match store.acquire_lease("bulk", Duration::from_secs(1)).await {
                 // A connection that had been to the primary.
-                Err(error) if error.kind() == Kind::Unsure => {}
+                Err(error) if error.kind() == StoreErrorKind::Unsure => {}
                 other => break other,
             }
         };
-        assert_eq!(lease.expect_err("it takes no writes").kind(), Kind::Unavailable);
+        assert_eq!(lease.expect_err("it takes no writes").kind(), StoreErrorKind::Unavailable);
         assert_eq!(last(&store).await, Lsn(1), "it can be read");
     });
 }

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::Time;
-use tidegate_core::journal::{Deployment, Mapped, Object, Stage, Step, StepState};
-use tidegate_store::{Error, Kind, Result};
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, ObjectMapping, StepState,
+};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
-use crate::scripts::Call;
-use crate::trouble::unreadable;
+use crate::errors::unreadable;
+use crate::scripts::ScriptCall;
 
 #[derive(Serialize, Deserialize)]
 struct StepLine<'a> {
@@ -51,18 +53,18 @@ struct ObjectLine<'a> {
 
 /// What a line lies under.
 pub(super) fn field(kind: &str, key: &str) -> Result<String> {
-    written(&(kind, key))
+    to_json(&(kind, key))
 }
 
 /// A step as it lies.
-pub(super) fn of_step(step: &Step) -> Result<String> {
-    written(&StepLine {
+pub(super) fn encode_step(step: &DeploymentStep) -> Result<String> {
+    to_json(&StepLine {
         kind: Cow::Borrowed(&step.kind),
         key: Cow::Borrowed(&step.key),
         nth: step.nth,
         action: Cow::Borrowed(&step.action),
         fingerprint: Cow::Borrowed(&step.fingerprint),
-        state: Cow::Borrowed(step.state.word()),
+        state: Cow::Borrowed(step.state.as_str()),
         operation: step.operation.as_deref().map(Cow::Borrowed),
         foreign_id: step.foreign_id.as_deref().map(Cow::Borrowed),
         note: step.note.as_deref().map(Cow::Borrowed),
@@ -71,9 +73,9 @@ pub(super) fn of_step(step: &Step) -> Result<String> {
 }
 
 /// An object as it lies; nothing for one that goes.
-pub(super) fn of_mapped(mapped: &Mapped) -> Result<String> {
+pub(super) fn encode_mapped(mapped: &ObjectMapping) -> Result<String> {
     let Some(object) = &mapped.object else { return Ok(String::new()) };
-    written(&ObjectLine {
+    to_json(&ObjectLine {
         kind: Cow::Borrowed(&mapped.kind),
         key: Cow::Borrowed(&mapped.key),
         id: Cow::Borrowed(&object.id),
@@ -83,15 +85,15 @@ pub(super) fn of_mapped(mapped: &Mapped) -> Result<String> {
 }
 
 /// The step of a line.
-pub(super) fn step(line: &[u8]) -> Result<Step> {
-    let kept: StepLine<'_> = serde_json::from_slice(line).map_err(|_| odd("a step"))?;
-    Ok(Step {
+pub(super) fn decode_step(line: &[u8]) -> Result<DeploymentStep> {
+    let kept: StepLine<'_> = serde_json::from_slice(line).map_err(|_| unreadable_line("a step"))?;
+    Ok(DeploymentStep {
         kind: word(&kept.kind),
         key: word(&kept.key),
         nth: kept.nth,
         action: word(&kept.action),
         fingerprint: word(&kept.fingerprint),
-        state: StepState::of(&kept.state).ok_or_else(|| odd("a step"))?,
+        state: StepState::parse(&kept.state).ok_or_else(|| unreadable_line("a step"))?,
         operation: kept.operation.as_deref().map(word),
         foreign_id: kept.foreign_id.as_deref().map(word),
         note: kept.note.as_deref().map(word),
@@ -100,36 +102,39 @@ pub(super) fn step(line: &[u8]) -> Result<Step> {
 }
 
 /// The object of a line.
-pub(super) fn mapped(line: &[u8]) -> Result<Mapped> {
-    let kept: ObjectLine<'_> = serde_json::from_slice(line).map_err(|_| odd("an object"))?;
-    let object = Object {
+pub(super) fn decode_mapped(line: &[u8]) -> Result<ObjectMapping> {
+    let kept: ObjectLine<'_> = serde_json::from_slice(line).map_err(|_| unreadable_line("an object"))?;
+    let object = ForeignObject {
         id: word(&kept.id),
         place: kept.place.as_deref().map(word),
         fingerprint: word(&kept.fingerprint),
     };
-    Ok(Mapped { kind: word(&kept.kind), key: word(&kept.key), object: Some(object) })
+    Ok(ObjectMapping { kind: word(&kept.kind), key: word(&kept.key), object: Some(object) })
 }
 
 /// Tells fields and values of a deployment.
-pub(super) fn tell_deployment(call: &mut Call<'_>, deployment: &Deployment) {
-    call.tell("scope").tell(&*deployment.scope);
-    call.tell("fence").tell(deployment.fence);
-    call.tell("round").tell(deployment.round);
-    call.tell("stage").tell(deployment.stage.word());
-    call.tell("request").tell(&*deployment.request);
-    call.tell("started_at").tell(deployment.started_at.as_micros());
-    call.tell("updated_at").tell(deployment.updated_at.as_micros());
+pub(super) fn add_deployment_args(call: &mut ScriptCall<'_>, deployment: &Deployment) {
+    call.arg("scope").arg(&*deployment.scope);
+    call.arg("fence").arg(deployment.fence);
+    call.arg("round").arg(deployment.round);
+    call.arg("stage").arg(deployment.stage.as_str());
+    call.arg("request").arg(&*deployment.request);
+    call.arg("started_at").arg(deployment.started_at.as_micros());
+    call.arg("updated_at").arg(deployment.updated_at.as_micros());
     if let Some(note) = &deployment.note {
-        call.tell("note").tell(&**note);
+        call.arg("note").arg(&**note);
     }
 }
 
 /// The deployment of a hash; none when there is nothing.
-pub(super) fn deployment(id: &str, mut fields: HashMap<String, Vec<u8>>) -> Result<Option<Deployment>> {
+pub(super) fn decode_deployment(
+    id: &str,
+    mut fields: HashMap<String, Vec<u8>>,
+) -> Result<Option<Deployment>> {
     if fields.is_empty() {
         return Ok(None);
     }
-    let wrong = || odd("a deployment");
+    let wrong = || unreadable_line("a deployment");
     let text =
         |field: Option<Vec<u8>>| field.and_then(|bytes| String::from_utf8(bytes).ok()).ok_or_else(wrong);
     let number = |field| text(field)?.parse::<u64>().map_err(|_| wrong());
@@ -139,7 +144,7 @@ pub(super) fn deployment(id: &str, mut fields: HashMap<String, Vec<u8>>) -> Resu
         scope: text(fields.remove("scope"))?.into(),
         fence: number(fields.remove("fence"))?,
         round: u32::try_from(round).map_err(|_| wrong())?,
-        stage: Stage::of(&text(fields.remove("stage"))?).ok_or_else(wrong)?,
+        stage: DeploymentStage::parse(&text(fields.remove("stage"))?).ok_or_else(wrong)?,
         request: fields.remove("request").ok_or_else(wrong)?.into(),
         note: fields.remove("note").map(|note| text(Some(note))).transpose()?.map(Arc::from),
         started_at: Time::from_micros(number(fields.remove("started_at"))?),
@@ -151,11 +156,13 @@ fn word(text: &str) -> Arc<str> {
     Arc::from(text)
 }
 
-fn written(line: &impl Serialize) -> Result<String> {
-    let wrong = |cause| Error::new(Kind::Invalid, "a line of the journal cannot be written").because(cause);
+fn to_json(line: &impl Serialize) -> Result<String> {
+    let wrong = |cause| {
+        Error::new(StoreErrorKind::Invalid, "a line of the journal cannot be written").with_source(cause)
+    };
     serde_json::to_string(line).map_err(wrong)
 }
 
-fn odd(what: &str) -> Error {
+fn unreadable_line(what: &str) -> Error {
     unreadable(format!("the journal in Redis holds {what} that this program did not write"))
 }

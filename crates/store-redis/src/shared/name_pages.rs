@@ -7,11 +7,11 @@ use std::fmt;
 
 use redis::Value;
 use tidegate_store::Result;
-use tidegate_store::checks::invalid;
+use tidegate_store::checks::invalid_error;
 
-use crate::keys::Family;
-use crate::trouble::unusable;
-use crate::{Redis, reply};
+use crate::errors::unusable;
+use crate::keys::KeyPattern;
+use crate::{RedisStore, reply};
 
 /// Keys that one step of a scan looks at.
 const AT_ONCE: usize = 1_000;
@@ -20,7 +20,7 @@ const STEPS_MAX: usize = 20;
 
 /// How far a list has come. As text it is what the next page begins with.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Walk {
+struct NameCursor {
     /// The node, by its lowest slot.
     slot: u16,
     /// Where its scan goes on.
@@ -29,13 +29,13 @@ struct Walk {
     last: String,
 }
 
-impl fmt::Display for Walk {
+impl fmt::Display for NameCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.slot, self.cursor, self.last)
     }
 }
 
-impl Walk {
+impl NameCursor {
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let (slot, cursor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
@@ -49,15 +49,15 @@ pub(super) struct NamePage {
     pub(super) next: Option<String>,
 }
 
-impl Redis {
+impl RedisStore {
     pub(super) async fn page_of_names(
         &self,
-        family: &Family,
+        family: &KeyPattern,
         after: Option<&str>,
         most: usize,
     ) -> Result<NamePage> {
-        let walk = after.map_or(Some(Walk::default()), Walk::parse);
-        let mut walk = walk.ok_or_else(|| invalid("a list of names does not go on from there"))?;
+        let walk = after.map_or(Some(NameCursor::default()), NameCursor::parse);
+        let mut walk = walk.ok_or_else(|| invalid_error("a list of names does not go on from there"))?;
         let nodes = self.lowest_slots().await?;
         let mut names = Vec::new();
         for _ in 0..STEPS_MAX {
@@ -76,17 +76,17 @@ impl Redis {
                 _ => Some(walk.slot),
             };
             let Some(slot) = slot else { return Ok(NamePage { names, next: None }) };
-            walk = Walk { slot, cursor: next, last: String::new() };
+            walk = NameCursor { slot, cursor: next, last: String::new() };
         }
         Ok(NamePage { names, next: Some(walk.to_string()) })
     }
 
     /// One step of a node's scan: where it goes on, and the names that it found, in order.
-    async fn scan(&self, family: &Family, walk: &Walk) -> Result<(u64, Vec<String>)> {
+    async fn scan(&self, family: &KeyPattern, walk: &NameCursor) -> Result<(u64, Vec<String>)> {
         let mut scan = redis::cmd("SCAN");
         scan.arg(walk.cursor).arg("MATCH").arg(&family.pattern).arg("COUNT").arg(AT_ONCE);
-        let answer = self.link.send_to_slot(walk.slot, scan).await;
-        let answer = answer.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer = self.connection.send_to_slot(walk.slot, scan).await;
+        let answer = answer.map_err(|failed| unusable(self.connection.name(), failed))?;
         let (next, keys): (u64, Vec<Vec<u8>>) = reply::parsed(answer)?;
         let name = |key: Vec<u8>| self.keys.name_in(family, std::str::from_utf8(&key).ok()?);
         let mut names: Vec<String> = keys.into_iter().filter_map(name).collect();
@@ -97,20 +97,20 @@ impl Redis {
 
     /// The nodes that keep keys, each by its lowest slot; a server alone is one of them.
     async fn lowest_slots(&self) -> Result<BTreeSet<u16>> {
-        if !self.link.is_cluster() {
+        if !self.connection.is_cluster() {
             return Ok(BTreeSet::from([0]));
         }
         let mut ask = redis::cmd("CLUSTER");
         ask.arg("SLOTS");
-        let answer = self.link.send_to_slot(0, ask).await;
-        let answer = answer.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer = self.connection.send_to_slot(0, ask).await;
+        let answer = answer.map_err(|failed| unusable(self.connection.name(), failed))?;
         let mut lowest: BTreeMap<(String, u16), u16> = BTreeMap::new();
         for range in reply::list(answer)? {
             let mut parts = reply::list(range)?;
-            let first: u16 = reply::at(&mut parts, 0)?;
-            let master: Value = reply::at(&mut parts, 2)?;
+            let first: u16 = reply::part_at(&mut parts, 0)?;
+            let master: Value = reply::part_at(&mut parts, 2)?;
             let mut master = reply::list(master)?;
-            let node = (reply::at(&mut master, 0)?, reply::at(&mut master, 1)?);
+            let node = (reply::part_at(&mut master, 0)?, reply::part_at(&mut master, 1)?);
             let slot = lowest.entry(node).or_insert(first);
             *slot = first.min(*slot);
         }
@@ -124,12 +124,12 @@ mod tests {
 
     #[test]
     fn a_walk_reads_what_it_wrote() {
-        let walk = Walk { slot: 5_461, cursor: u64::MAX, last: "a:b::ü".to_owned() };
-        for walk in [Walk::default(), walk] {
-            assert_eq!(Walk::parse(&walk.to_string()), Some(walk));
+        let walk = NameCursor { slot: 5_461, cursor: u64::MAX, last: "a:b::ü".to_owned() };
+        for walk in [NameCursor::default(), walk] {
+            assert_eq!(NameCursor::parse(&walk.to_string()), Some(walk));
         }
         for wrong in ["", "x", "1", "1:2", "x:2:n", "1:x:n", "70000:1:n"] {
-            assert_eq!(Walk::parse(wrong), None, "{wrong:?}");
+            assert_eq!(NameCursor::parse(wrong), None, "{wrong:?}");
         }
     }
 }

@@ -5,14 +5,14 @@ use std::fmt;
 
 use redis::Value;
 use tidegate_core::shared::record::{self, Record};
-use tidegate_store::checks::invalid;
+use tidegate_store::checks::invalid_error;
 use tidegate_store::{RecordPage, Result};
 
-use super::record_value::Kept;
+use super::record_value::RecordHead;
+use crate::errors::unusable;
 use crate::keys::RECORD_SHARDS;
-use crate::scripts::{self, Call};
-use crate::trouble::unusable;
-use crate::{Redis, reply};
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, reply};
 
 /// Records that one script looks at, at least and at most.
 const AT_ONCE: (usize, usize) = (16, 128);
@@ -21,35 +21,37 @@ const LOOKED_AT_MAX: usize = 1_000;
 
 /// Where a record is in the index of its shard. Those of one score lie in the order of their bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct IndexPosition {
     score: u64,
     key: String,
 }
 
 /// How far a list has come. As text it is what the next page begins with.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Walk {
+struct RecordCursor {
     shard: u64,
-    last: Option<Place>,
+    last: Option<IndexPosition>,
 }
 
-impl fmt::Display for Walk {
+impl fmt::Display for RecordCursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.last {
-            Some(Place { score, key }) => write!(f, "{}:{score}:{key}", self.shard),
+            Some(IndexPosition { score, key }) => write!(f, "{}:{score}:{key}", self.shard),
             None => write!(f, "{}", self.shard),
         }
     }
 }
 
-impl Walk {
+impl RecordCursor {
     const START: Self = Self { shard: 0, last: None };
 
     fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, ':');
         let shard = parts.next()?.parse().ok()?;
         let last = match (parts.next(), parts.next()) {
-            (Some(score), Some(key)) => Some(Place { score: score.parse().ok()?, key: key.to_owned() }),
+            (Some(score), Some(key)) => {
+                Some(IndexPosition { score: score.parse().ok()?, key: key.to_owned() })
+            }
             (None, None) => None,
             _ => return None,
         };
@@ -57,10 +59,10 @@ impl Walk {
     }
 }
 
-impl Redis {
+impl RedisStore {
     pub(super) async fn page_of_records(&self, after: Option<&str>, most: usize) -> Result<RecordPage> {
-        let walk = after.map_or(Some(Walk::START), Walk::parse);
-        let mut walk = walk.ok_or_else(|| invalid("a list of records does not go on from there"))?;
+        let walk = after.map_or(Some(RecordCursor::START), RecordCursor::parse);
+        let mut walk = walk.ok_or_else(|| invalid_error("a list of records does not go on from there"))?;
         let now = self.time().await?;
         // Its record may have gone; then those of its score come once more.
         let mut seen = walk.last.clone();
@@ -86,7 +88,7 @@ impl Redis {
                 walk.last = Some(place);
             }
             if is_last {
-                walk = Walk { shard: walk.shard + 1, last: None };
+                walk = RecordCursor { shard: walk.shard + 1, last: None };
                 seen = None;
             }
         }
@@ -94,25 +96,30 @@ impl Redis {
     }
 
     /// The next records of a shard, those that have expired too.
-    async fn records_behind(&self, walk: &Walk, limit: usize) -> Result<Vec<(Place, Option<Record<usize>>)>> {
+    async fn records_behind(
+        &self,
+        walk: &RecordCursor,
+        limit: usize,
+    ) -> Result<Vec<(IndexPosition, Option<Record<usize>>)>> {
         let (score, key) = match &walk.last {
-            Some(Place { score, key }) => (score.to_string(), &**key),
+            Some(IndexPosition { score, key }) => (score.to_string(), &**key),
             None => (String::new(), ""),
         };
-        let call = Call::new(&scripts::RECORD_LIST, [self.keys.record_index(walk.shard)])
-            .with(limit)
-            .with(self.keys.records(walk.shard))
-            .with(score)
-            .with(key);
-        let answer = call.send(&self.link).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let call = ScriptCall::new(&scripts::RECORD_LIST, [self.keys.record_index(walk.shard)])
+            .with_arg(limit)
+            .with_arg(self.keys.records(walk.shard))
+            .with_arg(score)
+            .with_arg(key);
+        let answer =
+            call.send(&self.connection).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         reply::list(answer)?.into_iter().map(row).collect()
     }
 }
 
 /// A record with its place; none when it has gone, or its claim is on its way.
-fn row(value: Value) -> Result<(Place, Option<Record<usize>>)> {
+fn row(value: Value) -> Result<(IndexPosition, Option<Record<usize>>)> {
     let (score, key, head, len): (u64, String, Vec<u8>, usize) = reply::parsed(value)?;
-    Ok((Place { score, key }, Kept::read(&head, len)?.map(|kept| kept.record)))
+    Ok((IndexPosition { score, key }, RecordHead::parse(&head, len)?.map(|kept| kept.record)))
 }
 
 #[cfg(test)]
@@ -121,12 +128,16 @@ mod tests {
 
     #[test]
     fn a_walk_reads_what_it_wrote() {
-        let place = Place { score: 7, key: "a:b::ü".to_owned() };
-        for walk in [Walk::START, Walk { shard: 3, last: None }, Walk { shard: 15, last: Some(place) }] {
-            assert_eq!(Walk::parse(&walk.to_string()), Some(walk));
+        let place = IndexPosition { score: 7, key: "a:b::ü".to_owned() };
+        for walk in [
+            RecordCursor::START,
+            RecordCursor { shard: 3, last: None },
+            RecordCursor { shard: 15, last: Some(place) },
+        ] {
+            assert_eq!(RecordCursor::parse(&walk.to_string()), Some(walk));
         }
         for wrong in ["", "x", "1:", "1:2", "1:x:key", ":2:key"] {
-            assert_eq!(Walk::parse(wrong), None, "{wrong:?}");
+            assert_eq!(RecordCursor::parse(wrong), None, "{wrong:?}");
         }
     }
 }

@@ -4,13 +4,13 @@
 use bytes::Bytes;
 use redis::cmd;
 use tidegate_core::shared::record::Record;
-use tidegate_store::{Error, Kind, Result};
+use tidegate_store::{Error, Result, StoreErrorKind};
 
-use super::record_value::{HEAD_LEN, Kept};
+use super::record_value::{HEAD_LEN, RecordHead};
+use crate::errors::unusable;
 use crate::keys::shard;
-use crate::scripts::{self, Call};
-use crate::trouble::unusable;
-use crate::{Redis, reply};
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, reply};
 
 /// How often a step decides anew because others changed the record meanwhile.
 const TRIES_MAX: usize = 32;
@@ -26,22 +26,22 @@ pub(super) struct Change<'a> {
     pub(super) due: Option<u64>,
 }
 
-impl Redis {
+impl RedisStore {
     /// Does a step on the record as it is now. `decide` answers as the functions of `core` do; `answer` is put behind a
     /// record that it completes.
-    pub(super) async fn step_on_record<T>(
+    pub(super) async fn update_record<T>(
         &self,
         doing: &str,
         key: &str,
         answer: &[u8],
         decide: impl Fn(Option<Record<usize>>) -> (Option<Record<usize>>, T),
     ) -> Result<T> {
-        let seen = self.value_of_record(key).await?;
-        Ok(self.step_on_seen(doing, key, seen, answer, decide).await?.0)
+        let seen = self.read_record_value(key).await?;
+        Ok(self.update_seen_record(doing, key, seen, answer, decide).await?.0)
     }
 
     /// The same from what was seen; answers with it what was seen last.
-    pub(super) async fn step_on_seen<T>(
+    pub(super) async fn update_seen_record<T>(
         &self,
         doing: &str,
         key: &str,
@@ -51,7 +51,7 @@ impl Redis {
     ) -> Result<(T, Bytes)> {
         for _ in 0..TRIES_MAX {
             let head = head_of(&seen);
-            let kept = Kept::read(head, seen.len())?;
+            let kept = RecordHead::parse(head, seen.len())?;
             let before = kept.as_ref().map(|kept| kept.record.clone());
             let (next, said) = decide(before.clone());
             if next == before {
@@ -59,21 +59,21 @@ impl Redis {
             }
             let (mut follows, mut due) = (Vec::new(), None);
             if let Some(next) = next {
-                let (next, place) = Kept::followed_by(kept.as_ref(), next);
-                (follows, due) = (next.head(), place);
+                let (next, place) = RecordHead::followed_by(kept.as_ref(), next);
+                (follows, due) = (next.encode(), place);
                 follows.extend_from_slice(answer);
             }
             let change = Change { key, seen: head, follows: &follows, due };
             if self.swap_records(doing, shard(key), &[change]).await? == [true] {
                 return Ok((said, seen));
             }
-            seen = self.value_of_record(key).await?;
+            seen = self.read_record_value(key).await?;
         }
         let message = format!(
             "{} did not {doing}: others changed it {TRIES_MAX} times meanwhile; nothing has changed",
-            self.link.name()
+            self.connection.name()
         );
-        Err(Error::new(Kind::Unavailable, message))
+        Err(Error::new(StoreErrorKind::Unavailable, message))
     }
 
     /// Changes records of one shard, each if it is as it was seen; answers of each whether it was.
@@ -83,20 +83,20 @@ impl Redis {
         shard: u64,
         changes: &[Change<'_>],
     ) -> Result<Vec<bool>> {
-        let mut call = Call::new(&scripts::RECORD_SWAP, [self.keys.record_index(shard)]);
+        let mut call = ScriptCall::new(&scripts::RECORD_SWAP, [self.keys.record_index(shard)]);
         let records = self.keys.records(shard);
         for change in changes {
-            call.on(format!("{records}{}", change.key));
+            call.add_key(format!("{records}{}", change.key));
             let due = change.due.map(|due| due.to_string()).unwrap_or_default();
-            call.tell(change.key).tell(change.seen).tell(change.follows).tell(due);
+            call.arg(change.key).arg(change.seen).arg(change.follows).arg(due);
         }
-        reply::parsed(self.step(doing, &call).await?)
+        reply::parsed(self.run_script(doing, &call).await?)
     }
 
     /// What lies under a key, empty when there is nothing.
-    pub(super) async fn value_of_record(&self, key: &str) -> Result<Bytes> {
-        let answer = self.link.send(cmd("GET").arg(self.record(key))).await;
-        let answer = answer.map_err(|failed| unusable(self.link.name(), failed))?;
+    pub(super) async fn read_record_value(&self, key: &str) -> Result<Bytes> {
+        let answer = self.connection.send(cmd("GET").arg(self.record(key))).await;
+        let answer = answer.map_err(|failed| unusable(self.connection.name(), failed))?;
         Ok(reply::bytes(answer)?.unwrap_or_default())
     }
 

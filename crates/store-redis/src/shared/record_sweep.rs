@@ -9,17 +9,17 @@ use tidegate_core::shared::record;
 use tidegate_store::Result;
 
 use super::record_swap::Change;
-use super::record_value::{HEAD_LEN, Kept};
+use super::record_value::{HEAD_LEN, RecordHead};
+use crate::errors::{check_answers, unusable};
 use crate::keys::RECORD_SHARDS;
-use crate::trouble::{all_answered, unusable};
-use crate::{Redis, reply};
+use crate::{RedisStore, reply};
 
 /// Records that are looked at together.
 const AT_ONCE: usize = 128;
 /// When one that cannot be read is looked at again.
 const UNREADABLE_FOR: Duration = Duration::from_secs(24 * 3_600);
 
-impl Redis {
+impl RedisStore {
     pub(super) async fn sweep_expired(&self, most: usize) -> Result<usize> {
         let mut swept = 0;
         for shard in 0..RECORD_SHARDS {
@@ -45,13 +45,14 @@ impl Redis {
             .arg("LIMIT")
             .arg(0)
             .arg(limit);
-        let answer = self.link.send(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
+        let answer =
+            self.connection.send(&ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;
         let keys: Vec<String> = reply::parsed(answer)?;
         if keys.is_empty() {
             return Ok((0, 0));
         }
         let heads = self.heads(shard, &keys).await?;
-        let fates: Vec<_> = heads.iter().map(|head| fate(head, now)).collect();
+        let fates: Vec<_> = heads.iter().map(|head| sweep_decision(head, now)).collect();
         let changes = keys.iter().zip(&heads).zip(&fates);
         let changes: Vec<_> =
             changes.map(|((key, seen), (follows, due))| Change { key, seen, follows, due: *due }).collect();
@@ -69,18 +70,22 @@ impl Redis {
         for key in keys {
             ask.cmd("GETRANGE").arg(format!("{records}{key}")).arg(0).arg(HEAD_LEN - 1);
         }
-        let answers = self.link.send_all(&ask).await.map_err(|failed| unusable(self.link.name(), failed))?;
-        all_answered(self.link.name(), answers)?.into_iter().map(reply::parsed).collect()
+        let answers = self
+            .connection
+            .send_all(&ask)
+            .await
+            .map_err(|failed| unusable(self.connection.name(), failed))?;
+        check_answers(self.connection.name(), answers)?.into_iter().map(reply::parsed).collect()
     }
 }
 
 /// What follows a head, nothing when it goes, and its new place. What cannot be read is left as it is and looked at another
 /// day: it must not keep the others from going.
-fn fate(head: &[u8], now: Time) -> (Vec<u8>, Option<u64>) {
-    match Kept::read(head, HEAD_LEN) {
-        Ok(Some(kept)) if !record::is_swept(&kept.record, now) => {
+fn sweep_decision(head: &[u8], now: Time) -> (Vec<u8>, Option<u64>) {
+    match RecordHead::parse(head, HEAD_LEN) {
+        Ok(Some(kept)) if !record::is_sweepable(&kept.record, now) => {
             let (next, due) = kept.put_off(now);
-            (if next == kept { head.to_vec() } else { next.head() }, Some(due))
+            (if next == kept { head.to_vec() } else { next.encode() }, Some(due))
         }
         Ok(_) => (Vec::new(), None),
         Err(unreadable) => {

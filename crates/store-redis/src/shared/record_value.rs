@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use tidegate_core::Time;
-use tidegate_core::shared::record::{LEFT_BEHIND_FOR, OnLapse, Record, Stage, Token};
+use tidegate_core::shared::record::{ABANDONED_RETENTION, HolderToken, OnLapse, Record, RecordStage};
 use tidegate_store::Result;
 
-use crate::trouble::unreadable;
+use crate::errors::unreadable;
 
 /// Bytes of a head.
 pub(super) const HEAD_LEN: usize = 75;
@@ -25,24 +25,24 @@ const COMPLETED: u8 = 3;
 
 /// A record without its answer, of which the size is known, and how it stands in the index.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Kept {
+pub(super) struct RecordHead {
     pub(super) record: Record<usize>,
     /// Whether a sweep has noted that it expired unfinished.
     pub(super) is_late: bool,
 }
 
-impl Kept {
+impl RecordHead {
     /// What lies there, of which `head` is the beginning and `len` the whole length; nothing when that is empty.
-    pub(super) fn read(head: &[u8], len: usize) -> Result<Option<Self>> {
+    pub(super) fn parse(head: &[u8], len: usize) -> Result<Option<Self>> {
         if head.is_empty() {
             return Ok(None);
         }
-        let kept = Self::of(head, len);
+        let kept = Self::decode(head, len);
         kept.map(Some)
             .ok_or_else(|| unreadable("an idempotency record in Redis is not as this program writes it"))
     }
 
-    fn of(head: &[u8], len: usize) -> Option<Self> {
+    fn decode(head: &[u8], len: usize) -> Option<Self> {
         let ([LAYOUT, stage], rest) = head.split_first_chunk()? else { return None };
         let (token, rest) = rest.split_first_chunk()?;
         let (fingerprint, rest) = rest.split_first_chunk()?;
@@ -52,7 +52,7 @@ impl Kept {
         let time = |bytes: &[u8; 8]| Time::from_micros(u64::from_be_bytes(*bytes));
         let record = Record {
             fingerprint: *fingerprint,
-            token: Token(*token),
+            token: HolderToken(*token),
             created: time(created),
             expires: time(expires),
             on_lapse: match rest.first()? {
@@ -61,8 +61,8 @@ impl Kept {
                 _ => return None,
             },
             stage: match *stage {
-                IN_WORK | LATE => Stage::Processing { until: time(until) },
-                COMPLETED => Stage::Completed(len.checked_sub(HEAD_LEN)?),
+                IN_WORK | LATE => RecordStage::Processing { until: time(until) },
+                COMPLETED => RecordStage::Completed(len.checked_sub(HEAD_LEN)?),
                 _ => return None,
             },
         };
@@ -70,11 +70,11 @@ impl Kept {
     }
 
     /// The head as it is written.
-    pub(super) fn head(&self) -> Vec<u8> {
+    pub(super) fn encode(&self) -> Vec<u8> {
         let Record { fingerprint, token, created, expires, on_lapse, stage } = &self.record;
         let (stage, until) = match stage {
-            Stage::Processing { until } => (if self.is_late { LATE } else { IN_WORK }, *until),
-            Stage::Completed(_) => (COMPLETED, Time::ZERO),
+            RecordStage::Processing { until } => (if self.is_late { LATE } else { IN_WORK }, *until),
+            RecordStage::Completed(_) => (COMPLETED, Time::ZERO),
         };
         let mut head = Vec::with_capacity(HEAD_LEN);
         head.extend([LAYOUT, stage]);
@@ -89,7 +89,7 @@ impl Kept {
 
     /// The record that follows from this one by a step, and its place when the index must be told.
     pub(super) fn followed_by(before: Option<&Self>, record: Record<usize>) -> (Self, Option<u64>) {
-        let is_in_work = matches!(record.stage, Stage::Processing { .. });
+        let is_in_work = matches!(record.stage, RecordStage::Processing { .. });
         let is_same = |before: &&Self| {
             let before = &before.record;
             (before.created, before.expires) == (record.created, record.expires)
@@ -106,7 +106,7 @@ impl Kept {
 
     /// The same for a sweep that found it too early: what expired unfinished is noted as late.
     pub(super) fn put_off(&self, now: Time) -> (Self, u64) {
-        let is_in_work = matches!(self.record.stage, Stage::Processing { .. });
+        let is_in_work = matches!(self.record.stage, RecordStage::Processing { .. });
         let is_late = self.is_late || (is_in_work && self.record.expires < now);
         let next = Self { record: self.record.clone(), is_late };
         let due = next.due();
@@ -118,7 +118,9 @@ impl Kept {
     pub(super) fn due(&self) -> u64 {
         let Record { expires, stage, .. } = &self.record;
         let due = match stage {
-            Stage::Processing { until } if self.is_late => expires.after(LEFT_BEHIND_FOR).max(*until),
+            RecordStage::Processing { until } if self.is_late => {
+                expires.after(ABANDONED_RETENTION).max(*until)
+            }
             _ => expires.after(Duration::from_micros(1)),
         };
         due.as_micros().min(SCORE_MAX)
@@ -126,7 +128,7 @@ impl Kept {
 }
 
 /// What a record in the hands of this holder begins with, unless it is late.
-pub(super) fn held(holder: Token) -> [u8; 18] {
+pub(super) fn held_prefix(holder: HolderToken) -> [u8; 18] {
     let mut start = [0; 18];
     start[..2].copy_from_slice(&[LAYOUT, IN_WORK]);
     start[2..].copy_from_slice(&holder.0);
@@ -137,20 +139,20 @@ pub(super) fn held(holder: Token) -> [u8; 18] {
 mod tests {
     use super::*;
 
-    fn sample(stage: Stage<usize>) -> Kept {
+    fn sample(stage: RecordStage<usize>) -> RecordHead {
         let record = Record {
             fingerprint: [0xaa; 32],
-            token: Token([0xbb; 16]),
+            token: HolderToken([0xbb; 16]),
             created: Time::from_micros(0x0102_0304_0506_0708),
             expires: Time::from_micros(0x1112_1314_1516_1718),
             on_lapse: OnLapse::Hold,
             stage,
         };
-        Kept { record, is_late: false }
+        RecordHead { record, is_late: false }
     }
 
-    fn in_work() -> Kept {
-        sample(Stage::Processing { until: Time::from_micros(0x2122_2324_2526_2728) })
+    fn in_work() -> RecordHead {
+        sample(RecordStage::Processing { until: Time::from_micros(0x2122_2324_2526_2728) })
     }
 
     fn hex(bytes: &[u8]) -> String {
@@ -163,28 +165,28 @@ mod tests {
         let (token, print) = ("bb".repeat(16), "aa".repeat(32));
         let times = "01020304050607081112131415161718";
         let kept = in_work();
-        assert_eq!(hex(&kept.head()), format!("0101{token}{print}{times}212223242526272801"));
-        let late = Kept { is_late: true, ..kept.clone() };
-        assert_eq!(hex(&late.head()), format!("0102{token}{print}{times}212223242526272801"));
-        let completed = sample(Stage::Completed(5));
-        assert_eq!(hex(&completed.head()), format!("0103{token}{print}{times}000000000000000001"));
-        assert_eq!(completed.head().len(), HEAD_LEN);
-        assert!(kept.head().starts_with(&held(kept.record.token)));
+        assert_eq!(hex(&kept.encode()), format!("0101{token}{print}{times}212223242526272801"));
+        let late = RecordHead { is_late: true, ..kept.clone() };
+        assert_eq!(hex(&late.encode()), format!("0102{token}{print}{times}212223242526272801"));
+        let completed = sample(RecordStage::Completed(5));
+        assert_eq!(hex(&completed.encode()), format!("0103{token}{print}{times}000000000000000001"));
+        assert_eq!(completed.encode().len(), HEAD_LEN);
+        assert!(kept.encode().starts_with(&held_prefix(kept.record.token)));
     }
 
     #[test]
     fn what_was_written_is_read() {
-        let late = Kept { is_late: true, ..in_work() };
-        for kept in [in_work(), late, sample(Stage::Completed(0)), sample(Stage::Completed(9))] {
-            let len = if let Stage::Completed(len) = kept.record.stage { len } else { 0 };
-            assert_eq!(Kept::read(&kept.head(), HEAD_LEN + len).unwrap(), Some(kept));
+        let late = RecordHead { is_late: true, ..in_work() };
+        for kept in [in_work(), late, sample(RecordStage::Completed(0)), sample(RecordStage::Completed(9))] {
+            let len = if let RecordStage::Completed(len) = kept.record.stage { len } else { 0 };
+            assert_eq!(RecordHead::parse(&kept.encode(), HEAD_LEN + len).unwrap(), Some(kept));
         }
-        assert_eq!(Kept::read(b"", 0).unwrap(), None);
+        assert_eq!(RecordHead::parse(b"", 0).unwrap(), None);
     }
 
     #[test]
     fn what_is_not_a_record_is_unreadable() {
-        let head = in_work().head();
+        let head = in_work().encode();
         let with = |place: usize, byte: u8| {
             let mut head = head.clone();
             head[place] = byte;
@@ -193,7 +195,7 @@ mod tests {
         for wrong in
             [with(0, 2), with(1, 0), with(1, 4), with(74, 2), head[..74].to_vec(), vec![1], vec![1, 1]]
         {
-            assert!(Kept::read(&wrong, wrong.len()).is_err(), "{wrong:?}");
+            assert!(RecordHead::parse(&wrong, wrong.len()).is_err(), "{wrong:?}");
         }
     }
 
@@ -202,21 +204,25 @@ mod tests {
     fn idm_6_a_late_record_is_due_a_day_later_until_it_is_completed() {
         let work = in_work();
         let expires = work.record.expires;
-        let renewed = |until| Record { stage: Stage::Processing { until }, ..work.record.clone() };
-        assert_eq!(Kept::followed_by(None, work.record.clone()).1, Some(SCORE_MAX), "as late as can be told");
+        let renewed = |until| Record { stage: RecordStage::Processing { until }, ..work.record.clone() };
+        assert_eq!(
+            RecordHead::followed_by(None, work.record.clone()).1,
+            Some(SCORE_MAX),
+            "as late as can be told"
+        );
         let mut early = work.clone();
         early.record.expires = Time::from_micros(500);
         let (early, due) = early.put_off(Time::from_micros(500));
         assert_eq!((early.is_late, due), (false, 501));
         let (late, due) = early.put_off(Time::from_micros(501));
         assert!(late.is_late);
-        let (Stage::Processing { until }, day) = (&late.record.stage, LEFT_BEHIND_FOR) else {
+        let (RecordStage::Processing { until }, day) = (&late.record.stage, ABANDONED_RETENTION) else {
             panic!("in work")
         };
         assert_eq!(due, until.max(&Time::from_micros(500).after(day)).as_micros().min(SCORE_MAX));
-        assert_eq!(Kept::followed_by(Some(&work), renewed(expires)).1, None, "the index stays");
-        let completed = Record { stage: Stage::Completed(3), ..late.record.clone() };
-        let (completed, due) = Kept::followed_by(Some(&late), completed);
+        assert_eq!(RecordHead::followed_by(Some(&work), renewed(expires)).1, None, "the index stays");
+        let completed = Record { stage: RecordStage::Completed(3), ..late.record.clone() };
+        let (completed, due) = RecordHead::followed_by(Some(&late), completed);
         assert_eq!((completed.is_late, due), (false, Some(501)));
     }
 

@@ -3,27 +3,31 @@
 
 use std::time::Duration;
 
-use tidegate_core::shared::window::{Opened, Window};
+use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
 use tidegate_store::Result;
 
-use crate::scripts::{self, Call};
-use crate::{Redis, reply, span};
+use crate::scripts::{self, ScriptCall};
+use crate::{RedisStore, reply, span};
 
-impl Redis {
-    pub(super) async fn open_one(&self, key: &str, level: u8, ttl: Duration) -> Result<Opened> {
-        let call = Call::new(&scripts::WINDOW_OPEN, [self.keys.window(key)]);
-        let call = call.with(self.now()).with(level).with(span(ttl));
-        let (word, mut parts) = reply::said(self.step("open the window", &call).await?)?;
-        let window = Window { level: reply::at(&mut parts, 0)?, until: reply::time_at(&mut parts, 1)? };
-        Ok(if word == "ask" { Opened::Ask(window) } else { Opened::Wait(window) })
+impl RedisStore {
+    pub(super) async fn open_one(&self, key: &str, level: u8, ttl: Duration) -> Result<OpenWindowOutcome> {
+        let call = ScriptCall::new(&scripts::WINDOW_OPEN, [self.keys.window(key)]);
+        let call = call.with_arg(self.now()).with_arg(level).with_arg(span(ttl));
+        let (word, mut parts) = reply::split_verdict(self.run_script("open the window", &call).await?)?;
+        let window =
+            HydrationWindow { level: reply::part_at(&mut parts, 0)?, until: reply::time_at(&mut parts, 1)? };
+        Ok(if word == "ask" { OpenWindowOutcome::Ask(window) } else { OpenWindowOutcome::Wait(window) })
     }
 
-    pub(super) async fn peek(&self, key: &str) -> Result<Option<Window>> {
-        let call = Call::new(&scripts::WINDOW_PEEK, [self.keys.window(key)]).with(self.now());
-        let mut parts = reply::list(self.step("look at the window", &call).await?)?;
+    pub(super) async fn peek(&self, key: &str) -> Result<Option<HydrationWindow>> {
+        let call = ScriptCall::new(&scripts::WINDOW_PEEK, [self.keys.window(key)]).with_arg(self.now());
+        let mut parts = reply::list(self.run_script("look at the window", &call).await?)?;
         if parts.is_empty() {
             return Ok(None);
         }
-        Ok(Some(Window { level: reply::at(&mut parts, 0)?, until: reply::time_at(&mut parts, 1)? }))
+        Ok(Some(HydrationWindow {
+            level: reply::part_at(&mut parts, 0)?,
+            until: reply::time_at(&mut parts, 1)?,
+        }))
     }
 }

@@ -1,17 +1,17 @@
 //! Appending while the server forgets its scripts, is full, or has several under way.
 
 use tidegate_core::Seq;
-use tidegate_store::log::{Batch, Lsn, Query, Retention};
-use tidegate_store::{Kind, Log, Shared, Upkeep, codec};
+use tidegate_store::log::{Batch, Lsn, Retention, StoredQuery};
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep, codec};
 
-use crate::sample::{PARTITION, Place, TTL, accepts, ended, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestServer, accepts, ended, kind, replayed};
 
 /// OPS-8: a server that forgets its scripts, between appends and in the middle of one, costs nothing.
 #[tokio::test]
 async fn ops_8_a_server_that_forgets_its_scripts_does_no_harm() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     for round in 0..50 {
         let flush = eye.ask::<String>(&["SCRIPT", "FLUSH"]);
         let append = store.append(owner, accepts(round * 3 + 1..round * 3 + 4, place.now()));
@@ -27,14 +27,14 @@ async fn ops_8_a_server_that_forgets_its_scripts_does_no_harm() {
 /// OPS-8: a full server refuses, keeps nothing of it, and goes on when there is room.
 #[tokio::test]
 async fn ops_8_a_full_server_refuses_and_loses_nothing() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "1"]).await;
-    assert_eq!(kind(store.append(owner, accepts(4..9, place.now())).await), Kind::Unavailable);
-    assert_eq!(kind(store.health().await), Kind::Unavailable);
-    assert_eq!(kind(store.acquire_lease("bulk", TTL).await), Kind::Unavailable);
+    assert_eq!(kind(store.append(owner, accepts(4..9, place.now())).await), StoreErrorKind::Unavailable);
+    assert_eq!(kind(store.health().await), StoreErrorKind::Unavailable);
+    assert_eq!(kind(store.acquire_lease("bulk", TTL).await), StoreErrorKind::Unavailable);
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(replayed(&store).await, (vec![1, 2, 3], Lsn(1)));
     assert_eq!(store.read(PARTITION, vec![Seq(4)]).await.unwrap(), [None]);
@@ -46,7 +46,7 @@ async fn ops_8_a_full_server_refuses_and_loses_nothing() {
 /// with it.
 #[tokio::test]
 async fn appends_under_way_at_once_stand_in_order() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     let follows = |lsn: u64, seq| Batch { follows: Some(Lsn(lsn)), ..accepts(seq..seq + 1, place.now()) };
     let appends = (0..20).map(|lsn| store.append(owner, follows(lsn, lsn + 1)));
@@ -58,19 +58,22 @@ async fn appends_under_way_at_once_stand_in_order() {
     let broken = [follows(20, 21), follows(23, 22), follows(24, 23)];
     let done = futures_util::future::join_all(broken.map(|batch| store.append(owner, batch))).await;
     let kinds: Vec<_> = done.into_iter().map(|done| done.map_err(|error| error.kind())).collect();
-    assert_eq!(kinds, [Ok(Lsn(21)), Err(Kind::Unavailable), Err(Kind::Unavailable)]);
+    assert_eq!(kinds, [Ok(Lsn(21)), Err(StoreErrorKind::Unavailable), Err(StoreErrorKind::Unavailable)]);
     assert_eq!(replayed(&store).await, ((1..22).collect(), Lsn(21)));
 }
 
 /// A seq is used once, in an append of its own too.
 #[tokio::test]
 async fn a_seq_is_used_once_and_fits() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
-    assert_eq!(kind(store.append(owner, accepts(3..5, place.now())).await), Kind::Invalid);
+    assert_eq!(kind(store.append(owner, accepts(3..5, place.now())).await), StoreErrorKind::Invalid);
     let large = 1 << 53;
-    assert_eq!(kind(store.append(owner, accepts(large..large + 1, place.now())).await), Kind::Invalid);
+    assert_eq!(
+        kind(store.append(owner, accepts(large..large + 1, place.now())).await),
+        StoreErrorKind::Invalid
+    );
     assert_eq!(store.append(owner, accepts(large - 1..large, place.now())).await.unwrap(), Lsn(2));
     let found = store.read(PARTITION, vec![Seq(large - 1), Seq(large)]).await.unwrap();
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
@@ -79,9 +82,9 @@ async fn a_seq_is_used_once_and_fits() {
 /// What is swept and what a snapshot replaced is gone from the server, to the last key of the batch.
 #[tokio::test]
 async fn nothing_stays_behind() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
     let results = (1..4).map(|seq| ended(seq, place.now())).collect();
     store.append(owner, Batch { results, ..Batch::default() }).await.unwrap();
@@ -92,7 +95,14 @@ async fn nothing_stays_behind() {
     }
     let all = Retention { ended_before: tidegate_core::Time::MAX, most: 10 };
     assert_eq!(store.sweep(owner, all).await.unwrap(), 3);
-    assert!(store.list(PARTITION, Query { limit: 9, ..Query::default() }).await.unwrap().items.is_empty());
+    assert!(
+        store
+            .list(PARTITION, StoredQuery { limit: 9, ..StoredQuery::default() })
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
     assert_eq!(eye.keys("tg:{0}:b:*").await, [""; 0]);
     assert_eq!(eye.keys("tg:{0}:snap:*").await.len(), 1);
     assert_eq!(eye.keys("tg:{0}:[or]*").await, [""; 0]);
@@ -101,7 +111,7 @@ async fn nothing_stays_behind() {
 /// An owner that appends through two stores has two appends, however alike they are.
 #[tokio::test]
 async fn equal_appends_through_two_stores_both_count() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     let beside = place.open().await;
     assert_eq!(store.append(owner, Batch::default()).await.unwrap(), Lsn(1));
@@ -112,7 +122,7 @@ async fn equal_appends_through_two_stores_both_count() {
 /// apart, in the order asked.
 #[tokio::test]
 async fn operations_are_found_in_large_appends_and_small_ones() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     for seq in 1..=600 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
@@ -125,6 +135,6 @@ async fn operations_are_found_in_large_appends_and_small_ones() {
         let asked: Vec<Seq> = asked.into_iter().map(Seq).collect();
         let wanted = store.read(PARTITION, asked.clone()).await.unwrap();
         let wanted: Vec<_> = wanted.into_iter().map(|stored| Some(stored?.operation)).collect();
-        assert_eq!(store.operations(PARTITION, asked).await.unwrap(), wanted);
+        assert_eq!(store.load_operations(PARTITION, asked).await.unwrap(), wanted);
     }
 }

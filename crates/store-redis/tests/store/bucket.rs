@@ -4,11 +4,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved};
-use tidegate_store::Shared;
-use tidegate_store_redis::Redis;
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
+use tidegate_store::SharedState;
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::Eye;
+use crate::sample::RawClient;
 
 const TAKERS: usize = 4;
 const CAPACITY: u64 = 50;
@@ -20,12 +20,12 @@ const ITSELF: &str = "bucket::lim_6_lim_19_processes_never_get_more_than_capacit
 /// Tells a taker where to take.
 const URL: &str = "TIDEGATE_TEST_TAKE_FROM";
 
-fn want(cost: u64) -> Reserve {
+fn want(cost: u64) -> ReservationRequest {
     let (capacity, refill_per_s) = (CAPACITY * MICRO, RATE * MICRO);
-    Reserve { name: "contested".into(), cost: cost * MICRO, capacity, refill_per_s }
+    ReservationRequest { name: "contested".into(), cost: cost * MICRO, capacity, refill_per_s }
 }
 
-async fn now(eye: &mut Eye) -> Duration {
+async fn now(eye: &mut RawClient) -> Duration {
     let (seconds, micros): (u64, u64) = eye.ask(&["TIME"]).await;
     Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
@@ -36,11 +36,11 @@ async fn lim_6_lim_19_processes_never_get_more_than_capacity_and_refill() {
     if let Ok(url) = std::env::var(URL) {
         return take(&url).await;
     }
-    let server = tidegate_fixture::redis::Redis::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     let start = now(&mut eye).await;
-    assert!(matches!(store.reserve(vec![want(0)]).await.unwrap(), Reserved::Granted { .. }));
+    assert!(matches!(store.reserve(vec![want(0)]).await.unwrap(), ReserveOutcome::Granted { .. }));
     let takers: Vec<_> = (0..TAKERS)
         .map(|_| {
             Command::new(std::env::current_exe().unwrap())
@@ -68,17 +68,17 @@ async fn lim_6_lim_19_processes_never_get_more_than_capacity_and_refill() {
 
 /// A taker: takes as often as it may and says how much it got.
 async fn take(url: &str) {
-    let store = Redis::open(url).await.unwrap();
+    let store = RedisStore::open(url).await.unwrap();
     let mut taken = 0;
     for turn in 0..TURNS {
         let cost = 1 + turn % 3;
         match store.reserve(vec![want(cost)]).await.unwrap() {
-            Reserved::Granted { remaining } => {
+            ReserveOutcome::Granted { remaining } => {
                 assert!(remaining[0] <= (CAPACITY - cost) * MICRO);
                 taken += cost;
             }
-            Reserved::Wait { delay, .. } => assert!(!delay.is_zero()),
-            Reserved::Never { which } => panic!("bucket {which} holds that much"),
+            ReserveOutcome::Wait { delay, .. } => assert!(!delay.is_zero()),
+            ReserveOutcome::Never { which } => panic!("bucket {which} holds that much"),
         }
     }
     println!("took {taken}");

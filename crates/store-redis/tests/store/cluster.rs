@@ -1,12 +1,12 @@
 //! What only a cluster does: nodes that go, and keys that lie in different places.
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved};
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
 use tidegate_core::{Fact, Seq, Time};
 use tidegate_fixture::redis::RedisCluster;
 use tidegate_store::log::{Batch, Lsn};
-use tidegate_store::{Kind, Log, Shared, Upkeep};
-use tidegate_store_redis::Redis;
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store_redis::RedisStore;
 
 use crate::sample::{TTL, accepts, ended, kind};
 
@@ -17,11 +17,11 @@ const PARTITIONS: u16 = 6;
 #[tokio::test]
 async fn ops_8_a_node_that_goes_and_comes_back_loses_nothing() {
     let mut cluster = RedisCluster::start_with(&["--appendfsync", "always"]);
-    let store = Redis::open(&cluster.url()).await.unwrap();
+    let store = RedisStore::open(&cluster.url()).await.unwrap();
     let now = Time::from_millis(1);
     let mut owners = Vec::new();
     for partition in 0..PARTITIONS {
-        let owner = store.own(partition, "test", TTL).await.unwrap();
+        let owner = store.acquire_partition(partition, "test", TTL).await.unwrap();
         assert_eq!(store.append(owner, accepts(1..4, now)).await.unwrap(), Lsn(1));
         owners.push(owner);
     }
@@ -30,17 +30,20 @@ async fn ops_8_a_node_that_goes_and_comes_back_loses_nothing() {
     for owner in &owners {
         match store.append(*owner, accepts(4..5, now)).await {
             Ok(lsn) => reached.push(lsn),
-            Err(error) => assert!(matches!(error.kind(), Kind::Unsure | Kind::Unavailable), "{error}"),
+            Err(error) => assert!(
+                matches!(error.kind(), StoreErrorKind::Unsure | StoreErrorKind::Unavailable),
+                "{error}"
+            ),
         }
     }
     assert!(!reached.is_empty() && reached.len() < owners.len(), "one node of three was killed: {reached:?}");
     cluster.restart(0);
     for partition in 0..PARTITIONS {
-        let owner = store.own(partition, "test", TTL).await.unwrap();
+        let owner = store.acquire_partition(partition, "test", TTL).await.unwrap();
         let mut seqs = Vec::new();
         let mut replay = |facts: Vec<Fact>| {
             seqs.extend(facts.into_iter().filter_map(|fact| match fact {
-                Fact::CancelAsked { seq } => Some(seq.0),
+                Fact::CancelRequested { seq } => Some(seq.0),
                 _ => None,
             }));
         };
@@ -57,25 +60,30 @@ async fn ops_8_a_node_that_goes_and_comes_back_loses_nothing() {
 #[tokio::test]
 async fn lim_7_buckets_of_one_family_are_taken_together() {
     let cluster = RedisCluster::start();
-    let store = Redis::open(&cluster.url()).await.unwrap();
-    let want = |name: &str| Reserve { name: name.into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
+    let store = RedisStore::open(&cluster.url()).await.unwrap();
+    let want = |name: &str| ReservationRequest {
+        name: name.into(),
+        cost: MICRO,
+        capacity: 5 * MICRO,
+        refill_per_s: 0,
+    };
     let together = store.reserve(vec![want("shop/points"), want("shop/calls")]).await.unwrap();
-    assert_eq!(together, Reserved::Granted { remaining: vec![4 * MICRO; 2] });
+    assert_eq!(together, ReserveOutcome::Granted { remaining: vec![4 * MICRO; 2] });
     let apart = vec![want("shop/points"), want("page/calls")];
     let error = store.reserve(apart.clone()).await.expect_err("they lie in different slots");
-    assert_eq!(error.kind(), Kind::Invalid);
+    assert_eq!(error.kind(), StoreErrorKind::Invalid);
     assert!(error.to_string().contains("shop/points and page/calls"), "{error}");
     assert_eq!(store.observe_bucket("shop/points").await.unwrap().unwrap().tokens, 4 * MICRO);
     assert_eq!(store.observe_bucket("page/calls").await.unwrap(), None);
-    assert_eq!(kind(store.reserve(vec![want("a"), want("a")]).await), Kind::Invalid);
+    assert_eq!(kind(store.reserve(vec![want("a"), want("a")]).await), StoreErrorKind::Invalid);
 }
 
 /// A node speaks for the others when the server is asked about itself.
 #[tokio::test]
 async fn a_cluster_tells_its_version_and_settings() {
     let cluster = RedisCluster::start_with(&["--appendfsync", "always"]);
-    let store = Redis::open(&cluster.url()).await.unwrap();
-    let told = store.server().await.unwrap();
+    let store = RedisStore::open(&cluster.url()).await.unwrap();
+    let told = store.server_settings().await.unwrap();
     assert!(told.iter().any(|(name, value)| name == "appendfsync" && value == "always"), "{told:?}");
     assert!(told.iter().any(|(name, _)| name.ends_with("_version")), "{told:?}");
 }

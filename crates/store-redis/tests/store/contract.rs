@@ -2,57 +2,57 @@
 
 use std::sync::Arc;
 
-use tidegate_contract::{Backend, HandClock};
-use tidegate_fixture::redis::{Redis as Server, RedisCluster};
-use tidegate_store::{Answer, Store};
-use tidegate_store_redis::Redis;
+use tidegate_contract::{Backend, ManualClock};
+use tidegate_fixture::redis::{RedisCluster, RedisServer as Server};
+use tidegate_store::{Store, StoreFuture};
+use tidegate_store_redis::RedisStore;
 
 /// A server, or a cluster, and the clock that stores on it go by.
-struct OnServer<S> {
-    clock: Arc<HandClock>,
+struct RedisBackend<S> {
+    clock: Arc<ManualClock>,
     url: String,
     _server: S,
 }
 
-impl OnServer<Server> {
+impl RedisBackend<Server> {
     fn single() -> Self {
         let server = Server::start();
-        Self { clock: HandClock::today(), url: server.url(), _server: server }
+        Self { clock: ManualClock::today(), url: server.url(), _server: server }
     }
 }
 
-impl OnServer<RedisCluster> {
+impl RedisBackend<RedisCluster> {
     fn cluster() -> Self {
         let server = RedisCluster::start();
-        Self { clock: HandClock::today(), url: server.url(), _server: server }
+        Self { clock: ManualClock::today(), url: server.url(), _server: server }
     }
 }
 
-impl<S: Send + Sync> Backend for OnServer<S> {
-    fn open(&self) -> Answer<'_, Arc<dyn Store>> {
+impl<S: Send + Sync> Backend for RedisBackend<S> {
+    fn open(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(async {
-            let store = Redis::open_with_clock(&self.url, Arc::clone(&self.clock) as _).await?;
+            let store = RedisStore::open_with_clock(&self.url, Arc::clone(&self.clock) as _).await?;
             Ok(Arc::new(store) as _)
         })
     }
 
-    fn crash(&self) -> Answer<'_, Arc<dyn Store>> {
+    fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         self.open()
     }
 
-    fn clock(&self) -> Arc<HandClock> {
+    fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.clock)
     }
 
-    fn beside(&self, _first: &Arc<dyn Store>) -> Answer<'_, Arc<dyn Store>> {
+    fn open_second(&self, _first: &Arc<dyn Store>) -> StoreFuture<'_, Arc<dyn Store>> {
         self.open()
     }
 }
 
 mod single {
-    tidegate_contract::store_suites!(super::OnServer::single());
+    tidegate_contract::store_suites!(super::RedisBackend::single());
 }
 
 mod cluster {
-    tidegate_contract::store_suites!(super::OnServer::cluster());
+    tidegate_contract::store_suites!(super::RedisBackend::cluster());
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tidegate_store::log::Lsn;
-use tidegate_store::{Kind, Log, Nodes};
+use tidegate_store::{Log, Nodes, StoreErrorKind};
 use tokio::time::timeout;
 
-use crate::sample::{PARTITION, Place, TTL, accepts, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
 const KILL: [&str; 4] = ["CLIENT", "KILL", "TYPE", "normal"];
 
@@ -15,10 +15,10 @@ const KILL: [&str; 4] = ["CLIENT", "KILL", "TYPE", "normal"];
 /// written by that owner, and the next one finds the log as it was.
 #[tokio::test]
 async fn ops_8_a_cut_append_is_unsure_until_owned_anew() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     eye.ask::<String>(&["CLIENT", "PAUSE", "60000", "WRITE"]).await;
     let store = Arc::new(store);
     let (appending, batch) = (Arc::clone(&store), accepts(4..400, place.now()));
@@ -28,10 +28,10 @@ async fn ops_8_a_cut_append_is_unsure_until_owned_anew() {
         tokio::task::yield_now().await;
     }
     let error = append.await.unwrap().expect_err("the connection was cut");
-    assert_eq!(error.kind(), Kind::Unsure, "{error}");
+    assert_eq!(error.kind(), StoreErrorKind::Unsure, "{error}");
     eye.ask::<String>(&["CLIENT", "UNPAUSE"]).await;
-    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), Kind::Unsure);
-    let owner = store.own(PARTITION, "test", TTL).await.unwrap();
+    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), StoreErrorKind::Unsure);
+    let owner = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
     assert_eq!(replayed(&*store).await, (vec![1, 2, 3], Lsn(1)));
     assert_eq!(store.append(owner, accepts(4..5, place.now())).await.unwrap(), Lsn(2));
     assert!(eye.keys("tg:{0}:b:*.*").await.is_empty(), "something is left staged");
@@ -41,9 +41,9 @@ async fn ops_8_a_cut_append_is_unsure_until_owned_anew() {
 /// and once; whatever was unsure is there or not, whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_8_whatever_was_answered_is_there_after_many_cuts() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, mut owner) = place.enter().await;
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     let (mut wanted, mut unsure, mut last, mut next) = (Vec::new(), 0, Lsn(0), 1);
     for round in 0..300_u32 {
         let seqs = next..next + 20;
@@ -63,10 +63,10 @@ async fn ops_8_whatever_was_answered_is_there_after_many_cuts() {
                 wanted.extend(seqs);
                 continue;
             }
-            Err(error) => assert_eq!(error.kind(), Kind::Unsure, "{error}"),
+            Err(error) => assert_eq!(error.kind(), StoreErrorKind::Unsure, "{error}"),
         }
         unsure += 1;
-        owner = store.own(PARTITION, "test", TTL).await.unwrap();
+        owner = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
         let found = store.load(PARTITION, &mut |_| ()).await.unwrap();
         assert!(found == last || found == Lsn(last.0 + 1), "{found:?} after {last:?}");
         if found > last {
@@ -81,10 +81,10 @@ async fn ops_8_whatever_was_answered_is_there_after_many_cuts() {
 /// A listener whose connection was cut hears later hints again.
 #[tokio::test]
 async fn a_listener_that_was_cut_off_hears_again() {
-    let place = Place::new();
+    let place = TestServer::new();
     let store = place.open().await;
     let mut hints = store.listen("topic").await.unwrap();
-    assert_eq!(place.eye().await.ask::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]).await, 1);
+    assert_eq!(place.raw_client().await.ask::<u64>(&["CLIENT", "KILL", "TYPE", "pubsub"]).await, 1);
     let mut heard = None;
     for _ in 0..100 {
         store.notify("topic", "are you there?").await.unwrap();

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use tidegate_core::Time;
 use tidegate_core::bounds::DEPLOYMENTS_KEPT;
-use tidegate_core::journal::{Deployment, Lines, Mapped, Object, Stage, Step, StepState};
-use tidegate_store::{Journal, Kind};
-use tidegate_store_redis::Redis;
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, ObjectMapping, StepState,
+};
+use tidegate_store::{Journal, StoreErrorKind};
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::{Place, kind};
+use crate::sample::{TestServer, kind};
 
-fn deployment(id: &str, stage: Stage) -> Deployment {
+fn deployment(id: &str, stage: DeploymentStage) -> Deployment {
     Deployment {
         id: id.into(),
         scope: "guild:1".into(),
@@ -24,8 +26,8 @@ fn deployment(id: &str, stage: Stage) -> Deployment {
     }
 }
 
-fn lines(note: &str) -> Lines {
-    let step = Step {
+fn lines(note: &str) -> JournalLines {
+    let step = DeploymentStep {
         kind: "role".into(),
         key: "desk".into(),
         nth: 3,
@@ -37,19 +39,19 @@ fn lines(note: &str) -> Lines {
         note: Some(note.into()),
         at: Time::from_micros(1_780_000_000_000_002),
     };
-    let object = Object { id: "77".into(), place: None, fingerprint: "f0".into() };
-    let mapped = Mapped { kind: "role".into(), key: "door".into(), object: Some(object) };
-    Lines { steps: vec![step], mapped: vec![mapped] }
+    let object = ForeignObject { id: "77".into(), place: None, fingerprint: "f0".into() };
+    let mapped = ObjectMapping { kind: "role".into(), key: "door".into(), object: Some(object) };
+    JournalLines { steps: vec![step], mapped: vec![mapped] }
 }
 
 /// OPS-17: the journal lies as `docs/redis-keys.md` says, under one tag.
 #[tokio::test]
 async fn ops_17_the_journal_is_there_for_people() {
-    let place = Place::new();
+    let place = TestServer::new();
     let store = place.open().await;
-    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.save_deployment(deployment("dep_1", DeploymentStage::Running)).await.unwrap());
     assert!(store.write_journal("dep_1", 3, lines("50013")).await.unwrap());
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     let keys = ["tg:{journal}:all", "tg:{journal}:d:dep_1", "tg:{journal}:in:guild:1"];
     let more = ["tg:{journal}:o:guild:1", "tg:{journal}:s:dep_1"];
     assert_eq!(eye.keys("tg:{journal}:*").await, [&keys[..], &more[..]].concat());
@@ -66,15 +68,15 @@ async fn ops_17_the_journal_is_there_for_people() {
 /// OPS-17: a deployment that goes leaves no key behind, and none goes while it runs.
 #[tokio::test]
 async fn ops_17_old_deployments_leave_nothing_behind() {
-    let place = Place::new();
+    let place = TestServer::new();
     let store = place.open().await;
     for n in 0..DEPLOYMENTS_KEPT + 20 {
         let id = format!("dep_{n:04}");
-        let stage = if n == 5 { Stage::Running } else { Stage::Done };
-        assert!(store.keep_deployment(deployment(&id, stage)).await.unwrap());
+        let stage = if n == 5 { DeploymentStage::Running } else { DeploymentStage::Done };
+        assert!(store.save_deployment(deployment(&id, stage)).await.unwrap());
         assert!(store.write_journal(&id, 3, lines("x")).await.unwrap());
     }
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     for pattern in ["tg:{journal}:d:*", "tg:{journal}:s:*"] {
         assert_eq!(eye.keys(pattern).await.len(), DEPLOYMENTS_KEPT + 1, "{pattern}");
     }
@@ -91,43 +93,46 @@ async fn ops_17_old_deployments_leave_nothing_behind() {
 /// OPS-17: a full server refuses lines, and nothing of them is there.
 #[tokio::test]
 async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
-    let place = Place::new();
+    let place = TestServer::new();
     let store = place.open().await;
-    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.save_deployment(deployment("dep_1", DeploymentStage::Running)).await.unwrap());
     assert!(store.write_journal("dep_1", 3, lines("before")).await.unwrap());
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "1mb"]).await;
-    assert_eq!(kind(store.write_journal("dep_1", 3, lines("after")).await), Kind::Unavailable);
-    let done = Deployment { note: Some("after".into()), ..deployment("dep_1", Stage::Done) };
-    assert_eq!(kind(store.keep_deployment(done).await), Kind::Unavailable);
+    assert_eq!(kind(store.write_journal("dep_1", 3, lines("after")).await), StoreErrorKind::Unavailable);
+    let done = Deployment { note: Some("after".into()), ..deployment("dep_1", DeploymentStage::Done) };
+    assert_eq!(kind(store.save_deployment(done).await), StoreErrorKind::Unavailable);
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory", "0"]).await;
     assert_eq!(store.deployment_steps("dep_1").await.unwrap(), lines("before").steps);
-    assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", Stage::Running)));
+    assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", DeploymentStage::Running)));
 }
 
 /// OPS-17: with `wait=1` a line that no replica has in time is not called safe.
 #[tokio::test]
 async fn ops_17_a_line_waits_for_its_replica() {
-    let place = Place::new();
-    let store = Redis::open(&format!("{}?wait=1", place.server.url())).await.unwrap();
-    let error = store.keep_deployment(deployment("dep_1", Stage::Running)).await.expect_err("nobody has it");
-    assert_eq!(error.kind(), Kind::Unsure);
+    let place = TestServer::new();
+    let store = RedisStore::open(&format!("{}?wait=1", place.server.url())).await.unwrap();
+    let error = store
+        .save_deployment(deployment("dep_1", DeploymentStage::Running))
+        .await
+        .expect_err("nobody has it");
+    assert_eq!(error.kind(), StoreErrorKind::Unsure);
     assert!(error.to_string().contains("the journal of deployment dep_1 is on 0 of 1 replicas"), "{error}");
-    let late = Deployment { fence: 2, ..deployment("dep_1", Stage::Done) };
-    assert!(!store.keep_deployment(late).await.unwrap(), "a refusal has nothing to wait for");
+    let late = Deployment { fence: 2, ..deployment("dep_1", DeploymentStage::Done) };
+    assert!(!store.save_deployment(late).await.unwrap(), "a refusal has nothing to wait for");
 }
 
 /// What this program did not write is told, not guessed at.
 #[tokio::test]
 async fn a_strange_line_of_the_journal_is_unreadable() {
-    let place = Place::new();
+    let place = TestServer::new();
     let store = place.open().await;
-    assert!(store.keep_deployment(deployment("dep_1", Stage::Running)).await.unwrap());
+    assert!(store.save_deployment(deployment("dep_1", DeploymentStage::Running)).await.unwrap());
     assert!(store.write_journal("dep_1", 3, lines("x")).await.unwrap());
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     eye.ask::<i64>(&["HSET", "tg:{journal}:s:dep_1", "x", "{}"]).await;
     eye.ask::<i64>(&["HSET", "tg:{journal}:d:dep_1", "stage", "sleeping"]).await;
-    assert_eq!(kind(store.deployment_steps("dep_1").await), Kind::Unreadable);
-    assert_eq!(kind(store.deployment("dep_1").await), Kind::Unreadable);
-    assert_eq!(kind(store.deployments(None, 9).await), Kind::Unreadable);
+    assert_eq!(kind(store.deployment_steps("dep_1").await), StoreErrorKind::Unreadable);
+    assert_eq!(kind(store.deployment("dep_1").await), StoreErrorKind::Unreadable);
+    assert_eq!(kind(store.deployments(None, 9).await), StoreErrorKind::Unreadable);
 }

@@ -1,38 +1,38 @@
 //! Opening: what kind of server is trusted, and what is said of it.
 
-use tidegate_fixture::redis::Redis as Server;
-use tidegate_store::{Kind, Log, Shared, Upkeep};
-use tidegate_store_redis::Redis;
+use tidegate_fixture::redis::RedisServer;
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::{Eye, PARTITION, Place, TTL, accepts, kind};
+use crate::sample::{PARTITION, RawClient, TTL, TestServer, accepts, kind};
 
 /// OPS-8: a server that throws keys away when it is full is not trusted with any.
 #[tokio::test]
 async fn ops_8_a_server_that_evicts_is_refused() {
-    let server = Server::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
-    let error = Redis::open(&server.url()).await.err().expect("it evicts");
-    assert_eq!(error.kind(), Kind::Invalid);
+    let server = RedisServer::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
+    let error = RedisStore::open(&server.url()).await.err().expect("it evicts");
+    assert_eq!(error.kind(), StoreErrorKind::Invalid);
     assert!(error.to_string().contains("allkeys-lru at 104857600 bytes"), "{error}");
-    let mut eye = Eye::at(&server.url()).await;
+    let mut eye = RawClient::at(&server.url()).await;
     eye.ask::<String>(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
-    assert!(Redis::open(&server.url()).await.is_ok());
+    assert!(RedisStore::open(&server.url()).await.is_ok());
 }
 
 /// A password is in no error and in no description, right or wrong.
 #[tokio::test]
 async fn a_password_is_never_told() {
-    let mut server = Server::start_with(&["--requirepass", "s3cr3t-right"]);
+    let mut server = RedisServer::start_with(&["--requirepass", "s3cr3t-right"]);
     let at = |password: &str| format!("redis://:{password}@127.0.0.1:{}/3", server.port());
     let (right, wrong) = (at("s3cr3t-right"), at("s3cr3t-wrong"));
-    let store = Redis::open(&right).await.unwrap();
+    let store = RedisStore::open(&right).await.unwrap();
     assert_eq!(store.describe(), format!("redis://127.0.0.1:{}/3", server.port()));
-    let mut said = vec![Redis::open(&wrong).await.err().expect("a wrong password")];
-    assert_eq!(said[0].kind(), Kind::Unavailable);
+    let mut said = vec![RedisStore::open(&wrong).await.err().expect("a wrong password")];
+    assert_eq!(said[0].kind(), StoreErrorKind::Unavailable);
     server.kill();
     said.extend(store.health().await.err());
-    said.extend(store.own(PARTITION, "test", TTL).await.err());
+    said.extend(store.acquire_partition(PARTITION, "test", TTL).await.err());
     said.extend(store.acquire_lease("bulk", TTL).await.err());
-    said.extend(Redis::open(&right).await.err());
+    said.extend(RedisStore::open(&right).await.err());
     assert_eq!(said.len(), 5);
     for error in said {
         assert!(!format!("{error} {error:?}").contains("s3cr3t"), "{error:?}");
@@ -42,35 +42,38 @@ async fn a_password_is_never_told() {
 /// A server tells its version and how it keeps its data; where it may not be asked for settings, its version only.
 #[tokio::test]
 async fn a_server_tells_its_version_and_settings() {
-    let server = Server::start_with(&["--appendfsync", "always"]);
-    let store = Redis::open(&server.url()).await.unwrap();
-    let told = store.server().await.unwrap();
+    let server = RedisServer::start_with(&["--appendfsync", "always"]);
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let told = store.server_settings().await.unwrap();
     let value = |name: &str| told.iter().find(|(found, _)| found == name).map(|(_, value)| &**value);
     assert_eq!((value("appendonly"), value("appendfsync")), (Some("yes"), Some("always")), "{told:?}");
-    let mut eye = Eye::at(&server.url()).await;
+    let mut eye = RawClient::at(&server.url()).await;
     eye.ask::<String>(&["ACL", "SETUSER", "default", "-config"]).await;
     let version: Vec<_> = told.iter().filter(|(name, _)| name.ends_with("_version")).cloned().collect();
     assert!(!version.is_empty());
-    assert_eq!(store.server().await.unwrap(), version);
+    assert_eq!(store.server_settings().await.unwrap(), version);
 }
 
 /// What a newer program wrote is not touched; prefixes are apart.
 #[tokio::test]
 async fn a_newer_format_is_refused_and_prefixes_are_apart() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
-    let other = Redis::open(&format!("{}?prefix=other", place.server.url())).await.unwrap();
+    let other = RedisStore::open(&format!("{}?prefix=other", place.server.url())).await.unwrap();
     assert_eq!(other.stats().await.unwrap().operations, 0);
-    let owner_there = other.own(PARTITION, "other", TTL).await.unwrap();
-    let mut eye = place.eye().await;
+    let owner_there = other.acquire_partition(PARTITION, "other", TTL).await.unwrap();
+    let mut eye = place.raw_client().await;
     eye.ask::<String>(&["SET", "other:format", "3"]).await;
-    assert_eq!(kind(other.migrate().await), Kind::Unreadable);
-    assert_eq!(kind(other.layout().await), Kind::Unreadable);
+    assert_eq!(kind(other.migrate().await), StoreErrorKind::Unreadable);
+    assert_eq!(kind(other.check_layout().await), StoreErrorKind::Unreadable);
     // An owner that was there before notices too.
-    assert_eq!(kind(other.renew(owner_there, TTL).await), Kind::Unreadable);
-    assert_eq!(kind(other.health().await), Kind::Unreadable);
-    assert_eq!(kind(Redis::open(&format!("{}?prefix=other", place.server.url())).await), Kind::Unreadable);
+    assert_eq!(kind(other.renew(owner_there, TTL).await), StoreErrorKind::Unreadable);
+    assert_eq!(kind(other.health().await), StoreErrorKind::Unreadable);
+    assert_eq!(
+        kind(RedisStore::open(&format!("{}?prefix=other", place.server.url())).await),
+        StoreErrorKind::Unreadable
+    );
     assert!(store.migrate().await.is_ok());
 }
 
@@ -78,36 +81,36 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
 /// replica itself takes no writes.
 #[tokio::test]
 async fn ops_8_an_append_waits_for_its_replica() {
-    let master = Server::start();
+    let master = RedisServer::start();
     let port = master.port().to_string();
     let mut replica =
-        Server::start_with(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
-    let mut eye = Eye::at(&replica.url()).await;
+        RedisServer::start_with(&["--replicaof", "127.0.0.1", &port, "--repl-diskless-sync-delay", "0"]);
+    let mut eye = RawClient::at(&replica.url()).await;
     let mut is_linked = String::new();
     while !is_linked.contains("master_link_status:up") {
         is_linked = eye.ask(&["INFO", "replication"]).await;
     }
-    let store = Redis::open(&format!("{}?wait=1", master.url())).await.unwrap();
-    let owner = store.own(PARTITION, "test", TTL).await.unwrap();
+    let store = RedisStore::open(&format!("{}?wait=1", master.url())).await.unwrap();
+    let owner = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
     let now = tidegate_core::Time::from_millis(1);
     store.append(owner, accepts(1..4, now)).await.unwrap();
     assert_eq!(eye.ask::<String>(&["HGET", "tg:{0}:head", "last"]).await, "1");
-    let second = Redis::open(&replica.url()).await;
-    assert_eq!(kind(second), Kind::Unavailable, "a replica takes no writes");
+    let second = RedisStore::open(&replica.url()).await;
+    assert_eq!(kind(second), StoreErrorKind::Unavailable, "a replica takes no writes");
     replica.kill();
     let error = store.append(owner, accepts(4..5, now)).await.expect_err("nobody else has it");
-    assert_eq!(error.kind(), Kind::Unsure);
+    assert_eq!(error.kind(), StoreErrorKind::Unsure);
     assert!(error.to_string().contains("on 0 of 1 replicas"), "{error}");
 }
 
 /// A server that speaks no TLS is out of reach for those who want it; nothing panics for want of cryptography.
 #[tokio::test]
 async fn a_server_without_tls_is_out_of_reach_of_rediss() {
-    let server = Server::start();
+    let server = RedisServer::start();
     for url in [
         format!("rediss://127.0.0.1:{}", server.port()),
         format!("rediss+cluster://127.0.0.1:{}", server.port()),
     ] {
-        assert_eq!(kind(Redis::open(&url).await), Kind::Unavailable);
+        assert_eq!(kind(RedisStore::open(&url).await), StoreErrorKind::Unavailable);
     }
 }

@@ -6,25 +6,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use tidegate_contract::HandClock;
-use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, LEFT_BEHIND_FOR, OnLapse, Token};
-use tidegate_fixture::redis::Redis as Server;
-use tidegate_store::{Clock, Kind, Shared};
-use tidegate_store_redis::Redis;
+use tidegate_contract::ManualClock;
+use tidegate_core::shared::record::{
+    ABANDONED_RETENTION, ForgetOutcome, ForgetTarget, HolderToken, OnLapse, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_fixture::redis::RedisServer;
+use tidegate_store::{Clock, SharedState, StoreErrorKind};
+use tidegate_store_redis::RedisStore;
 use tokio::time::Instant;
 
-use crate::sample::{Eye, kind};
+use crate::sample::{RawClient, kind};
 
-const CLAIM: Claim = Claim {
+const CLAIM: RecordClaim = RecordClaim {
     fingerprint: [7; 32],
-    token: Token([1; 16]),
+    token: HolderToken([1; 16]),
     lease: Duration::from_secs(30),
     ttl: Duration::from_secs(3_600),
     on_lapse: OnLapse::TakeOver,
 };
 
 /// How often the server has run a command.
-async fn calls(eye: &mut Eye, command: &str) -> u64 {
+async fn calls(eye: &mut RawClient, command: &str) -> u64 {
     let stats: String = eye.ask(&["INFO", "commandstats"]).await;
     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
     line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or_default()
@@ -35,9 +37,9 @@ async fn calls(eye: &mut Eye, command: &str) -> u64 {
 #[tokio::test]
 async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     const PAIRS: u64 = 2_000;
-    let server = Server::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     let answer = Bytes::from(vec![b'x'; 200]);
     // Makes the scripts known.
     store.claim_record("first", CLAIM).await.unwrap();
@@ -49,7 +51,10 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     for pair in 0..PAIRS {
         let key = format!("key-{pair}");
         let start = Instant::now();
-        assert_eq!(store.claim_record(&key, CLAIM).await.unwrap(), Claimed::Yours { taken_over: false });
+        assert_eq!(
+            store.claim_record(&key, CLAIM).await.unwrap(),
+            RecordClaimOutcome::Granted { taken_over: false }
+        );
         assert!(store.complete_record(&key, CLAIM.token, answer.clone()).await.unwrap());
         ours.push(start.elapsed());
         let start = Instant::now();
@@ -65,7 +70,7 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     }
     for pair in 0..PAIRS {
         let found = store.claim_record(&format!("key-{pair}"), CLAIM).await.unwrap();
-        assert_eq!(found, Claimed::Completed(answer.clone()));
+        assert_eq!(found, RecordClaimOutcome::Completed(answer.clone()));
     }
     for (command, wanted) in [("zadd", 2), ("set", 5), ("evalsha", 1), ("getrange", 1), ("get", 0)] {
         assert_eq!(calls(&mut eye, command).await, wanted * PAIRS, "{command} with replays");
@@ -79,7 +84,7 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
 }
 
 /// The index entry of a key, by the score it has.
-async fn score(eye: &mut Eye, key: &str) -> Option<u64> {
+async fn score(eye: &mut RawClient, key: &str) -> Option<u64> {
     for index in eye.keys("tg:{record:*}:due").await {
         if let Some(score) = eye.ask::<Option<f64>>(&["ZSCORE", &index, key]).await {
             return Some(score as u64);
@@ -97,10 +102,10 @@ fn just_after() -> Duration {
 /// puts it right, and a sweep takes it off when there is none.
 #[tokio::test]
 async fn idm_6_an_entry_without_a_record_does_no_harm() {
-    let server = Server::start();
-    let clock = HandClock::today();
-    let store = Redis::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let clock = ManualClock::today();
+    let store = RedisStore::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     for far in [clock.now().before(CLAIM.ttl), clock.now().after(CLAIM.ttl * 5)] {
         store.claim_record("key", CLAIM).await.unwrap();
         let (index, record) = (eye.keys("tg:*:due").await.remove(0), eye.keys("tg:*:r:key").await.remove(0));
@@ -108,7 +113,10 @@ async fn idm_6_an_entry_without_a_record_does_no_harm() {
         eye.ask::<u64>(&["DEL", &record]).await;
         eye.ask::<u64>(&["ZADD", &index, &far.as_micros().to_string(), "key"]).await;
         assert_eq!(store.list_records(None, 5).await.unwrap().records, []);
-        assert_eq!(store.claim_record("key", CLAIM).await.unwrap(), Claimed::Yours { taken_over: false });
+        assert_eq!(
+            store.claim_record("key", CLAIM).await.unwrap(),
+            RecordClaimOutcome::Granted { taken_over: false }
+        );
         assert_eq!(score(&mut eye, "key").await, Some(clock.now().after(just_after()).as_micros()));
         assert_eq!(store.list_records(None, 5).await.unwrap().records.len(), 1);
         eye.ask::<u64>(&["DEL", &record]).await;
@@ -121,10 +129,10 @@ async fn idm_6_an_entry_without_a_record_does_no_harm() {
 /// IDM-6: an entry that comes too early costs a look: a record and its answer stay until their time.
 #[tokio::test]
 async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
-    let server = Server::start();
-    let clock = HandClock::today();
-    let store = Redis::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let clock = ManualClock::today();
+    let store = RedisStore::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     let answer = Bytes::from_static(b"the answer");
     for key in ["done", "in work"] {
         store.claim_record(key, CLAIM).await.unwrap();
@@ -136,7 +144,7 @@ async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
         }
     }
     assert_eq!(store.sweep_records(5).await.unwrap(), 0);
-    assert_eq!(store.claim_record("done", CLAIM).await.unwrap(), Claimed::Completed(answer));
+    assert_eq!(store.claim_record("done", CLAIM).await.unwrap(), RecordClaimOutcome::Completed(answer));
     for key in ["done", "in work"] {
         assert_eq!(score(&mut eye, key).await, Some(clock.now().after(just_after()).as_micros()), "{key}");
     }
@@ -148,10 +156,10 @@ async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
 /// IDM-22: every claim whose connection was cut, whenever that was, is listed and swept if it is there at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idm_22_whatever_was_cut_is_listed() {
-    let server = Server::start();
-    let clock = HandClock::today();
-    let store = Redis::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let clock = ManualClock::today();
+    let store = RedisStore::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     let mut unsure = 0;
     for round in 0..200_u32 {
         let key = format!("key-{round}");
@@ -162,9 +170,9 @@ async fn idm_22_whatever_was_cut_is_listed() {
             eye.ask::<u64>(&["CLIENT", "KILL", "TYPE", "normal"]).await;
         };
         match tokio::join!(store.claim_record(&key, CLAIM), cut).0 {
-            Ok(claimed) => assert_eq!(claimed, Claimed::Yours { taken_over: false }),
+            Ok(claimed) => assert_eq!(claimed, RecordClaimOutcome::Granted { taken_over: false }),
             Err(error) => {
-                unsure += u32::from(error.kind() == Kind::Unsure);
+                unsure += u32::from(error.kind() == StoreErrorKind::Unsure);
                 if round % 2 == 0 {
                     // The one after the cut may find a connection that nobody knows to be lost.
                     let mut again = store.claim_record(&key, CLAIM).await;
@@ -173,7 +181,11 @@ async fn idm_22_whatever_was_cut_is_listed() {
                             again = store.claim_record(&key, CLAIM).await;
                         }
                     }
-                    assert_eq!(again.unwrap(), Claimed::Yours { taken_over: false }, "it is known again");
+                    assert_eq!(
+                        again.unwrap(),
+                        RecordClaimOutcome::Granted { taken_over: false },
+                        "it is known again"
+                    );
                 }
             }
         }
@@ -181,7 +193,7 @@ async fn idm_22_whatever_was_cut_is_listed() {
     assert!(unsure > 0, "no connection was cut in time");
     let there = eye.keys("tg:{record:*}:r:*").await.len();
     assert_eq!(store.list_records(None, 500).await.unwrap().records.len(), there);
-    clock.advance(CLAIM.ttl + LEFT_BEHIND_FOR);
+    clock.advance(CLAIM.ttl + ABANDONED_RETENTION);
     assert_eq!(store.sweep_records(500).await.unwrap(), there);
     assert!(eye.keys("tg:{record:*").await.is_empty());
 }
@@ -189,17 +201,20 @@ async fn idm_22_whatever_was_cut_is_listed() {
 /// A record of the layout before this one lies under another name, and is in nobody's way.
 #[tokio::test]
 async fn records_of_the_first_layout_are_in_nobodys_way() {
-    let server = Server::start();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let mut eye = RawClient::at(&server.url()).await;
     eye.ask::<String>(&["SET", "tg:format", "1"]).await;
     for shard in 0..16 {
         let tag = format!("tg:{{record:{shard}}}");
         eye.ask::<u64>(&["HSET", &format!("{tag}:k:key"), "print", "x", "until", ""]).await;
         eye.ask::<u64>(&["ZADD", &format!("{tag}:expires"), "1", "key"]).await;
     }
-    let store = Redis::open(&server.url()).await.unwrap();
+    let store = RedisStore::open(&server.url()).await.unwrap();
     assert_eq!(eye.ask::<String>(&["GET", "tg:format"]).await, "2");
-    assert_eq!(store.claim_record("key", CLAIM).await.unwrap(), Claimed::Yours { taken_over: false });
+    assert_eq!(
+        store.claim_record("key", CLAIM).await.unwrap(),
+        RecordClaimOutcome::Granted { taken_over: false }
+    );
     assert_eq!(store.sweep_records(50).await.unwrap(), 0);
     assert_eq!(store.list_records(None, 5).await.unwrap().records.len(), 1);
 }
@@ -207,15 +222,18 @@ async fn records_of_the_first_layout_are_in_nobodys_way() {
 /// What is no record of this program is unreadable: it is neither claimed nor overwritten.
 #[tokio::test]
 async fn what_is_no_record_is_left_alone() {
-    let server = Server::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     store.claim_record("key", CLAIM).await.unwrap();
     let record = eye.keys("tg:*:r:key").await.remove(0);
     eye.ask::<String>(&["SET", &record, "something else"]).await;
-    assert_eq!(kind(store.claim_record("key", CLAIM).await), Kind::Unreadable);
-    assert_eq!(kind(store.complete_record("key", CLAIM.token, Bytes::new()).await), Kind::Unreadable);
-    assert_eq!(kind(store.look_record("key").await), Kind::Unreadable);
+    assert_eq!(kind(store.claim_record("key", CLAIM).await), StoreErrorKind::Unreadable);
+    assert_eq!(
+        kind(store.complete_record("key", CLAIM.token, Bytes::new()).await),
+        StoreErrorKind::Unreadable
+    );
+    assert_eq!(kind(store.get_record("key").await), StoreErrorKind::Unreadable);
     let index = eye.keys("tg:*:due").await.remove(0);
     eye.ask::<u64>(&["ZADD", &index, "1", "key", "2", "long gone"]).await;
     assert_eq!(store.sweep_records(50).await.unwrap(), 0, "it does not stop the sweep");
@@ -227,8 +245,8 @@ async fn what_is_no_record_is_left_alone() {
 #[tokio::test]
 async fn idm_18_a_list_goes_on_behind_a_record_that_has_gone() {
     const RECORDS: usize = 700;
-    let server = Server::start();
-    let store = Redis::open_with_clock(&server.url(), HandClock::today()).await.unwrap();
+    let server = RedisServer::start();
+    let store = RedisStore::open_with_clock(&server.url(), ManualClock::today()).await.unwrap();
     let keys: BTreeSet<String> = (0..RECORDS).map(|number| format!("key-{number}")).collect();
     for key in &keys {
         store.claim_record(key, CLAIM).await.unwrap();
@@ -238,7 +256,7 @@ async fn idm_18_a_list_goes_on_behind_a_record_that_has_gone() {
         let page = store.list_records(after, 5).await.unwrap();
         pages += 1;
         if let Some((last, _)) = page.records.last() {
-            assert_eq!(store.forget_record(last, Forget::Claim).await.unwrap(), Forgot::Gone);
+            assert_eq!(store.forget_record(last, ForgetTarget::Claim).await.unwrap(), ForgetOutcome::Gone);
         }
         found.extend(page.records.into_iter().map(|(key, _)| key));
         after = page.next;
@@ -248,17 +266,17 @@ async fn idm_18_a_list_goes_on_behind_a_record_that_has_gone() {
     }
     assert_eq!(found.len(), RECORDS, "each is listed once, on {pages} pages");
     assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), keys);
-    assert_eq!(kind(store.list_records(Some("nowhere".to_owned()), 5).await), Kind::Invalid);
+    assert_eq!(kind(store.list_records(Some("nowhere".to_owned()), 5).await), StoreErrorKind::Invalid);
 }
 
 /// IDM-6: what expired unfinished is looked at once and then left until its day is over; completed after all, it goes
 /// with the next sweep.
 #[tokio::test]
 async fn idm_6_what_expired_unfinished_does_not_stand_in_the_way_of_a_sweep() {
-    let server = Server::start();
-    let clock = HandClock::today();
-    let store = Redis::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = RedisServer::start();
+    let clock = ManualClock::today();
+    let store = RedisStore::open_with_clock(&server.url(), Arc::clone(&clock) as _).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     for number in 0..300 {
         store.claim_record(&format!("key-{number}"), CLAIM).await.unwrap();
     }

@@ -1,16 +1,16 @@
 //! A server that goes and comes back: with its data, without it, or with only some of it.
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::Reserve;
-use tidegate_fixture::redis::Redis as Server;
+use tidegate_core::shared::bucket::ReservationRequest;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_store::log::Lsn;
-use tidegate_store::{Kind, Log, Shared, Upkeep};
-use tidegate_store_redis::Redis;
+use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::{PARTITION, Place, TTL, accepts, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
 /// Asks until the server is there again. Only a connection that was lost without notice takes a second try.
-async fn is_back(store: &Redis) -> bool {
+async fn is_back(store: &RedisStore) -> bool {
     for _ in 0..3 {
         if store.health().await.is_ok() {
             return true;
@@ -23,18 +23,18 @@ async fn is_back(store: &Redis) -> bool {
 /// LIM-30: while the store is out of reach nothing is granted; it is said, not guessed.
 #[tokio::test]
 async fn ops_8_lim_30_a_server_that_comes_back_with_its_data_is_used_again() {
-    let mut place = Place::of(Server::start_with(&["--appendfsync", "always"]));
+    let mut place = TestServer::of(RedisServer::start_with(&["--appendfsync", "always"]));
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
-    let want = Reserve { name: "x".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
+    let want = ReservationRequest { name: "x".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
     store.reserve(vec![want.clone()]).await.unwrap();
     place.server.kill();
     // The first call may find the lost connection; then nobody can connect.
     let _ = store.health().await;
-    assert_eq!(kind(store.health().await), Kind::Unavailable);
-    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), Kind::Unavailable);
-    assert_eq!(kind(store.reserve(vec![want.clone()]).await), Kind::Unavailable);
-    assert_eq!(kind(Redis::open(&place.server.url()).await), Kind::Unavailable);
+    assert_eq!(kind(store.health().await), StoreErrorKind::Unavailable);
+    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), StoreErrorKind::Unavailable);
+    assert_eq!(kind(store.reserve(vec![want.clone()]).await), StoreErrorKind::Unavailable);
+    assert_eq!(kind(RedisStore::open(&place.server.url()).await), StoreErrorKind::Unavailable);
     place.server.restart();
     assert!(is_back(&store).await);
     assert_eq!(store.append(owner, accepts(4..5, place.now())).await.unwrap(), Lsn(2));
@@ -45,39 +45,39 @@ async fn ops_8_lim_30_a_server_that_comes_back_with_its_data_is_used_again() {
 /// OPS-8: an owner whose server came back empty is told, and never starts from nothing under the same epoch.
 #[tokio::test]
 async fn ops_8_a_server_that_lost_everything_fences_its_owner() {
-    let mut place = Place::new();
+    let mut place = TestServer::new();
     let (store, owner) = place.enter().await;
     store.append(owner, accepts(1..4, place.now())).await.unwrap();
     place.server.restart_empty();
     assert!(is_back(&store).await);
     let error = store.append(owner, accepts(4..5, place.now())).await.expect_err("it has lost its data");
-    assert_eq!(error.kind(), Kind::Fenced);
+    assert_eq!(error.kind(), StoreErrorKind::Fenced);
     assert!(error.to_string().contains("lost its data"), "{error}");
-    assert_eq!(kind(store.renew(owner, TTL).await), Kind::Fenced);
-    assert!(place.eye().await.keys("tg:{0}:*").await.is_empty(), "a refused append began a log");
+    assert_eq!(kind(store.renew(owner, TTL).await), StoreErrorKind::Fenced);
+    assert!(place.raw_client().await.keys("tg:{0}:*").await.is_empty(), "a refused append began a log");
     place.clock.advance(TTL);
-    let next = store.own(PARTITION, "test", TTL).await.unwrap();
+    let next = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
     assert!(next.epoch > owner.epoch, "an epoch was given out twice");
-    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), Kind::Fenced);
+    assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), StoreErrorKind::Fenced);
     assert_eq!(store.append(next, accepts(1..2, place.now())).await.unwrap(), Lsn(1));
 }
 
 /// OPS-8: after a fail-over to a replica that had not got the last append, the owner is told too.
 #[tokio::test]
 async fn ops_8_a_server_that_lost_the_last_append_fences_its_owner() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     for seq in 1..4 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
     }
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     eye.ask::<u64>(&["DEL", "tg:{0}:b:3"]).await;
     eye.ask::<u64>(&["HSET", "tg:{0}:head", "last", "2", "seq", "2"]).await;
     let error = store.append(owner, accepts(4..5, place.now())).await.expect_err("append 3 is gone");
-    assert_eq!(error.kind(), Kind::Fenced);
+    assert_eq!(error.kind(), StoreErrorKind::Fenced);
     assert!(error.to_string().contains("it had 3 and now ends at 2"), "{error}");
-    assert_eq!(kind(store.renew(owner, TTL).await), Kind::Fenced);
-    let owner = store.own(PARTITION, "test", TTL).await.unwrap();
+    assert_eq!(kind(store.renew(owner, TTL).await), StoreErrorKind::Fenced);
+    let owner = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
     assert_eq!(replayed(&store).await, (vec![1, 2], Lsn(2)));
     assert_eq!(store.append(owner, accepts(3..4, place.now())).await.unwrap(), Lsn(3));
 }

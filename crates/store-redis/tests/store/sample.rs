@@ -6,13 +6,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue, cmd};
-use tidegate_contract::HandClock;
+use tidegate_contract::ManualClock;
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Fact, Seq, Time};
-use tidegate_fixture::redis::Redis as Server;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
-use tidegate_store::{Clock, Error, Kind, Log, Result};
-use tidegate_store_redis::Redis;
+use tidegate_store::{Clock, Error, Log, Result, StoreErrorKind};
+use tidegate_store_redis::RedisStore;
 
 /// The partition that is used here.
 pub(crate) const PARTITION: Partition = 0;
@@ -20,30 +20,30 @@ pub(crate) const PARTITION: Partition = 0;
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
 /// A server and a clock.
-pub(crate) struct Place {
-    pub(crate) clock: Arc<HandClock>,
-    pub(crate) server: Server,
+pub(crate) struct TestServer {
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) server: RedisServer,
 }
 
-impl Place {
+impl TestServer {
     pub(crate) fn new() -> Self {
-        Self::of(Server::start())
+        Self::of(RedisServer::start())
     }
 
-    pub(crate) fn of(server: Server) -> Self {
-        Self { clock: HandClock::today(), server }
+    pub(crate) fn of(server: RedisServer) -> Self {
+        Self { clock: ManualClock::today(), server }
     }
 
-    pub(crate) async fn open(&self) -> Redis {
-        Redis::open_with_clock(&self.server.url(), Arc::clone(&self.clock) as _)
+    pub(crate) async fn open(&self) -> RedisStore {
+        RedisStore::open_with_clock(&self.server.url(), Arc::clone(&self.clock) as _)
             .await
             .expect("the store opens")
     }
 
     /// An open store and its owner.
-    pub(crate) async fn enter(&self) -> (Redis, Ownership) {
+    pub(crate) async fn enter(&self) -> (RedisStore, Ownership) {
         let store = self.open().await;
-        let owner = store.own(PARTITION, "test", TTL).await.expect("the partition is free");
+        let owner = store.acquire_partition(PARTITION, "test", TTL).await.expect("the partition is free");
         (store, owner)
     }
 
@@ -52,15 +52,15 @@ impl Place {
     }
 
     /// A connection of its own.
-    pub(crate) async fn eye(&self) -> Eye {
-        Eye::at(&self.server.url()).await
+    pub(crate) async fn raw_client(&self) -> RawClient {
+        RawClient::at(&self.server.url()).await
     }
 }
 
 /// A connection beside the store's.
-pub(crate) struct Eye(MultiplexedConnection);
+pub(crate) struct RawClient(MultiplexedConnection);
 
-impl Eye {
+impl RawClient {
     pub(crate) async fn at(url: &str) -> Self {
         let client = redis::Client::open(url).expect("a URL");
         Self(client.get_multiplexed_async_connection().await.expect("a connection"))
@@ -87,7 +87,7 @@ fn command(words: &[&str]) -> Cmd {
 /// A batch that accepts these seqs, with a fact for each.
 pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time) -> Batch {
     Batch {
-        facts: seqs.clone().map(|seq| Fact::CancelAsked { seq: Seq(seq) }).collect(),
+        facts: seqs.clone().map(|seq| Fact::CancelRequested { seq: Seq(seq) }).collect(),
         operations: seqs.map(|seq| operation(seq, at, 512)).collect(),
         ..Batch::default()
     }
@@ -117,7 +117,7 @@ pub(crate) async fn replayed(store: &dyn Log) -> (Vec<u64>, Lsn) {
     let mut seqs = Vec::new();
     let mut replay = |facts: Vec<Fact>| {
         seqs.extend(facts.iter().map(|fact| match fact {
-            Fact::CancelAsked { seq } => seq.0,
+            Fact::CancelRequested { seq } => seq.0,
             other => panic!("not a fact of this test: {other:?}"),
         }));
     };
@@ -127,6 +127,6 @@ pub(crate) async fn replayed(store: &dyn Log) -> (Vec<u64>, Lsn) {
 
 /// What kind of failure it is.
 #[track_caller]
-pub(crate) fn kind<T>(answer: Result<T>) -> Kind {
+pub(crate) fn kind<T>(answer: Result<T>) -> StoreErrorKind {
     answer.err().as_ref().map(Error::kind).expect("it should have failed")
 }

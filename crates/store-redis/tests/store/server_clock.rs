@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use tidegate_core::operation::MICRO;
-use tidegate_core::shared::bucket::{Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::Acquired;
-use tidegate_core::shared::record::{Claim, OnLapse, Token};
-use tidegate_core::shared::window::Opened;
-use tidegate_store::{Log, Nodes, Shared};
-use tidegate_store_redis::Redis;
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::AcquireOutcome;
+use tidegate_core::shared::record::{HolderToken, OnLapse, RecordClaim};
+use tidegate_core::shared::window::OpenWindowOutcome;
+use tidegate_store::{Log, Nodes, SharedState};
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::{Eye, PARTITION, TTL};
+use crate::sample::{PARTITION, RawClient, TTL};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-async fn micros(eye: &mut Eye) -> u64 {
+async fn micros(eye: &mut RawClient) -> u64 {
     let (seconds, micros): (u64, u64) = eye.ask(&["TIME"]).await;
     seconds * 1_000_000 + micros
 }
@@ -22,48 +22,55 @@ async fn micros(eye: &mut Eye) -> u64 {
 /// LIM-5, LIM-15: times are the server's, to the microsecond; that of a record is behind by a trip at most.
 #[tokio::test]
 async fn lim_5_lim_15_times_are_the_servers() {
-    let server = tidegate_fixture::redis::Redis::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     let before = micros(&mut eye).await;
-    let Acquired::Held(lease) = store.acquire_lease("bulk", HOUR).await.unwrap() else {
+    let AcquireOutcome::Held(lease) = store.acquire_lease("bulk", HOUR).await.unwrap() else {
         panic!("it was free")
     };
-    let owner = store.own(PARTITION, "test", HOUR).await.unwrap();
+    let owner = store.acquire_partition(PARTITION, "test", HOUR).await.unwrap();
     let node = store.register("a", "10.0.0.1:7400", HOUR).await.unwrap();
-    let Opened::Ask(window) = store.open_window("w", 1, HOUR).await.unwrap() else { panic!("it was closed") };
-    let claim = Claim {
+    let OpenWindowOutcome::Ask(window) = store.open_window("w", 1, HOUR).await.unwrap() else {
+        panic!("it was closed")
+    };
+    let claim = RecordClaim {
         fingerprint: [7; 32],
-        token: Token([1; 16]),
+        token: HolderToken([1; 16]),
         lease: TTL,
         ttl: HOUR,
         on_lapse: OnLapse::TakeOver,
     };
     store.claim_record("key", claim).await.unwrap();
-    let record = store.look_record("key").await.unwrap().expect("it is claimed");
+    let record = store.get_record("key").await.unwrap().expect("it is claimed");
     let after = micros(&mut eye).await;
     for until in [lease.until, owner.until, node.until, window.until, record.expires] {
         let asked = until.before(HOUR).as_micros();
         assert!((before..=after).contains(&asked), "{asked} is not between {before} and {after}");
     }
-    assert!(matches!(store.acquire_lease("bulk", HOUR).await.unwrap(), Acquired::Busy { .. }));
+    assert!(matches!(store.acquire_lease("bulk", HOUR).await.unwrap(), AcquireOutcome::Busy { .. }));
     let kept = store.renew_lease("bulk", lease, 2 * HOUR).await.unwrap().expect("it is held");
     assert!(kept.until > lease.until && kept.fence == lease.fence);
     assert!(store.release_lease("bulk", kept).await.unwrap());
-    let Acquired::Held(next) = store.acquire_lease("bulk", HOUR).await.unwrap() else { panic!("it is free") };
+    let AcquireOutcome::Held(next) = store.acquire_lease("bulk", HOUR).await.unwrap() else {
+        panic!("it is free")
+    };
     assert_eq!(next.fence, lease.fence + 1);
-    assert_eq!((store.owners().await.unwrap().len(), store.list_nodes().await.unwrap()), (1, vec![node]));
+    assert_eq!(
+        (store.partition_owners().await.unwrap().len(), store.list_nodes().await.unwrap()),
+        (1, vec![node])
+    );
 }
 
 /// A window goes by itself when it closes; a lease, a bucket and a record never do: their going would change answers.
 #[tokio::test]
 async fn only_windows_go_by_themselves() {
-    let server = tidegate_fixture::redis::Redis::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let mut eye = Eye::at(&server.url()).await;
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let mut eye = RawClient::at(&server.url()).await;
     store.open_window("w", 1, HOUR).await.unwrap();
     store.acquire_lease("l", TTL).await.unwrap();
-    let want = Reserve { name: "b".into(), cost: MICRO, capacity: 2 * MICRO, refill_per_s: MICRO };
+    let want = ReservationRequest { name: "b".into(), cost: MICRO, capacity: 2 * MICRO, refill_per_s: MICRO };
     store.reserve(vec![want]).await.unwrap();
     let left: i64 = eye.ask(&["PTTL", "tg:{window:w}"]).await;
     assert!((3_590_000..=3_600_001).contains(&left), "{left} ms");
@@ -74,17 +81,20 @@ async fn only_windows_go_by_themselves() {
 /// LIM-5: what a refusal says is exact; LIM-7: it takes from neither.
 #[tokio::test]
 async fn lim_5_lim_7_a_refusal_says_when_and_takes_nothing() {
-    let server = tidegate_fixture::redis::Redis::start();
-    let store = Redis::open(&server.url()).await.unwrap();
-    let want = |name: &str, cost| Reserve {
+    let server = tidegate_fixture::redis::RedisServer::start();
+    let store = RedisStore::open(&server.url()).await.unwrap();
+    let want = |name: &str, cost| ReservationRequest {
         name: name.into(),
         cost: cost * MICRO,
         capacity: 5 * MICRO,
         refill_per_s: 10,
     };
     let both = || vec![want("shop/a", 1), want("page/b", 4)];
-    assert_eq!(store.reserve(both()).await.unwrap(), Reserved::Granted { remaining: vec![4 * MICRO, MICRO] });
-    let Reserved::Wait { delay, remaining } = store.reserve(both()).await.unwrap() else {
+    assert_eq!(
+        store.reserve(both()).await.unwrap(),
+        ReserveOutcome::Granted { remaining: vec![4 * MICRO, MICRO] }
+    );
+    let ReserveOutcome::Wait { delay, remaining } = store.reserve(both()).await.unwrap() else {
         panic!("granted twice")
     };
     // Ten micro-tokens come back each second, so three tokens take 300,000 seconds.
@@ -93,5 +103,5 @@ async fn lim_5_lim_7_a_refusal_says_when_and_takes_nothing() {
     let level =
         store.settle_bucket("page/b", Settlement { reserved: 4 * MICRO, actual: MICRO }).await.unwrap();
     assert!(level.is_some_and(|level| level.tokens >= 4 * MICRO));
-    assert_eq!(store.reserve(vec![want("shop/a", 6)]).await.unwrap(), Reserved::Never { which: 0 });
+    assert_eq!(store.reserve(vec![want("shop/a", 6)]).await.unwrap(), ReserveOutcome::Never { which: 0 });
 }

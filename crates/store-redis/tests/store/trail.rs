@@ -2,13 +2,13 @@
 
 use tidegate_core::{Fence, OperationId, Seq, Time};
 use tidegate_fixture::redis::RedisCluster;
+use tidegate_store::archive_queue::{ArchiveBatch, CostBatch};
 use tidegate_store::costs::Cost;
 use tidegate_store::log::{Batch, Lsn, Ownership, Retention};
-use tidegate_store::trail::{Noted, Spent};
-use tidegate_store::{Kind, Log, Trail};
-use tidegate_store_redis::Redis;
+use tidegate_store::{ArchiveQueue, Log, StoreErrorKind};
+use tidegate_store_redis::RedisStore;
 
-use crate::sample::{PARTITION, Place, TTL, accepts, ended, kind};
+use crate::sample::{PARTITION, TTL, TestServer, accepts, ended, kind};
 
 const MANY: usize = 1_000;
 
@@ -21,13 +21,13 @@ fn at(micros: u64) -> Time {
     Time::from_micros(micros)
 }
 
-async fn trailing(place: &Place) -> (Redis, Ownership) {
+async fn trailing(place: &TestServer) -> (RedisStore, Ownership) {
     let (store, owner) = place.enter().await;
-    (store.noting_ends(), owner)
+    (store.with_archive_queue(), owner)
 }
 
-async fn noted(store: &Redis, most: usize) -> Option<Noted> {
-    store.trail().expect("it has a trail").ended(PARTITION, most).await.expect("read the trail")
+async fn noted(store: &RedisStore, most: usize) -> Option<ArchiveBatch> {
+    store.archive_queue().expect("it has a trail").next_ended(PARTITION, most).await.expect("read the trail")
 }
 
 fn seqs(range: std::ops::Range<u64>) -> Vec<Seq> {
@@ -38,26 +38,26 @@ fn seqs(range: std::ops::Range<u64>) -> Vec<Seq> {
 /// be said twice.
 #[tokio::test]
 async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = trailing(&place).await;
     assert_eq!(noted(&store, MANY).await, None);
     store.append(owner, ends(1..4, at(10))).await.unwrap();
     store.append(owner, accepts(4..6, at(11))).await.unwrap();
     store.append(owner, ends(6..8, at(12))).await.unwrap();
-    let all = Noted {
+    let all = ArchiveBatch {
         seqs: vec![1, 2, 3, 6, 7].into_iter().map(Seq).collect(),
         upto: Lsn(3),
         oldest: at(10),
         waiting: 5,
     };
     assert_eq!(noted(&store, MANY).await, Some(all));
-    let first = Noted { seqs: seqs(1..4), upto: Lsn(1), oldest: at(10), waiting: 5 };
+    let first = ArchiveBatch { seqs: seqs(1..4), upto: Lsn(1), oldest: at(10), waiting: 5 };
     for few in [0, 1, 3] {
         assert_eq!(noted(&store, few).await.as_ref(), Some(&first), "whole appends");
     }
     for _ in 0..2 {
-        store.trodden(owner, Lsn(1)).await.unwrap();
-        let rest = Noted { seqs: seqs(6..8), upto: Lsn(3), oldest: at(12), waiting: 2 };
+        store.ack_archived(owner, Lsn(1)).await.unwrap();
+        let rest = ArchiveBatch { seqs: seqs(6..8), upto: Lsn(3), oldest: at(12), waiting: 2 };
         assert_eq!(noted(&store, MANY).await, Some(rest), "told twice is told once");
     }
     // It runs again, and ends in a batch of which it is all.
@@ -65,20 +65,20 @@ async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
     store.append(owner, Batch { results: vec![ended(2, at(20))], ..Batch::default() }).await.unwrap();
     let noted_again = noted(&store, MANY).await.unwrap();
     assert_eq!((noted_again.seqs, noted_again.waiting), (vec![Seq(6), Seq(7), Seq(2)], 3));
-    store.trodden(owner, noted_again.upto).await.unwrap();
+    store.ack_archived(owner, noted_again.upto).await.unwrap();
     assert_eq!(noted(&store, MANY).await, None);
-    assert!(place.eye().await.keys("tg:*trail*").await.is_empty(), "an empty trail takes no room");
+    assert!(place.raw_client().await.keys("tg:*trail*").await.is_empty(), "an empty trail takes no room");
 }
 
 /// Where nothing is archived nothing is noted.
 #[tokio::test]
 async fn without_an_archive_nothing_is_noted() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
-    assert!(store.trail().is_none());
+    assert!(store.archive_queue().is_none());
     store.append(owner, ends(1..600, at(10))).await.unwrap();
-    assert!(place.eye().await.keys("tg:*trail*").await.is_empty());
-    let head: Option<String> = place.eye().await.ask(&["HGET", "tg:{0}:head", "trail"]).await;
+    assert!(place.raw_client().await.keys("tg:*trail*").await.is_empty());
+    let head: Option<String> = place.raw_client().await.ask(&["HGET", "tg:{0}:head", "trail"]).await;
     assert_eq!(head, None);
 }
 
@@ -86,16 +86,16 @@ async fn without_an_archive_nothing_is_noted() {
 /// nothing off the trail.
 #[tokio::test]
 async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, old) = trailing(&place).await;
     store.append(old, ends(1..600, at(10))).await.unwrap();
     place.clock.advance(TTL * 2);
-    let other = place.open().await.noting_ends();
-    let owner = other.own(PARTITION, "other", TTL).await.unwrap();
-    assert_eq!(kind(store.append(old, ends(600..700, at(11))).await), Kind::Fenced);
-    assert_eq!(kind(store.trodden(old, Lsn(1)).await), Kind::Fenced);
+    let other = place.open().await.with_archive_queue();
+    let owner = other.acquire_partition(PARTITION, "other", TTL).await.unwrap();
+    assert_eq!(kind(store.append(old, ends(600..700, at(11))).await), StoreErrorKind::Fenced);
+    assert_eq!(kind(store.ack_archived(old, Lsn(1)).await), StoreErrorKind::Fenced);
     let wrong = Batch { follows: Some(Lsn(7)), ..ends(600..700, at(11)) };
-    assert_eq!(kind(other.append(owner, wrong).await), Kind::Unavailable);
+    assert_eq!(kind(other.append(owner, wrong).await), StoreErrorKind::Unavailable);
     let found = noted(&other, MANY).await.unwrap();
     assert_eq!((found.seqs, found.waiting), (seqs(1..600), 599));
     let results = other.read(PARTITION, seqs(598..600)).await.unwrap();
@@ -108,21 +108,21 @@ async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
 /// OPS-9: a sweep leaves what is not archived yet, whatever its age, and takes it afterwards.
 #[tokio::test]
 async fn ops_9_a_sweep_leaves_what_is_not_archived() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = trailing(&place).await;
     for (first, time) in [(1, 10), (11, 20), (21, 30)] {
         store.append(owner, ends(first..first + 10, at(time))).await.unwrap();
     }
     let all = Retention { ended_before: Time::MAX, most: MANY };
     assert_eq!(store.sweep(owner, all).await.unwrap(), 0);
-    store.trodden(owner, Lsn(1)).await.unwrap();
+    store.ack_archived(owner, Lsn(1)).await.unwrap();
     assert_eq!(store.sweep(owner, all).await.unwrap(), 10);
     let left = store.read(PARTITION, seqs(1..31)).await.unwrap();
     assert_eq!(left.iter().flatten().count(), 20);
     // A node that was told of no archive sweeps too, and does no harm.
     let plain = place.open().await;
     assert_eq!(plain.sweep(owner, all).await.unwrap(), 0);
-    store.trodden(owner, Lsn(3)).await.unwrap();
+    store.ack_archived(owner, Lsn(3)).await.unwrap();
     assert_eq!(store.sweep(owner, all).await.unwrap(), 20);
 }
 
@@ -130,16 +130,16 @@ async fn ops_9_a_sweep_leaves_what_is_not_archived() {
 #[tokio::test]
 async fn a_cluster_keeps_a_trail_too() {
     let cluster = RedisCluster::start();
-    let store = Redis::open(&cluster.url()).await.unwrap().noting_ends();
+    let store = RedisStore::open(&cluster.url()).await.unwrap().with_archive_queue();
     for partition in 0..6 {
-        let owner = store.own(partition, "test", TTL).await.unwrap();
+        let owner = store.acquire_partition(partition, "test", TTL).await.unwrap();
         store.append(owner, ends(1..4, at(10))).await.unwrap();
-        let found = store.ended(partition, MANY).await.unwrap().unwrap();
+        let found = store.next_ended(partition, MANY).await.unwrap().unwrap();
         assert_eq!(found.seqs, seqs(1..4));
         let all = Retention { ended_before: Time::MAX, most: MANY };
         assert_eq!(store.sweep(owner, all).await.unwrap(), 0);
-        store.trodden(owner, found.upto).await.unwrap();
-        assert_eq!(store.ended(partition, MANY).await.unwrap(), None);
+        store.ack_archived(owner, found.upto).await.unwrap();
+        assert_eq!(store.next_ended(partition, MANY).await.unwrap(), None);
         assert_eq!(store.sweep(owner, all).await.unwrap(), 3);
     }
 }
@@ -161,11 +161,11 @@ fn cost(seq: u64, at: Time) -> Cost {
 /// archived; that may be said twice, and only by the owner. Where nothing is archived nothing is noted.
 #[tokio::test]
 async fn lim_10_costs_are_noted_in_order_until_they_are_archived() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = trailing(&place).await;
     let spent = |most| {
-        let trail = store.trail().expect("it has a trail");
-        async move { trail.spent(PARTITION, most).await.unwrap() }
+        let trail = store.archive_queue().expect("it has a trail");
+        async move { trail.next_costs(PARTITION, most).await.unwrap() }
     };
     assert_eq!(spent(MANY).await, None);
     let costs = |seqs: std::ops::Range<u64>| seqs.map(|seq| cost(seq, at(10))).collect::<Vec<_>>();
@@ -175,21 +175,21 @@ async fn lim_10_costs_are_noted_in_order_until_they_are_archived() {
         .append(owner, Batch { costs: costs(4..6), reopened: vec![Seq(2)], ..Batch::default() })
         .await
         .unwrap();
-    assert_eq!(spent(MANY).await, Some(Spent { costs: costs(1..6), upto: Lsn(3) }));
-    assert_eq!(spent(1).await, Some(Spent { costs: costs(1..4), upto: Lsn(1) }), "whole appends");
+    assert_eq!(spent(MANY).await, Some(CostBatch { costs: costs(1..6), upto: Lsn(3) }));
+    assert_eq!(spent(1).await, Some(CostBatch { costs: costs(1..4), upto: Lsn(1) }), "whole appends");
     assert_eq!(noted(&store, MANY).await.unwrap().seqs, seqs(1..6), "ends are noted as before");
     let unfounded = Batch { costs: costs(6..9), follows: Some(Lsn(9)), ..Batch::default() };
-    assert_eq!(kind(store.append(owner, unfounded).await), Kind::Unavailable);
+    assert_eq!(kind(store.append(owner, unfounded).await), StoreErrorKind::Unavailable);
     for _ in 0..2 {
-        store.booked(owner, Lsn(1)).await.unwrap();
-        assert_eq!(spent(MANY).await, Some(Spent { costs: costs(4..6), upto: Lsn(3) }));
+        store.ack_costs(owner, Lsn(1)).await.unwrap();
+        assert_eq!(spent(MANY).await, Some(CostBatch { costs: costs(4..6), upto: Lsn(3) }));
     }
-    let next = store.own(PARTITION, "test", TTL).await.unwrap();
-    assert_eq!(kind(store.booked(owner, Lsn(3)).await), Kind::Fenced);
-    store.booked(next, Lsn(3)).await.unwrap();
+    let next = store.acquire_partition(PARTITION, "test", TTL).await.unwrap();
+    assert_eq!(kind(store.ack_costs(owner, Lsn(3)).await), StoreErrorKind::Fenced);
+    store.ack_costs(next, Lsn(3)).await.unwrap();
     assert_eq!(spent(MANY).await, None);
     let plain = place.open().await;
-    let owner = plain.own(PARTITION, "test", TTL).await.unwrap();
+    let owner = plain.acquire_partition(PARTITION, "test", TTL).await.unwrap();
     plain.append(owner, Batch { costs: costs(1..4), ..Batch::default() }).await.unwrap();
-    assert!(place.eye().await.keys("tg:*spent*").await.is_empty());
+    assert!(place.raw_client().await.keys("tg:*spent*").await.is_empty());
 }

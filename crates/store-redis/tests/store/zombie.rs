@@ -1,22 +1,22 @@
 //! An owner that was followed by a newer one, or that died, and what it leaves.
 
 use tidegate_store::log::Lsn;
-use tidegate_store::{Kind, Log};
+use tidegate_store::{Log, StoreErrorKind};
 
-use crate::sample::{PARTITION, Place, TTL, accepts, kind, replayed};
+use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
 /// OPS-8: a late append of an old owner is refused by the server and leaves nothing staged, however often it comes.
 #[tokio::test]
 async fn ops_8_a_zombies_append_is_refused_and_leaves_nothing() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (old, first) = place.enter().await;
     old.append(first, accepts(1..3, place.now())).await.unwrap();
     place.clock.advance(TTL);
     let new = place.open().await;
-    let second = new.own(PARTITION, "other", TTL).await.unwrap();
-    let mut eye = place.eye().await;
+    let second = new.acquire_partition(PARTITION, "other", TTL).await.unwrap();
+    let mut eye = place.raw_client().await;
     for _ in 0..3 {
-        assert_eq!(kind(old.append(first, accepts(3..9, place.now())).await), Kind::Fenced);
+        assert_eq!(kind(old.append(first, accepts(3..9, place.now())).await), StoreErrorKind::Fenced);
         assert_eq!(eye.keys("tg:{0}:b:*").await, ["tg:{0}:b:1"]);
     }
     assert_eq!(new.append(second, accepts(3..4, place.now())).await.unwrap(), Lsn(2));
@@ -26,9 +26,9 @@ async fn ops_8_a_zombies_append_is_refused_and_leaves_nothing() {
 /// What a dead owner had staged, of a batch or of a snapshot, is cleared away by the next one.
 #[tokio::test]
 async fn the_next_owner_clears_away_what_a_dead_one_staged() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (_, first) = place.enter().await;
-    let mut eye = place.eye().await;
+    let mut eye = place.raw_client().await;
     for slot in ["1", "8"] {
         let staged = format!("tg:{{0}}:b:{}.{slot}", first.epoch.0);
         eye.ask::<u64>(&["HSET", &staged, "o:1", "half a batch"]).await;
@@ -45,13 +45,13 @@ async fn the_next_owner_clears_away_what_a_dead_one_staged() {
 /// OPS-8: an append that is missing is said, not skipped.
 #[tokio::test]
 async fn ops_8_a_hole_in_the_log_is_unreadable() {
-    let place = Place::new();
+    let place = TestServer::new();
     let (store, owner) = place.enter().await;
     for seq in 1..6 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
     }
-    place.eye().await.ask::<u64>(&["DEL", "tg:{0}:b:3"]).await;
+    place.raw_client().await.ask::<u64>(&["DEL", "tg:{0}:b:3"]).await;
     let error = store.load(PARTITION, &mut |_| ()).await.expect_err("append 3 is missing");
-    assert_eq!(error.kind(), Kind::Unreadable);
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     assert!(error.to_string().contains("append 3 is missing"), "{error}");
 }

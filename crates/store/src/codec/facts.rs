@@ -2,9 +2,10 @@
 //! directions, so writing and reading cannot drift apart. Tags and orders are frozen: new ones are only added.
 
 use tidegate_core::fact::{
-    Accepted, After, Counters, Fact, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+    AcceptedOperation, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
+    OperationImage, SettleEffect, SettledClaim,
 };
-use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fault, FaultClass, Hint};
 
 use super::wire::{Input, Problem, Wire};
@@ -57,7 +58,7 @@ choice!(Fact {
     3 => Renewed { seq, fence, until },
     4 => Settled(settled),
     5 => Ended { seq, at, state, hold },
-    6 => CancelAsked { seq },
+    6 => CancelRequested { seq },
     7 => Repeated { seq, at },
     8 => Paused { group, at, by, reason },
     9 => Resumed { group, at },
@@ -72,7 +73,7 @@ choice!(Fact {
     36 => KeyImage { seq, dedupe },
 });
 
-record!(Accepted {
+record!(AcceptedOperation {
     seq,
     at,
     group,
@@ -85,23 +86,23 @@ record!(Accepted {
     on_unknown,
     on_failure,
     dedupe,
-    again
+    is_rerun
 });
-record!(Settled { seq, fence, at, after, fault, hints });
-choice!(After {
+record!(SettledClaim { seq, fence, at, effect, fault, hints });
+choice!(SettleEffect {
     1 => Ended { state, hold },
-    2 => Retry { at, look_first },
+    2 => Retry { at, reconcile_first },
     3 => Throttled { until, closed },
     4 => Held,
-    5 => GivenBack,
+    5 => Returned,
 });
-choice!(Shape {
+choice!(LimitShape {
     1 => Drip { capacity, refill_per_s, margin },
     2 => Window { limit, period },
     3 => Gate,
     4 => Cap { at_once },
 });
-choice!(Source { 1 => Config, 2 => Operator, 3 => Learned });
+choice!(LimitSource { 1 => Config, 2 => Operator, 3 => Learned });
 choice!(EndState { 1 => Succeeded, 2 => Failed, 3 => Canceled });
 choice!(OnUnknown { 1 => Repeat, 2 => Reconcile, 3 => Ask });
 choice!(OnFailure { 1 => Skip, 2 => Hold });
@@ -131,7 +132,7 @@ impl Wire for Charge {
     }
 }
 
-record!(Dedupe { key, fingerprint, expires });
+record!(DedupeEntry { key, fingerprint, expires });
 record!(Fault { class, message });
 record!(Hint { limit, remaining, capacity, refill_per_s, reset_at, spent });
 record!(Counters { next_seq, next_fence, next_turn, clock, ended });
@@ -151,5 +152,5 @@ record!(LimitImage {
     transit
 });
 record!(GroupImage { group, turn, not_before, paused, held, running });
-record!(Held { seq, since, unknown, fault });
-record!(OperationImage { accepted, attempt, look_first, cancel_asked, fault });
+record!(GroupHold { seq, since, unknown, fault });
+record!(OperationImage { accepted, attempt, reconcile_first, cancel_requested, fault });

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 pub(super) use arbitrary::fact;
 use tidegate_core::fact::{
-    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
+    SettleEffect, SettledClaim,
 };
-use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
 
 const AT: Time = Time::from_micros(1_700_000_000_000_001);
 
-fn accepted_once() -> Accepted {
-    Accepted {
+fn accepted_once() -> AcceptedOperation {
+    AcceptedOperation {
         seq: Seq(7),
         at: AT,
         group: "shop:acme".into(),
@@ -26,8 +27,8 @@ fn accepted_once() -> Accepted {
         priority: 1,
         on_unknown: OnUnknown::Ask,
         on_failure: OnFailure::Skip,
-        dedupe: Some(Dedupe { key: 1, fingerprint: u128::MAX, expires: AT }),
-        again: false,
+        dedupe: Some(DedupeEntry { key: 1, fingerprint: u128::MAX, expires: AT }),
+        is_rerun: false,
     }
 }
 
@@ -39,25 +40,25 @@ fn fault_once() -> Fault {
 pub(super) fn one_of_each() -> Vec<Fact> {
     let (seq, fence) = (Seq(7), Fence(300));
     let hint = Hint { limit: "points".into(), remaining: Some(5), spent: Some(0), ..Hint::default() };
-    let after = After::Throttled { until: AT, closed: vec!["points".into()] };
+    let effect = SettleEffect::Throttled { until: AT, closed: vec!["points".into()] };
     let mut facts = vec![
         Fact::Accepted(Box::new(accepted_once())),
         Fact::Claimed { seq, fence, at: AT, until: Time::MAX },
         Fact::Renewed { seq, fence, until: AT },
-        Fact::Settled(Box::new(Settled {
+        Fact::Settled(Box::new(SettledClaim {
             seq,
             fence,
             at: AT,
-            after,
+            effect,
             fault: Some(fault_once()),
             hints: vec![hint],
         })),
         Fact::Ended { seq, at: AT, state: EndState::Canceled, hold: true },
-        Fact::CancelAsked { seq },
+        Fact::CancelRequested { seq },
         Fact::Repeated { seq, at: AT },
         Fact::Paused { group: "g".into(), at: AT, by: "ann".into(), reason: "é".into() },
         Fact::Resumed { group: "g".into(), at: AT },
-        Fact::LimitSet { limit: "l".into(), shape: Shape::Gate, source: Source::Operator, at: AT },
+        Fact::LimitSet { limit: "l".into(), shape: LimitShape::Gate, source: LimitSource::Operator, at: AT },
         Fact::Thawed { limit: "l".into(), at: AT },
         Fact::LimitGone { limit: "l".into(), at: AT },
         Fact::Sent { seq, fence, at: AT },
@@ -68,7 +69,7 @@ pub(super) fn one_of_each() -> Vec<Fact> {
 
 fn images() -> [Fact; 5] {
     let (seq, fence) = (Seq(7), Fence(300));
-    let held = Held { seq, since: AT, unknown: true, fault: None };
+    let held = GroupHold { seq, since: AT, unknown: true, fault: None };
     [
         Fact::Counters(Counters {
             next_seq: seq,
@@ -79,9 +80,9 @@ fn images() -> [Fact; 5] {
         }),
         Fact::LimitImage(Box::new(LimitImage {
             limit: "l".into(),
-            shape: Shape::Drip { capacity: 40, refill_per_s: 2, margin: 1 },
-            configured: Some(Shape::Window { limit: 5, period: Duration::from_millis(1_500) }),
-            source: Source::Learned,
+            shape: LimitShape::Drip { capacity: 40, refill_per_s: 2, margin: 1 },
+            configured: Some(LimitShape::Window { limit: 5, period: Duration::from_millis(1_500) }),
+            source: LimitSource::Learned,
             level: 3,
             at: AT,
             carry: 4,
@@ -103,10 +104,10 @@ fn images() -> [Fact; 5] {
         Fact::OperationImage(Box::new(OperationImage {
             accepted: accepted_once(),
             attempt: 2,
-            look_first: true,
-            cancel_asked: false,
+            reconcile_first: true,
+            cancel_requested: false,
             fault: Some(fault_once()),
         })),
-        Fact::KeyImage { seq, dedupe: Dedupe { key: 2, fingerprint: 3, expires: AT } },
+        Fact::KeyImage { seq, dedupe: DedupeEntry { key: 2, fingerprint: 3, expires: AT } },
     ]
 }

@@ -7,7 +7,7 @@ use tidegate_core::fingerprint::hex;
 
 use super::samples::{fact, one_of_each};
 use super::{decode, encode, encode_iter};
-use crate::Kind;
+use crate::StoreErrorKind;
 
 /// The bytes of one fact of every variant, each as a list of its own. They may be added to, never changed.
 const FROZEN: [&str; 18] = [
@@ -56,10 +56,14 @@ fn the_samples_hold_every_variant() {
 fn another_version_and_what_is_cut_or_too_long_are_refused() {
     let whole = encode(&one_of_each());
     for len in 0..whole.len() {
-        assert_eq!(decode(&whole[..len]).map_err(|e| e.kind()), Err(Kind::Unreadable), "cut at {len}");
+        assert_eq!(
+            decode(&whole[..len]).map_err(|e| e.kind()),
+            Err(StoreErrorKind::Unreadable),
+            "cut at {len}"
+        );
     }
     let longer = [&whole[..], &[0]].concat();
-    assert_eq!(decode(&longer).map_err(|e| e.kind()), Err(Kind::Unreadable));
+    assert_eq!(decode(&longer).map_err(|e| e.kind()), Err(StoreErrorKind::Unreadable));
     let newer = decode(&[&[2], &whole[1..]].concat()).expect_err("format 2 is not known");
     assert_eq!(newer.to_string(), "the facts are of format 2; this program reads format 1");
     assert_eq!(decode(&encode(&[])).expect("an empty list"), []);
@@ -71,7 +75,7 @@ fn lengths_that_lie_ask_for_no_memory() {
     let lies: [&[u8]; 4] = [&[1], &[1, 1, 9], &[1, 1, 1, 7, 7], &[1, 1, 4, 7, 7, 7, 3, 7]];
     for start in lies {
         let error = decode(&[start, &huge].concat()).expect_err("a length that lies");
-        assert_eq!(error.kind(), Kind::Unreadable);
+        assert_eq!(error.kind(), StoreErrorKind::Unreadable);
     }
 }
 
@@ -96,7 +100,7 @@ proptest! {
             bytes[0] = 1;
         }
         if let Err(error) = decode(&bytes) {
-            prop_assert_eq!(error.kind(), Kind::Unreadable);
+            prop_assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         }
     }
 
@@ -106,7 +110,7 @@ proptest! {
         let place = place.index(bytes.len());
         bytes[place] ^= 1_u8 << bit;
         if let Err(error) = decode(&bytes) {
-            prop_assert_eq!(error.kind(), Kind::Unreadable);
+            prop_assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::{Cost, upstream_of};
 
 /// Which costs to sum up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct CostQuery {
     /// Only of this upstream.
     pub upstream: Option<Arc<str>>,
     /// Only of calls that were answered then or later.
@@ -20,7 +20,7 @@ pub struct Question {
 
 /// What the calls of one shape cost of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct CostLine {
     /// The limit.
     pub limit: Arc<str>,
     /// The shape.
@@ -39,16 +39,16 @@ pub struct Line {
 
 /// Costs by shape, the dearest first; of two that cost the same, by limit and shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Bill {
+pub struct CostReport {
     /// One for each limit and shape.
-    pub lines: Vec<Line>,
+    pub lines: Vec<CostLine>,
     /// Whether all rows that were asked for have been looked at; otherwise only the newest of them.
     pub is_whole: bool,
 }
 
 /// Sums up costs: what every store answers when it was asked about these rows and no others.
-pub fn summed<'a>(costs: impl Iterator<Item = &'a Cost>, question: &Question) -> Bill {
-    let mut lines: HashMap<(&str, &str), Line> = HashMap::new();
+pub fn sum_costs<'a>(costs: impl Iterator<Item = &'a Cost>, question: &CostQuery) -> CostReport {
+    let mut lines: HashMap<(&str, &str), CostLine> = HashMap::new();
     let mut limits: HashMap<&str, u64> = HashMap::new();
     let wanted = |cost: &&Cost| {
         cost.at >= question.since
@@ -56,8 +56,8 @@ pub fn summed<'a>(costs: impl Iterator<Item = &'a Cost>, question: &Question) ->
     };
     for cost in costs.filter(wanted) {
         let of_limit = limits.entry(&cost.limit).or_default();
-        *of_limit = of_limit.saturating_add(cost.came_to());
-        let line = lines.entry((&cost.limit, &cost.shape)).or_insert_with(|| Line {
+        *of_limit = of_limit.saturating_add(cost.effective_cost());
+        let line = lines.entry((&cost.limit, &cost.shape)).or_insert_with(|| CostLine {
             limit: Arc::clone(&cost.limit),
             shape: Arc::clone(&cost.shape),
             calls: 0,
@@ -68,27 +68,27 @@ pub fn summed<'a>(costs: impl Iterator<Item = &'a Cost>, question: &Question) ->
         });
         line.calls += 1;
         line.requested = line.requested.saturating_add(cost.requested);
-        line.actual = line.actual.saturating_add(cost.came_to());
+        line.actual = line.actual.saturating_add(cost.effective_cost());
         line.last = line.last.max(cost.at);
     }
-    let mut lines: Vec<Line> = lines.into_values().collect();
+    let mut lines: Vec<CostLine> = lines.into_values().collect();
     for line in &mut lines {
         line.of_limit = limits.get(&*line.limit).copied().unwrap_or_default();
     }
     lines.sort_unstable_by(dearest_first);
     lines.truncate(question.most);
-    Bill { lines, is_whole: true }
+    CostReport { lines, is_whole: true }
 }
 
 /// Bills of places that have nothing in common, as one.
 #[must_use]
-pub fn joined(bills: Vec<Bill>, most: usize) -> Bill {
-    let mut all = Bill { lines: Vec::new(), is_whole: bills.iter().all(|bill| bill.is_whole) };
+pub fn merge_reports(bills: Vec<CostReport>, most: usize) -> CostReport {
+    let mut all = CostReport { lines: Vec::new(), is_whole: bills.iter().all(|bill| bill.is_whole) };
     if bills.len() == 1 {
         return bills.into_iter().next().unwrap_or(all);
     }
     let mut limits: BTreeMap<Arc<str>, u64> = BTreeMap::new();
-    let mut lines: BTreeMap<(Arc<str>, Arc<str>), Line> = BTreeMap::new();
+    let mut lines: BTreeMap<(Arc<str>, Arc<str>), CostLine> = BTreeMap::new();
     for bill in bills {
         let of_limits: BTreeMap<_, _> =
             bill.lines.iter().map(|line| (Arc::clone(&line.limit), line.of_limit)).collect();
@@ -113,7 +113,7 @@ pub fn joined(bills: Vec<Bill>, most: usize) -> Bill {
     all
 }
 
-impl Line {
+impl CostLine {
     fn add(&mut self, other: &Self) {
         self.calls += other.calls;
         self.requested = self.requested.saturating_add(other.requested);
@@ -122,7 +122,7 @@ impl Line {
     }
 }
 
-fn dearest_first(a: &Line, b: &Line) -> std::cmp::Ordering {
+fn dearest_first(a: &CostLine, b: &CostLine) -> std::cmp::Ordering {
     (b.actual, &a.limit, &a.shape).cmp(&(a.actual, &b.limit, &b.shape))
 }
 
@@ -157,12 +157,12 @@ mod tests {
             cost("other/points", "Cheap#1", 500, Some(90), 8),
             cost("acme/points", "Early#3", 10, Some(1_000), 1),
         ];
-        let question = |upstream: Option<&str>, most| Question {
+        let question = |upstream: Option<&str>, most| CostQuery {
             upstream: upstream.map(Into::into),
             since: Time::from_millis(5),
             most,
         };
-        let bill = summed(costs.iter(), &question(Some("acme"), 9));
+        let bill = sum_costs(costs.iter(), &question(Some("acme"), 9));
         let told: Vec<_> = bill
             .lines
             .iter()
@@ -170,10 +170,11 @@ mod tests {
             .collect();
         assert_eq!(told, [("Dear#2", 1, 10, 10, 15), ("Cheap#1", 2, 20, 5, 15)]);
         assert_eq!(bill.lines[1].last, Time::from_millis(7));
-        let first = summed(costs.iter(), &question(None, 1));
+        let first = sum_costs(costs.iter(), &question(None, 1));
         assert_eq!((first.lines.len(), &*first.lines[0].limit), (1, "other/points"));
         let (some, rest) = costs.split_at(2);
-        let parts = vec![summed(some.iter(), &question(None, 9)), summed(rest.iter(), &question(None, 9))];
-        assert_eq!(joined(parts, 9), summed(costs.iter(), &question(None, 9)));
+        let parts =
+            vec![sum_costs(some.iter(), &question(None, 9)), sum_costs(rest.iter(), &question(None, 9))];
+        assert_eq!(merge_reports(parts, 9), sum_costs(costs.iter(), &question(None, 9)));
     }
 }

@@ -6,7 +6,7 @@ use http::header::{HeaderName, HeaderValue};
 use tidegate_core::bounds::{CHARGES_MAX, RESULT_LEN_MAX, TOKENS_MAX};
 use tidegate_core::operation::MICRO;
 
-use crate::port::Refusal;
+use crate::port::FieldRefusal;
 use crate::request::header;
 use crate::secret::Secret;
 
@@ -146,16 +146,16 @@ impl UpstreamConfig {
     }
 
     /// A refusal of one of its fields.
-    pub(crate) fn refuse(&self, field: &str, message: impl Into<String>) -> Refusal {
+    pub(crate) fn refuse(&self, field: &str, message: impl Into<String>) -> FieldRefusal {
         let name: String = self.name.chars().take(NAME_LEN_MAX).collect();
-        Refusal::new(format!("upstream.{name}.{field}"), message)
+        FieldRefusal::new(format!("upstream.{name}.{field}"), message)
     }
 
     /// Says what is wrong with it, if anything is.
     ///
     /// # Errors
     /// Names the upstream and the field.
-    pub fn validate(&self) -> Result<(), Refusal> {
+    pub fn validate(&self) -> Result<(), FieldRefusal> {
         if !is_name(&self.name) {
             return Err(self.refuse("name", NAME_RULE));
         }
@@ -179,7 +179,7 @@ impl UpstreamConfig {
         self.validate_limits()
     }
 
-    fn validate_limits(&self) -> Result<(), Refusal> {
+    fn validate_limits(&self) -> Result<(), FieldRefusal> {
         let most = CHARGES_MAX - 1;
         if self.limits.len() > most {
             return Err(

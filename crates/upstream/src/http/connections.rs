@@ -16,7 +16,7 @@ use hyper::client::conn::http1::{SendRequest, handshake};
 use tokio::time::{Instant, sleep};
 
 use super::connect::{BoxError, Connector};
-use super::withdraw::Departing;
+use super::send_state::WithdrawableBody;
 
 /// Idle connections are closed before most servers do it (Node after 5 s): a request on a connection
 /// that the server is just closing would have an unknown outcome.
@@ -34,21 +34,21 @@ pub(super) struct Connections {
 
 /// Those that carry no request now, the one that was used last at the end.
 #[derive(Debug, Default)]
-struct IdleConnections(Mutex<Idle>);
+struct IdleConnections(Mutex<IdleState>);
 
 #[derive(Debug, Default)]
-struct Idle {
-    connections: VecDeque<(SendRequest<Departing>, Instant)>,
+struct IdleState {
+    connections: VecDeque<(SendRequest<WithdrawableBody>, Instant)>,
     /// Whether a task closes those that have been idle for too long.
     is_watched: bool,
 }
 
 /// An answer whose body is still coming. When all of it was read, its connection is kept.
 #[derive(Debug)]
-pub(super) struct Incomplete {
+pub(super) struct PooledResponse {
     pub(super) head: Parts,
     body: Incoming,
-    connection: Option<SendRequest<Departing>>,
+    connection: Option<SendRequest<WithdrawableBody>>,
     idle: Arc<IdleConnections>,
 }
 
@@ -58,7 +58,10 @@ impl Connections {
     }
 
     /// Sends a request, which has a `Host`, and waits for the head of its answer.
-    pub(super) async fn send(&self, mut request: Request<Departing>) -> Result<Incomplete, BoxError> {
+    pub(super) async fn send(
+        &self,
+        mut request: Request<WithdrawableBody>,
+    ) -> Result<PooledResponse, BoxError> {
         while let Some(mut connection) = self.idle.take() {
             if connection.ready().await.is_err() {
                 // The server has closed it.
@@ -77,7 +80,7 @@ impl Connections {
         Ok(self.receive(response, connection))
     }
 
-    async fn open(&self) -> Result<SendRequest<Departing>, BoxError> {
+    async fn open(&self) -> Result<SendRequest<WithdrawableBody>, BoxError> {
         let stream = self.connector.connect(self.origin.clone()).await?;
         let (requests, connection) = handshake(stream).await?;
         tokio::spawn(async move {
@@ -87,13 +90,17 @@ impl Connections {
         Ok(requests)
     }
 
-    fn receive(&self, response: Response<Incoming>, connection: SendRequest<Departing>) -> Incomplete {
+    fn receive(
+        &self,
+        response: Response<Incoming>,
+        connection: SendRequest<WithdrawableBody>,
+    ) -> PooledResponse {
         let (head, body) = response.into_parts();
-        Incomplete { head, body, connection: Some(connection), idle: Arc::clone(&self.idle) }
+        PooledResponse { head, body, connection: Some(connection), idle: Arc::clone(&self.idle) }
     }
 }
 
-impl Incomplete {
+impl PooledResponse {
     /// The length of the body, where the answer says it.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.body.size_hint().exact()
@@ -115,17 +122,17 @@ impl Incomplete {
 }
 
 impl IdleConnections {
-    fn lock(&self) -> MutexGuard<'_, Idle> {
+    fn lock(&self) -> MutexGuard<'_, IdleState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> Option<SendRequest<Departing>> {
+    fn take(&self) -> Option<SendRequest<WithdrawableBody>> {
         let mut idle = self.lock();
         idle.close_expired();
         idle.connections.pop_back().map(|(connection, _)| connection)
     }
 
-    fn keep(self: &Arc<Self>, connection: SendRequest<Departing>) {
+    fn keep(self: &Arc<Self>, connection: SendRequest<WithdrawableBody>) {
         if connection.is_closed() {
             return;
         }
@@ -140,7 +147,7 @@ impl IdleConnections {
     }
 }
 
-impl Idle {
+impl IdleState {
     fn close_expired(&mut self) {
         let is_expired = |(_, since): &(_, Instant)| since.elapsed() >= IDLE_MAX;
         while self.connections.front().is_some_and(is_expired) {

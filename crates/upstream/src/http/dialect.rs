@@ -4,30 +4,34 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::{Charge, Hint, OnUnknown, Verdict};
 
-use super::answer::{Answer, Asked};
-use crate::port::{Refusal, Spending};
+use super::response::{RequestSummary, UpstreamResponse};
+use crate::port::{CallCost, FieldRefusal};
 use crate::request::{HttpRequest, Method};
 
 /// A limit by its full name, and what it is at first.
-pub type MadeLimit = (Arc<str>, Shape);
+pub type LimitDefinition = (Arc<str>, LimitShape);
 
 /// The dialect of one upstream.
 pub trait Dialect: Send + Sync {
     /// The limits of the upstream, by their full names: its gate first, which has the upstream's own name.
-    fn limits(&self) -> Vec<MadeLimit>;
+    fn limits(&self) -> Vec<LimitDefinition>;
 
     /// What must be granted before the request is sent. `cost` is what the caller says, by the short names of limits.
     ///
     /// # Errors
     /// Names the field that cannot be accepted.
-    fn charges(&self, request: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal>;
+    fn charges(
+        &self,
+        request: &HttpRequest,
+        cost: &BTreeMap<String, u64>,
+    ) -> Result<Vec<Charge>, FieldRefusal>;
 
     /// Those of the charged limits that nobody can list in advance, such as one for each route and channel: they are made
     /// like this when there are none of these names.
-    fn opens(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<MadeLimit> {
+    fn limits_to_open(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<LimitDefinition> {
         let _ = (request, charges);
         Vec::new()
     }
@@ -38,13 +42,17 @@ pub trait Dialect: Send + Sync {
     }
 
     /// Whether the request changes nothing, so that it may be handed in anew by somebody who does not know what became of it.
-    fn only_reads(&self, request: &HttpRequest) -> bool {
+    fn is_read_only(&self, request: &HttpRequest) -> bool {
         matches!(request.method, Method::Get | Method::Head | Method::Options)
     }
 
     /// Makes a request ready to leave for the operation of this id, and says who reads the answer to it. With nobody,
     /// the status decides alone.
-    fn ready<'a>(&'a self, request: &mut HttpRequest, operation: &str) -> Option<Box<dyn Reader + 'a>> {
+    fn prepare_request<'a>(
+        &'a self,
+        request: &mut HttpRequest,
+        operation: &str,
+    ) -> Option<Box<dyn ResponseInterpreter + 'a>> {
         let _ = (request, operation);
         None
     }
@@ -58,11 +66,16 @@ pub struct Meaning {
     /// For limits.
     pub hints: Vec<Hint>,
     /// For people who look later at what calls cost.
-    pub spending: Vec<Spending>,
+    pub spending: Vec<CallCost>,
 }
 
 /// Who reads the answer to one request.
-pub trait Reader: Send {
+pub trait ResponseInterpreter: Send {
     /// What the answer means. By its status alone it would be `verdict`.
-    fn read(self: Box<Self>, answer: &Answer, asked: &Asked<'_>, verdict: Verdict) -> Meaning;
+    fn interpret(
+        self: Box<Self>,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        verdict: Verdict,
+    ) -> Meaning;
 }

@@ -12,10 +12,10 @@ use tokio::time::timeout;
 use url::{Position, Url};
 
 use super::connect::{BoxError, Connector};
-use super::connections::{Connections, Incomplete};
+use super::connections::{Connections, PooledResponse};
 use super::send::innermost;
+use super::send_state::WithdrawableBody;
 use super::target::origin;
-use super::withdraw::Departing;
 
 /// Fetches results, each over a connection of its own.
 #[derive(Clone)]
@@ -27,22 +27,22 @@ pub struct Downloads {
 
 /// A result on its way.
 pub struct Download {
-    response: Incomplete,
+    response: PooledResponse,
     idle_max: Duration,
 }
 
 /// Why a result did not come, or not all of it. A sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broken(pub String);
+pub struct DownloadError(pub String);
 
 impl Downloads {
     /// Of results behind `https`; where `is_plain`, behind plain `http` only. A piece is waited for at most `idle_max`.
     ///
     /// # Errors
     /// When TLS cannot be set up.
-    pub fn new(is_plain: bool, connect_timeout: Duration, idle_max: Duration) -> Result<Self, Broken> {
+    pub fn new(is_plain: bool, connect_timeout: Duration, idle_max: Duration) -> Result<Self, DownloadError> {
         let connector = Connector::new(is_plain, connect_timeout)
-            .map_err(|error| Broken(format!("TLS cannot be set up: {}.", innermost(&*error))))?;
+            .map_err(|error| DownloadError(format!("TLS cannot be set up: {}.", innermost(&*error))))?;
         Ok(Self { connector, is_plain, idle_max })
     }
 
@@ -50,28 +50,32 @@ impl Downloads {
     ///
     /// # Errors
     /// When the URL cannot be used, nothing answers, or the answer is no success.
-    pub async fn open(&self, url: &str) -> Result<Download, Broken> {
-        let url = Url::parse(url).map_err(|error| Broken(format!("It is no URL: {error}.")))?;
+    pub async fn open(&self, url: &str) -> Result<Download, DownloadError> {
+        let url = Url::parse(url).map_err(|error| DownloadError(format!("It is no URL: {error}.")))?;
         let scheme = if self.is_plain { "http" } else { "https" };
         if url.scheme() != scheme || url.host_str().is_none_or(str::is_empty) {
-            return Err(Broken(format!("The URL of a result starts with {scheme}:// and names a host.")));
+            return Err(DownloadError(format!(
+                "The URL of a result starts with {scheme}:// and names a host."
+            )));
         }
         let response = match timeout(self.idle_max, self.get(&url)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(Broken(format!("Nothing came: {}.", innermost(&*error)))),
-            Err(_) => return Err(self.late()),
+            Ok(Err(error)) => return Err(DownloadError(format!("Nothing came: {}.", innermost(&*error)))),
+            Err(_) => return Err(self.stalled_error()),
         };
         let status = response.head.status;
         if !status.is_success() {
-            return Err(Broken(format!("It was answered {status}; a result is kept for a week at most.")));
+            return Err(DownloadError(format!(
+                "It was answered {status}; a result is kept for a week at most."
+            )));
         }
         Ok(Download { response, idle_max: self.idle_max })
     }
 
-    async fn get(&self, url: &Url) -> Result<Incomplete, BoxError> {
+    async fn get(&self, url: &Url) -> Result<PooledResponse, BoxError> {
         let (origin, host) = origin(url)?;
         let target = PathAndQuery::try_from(&url[Position::BeforePath..Position::AfterQuery])?;
-        let (body, _) = Departing::new(Bytes::new());
+        let (body, _) = WithdrawableBody::new(Bytes::new());
         let mut request = Request::new(body);
         *request.uri_mut() = target.into();
         request.headers_mut().insert(HOST, host);
@@ -79,8 +83,8 @@ impl Downloads {
         Connections::new(self.connector.clone(), origin).send(request).await
     }
 
-    fn late(&self) -> Broken {
-        late(self.idle_max)
+    fn stalled_error(&self) -> DownloadError {
+        stalled_error(self.idle_max)
     }
 }
 
@@ -89,26 +93,26 @@ impl Download {
     ///
     /// # Errors
     /// When it breaks off before its end, or nothing comes for too long.
-    pub async fn piece(&mut self) -> Result<Option<Bytes>, Broken> {
+    pub async fn piece(&mut self) -> Result<Option<Bytes>, DownloadError> {
         match timeout(self.idle_max, self.response.chunk()).await {
             Ok(Ok(piece)) => Ok(piece),
-            Ok(Err(error)) => Err(Broken(format!("It broke off: {}.", innermost(&error)))),
-            Err(_) => Err(late(self.idle_max)),
+            Ok(Err(error)) => Err(DownloadError(format!("It broke off: {}.", innermost(&error)))),
+            Err(_) => Err(stalled_error(self.idle_max)),
         }
     }
 }
 
-fn late(idle_max: Duration) -> Broken {
-    Broken(format!("Nothing more came within {} ms.", idle_max.as_millis()))
+fn stalled_error(idle_max: Duration) -> DownloadError {
+    DownloadError(format!("Nothing more came within {} ms.", idle_max.as_millis()))
 }
 
-impl fmt::Display for Broken {
+impl fmt::Display for DownloadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
 }
 
-impl std::error::Error for Broken {}
+impl std::error::Error for DownloadError {}
 
 impl fmt::Debug for Downloads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

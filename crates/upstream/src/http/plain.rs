@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tidegate_core::Charge;
-use tidegate_core::bucket::usual_margin;
-use tidegate_core::fact::Shape;
+use tidegate_core::bucket::default_margin;
+use tidegate_core::fact::LimitShape;
 
 use super::config::{LimitConfig, LimitKind, NAME_LEN_MAX};
-use super::dialect::{Dialect, MadeLimit};
-use crate::port::Refusal;
+use super::dialect::{Dialect, LimitDefinition};
+use crate::port::FieldRefusal;
 use crate::request::HttpRequest;
 
 /// The dialect of an upstream that has none.
 #[derive(Clone, Debug)]
-pub struct Plain {
+pub struct PlainDialect {
     gate: Arc<str>,
     limits: Vec<Limit>,
 }
@@ -24,10 +24,10 @@ pub struct Plain {
 struct Limit {
     short: String,
     name: Arc<str>,
-    shape: Shape,
+    shape: LimitShape,
 }
 
-impl Plain {
+impl PlainDialect {
     /// For an upstream of this name with these limits, which were checked.
     #[must_use]
     pub fn new(upstream: &str, limits: &[LimitConfig]) -> Self {
@@ -36,17 +36,17 @@ impl Plain {
     }
 }
 
-impl Dialect for Plain {
-    fn limits(&self) -> Vec<MadeLimit> {
-        let gate = (Arc::clone(&self.gate), Shape::Gate);
+impl Dialect for PlainDialect {
+    fn limits(&self) -> Vec<LimitDefinition> {
+        let gate = (Arc::clone(&self.gate), LimitShape::Gate);
         let limits = self.limits.iter().map(|limit| (Arc::clone(&limit.name), limit.shape));
         std::iter::once(gate).chain(limits).collect()
     }
 
     /// The gate, then every limit: what the caller said it costs, else one.
-    fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, Refusal> {
+    fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
         let known: Vec<_> = self.limits.iter().map(|limit| limit.short.as_str()).collect();
-        refuse_strangers(&self.gate, &known, cost)?;
+        refuse_unknown_limits(&self.gate, &known, cost)?;
         let gate = Charge::tokens(Arc::clone(&self.gate), 1);
         let limits = self.limits.iter().map(|limit| {
             Charge::tokens(Arc::clone(&limit.name), cost.get(&limit.short).copied().unwrap_or(1))
@@ -59,11 +59,15 @@ impl Dialect for Plain {
 ///
 /// # Errors
 /// Names the limit.
-pub fn refuse_strangers(upstream: &str, known: &[&str], cost: &BTreeMap<String, u64>) -> Result<(), Refusal> {
+pub fn refuse_unknown_limits(
+    upstream: &str,
+    known: &[&str],
+    cost: &BTreeMap<String, u64>,
+) -> Result<(), FieldRefusal> {
     let Some(stranger) = cost.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };
     let stranger: String = stranger.chars().take(NAME_LEN_MAX).collect();
     let message = format!("The upstream {upstream} has no limit called {stranger:?}.");
-    Err(Refusal::new(format!("cost.{stranger}"), message))
+    Err(FieldRefusal::new(format!("cost.{stranger}"), message))
 }
 
 impl Limit {
@@ -71,9 +75,9 @@ impl Limit {
         let shape = match config.kind {
             LimitKind::Drip { .. } => {
                 let (capacity, refill_per_s) = config.kind.micro_tokens();
-                Shape::Drip { capacity, refill_per_s, margin: usual_margin(capacity, refill_per_s) }
+                LimitShape::Drip { capacity, refill_per_s, margin: default_margin(capacity, refill_per_s) }
             }
-            LimitKind::AtOnce { at_once } => Shape::Cap { at_once },
+            LimitKind::AtOnce { at_once } => LimitShape::Cap { at_once },
         };
         Self { short: config.name.clone(), name: format!("{upstream}/{}", config.name).into(), shape }
     }

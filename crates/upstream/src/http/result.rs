@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tidegate_core::bounds::RESULT_LEN_MAX;
 
-use super::answer::Content;
+use super::response::Content;
 
 /// Longest header value that is kept, in bytes.
 const VALUE_LEN_MAX: usize = 4 * 1024;
@@ -45,10 +45,10 @@ const KEPT: [&str; 20] = [
 const KEPT_PREFIXES: [&str; 2] = ["ratelimit", "x-ratelimit-"];
 
 #[derive(Serialize)]
-struct Kept<'a> {
+struct StoredResponse<'a> {
     status: u16,
     headers: Headers<'a>,
-    body: KeptBody<'a>,
+    body: StoredBody<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     json: Option<bool>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -57,7 +57,7 @@ struct Kept<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum KeptBody<'a> {
+enum StoredBody<'a> {
     Nothing,
     Json(&'a RawValue),
     Text(&'a str),
@@ -91,8 +91,9 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
     let note = match content {
         Content::Whole(bytes) => {
             let body = body(headers, &bytes);
-            let json = (is_json(kind(headers)) && !matches!(body, KeptBody::Json(_))).then_some(false);
-            let kept = Kept { status, headers: Headers(headers), body, json, truncated: false };
+            let json =
+                (is_json(content_type_of(headers)) && !matches!(body, StoredBody::Json(_))).then_some(false);
+            let kept = StoredResponse { status, headers: Headers(headers), body, json, truncated: false };
             match serde_json::to_vec(&kept) {
                 Ok(json) if json.len() <= RESULT_LEN_MAX => return Bytes::from(json),
                 _ => format!(
@@ -103,32 +104,37 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
         }
         Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
         Content::Cut(reason) => format!("The body was not kept: {reason}."),
-        Content::PassedOn => "The body was not kept: it was passed on while it came.".to_owned(),
+        Content::Relayed => "The body was not kept: it was passed on while it came.".to_owned(),
     };
-    let kept =
-        Kept { status, headers: Headers(headers), body: KeptBody::Text(&note), json: None, truncated: true };
+    let kept = StoredResponse {
+        status,
+        headers: Headers(headers),
+        body: StoredBody::Text(&note),
+        json: None,
+        truncated: true,
+    };
     serde_json::to_vec(&kept).map_or_else(|_| Bytes::new(), Bytes::from)
 }
 
-fn body<'a>(headers: &HeaderMap, bytes: &'a [u8]) -> KeptBody<'a> {
+fn body<'a>(headers: &HeaderMap, bytes: &'a [u8]) -> StoredBody<'a> {
     if bytes.is_empty() {
-        return KeptBody::Nothing;
+        return StoredBody::Nothing;
     }
     let Ok(text) = std::str::from_utf8(bytes) else {
-        return KeptBody::Binary { base64: STANDARD.encode(bytes) };
+        return StoredBody::Binary { base64: STANDARD.encode(bytes) };
     };
-    if is_json(kind(headers))
+    if is_json(content_type_of(headers))
         && depth(bytes) <= DEPTH_MAX
         && let Ok(json) = serde_json::from_str::<&RawValue>(text)
     {
-        return KeptBody::Json(json);
+        return StoredBody::Json(json);
     }
-    KeptBody::Text(text)
+    StoredBody::Text(text)
 }
 
 /// The bytes that came, of a body as it is kept: its JSON, the type that its headers say, and `json` as it is kept beside it.
 #[must_use]
-pub fn body_of(kept: &str, content_type: &str, json: Option<bool>) -> Option<Bytes> {
+pub fn decode_body(kept: &str, content_type: &str, json: Option<bool>) -> Option<Bytes> {
     if is_json(content_type) && json != Some(false) {
         return Some(Bytes::copy_from_slice(kept.as_bytes()));
     }
@@ -148,7 +154,7 @@ struct Base64<'a> {
     base64: Cow<'a, str>,
 }
 
-fn kind(headers: &HeaderMap) -> &str {
+fn content_type_of(headers: &HeaderMap) -> &str {
     headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default()
 }
 
@@ -235,7 +241,7 @@ mod tests {
                 let headers = HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().unwrap())]);
                 let kept = encode(200, &headers, Content::Whole(Bytes::copy_from_slice(body)));
                 let read: Read<'_> = serde_json::from_slice(&kept).unwrap();
-                let found = body_of(read.body.get(), kind, read.json);
+                let found = decode_body(read.body.get(), kind, read.json);
                 assert_eq!(found.as_deref(), Some(body), "{kind}: {}", String::from_utf8_lossy(&kept));
             }
         }

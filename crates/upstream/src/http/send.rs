@@ -14,21 +14,21 @@ use tidegate_core::{Fault, FaultClass, Time, Verdict};
 use tokio::time::{Instant, timeout, timeout_at};
 use url::{Position, Url};
 
-use super::answer::{Answer, Asked, Content, is_readable};
 use super::config::UpstreamConfig;
 use super::connect::Connector;
-use super::connections::{Connections, Incomplete};
-use super::dialect::Reader;
+use super::connections::{Connections, PooledResponse};
+use super::dialect::ResponseInterpreter;
+use super::response::{Content, RequestSummary, UpstreamResponse, is_readable};
+use super::send_state::{SendState, WithdrawableBody};
 use super::stream::StreamedBody;
-use super::target::Base;
-use super::withdraw::{Departing, Departure};
-use crate::port::{Call, Outcome, Refusal};
+use super::target::BaseUrl;
+use crate::port::{Call, FieldRefusal, Outcome};
 use crate::request::{HttpRequest, Method, header};
 
 /// Sends to one upstream.
 pub struct Sender {
     name: String,
-    base: Base,
+    base: BaseUrl,
     connections: Connections,
     host: HeaderValue,
     token: Option<(HeaderName, HeaderValue)>,
@@ -42,8 +42,8 @@ impl Sender {
     ///
     /// # Errors
     /// Names the field that cannot be used.
-    pub fn new(config: &UpstreamConfig) -> Result<Self, Refusal> {
-        let base = Base::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
+    pub fn new(config: &UpstreamConfig) -> Result<Self, FieldRefusal> {
+        let base = BaseUrl::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
         let (origin, host) = base.origin().map_err(|problem| config.refuse("base_url", problem))?;
         let connector = Connector::new(!base.is_https(), config.connect_timeout).map_err(|error| {
             config.refuse("base_url", format!("TLS cannot be set up: {}.", innermost(&*error)))
@@ -64,30 +64,30 @@ impl Sender {
     ///
     /// # Errors
     /// Names the field.
-    pub fn check(&self, request: &HttpRequest) -> Result<(), Refusal> {
-        self.base.join(&request.path).map_err(|problem| Refusal::new("request.path", problem))?;
+    pub fn check(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
+        self.base.join(&request.path).map_err(|problem| FieldRefusal::new("request.path", problem))?;
         if let Some((name, _)) = &self.token
             && request.header(name.as_str()).is_some()
         {
             let message = format!("The header {name} is set by the upstream's token_env.");
-            return Err(Refusal::new("request.headers", message));
+            return Err(FieldRefusal::new("request.headers", message));
         }
         request.refuse_credentials(&self.stored_headers)
     }
 
     /// What messages about a request say.
-    pub(super) fn asked(&self, method: Method) -> Asked<'_> {
-        Asked { method, upstream: &self.name, base: &self.base }
+    pub(super) fn summarize(&self, method: Method) -> RequestSummary<'_> {
+        RequestSummary { method, upstream: &self.name, base: &self.base }
     }
 
     /// Sends a request that was checked, once, and has its answer read.
     pub async fn send(
         &self,
         request: HttpRequest,
-        reader: Option<Box<dyn Reader + '_>>,
+        reader: Option<Box<dyn ResponseInterpreter + '_>>,
         call: Call<'_>,
     ) -> Outcome {
-        let asked = self.asked(request.method);
+        let asked = self.summarize(request.method);
         match self.exchange(request, call).await {
             Ok(answer) => answer.outcome(&asked, reader),
             Err(missed) => missed,
@@ -98,11 +98,11 @@ impl Sender {
     ///
     /// # Errors
     /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
-    pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<Answer, Outcome> {
+    pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<UpstreamResponse, Outcome> {
         let most = self.response_max_bytes;
-        let mut incoming = self.respond(request, None, call).await?;
+        let mut incoming = self.send_for_head(request, None, call).await?;
         let gathered = incoming.gather(most).await;
-        Ok(incoming.answer(gathered, most).decoded(most).await)
+        Ok(incoming.into_response(gathered, most).decoded(most).await)
     }
 
     /// The most that is kept of an answer's body, in bytes.
@@ -112,13 +112,13 @@ impl Sender {
 
     /// Sends a request that was checked, once, with this body instead of its own where there is one, and has the head of its
     /// answer.
-    pub(super) async fn respond(
+    pub(super) async fn send_for_head(
         &self,
         request: HttpRequest,
         body: Option<StreamedBody>,
         call: Call<'_>,
-    ) -> Result<IncomingAnswer, Outcome> {
-        let asked = self.asked(request.method);
+    ) -> Result<IncomingResponse, Outcome> {
+        let asked = self.summarize(request.method);
         let allowed = time_left(call.deadline, call.now, self.timeout);
         if allowed.is_zero() {
             return Err(not_sent(&asked, "its deadline has passed"));
@@ -147,7 +147,7 @@ impl Sender {
         };
         // One that took its time has as much for its answer as any other.
         let from = if is_streamed { Instant::now() } else { started };
-        Ok(IncomingAnswer { response, until: from + allowed, allowed, sent_at: call.now, started })
+        Ok(IncomingResponse { response, until: from + allowed, allowed, sent_at: call.now, started })
     }
 
     fn build(
@@ -156,11 +156,11 @@ impl Sender {
         request: HttpRequest,
         body: Option<StreamedBody>,
         operation: &str,
-    ) -> Option<(Request<Departing>, Departure)> {
+    ) -> Option<(Request<WithdrawableBody>, SendState)> {
         let content_type = request.body.content_type();
         let (body, departure) = match body {
-            Some(body) => Departing::streamed(body),
-            None => Departing::new(request.body.into_bytes()),
+            Some(body) => WithdrawableBody::streamed(body),
+            None => WithdrawableBody::new(request.body.into_bytes()),
         };
         let mut built = Request::new(body);
         *built.method_mut() = request.method.into();
@@ -203,8 +203,8 @@ impl From<Method> for http::Method {
 }
 
 /// An answer whose head has come.
-pub(super) struct IncomingAnswer {
-    response: Incomplete,
+pub(super) struct IncomingResponse {
+    response: PooledResponse,
     /// When all of it must have come.
     until: Instant,
     /// How long that is.
@@ -215,7 +215,7 @@ pub(super) struct IncomingAnswer {
 }
 
 /// The beginning of a body.
-pub(super) enum Gathered {
+pub(super) enum BufferedBody {
     /// All of it.
     Whole(Bytes),
     /// More than was wanted: what came of it so far.
@@ -224,7 +224,7 @@ pub(super) enum Gathered {
     Cut(String),
 }
 
-impl IncomingAnswer {
+impl IncomingResponse {
     pub(super) fn status(&self) -> StatusCode {
         self.response.head.status
     }
@@ -254,51 +254,53 @@ impl IncomingAnswer {
     }
 
     /// Its body, as long as that is not more than `most` bytes.
-    pub(super) async fn gather(&mut self, most: usize) -> Gathered {
+    pub(super) async fn gather(&mut self, most: usize) -> BufferedBody {
         if self.content_length().is_some_and(|len| len > most as u64) {
-            return Gathered::More(Bytes::new());
+            return BufferedBody::More(Bytes::new());
         }
         let mut body = BytesMut::new();
         loop {
             match timeout_at(self.until, self.response.chunk()).await {
                 Ok(Ok(Some(chunk))) => body.extend_from_slice(&chunk),
-                Ok(Ok(None)) => return Gathered::Whole(body.freeze()),
-                Ok(Err(error)) => return Gathered::Cut(format!("its body was cut: {}", innermost(&error))),
+                Ok(Ok(None)) => return BufferedBody::Whole(body.freeze()),
+                Ok(Err(error)) => {
+                    return BufferedBody::Cut(format!("its body was cut: {}", innermost(&error)));
+                }
                 Err(_) => {
                     let within = self.allowed.as_millis();
-                    return Gathered::Cut(format!("its body was not complete within {within} ms"));
+                    return BufferedBody::Cut(format!("its body was not complete within {within} ms"));
                 }
             }
             if body.len() > most {
-                return Gathered::More(body.freeze());
+                return BufferedBody::More(body.freeze());
             }
         }
     }
 
     /// The answer with as much of its body as was gathered.
-    pub(super) fn answer(self, gathered: Gathered, most: usize) -> Answer {
+    pub(super) fn into_response(self, gathered: BufferedBody, most: usize) -> UpstreamResponse {
         let content = match gathered {
-            Gathered::Whole(body) => Content::Whole(body),
-            Gathered::More(_) => Content::TooLarge { most },
-            Gathered::Cut(reason) => Content::Cut(reason),
+            BufferedBody::Whole(body) => Content::Whole(body),
+            BufferedBody::More(_) => Content::TooLarge { most },
+            BufferedBody::Cut(reason) => Content::Cut(reason),
         };
         self.with(content)
     }
 
     /// The answer without its body, which somebody else has had.
-    pub(super) fn passed_on(self) -> Answer {
-        self.with(Content::PassedOn)
+    pub(super) fn into_relayed_response(self) -> UpstreamResponse {
+        self.with(Content::Relayed)
     }
 
-    fn with(self, content: Content) -> Answer {
+    fn with(self, content: Content) -> UpstreamResponse {
         let at = self.sent_at.after(self.started.elapsed());
         let (status, headers) = (self.response.head.status, self.response.head.headers);
-        Answer { status, headers, content, at }
+        UpstreamResponse { status, headers, content, at }
     }
 }
 
 /// No answer came. Either it is made sure that nothing leaves any more, or it may have happened.
-fn failed(asked: &Asked<'_>, departure: &Departure, reason: &str) -> Outcome {
+fn failed(asked: &RequestSummary<'_>, departure: &SendState, reason: &str) -> Outcome {
     if departure.withdraw() {
         return not_sent(asked, reason);
     }
@@ -306,7 +308,7 @@ fn failed(asked: &Asked<'_>, departure: &Departure, reason: &str) -> Outcome {
     Outcome::unanswered(Verdict::Unknown(Fault::new(FaultClass::Transient, message)))
 }
 
-fn not_sent(asked: &Asked<'_>, reason: &str) -> Outcome {
+fn not_sent(asked: &RequestSummary<'_>, reason: &str) -> Outcome {
     let message = format!("{asked} was not sent: {reason}.");
     Outcome::unanswered(Verdict::Retry { after: None, fault: Fault::new(FaultClass::Transient, message) })
 }

@@ -24,7 +24,7 @@ pub struct BodySender(mpsc::Sender<Piece>);
 
 /// Nobody reads the body any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unread;
+pub struct BodyReaderGone;
 
 /// The end that the body is read from.
 #[derive(Debug)]
@@ -47,23 +47,23 @@ impl BodySender {
     ///
     /// # Errors
     /// When nobody reads.
-    pub async fn send(&self, piece: Bytes) -> Result<(), Unread> {
+    pub async fn send(&self, piece: Bytes) -> Result<(), BodyReaderGone> {
         if piece.is_empty() {
             return Ok(());
         }
-        self.0.send(Piece::Data(piece)).await.map_err(|_| Unread)
+        self.0.send(Piece::Data(piece)).await.map_err(|_| BodyReaderGone)
     }
 
     /// The body is whole. Dropping the sender without this breaks it off.
     ///
     /// # Errors
     /// When nobody reads.
-    pub async fn end(self) -> Result<(), Unread> {
-        self.0.send(Piece::End).await.map_err(|_| Unread)
+    pub async fn end(self) -> Result<(), BodyReaderGone> {
+        self.0.send(Piece::End).await.map_err(|_| BodyReaderGone)
     }
 
     /// Resolves when nobody reads any more.
-    pub async fn unread(&self) {
+    pub async fn closed(&self) {
         self.0.closed().await;
     }
 }
@@ -138,7 +138,7 @@ mod tests {
 
         let (sender, body) = channel(None);
         drop(body);
-        sender.unread().await;
-        assert_eq!(sender.send(Bytes::from_static(b"x")).await, Err(Unread));
+        sender.closed().await;
+        assert_eq!(sender.send(Bytes::from_static(b"x")).await, Err(BodyReaderGone));
     }
 }

@@ -8,11 +8,11 @@ use crate::request::path;
 
 /// Where an upstream is.
 #[derive(Clone, Debug)]
-pub struct Base {
+pub struct BaseUrl {
     url: Url,
 }
 
-impl Base {
+impl BaseUrl {
     /// From the configuration.
     ///
     /// # Errors
@@ -80,7 +80,7 @@ impl Base {
 
     /// Where a redirect points, for a message: without query, user and fragment.
     #[must_use]
-    pub fn pointed(&self, location: &str) -> Option<String> {
+    pub fn redirect_target(&self, location: &str) -> Option<String> {
         let mut url = self.url.join(location).ok()?;
         url.set_query(None);
         url.set_fragment(None);
@@ -109,16 +109,16 @@ mod tests {
 
     #[test]
     fn a_path_is_put_behind_the_base() {
-        let base = Base::parse("https://host/api/").unwrap();
+        let base = BaseUrl::parse("https://host/api/").unwrap();
         assert_eq!(base.join("/x?y=1").unwrap().as_str(), "https://host/api/x?y=1");
         assert_eq!(base.join("/@evil").unwrap().as_str(), "https://host/api/@evil");
         assert_eq!(base.join("/http://evil").unwrap().host_str(), Some("host"));
-        assert_eq!(Base::parse("http://host:81").unwrap().join("/").unwrap().as_str(), "http://host:81/");
+        assert_eq!(BaseUrl::parse("http://host:81").unwrap().join("/").unwrap().as_str(), "http://host:81/");
     }
 
     #[test]
     fn what_leads_elsewhere_is_no_url() {
-        let base = Base::parse("http://host/api").unwrap();
+        let base = BaseUrl::parse("http://host/api").unwrap();
         for path in ["@evil/", ".evil/", ":80@evil/", "/../x", "/%2e%2e/x", "/.. ", "x", ""] {
             assert!(base.join(path).is_err(), "{path}");
         }
@@ -137,7 +137,7 @@ mod tests {
             "http://host/?a",
             "http://host/#a",
         ] {
-            let problem = Base::parse(url).unwrap_err();
+            let problem = BaseUrl::parse(url).unwrap_err();
             assert!(!problem.contains("hunter2"), "{problem}");
         }
     }
@@ -145,7 +145,7 @@ mod tests {
     /// LIM-28: what leads below the base is found however it is written, and nothing else is.
     #[test]
     fn lim_28_a_reference_leads_below_the_base_or_elsewhere() {
-        let base = Base::parse("https://Host:443/api/").unwrap();
+        let base = BaseUrl::parse("https://Host:443/api/").unwrap();
         let path = |reference: &str| base.path_to(reference, "/orders/list?x=1");
         assert_eq!(path("https://host/api/orders?page=2#top").as_deref(), Some("/orders?page=2#top"));
         assert_eq!(path("//host/api").as_deref(), Some("/"));
@@ -169,8 +169,8 @@ mod tests {
     /// OPS-22: what a redirect carries in its query or its user is in no message.
     #[test]
     fn ops_22_a_redirect_is_told_without_what_it_carries() {
-        let base = Base::parse("http://host/api").unwrap();
-        assert_eq!(base.pointed("/login?next=hunter2#x").unwrap(), "http://host/login");
-        assert_eq!(base.pointed("https://u:hunter2@evil/a").unwrap(), "https://evil/a");
+        let base = BaseUrl::parse("http://host/api").unwrap();
+        assert_eq!(base.redirect_target("/login?next=hunter2#x").unwrap(), "http://host/login");
+        assert_eq!(base.redirect_target("https://u:hunter2@evil/a").unwrap(), "https://evil/a");
     }
 }

@@ -4,8 +4,8 @@
 use serde::{Deserialize, Serialize};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
-use super::{HttpRequest, Proxied};
-use crate::port::Refusal;
+use super::{HttpRequest, ProxyInfo};
+use crate::port::FieldRefusal;
 
 /// A request and the upstream it goes to: the payload of an operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -17,7 +17,7 @@ pub struct Envelope {
     pub request: HttpRequest,
     /// That a client sent it through the proxy and waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub proxied: Option<Proxied>,
+    pub proxied: Option<ProxyInfo>,
 }
 
 impl Envelope {
@@ -25,9 +25,9 @@ impl Envelope {
     ///
     /// # Errors
     /// When it is larger than a payload may be.
-    pub fn encode(&self) -> Result<Vec<u8>, Refusal> {
+    pub fn encode(&self) -> Result<Vec<u8>, FieldRefusal> {
         let bytes = serde_json::to_vec(self)
-            .map_err(|_| Refusal::new("request", "The request cannot be written as JSON."))?;
+            .map_err(|_| FieldRefusal::new("request", "The request cannot be written as JSON."))?;
         check_len(&bytes)?;
         Ok(bytes)
     }
@@ -36,7 +36,7 @@ impl Envelope {
     ///
     /// # Errors
     /// Names the field that cannot be taken.
-    pub fn decode(bytes: &[u8]) -> Result<Self, Refusal> {
+    pub fn decode(bytes: &[u8]) -> Result<Self, FieldRefusal> {
         check_len(bytes)?;
         let mut envelope: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
         match &mut envelope.proxied {
@@ -52,16 +52,16 @@ impl Envelope {
     }
 }
 
-fn check_len(bytes: &[u8]) -> Result<(), Refusal> {
+fn check_len(bytes: &[u8]) -> Result<(), FieldRefusal> {
     if bytes.len() <= PAYLOAD_LEN_MAX {
         return Ok(());
     }
     let message = format!("The request is {} bytes long; the most is {PAYLOAD_LEN_MAX}.", bytes.len());
-    Err(Refusal::new("request", message))
+    Err(FieldRefusal::new("request", message))
 }
 
 /// What serde says about a name is passed on; what it says about a value would repeat the value.
-fn unreadable(error: &serde_json::Error) -> Refusal {
+fn unreadable(error: &serde_json::Error) -> FieldRefusal {
     let said = error.to_string();
     let about_names = ["missing field", "unknown field", "duplicate field", "unknown variant"];
     let message = if about_names.iter().any(|start| said.starts_with(start)) {
@@ -71,5 +71,5 @@ fn unreadable(error: &serde_json::Error) -> Refusal {
         let (line, column) = (error.line(), error.column());
         format!("The request cannot be read: {problem} at line {line} column {column}.")
     };
-    Refusal::new("request", message)
+    FieldRefusal::new("request", message)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use tidegate_core::url_path::climbs_out;
+use tidegate_core::url_path::escapes_base;
 use url::Url;
 
 /// Longest path with its query, in bytes.
@@ -44,10 +44,10 @@ fn below(base: &Url, path: &str) -> Result<Url, String> {
     let url = joined.map_err(|_| "The path makes no URL.".to_owned())?;
     let is_same_host = url.authority() == base.authority() && url.scheme() == base.scheme();
     let rest = url.path().strip_prefix(start);
-    let stays = rest.is_some_and(|rest| rest.starts_with('/') && !climbs_out(rest));
+    let stays = rest.is_some_and(|rest| rest.starts_with('/') && !escapes_base(rest));
     // Some servers read a path before its dots are resolved, and some of them pass over empty segments.
     let asked = path.split('?').next().unwrap_or_default();
-    if is_same_host && stays && !climbs_out(asked) { Ok(url) } else { Err(LEADS_OUT.to_owned()) }
+    if is_same_host && stays && !escapes_base(asked) { Ok(url) } else { Err(LEADS_OUT.to_owned()) }
 }
 
 /// Refuses what a URL parser would drop or read as something else, so that nothing else is sent than was asked for.

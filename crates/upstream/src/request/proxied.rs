@@ -10,12 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{Body, Envelope, HttpRequest};
-use crate::port::Refusal;
+use crate::port::FieldRefusal;
 
 /// That a request is somebody's own, to be sent as it is.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Proxied {
+pub struct ProxyInfo {
     /// Who waits for the answer.
     pub ticket: String,
     /// The body, where the request cannot hold it as it is.
@@ -26,19 +26,20 @@ pub struct Proxied {
     pub streamed: bool,
 }
 
-impl Proxied {
+impl ProxyInfo {
     /// The body that was kept here.
-    pub(super) fn body(&mut self) -> Result<Option<Body>, Refusal> {
+    pub(super) fn body(&mut self) -> Result<Option<Body>, FieldRefusal> {
         let Some(text) = self.base64.take() else { return Ok(None) };
-        let bytes = STANDARD.decode(text).map_err(|_| Refusal::new("request.body", "It is not base64."))?;
+        let bytes =
+            STANDARD.decode(text).map_err(|_| FieldRefusal::new("request.body", "It is not base64."))?;
         Ok(Some(Body::Bytes(bytes.into())))
     }
 }
 
-impl fmt::Debug for Proxied {
+impl fmt::Debug for ProxyInfo {
     /// Nothing of the body.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Proxied").field("ticket", &self.ticket).finish_non_exhaustive()
+        f.debug_struct("ProxyInfo").field("ticket", &self.ticket).finish_non_exhaustive()
     }
 }
 
@@ -46,7 +47,7 @@ impl Envelope {
     /// A request with this body, to be sent byte for byte, whose answer is waited for under a ticket.
     #[must_use]
     pub fn proxied(upstream: String, mut request: HttpRequest, body: &Bytes, ticket: &str) -> Self {
-        let mut proxied = Proxied { ticket: ticket.to_owned(), base64: None, streamed: false };
+        let mut proxied = ProxyInfo { ticket: ticket.to_owned(), base64: None, streamed: false };
         request.body = match exact(body) {
             // Without a type none is added, which it would be to JSON and to text.
             Some(kept) if body.is_empty() || request.header("content-type").is_some() => kept,
@@ -61,7 +62,7 @@ impl Envelope {
     /// A request whose body is passed on while it comes, and whose answer is waited for under a ticket.
     #[must_use]
     pub fn streamed(upstream: String, request: HttpRequest, ticket: &str) -> Self {
-        let proxied = Proxied { ticket: ticket.to_owned(), base64: None, streamed: true };
+        let proxied = ProxyInfo { ticket: ticket.to_owned(), base64: None, streamed: true };
         Self { upstream, request, proxied: Some(proxied) }
     }
 }

@@ -7,7 +7,7 @@ use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::HttpUpstreams;
 use tidegate_upstream::http::UpstreamConfig;
 
-use crate::peer::{Peer, Then, answer};
+use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, POST, carry, message, text, upstreams};
 
 /// OPS-2: a request arrives as it was written, with the operation's id, and its answer is kept.
@@ -141,7 +141,7 @@ async fn a_huge_body_keeps_its_status_only() {
     // Told in advance: never ends, so reading it would never end either.
     let endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\nxxxx".to_vec();
     for bytes in [told, chunked.into_bytes(), endless] {
-        let peer = Peer::start(move |_| Then::Stall(bytes.clone())).await;
+        let peer = Peer::start(move |_| PeerAction::Stall(bytes.clone())).await;
         let config = UpstreamConfig { response_max_bytes: 1_000, ..UpstreamConfig::new("echo", peer.url()) };
         let outcome = carry(&HttpUpstreams::new(vec![config]).unwrap(), POST).await;
         assert_eq!(outcome.verdict, Verdict::Done);
@@ -162,7 +162,7 @@ async fn head_is_answered_without_a_body() {
 /// Many calls at once each get their own answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_at_once_do_not_mix() {
-    let peer = Peer::start(|n| Then::Say(answer("200 OK", "", &n.to_string()))).await;
+    let peer = Peer::start(|n| PeerAction::Say(answer("200 OK", "", &n.to_string()))).await;
     let upstreams = Arc::new(upstreams(peer.url()));
     let mut calls = tokio::task::JoinSet::new();
     for _ in 0..50 {

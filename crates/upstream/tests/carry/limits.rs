@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tidegate_core::fact::Shape;
+use tidegate_core::fact::LimitShape;
 use tidegate_core::operation::MICRO;
 use tidegate_core::{Charge, OnUnknown};
 use tidegate_upstream::http::{LimitConfig, LimitKind, UpstreamConfig};
@@ -43,8 +43,9 @@ fn lim_4_limits_are_named_after_their_upstream() {
     let upstreams = HttpUpstreams::new(vec![config()]).unwrap();
     let limits: Vec<_> =
         upstreams.limits().into_iter().map(|(name, shape)| (name.to_string(), shape)).collect();
-    let drip = Shape::Drip { capacity: 40 * MICRO, refill_per_s: MICRO / 2, margin: MICRO / 100 };
-    let expected = [("echo", Shape::Gate), ("echo/points", drip), ("echo/bulk", Shape::Cap { at_once: 2 })];
+    let drip = LimitShape::Drip { capacity: 40 * MICRO, refill_per_s: MICRO / 2, margin: MICRO / 100 };
+    let expected =
+        [("echo", LimitShape::Gate), ("echo/points", drip), ("echo/bulk", LimitShape::Cap { at_once: 2 })];
     assert_eq!(limits, expected.map(|(name, shape)| (name.to_owned(), shape)));
 }
 

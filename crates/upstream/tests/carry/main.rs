@@ -37,7 +37,7 @@ fn payload(request: &str) -> Vec<u8> {
 }
 
 fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
-    Call { payload, attempt: 1, look_first: false, now: NOW, deadline: None, operation }
+    Call { payload, attempt: 1, reconcile_first: false, now: NOW, deadline: None, operation }
 }
 
 /// Carries a request that passes the check, once.
@@ -54,7 +54,7 @@ fn message(verdict: &Verdict) -> &str {
         | Verdict::Retry { fault, .. }
         | Verdict::Rejected(fault)
         | Verdict::Unknown(fault) => &fault.message,
-        Verdict::Done | Verdict::GivenBack | Verdict::Canceled { .. } => "",
+        Verdict::Done | Verdict::Returned | Verdict::Canceled { .. } => "",
     }
 }
 

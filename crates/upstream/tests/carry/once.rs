@@ -6,7 +6,7 @@ use std::time::Duration;
 use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::{Call, Upstream};
 
-use crate::peer::{Peer, Then, answer};
+use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, NOW, PATIENCE, POST, call, carry, hasty, message, payload, upstreams};
 
 fn is_unknown(verdict: &Verdict) -> bool {
@@ -17,7 +17,7 @@ fn is_unknown(verdict: &Verdict) -> bool {
 #[tokio::test]
 async fn ops_23_a_cut_after_the_request_is_unknown() {
     for request in [POST, GET] {
-        let peer = Peer::start(|_| Then::Close).await;
+        let peer = Peer::start(|_| PeerAction::Close).await;
         let outcome = carry(&upstreams(peer.url()), request).await;
         assert!(is_unknown(&outcome.verdict), "{outcome:?}");
         assert_eq!((outcome.status, outcome.body.len()), (None, 0));
@@ -30,7 +30,10 @@ async fn ops_23_a_cut_after_the_request_is_unknown() {
 async fn ops_23_a_cut_on_a_reused_connection_is_not_repeated() {
     for request in [POST, GET] {
         let peer =
-            Peer::start(|n| if n == 0 { Then::Say(answer("200 OK", "", "")) } else { Then::Close }).await;
+            Peer::start(
+                |n| if n == 0 { PeerAction::Say(answer("200 OK", "", "")) } else { PeerAction::Close },
+            )
+            .await;
         let upstreams = upstreams(peer.url());
         assert_eq!(carry(&upstreams, request).await.verdict, Verdict::Done);
         assert!(is_unknown(&carry(&upstreams, request).await.verdict));
@@ -42,11 +45,11 @@ async fn ops_23_a_cut_on_a_reused_connection_is_not_repeated() {
 #[tokio::test]
 async fn ops_23_no_proper_answer_is_unknown() {
     let table = [
-        Then::Stall(Vec::new()),
-        Then::Stall(b"HTTP/1.1 200 OK\r\nx-slow: 1\r\n".to_vec()),
-        Then::SayAndClose(b"HTTP/1.1 200".to_vec()),
-        Then::SayAndClose(b"\x16\x03\x01 what is this?\r\n\r\n".to_vec()),
-        Then::SayAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n".to_vec()),
+        PeerAction::Stall(Vec::new()),
+        PeerAction::Stall(b"HTTP/1.1 200 OK\r\nx-slow: 1\r\n".to_vec()),
+        PeerAction::SayAndClose(b"HTTP/1.1 200".to_vec()),
+        PeerAction::SayAndClose(b"\x16\x03\x01 what is this?\r\n\r\n".to_vec()),
+        PeerAction::SayAndClose(b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n".to_vec()),
     ];
     for then in table {
         let peer = Peer::start(move |_| then.clone()).await;
@@ -59,7 +62,7 @@ async fn ops_23_no_proper_answer_is_unknown() {
 /// OPS-23: a success whose body never came whole is unknown; a failure stands by its status.
 #[tokio::test]
 async fn ops_23_a_cut_body_makes_a_success_unknown() {
-    for then in [Then::SayAndClose, Then::Stall] {
+    for then in [PeerAction::SayAndClose, PeerAction::Stall] {
         let peer =
             Peer::start(move |_| then(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf".to_vec())).await;
         let outcome = carry(&hasty(peer.url(), PATIENCE), POST).await;
@@ -75,7 +78,7 @@ async fn ops_23_a_cut_body_makes_a_success_unknown() {
 /// twice, what was done was seen, and what is called unsent was never seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_23_stale_connections_never_double_a_request() {
-    let peer = Peer::start(|_| Then::SayAndClose(answer("200 OK", "", ""))).await;
+    let peer = Peer::start(|_| PeerAction::SayAndClose(answer("200 OK", "", ""))).await;
     let upstreams = upstreams(peer.url());
     let payload = payload(POST);
     let mut outcomes = Vec::new();
@@ -128,7 +131,7 @@ async fn ops_23_nothing_is_repeated_blindly() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
     let upstreams = upstreams(peer.url());
     let (post, get) = (payload(POST), payload(GET));
-    let look = |payload| Call { look_first: true, ..call(payload, "op-1") };
+    let look = |payload| Call { reconcile_first: true, ..call(payload, "op-1") };
     assert!(is_unknown(&upstreams.carry(look(&post)).await.verdict));
     assert!(peer.seen().is_empty());
     assert_eq!(upstreams.carry(look(&get)).await.verdict, Verdict::Done);
@@ -137,7 +140,7 @@ async fn ops_23_nothing_is_repeated_blindly() {
 /// Dropping a call ends it: the server sees the connection go.
 #[tokio::test]
 async fn a_dropped_call_is_aborted() {
-    let peer = Peer::start(|_| Then::Stall(Vec::new())).await;
+    let peer = Peer::start(|_| PeerAction::Stall(Vec::new())).await;
     let upstreams = upstreams(peer.url());
     let payload = payload(POST);
     let mut carrying = upstreams.carry(call(&payload, "op-1"));
@@ -152,7 +155,7 @@ async fn a_dropped_call_is_aborted() {
 /// OPS-23: the deadline ends the wait for an answer before the time-out does.
 #[tokio::test]
 async fn ops_23_the_deadline_counts_too() {
-    let peer = Peer::start(|_| Then::Stall(Vec::new())).await;
+    let peer = Peer::start(|_| PeerAction::Stall(Vec::new())).await;
     let upstreams = upstreams(peer.url());
     let payload = payload(POST);
     let deadline = Some(NOW.after(PATIENCE));

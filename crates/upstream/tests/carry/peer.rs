@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 
 /// What follows a request.
 #[derive(Clone)]
-pub(crate) enum Then {
+pub(crate) enum PeerAction {
     /// These bytes, and the connection stays.
     Say(Vec<u8>),
     /// These bytes, and the connection is closed.
@@ -24,12 +24,12 @@ pub(crate) enum Then {
 
 /// A request as it came: its head, in lower case up to the values, and its body.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct SeenRequest {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-impl Seen {
+impl SeenRequest {
     /// The value of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let line = self.head.lines().find(|l| l.to_ascii_lowercase().starts_with(&format!("{name}:")))?;
@@ -39,7 +39,7 @@ impl Seen {
 
 pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    seen: Arc<Mutex<Vec<SeenRequest>>>,
     connections: Arc<AtomicUsize>,
     /// Reads that brought bytes.
     started: Arc<AtomicUsize>,
@@ -49,7 +49,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     /// Does `then(n)` after the n-th request, counted from 0.
-    pub(crate) async fn start(then: impl Fn(usize) -> Then + Send + Sync + 'static) -> Self {
+    pub(crate) async fn start(then: impl Fn(usize) -> PeerAction + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -76,14 +76,14 @@ impl Peer {
     /// One that always says the same.
     pub(crate) async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
-        Self::start(move |_| Then::Say(answer.clone())).await
+        Self::start(move |_| PeerAction::Say(answer.clone())).await
     }
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.addr)
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<SeenRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -115,8 +115,8 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
 
 async fn serve(
     mut stream: TcpStream,
-    then: &(dyn Fn(usize) -> Then + Send + Sync),
-    list: &Mutex<Vec<Seen>>,
+    then: &(dyn Fn(usize) -> PeerAction + Send + Sync),
+    list: &Mutex<Vec<SeenRequest>>,
     reads: &AtomicUsize,
 ) {
     let mut buffer = Vec::new();
@@ -127,13 +127,13 @@ async fn serve(
             list.len() - 1
         };
         match then(index) {
-            Then::Say(bytes) => stream.write_all(&bytes).await.unwrap_or_default(),
-            Then::SayAndClose(bytes) => {
+            PeerAction::Say(bytes) => stream.write_all(&bytes).await.unwrap_or_default(),
+            PeerAction::SayAndClose(bytes) => {
                 let _ = stream.write_all(&bytes).await;
                 return;
             }
-            Then::Close => return,
-            Then::Stall(bytes) => {
+            PeerAction::Close => return,
+            PeerAction::Stall(bytes) => {
                 let _ = stream.write_all(&bytes).await;
                 let _ = stream.read(&mut [0]).await;
                 return;
@@ -143,7 +143,7 @@ async fn serve(
 }
 
 /// One whole request, or `None` when the other side is gone.
-async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, reads: &AtomicUsize) -> Option<Seen> {
+async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, reads: &AtomicUsize) -> Option<SeenRequest> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {
             break at + 4;
@@ -151,7 +151,7 @@ async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, reads: &AtomicUsize)
         fill(stream, buffer, reads).await?;
     };
     let head = String::from_utf8(buffer[..end].to_vec()).unwrap();
-    let mut seen = Seen { head, body: String::new() };
+    let mut seen = SeenRequest { head, body: String::new() };
     let len: usize = seen.header("content-length").map_or(0, |len| len.parse().unwrap());
     while buffer.len() < end + len {
         fill(stream, buffer, reads).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tidegate_upstream::http::{TokenHeader, UpstreamConfig};
 use tidegate_upstream::{HttpUpstreams, Outcome, Secret, Upstream};
 
-use crate::peer::{Peer, Then, answer};
+use crate::peer::{Peer, PeerAction, answer};
 use crate::{carry, payload};
 
 const TOKEN: &str = "hunter2";
@@ -40,13 +40,13 @@ async fn the_token_goes_into_its_header() {
 #[tokio::test]
 async fn ops_22_no_outcome_tells_what_was_carried() {
     let table = [
-        Then::Close,
-        Then::Stall(Vec::new()),
-        Then::SayAndClose(b"hunter2 hunter2\r\n\r\n".to_vec()),
-        Then::Say(answer("400 hunter2", "x-a: hunter2\r\n", "hunter2")),
-        Then::Say(answer("302 Away", "location: http://u:hunter2@evil/?hunter2\r\n", "hunter2")),
-        Then::Say(answer("429 Slow", "retry-after: hunter2\r\n", "hunter2")),
-        Then::Say(answer("500 Oops", "", "hunter2")),
+        PeerAction::Close,
+        PeerAction::Stall(Vec::new()),
+        PeerAction::SayAndClose(b"hunter2 hunter2\r\n\r\n".to_vec()),
+        PeerAction::Say(answer("400 hunter2", "x-a: hunter2\r\n", "hunter2")),
+        PeerAction::Say(answer("302 Away", "location: http://u:hunter2@evil/?hunter2\r\n", "hunter2")),
+        PeerAction::Say(answer("429 Slow", "retry-after: hunter2\r\n", "hunter2")),
+        PeerAction::Say(answer("500 Oops", "", "hunter2")),
     ];
     for then in table {
         let peer = Peer::start(move |_| then.clone()).await;

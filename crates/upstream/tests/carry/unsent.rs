@@ -7,7 +7,7 @@ use hyper::client::conn::http1::handshake;
 use hyper_util::rt::TokioIo;
 use tidegate_core::{FaultClass, Verdict};
 use tidegate_upstream::http::UpstreamConfig;
-use tidegate_upstream::http::withdraw::Departing;
+use tidegate_upstream::http::send_state::WithdrawableBody;
 use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
@@ -91,7 +91,7 @@ async fn ops_8_what_was_accepted_for_a_missing_upstream_waits() {
 async fn ops_23_a_withdrawn_request_never_leaves() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
     for (method, bytes) in [("GET", ""), ("HEAD", ""), ("DELETE", ""), ("POST", ""), ("POST", "body")] {
-        let (body, departure) = Departing::new(bytes.into());
+        let (body, departure) = WithdrawableBody::new(bytes.into());
         assert!(departure.withdraw());
         let stream = TcpStream::connect(peer.url().trim_start_matches("http://")).await.unwrap();
         let (mut requests, connection) = handshake(TokioIo::new(stream)).await.unwrap();

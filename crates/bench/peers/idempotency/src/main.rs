@@ -11,7 +11,7 @@ use std::io::Read;
 
 use axum::Router;
 use axum::routing::get;
-use intake::{Shelf, items};
+use intake::{ItemStore, router};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -25,8 +25,8 @@ const STORE_VAR: &str = "TIDEGATE_PEER_STORE";
 #[tokio::main]
 async fn main() -> Result<(), String> {
     let (who, keep_s) = asked()?;
-    let shelf = Shelf::default();
-    let service = items(shelf.clone());
+    let shelf = ItemStore::default();
+    let service = router(shelf.clone());
     let service = match who.as_str() {
         "axum-idempotent" => sessions::layered(service, keep_s),
         "set-nx" => {

@@ -20,9 +20,9 @@ impl Processes {
         let started = tokio::task::spawn_blocking(move || {
             let mut processes = Self(Vec::new());
             for told in told {
-                processes.0.push(begin(&main, &told)?);
+                processes.0.push(spawn(&main, &told)?);
             }
-            processes.0.iter_mut().try_for_each(ready)?;
+            processes.0.iter_mut().try_for_each(wait_until_ready)?;
             Ok(processes)
         });
         started.await.map_err(|error| error.to_string())?
@@ -30,11 +30,11 @@ impl Processes {
 
     /// Lets the load begin.
     pub(super) fn go(&mut self) -> Result<(), String> {
-        self.0.iter_mut().try_for_each(|child| say(child, "go"))
+        self.0.iter_mut().try_for_each(|child| write_line(child, "go"))
     }
 
     /// It is no measurement if one of them has ended.
-    pub(super) fn all_run(&mut self) -> Result<(), String> {
+    pub(super) fn check_running(&mut self) -> Result<(), String> {
         for child in &mut self.0 {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
                 return Err(format!("a process of the peer ended with {status} while it was measured"));
@@ -54,7 +54,7 @@ impl Drop for Processes {
     }
 }
 
-fn begin(main: &Path, told: &Value) -> Result<Child, String> {
+fn spawn(main: &Path, told: &Value) -> Result<Child, String> {
     let mut child = Command::new("node")
         .arg(main)
         .env("NODE_ENV", "production")
@@ -62,16 +62,16 @@ fn begin(main: &Path, told: &Value) -> Result<Child, String> {
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("node cannot be started: {error}"))?;
-    say(&mut child, &told.to_string())?;
+    write_line(&mut child, &told.to_string())?;
     Ok(child)
 }
 
-fn say(child: &mut Child, line: &str) -> Result<(), String> {
+fn write_line(child: &mut Child, line: &str) -> Result<(), String> {
     let input = child.stdin.as_mut().ok_or("a process of the peer has no input")?;
     writeln!(input, "{line}").map_err(|error| format!("a process of the peer does not listen: {error}"))
 }
 
-fn ready(child: &mut Child) -> Result<(), String> {
+fn wait_until_ready(child: &mut Child) -> Result<(), String> {
     let output = child.stdout.take().ok_or("a process of the peer has no output")?;
     let mut line = String::new();
     BufReader::new(output).read_line(&mut line).map_err(|error| error.to_string())?;

@@ -6,43 +6,45 @@ use clap::Args;
 use serde_json::Value;
 
 use crate::client::{Client, query};
+use crate::error::CliError;
 use crate::output::{Output, text};
-use crate::trouble::Trouble;
 
 /// Which of them.
 #[derive(Args, Debug)]
-pub(crate) struct Which {
+pub(crate) struct CostFilter {
     /// Only calls to this upstream.
     #[arg(long, value_name = "NAME")]
     upstream: Option<String>,
     /// Only calls of so long ago or later, as in 10m, 1h or 7d. Usually a day.
-    #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::duration)]
+    #[arg(long, value_name = "TIME", value_parser = tidegate_server::config::parse_duration)]
     since: Option<Duration>,
     /// At most this many shapes, 1 to 200, the dearest ones. Usually 50.
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 }
 
-pub(super) async fn run(which: Which, client: &Client, output: &Output) -> Result<(), Trouble> {
+pub(super) async fn run(which: CostFilter, client: &Client, output: &Output) -> Result<(), CliError> {
     // A part of a second is not asked for.
     let since_s = which.since.map(|since| since.as_secs().max(1).to_string());
     let limit = which.limit.map(|limit| limit.to_string());
     let pairs = [("upstream", which.upstream), ("since_s", since_s), ("limit", limit)];
     let value = client.get(&format!("/v1/costs{}", query(&pairs)), "costs").await?;
     if output.json {
-        output.value(&value);
+        output.print_json(&value);
         return Ok(());
     }
     let none = Vec::new();
     let costs = value["costs"].as_array().unwrap_or(&none);
     if value["kept"] == false {
-        output.say("this store keeps no costs: a Redis needs an archive for that");
+        output.print_status("this store keeps no costs: a Redis needs an archive for that");
     } else if costs.is_empty() {
-        output.say("no call has said what it cost");
+        output.print_status("no call has said what it cost");
     } else {
         table(costs, output);
         if value["whole"] == false {
-            output.say("only the newest calls were looked at; ask with a shorter --since for all of them");
+            output.print_status(
+                "only the newest calls were looked at; ask with a shorter --since for all of them",
+            );
         }
     }
     Ok(())
@@ -64,5 +66,5 @@ fn table(costs: &[Value], output: &Output) {
         ]
     };
     let headings = ["NAME", "LIMIT", "CALLS", "REQUESTED", "ACTUAL", "MEAN", "SHARE", "LAST", "SHAPE"];
-    output.table(&headings, &costs.iter().map(row).collect::<Vec<_>>());
+    output.print_table(&headings, &costs.iter().map(row).collect::<Vec<_>>());
 }

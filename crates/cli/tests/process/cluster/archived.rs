@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tidegate_core::OperationId;
-use tidegate_fixture::postgres::Postgres;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::Archive;
 use tidegate_store_postgres::PostgresArchive;
 use tokio::time::{sleep, timeout};
@@ -48,12 +48,12 @@ async fn archived(archive: &PostgresArchive, ids: &[OperationId]) -> Vec<String>
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_a_killed_node_leaves_nothing_out_of_the_archive() {
     let _alone = ALONE.lock().await;
-    let mut database = Postgres::start();
+    let mut database = PostgresServer::start();
     let archive = PostgresArchive::at(&database.url()).unwrap();
     let more = format!("archive = \"{}\"", database.url());
     let mut nodes = Nodes::start_with(2, Store::redis(), Setup { store: more, ..Setup::default() }).await;
     let first = nodes.doors.submit(&load::operation("wide", "first", 0)).await;
-    nodes.doors.ended(&first).await;
+    nodes.doors.wait_until_ended(&first).await;
     let mut ids: Vec<OperationId> = vec![first.parse().unwrap()];
     archived(&archive, &ids).await;
     tokio::task::block_in_place(|| database.kill());
@@ -65,7 +65,7 @@ async fn ops_8_a_killed_node_leaves_nothing_out_of_the_archive() {
         }
     }
     for name in &names {
-        assert_eq!(nodes.doors.ended(name).await["state"], "succeeded");
+        assert_eq!(nodes.doors.wait_until_ended(name).await["state"], "succeeded");
         ids.push(name.parse().unwrap());
     }
     // The one that keeps the limit has surely something to bring.
@@ -78,10 +78,10 @@ async fn ops_8_a_killed_node_leaves_nothing_out_of_the_archive() {
     };
     timeout(ARCHIVED, seen).await.expect("it is told how many wait");
     nodes.doors.at(dies).get("/readyz").await;
-    nodes.doors.turn(dies, false);
+    nodes.doors.set_open(dies, false);
     nodes.kill(dies);
     tokio::task::block_in_place(|| database.restart());
-    nodes.shared_by(&[lives]).await;
+    nodes.wait_until_shared_by(&[lives]).await;
     let states = archived(&archive, &ids).await;
     assert!(states.iter().all(|state| state == "Succeeded"), "{states:?}");
     let nothing_waits = async {

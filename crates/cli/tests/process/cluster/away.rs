@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::nodes::{Nodes, Setup};
-use super::relay::{Line, Relay};
+use super::relay::{LinkMode, Relay};
 use super::store::Store;
 use crate::ALONE;
 use crate::caller::Caller;
@@ -60,10 +60,10 @@ async fn store_out_of_reach(store: Store) {
     let url = url.replace(&port.to_string(), &relay.port.to_string());
     let mut nodes = Nodes::start_with(1, store, Setup { url: Some(url), ..Setup::default() }).await;
 
-    relay.turn(Line::Gone);
+    relay.set_mode(LinkMode::Gone);
     let refused = post(&nodes, "refused").await;
     assert!(refused.as_ref().is_none_or(|(_, text)| !text.contains("\"id\"")), "{refused:?}");
-    relay.turn(Line::Good);
+    relay.set_mode(LinkMode::Good);
     let back = Instant::now();
     while !matches!(post(&nodes, "accepted").await, Some((202, text)) if accepted(&text) == EACH) {
         assert!(back.elapsed() < ANSWERED, "it accepts again");
@@ -77,7 +77,7 @@ async fn store_out_of_reach(store: Store) {
     timeout(ANSWERED, sent).await.expect("what was accepted is sent");
     assert_eq!(written(&nodes).await, (BTreeSet::from(["accepted".to_owned()]), EACH));
 
-    relay.turn(Line::Gone);
+    relay.set_mode(LinkMode::Gone);
     // With this the log cannot be written, however early everything else was.
     let refused = post(&nodes, "late").await;
     assert!(refused.as_ref().is_none_or(|(_, text)| !text.contains("\"id\"")), "{refused:?}");

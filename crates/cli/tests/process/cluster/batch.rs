@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::doors::partition_of;
 use super::load;
+use super::node_clients::partition_of;
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
-use crate::books::arrivals;
+use crate::arrivals::arrivals;
 
 const MEMBERS: usize = 100;
 const GROUPS: usize = 25;
@@ -27,7 +27,7 @@ async fn over_all_partitions(store: Store) {
     partitions.dedup();
     assert!(partitions.len() > 6, "{partitions:?} is not many");
     for (n, id) in ids.iter().enumerate() {
-        let ended: Value = nodes.doors.ended(id).await;
+        let ended: Value = nodes.doors.wait_until_ended(id).await;
         let told = (&ended["state"], &ended["group"], &ended["result"]["body"]["body"]["id"]);
         assert_eq!(told, (&json!("succeeded"), &json!(group(n)), &json!(n)), "{ended}");
     }

@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::doors::Doors;
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
+use super::node_clients::NodeClients;
 use super::nodes::{Nodes, Setup};
 use super::store::Store;
 use crate::ALONE;
-use crate::walls::Clocks;
+use crate::clocks::Clocks;
 
 const HOUR_S: i64 = 3_600;
 /// How long the load goes on before and after.
@@ -42,7 +42,7 @@ fn minutes_off(said: &str) -> Vec<i64> {
 }
 
 /// Operations that are put off run when their time has come, by the time that passes here.
-async fn put_off(doors: Arc<Doors>, round: usize) {
+async fn submit_delayed(doors: Arc<NodeClients>, round: usize) {
     let mut waiting = JoinSet::new();
     for n in 0..GROUPS {
         let doors = Arc::clone(&doors);
@@ -53,7 +53,7 @@ async fn put_off(doors: Arc<Doors>, round: usize) {
             let asked = Instant::now();
             let id = doors.submit(&operation).await;
             let accepted = Instant::now();
-            let ended = doors.ended(&id).await;
+            let ended = doors.wait_until_ended(&id).await;
             let (most, least) = (asked.elapsed(), accepted.elapsed());
             assert!(most + EARLY_MAX >= DELAY, "{id} ran after {most:?} of {DELAY:?}: {ended}");
             assert!(least <= DELAY + LATE_MAX, "{id} ran after {least:?} of {DELAY:?}: {ended}");
@@ -68,30 +68,30 @@ async fn an_hour_off(store: Store) {
     let clocks = Clocks::new(ALL.len());
     let environments = ALL.into_iter().map(|node| clocks.environment(node)).collect();
     let mut nodes = Nodes::start_with(ALL.len(), store, Setup { environments, ..Setup::default() }).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     let probe = nodes.doors.submit(&load::operation("limited", "probe", 0)).await;
     for (round, seconds) in [HOUR_S, -HOUR_S].into_iter().enumerate() {
         let node = nodes.owner_of(&probe, 0).await;
         let kept = nodes.partitions_of(node, node).await;
-        let waiting = tokio::spawn(put_off(Arc::clone(&nodes.doors), round));
+        let waiting = tokio::spawn(submit_delayed(Arc::clone(&nodes.doors), round));
         clocks.set(node, seconds);
         sleep(SEEN).await;
         let leaves = (node + 1) % ALL.len();
         nodes.stop(leaves).await;
         let others: Vec<_> = ALL.into_iter().filter(|other| *other != leaves).collect();
-        nodes.shared_by(&others).await;
+        nodes.wait_until_shared_by(&others).await;
         let now = nodes.partitions_of(node, node).await;
         assert!(kept.is_subset(&now) && now.len() > kept.len(), "{kept:?} became {now:?}");
         waiting.await.unwrap();
         nodes.start_again(leaves);
-        nodes.shared_by(&ALL).await;
+        nodes.wait_until_shared_by(&ALL).await;
         let off = minutes_off(&nodes.stop(node).await);
         let is_off = off.iter().any(|minutes| (minutes - seconds / 60).abs() < 10);
         assert!(is_off, "the clock was never {seconds} s off: {off:?}");
         clocks.set(node, 0);
         nodes.start_again(node);
-        nodes.shared_by(&ALL).await;
+        nodes.wait_until_shared_by(&ALL).await;
     }
     let groups = load.end().await;
     load::check(&nodes, &groups, |_| 0).await;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::doors::partition_of;
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
+use super::node_clients::partition_of;
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
@@ -27,24 +27,24 @@ async fn ops_8_ops_4_lim_6_a_deadlock_ends_an_append_and_nothing_else() {
     let mut stranger = nodes.store.as_postgres().session();
     let mut watcher = nodes.store.as_postgres().session();
     // The first to wait finds the deadlock and is ended, and the stranger is never the first.
-    watcher.ask("ALTER SYSTEM SET deadlock_timeout = '400ms'");
-    watcher.ask("SELECT pg_reload_conf()");
-    stranger.ask("SET search_path = tidegate; SET deadlock_timeout = '1min'");
-    let load = Load::start(&nodes, Temper::Patient);
+    watcher.query("ALTER SYSTEM SET deadlock_timeout = '400ms'");
+    watcher.query("SELECT pg_reload_conf()");
+    stranger.query("SET search_path = tidegate; SET deadlock_timeout = '1min'");
+    let load = Load::start(&nodes, RetryMode::Patient);
     for _ in 0..TIMES {
         sleep(BETWEEN).await;
         tokio::task::block_in_place(|| {
-            stranger.ask("BEGIN; LOCK TABLE operations, results IN SHARE MODE");
+            stranger.query("BEGIN; LOCK TABLE operations, results IN SHARE MODE");
             wait_for_an_append(&mut watcher);
             let row =
                 format!("SELECT epoch FROM partitions WHERE partition = {} FOR UPDATE", partition_of(&probe));
-            stranger.ask(&row);
-            stranger.ask("COMMIT");
+            stranger.query(&row);
+            stranger.query("COMMIT");
         });
     }
     sleep(BETWEEN).await;
     let deadlocks: usize = tokio::task::block_in_place(|| {
-        watcher.ask("SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'")
+        watcher.query("SELECT pg_stat_force_next_flush(); SELECT deadlocks FROM pg_stat_database WHERE datname = 'postgres'")
     })
     .trim()
     .parse()
@@ -57,9 +57,9 @@ async fn ops_8_ops_4_lim_6_a_deadlock_ends_an_append_and_nothing_else() {
 }
 
 /// Waits until the nodes wait for the stranger's table.
-fn wait_for_an_append(watcher: &mut tidegate_fixture::postgres::Session) {
+fn wait_for_an_append(watcher: &mut tidegate_fixture::postgres::PsqlSession) {
     const WAITING: &str = "SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'relation'";
-    while watcher.ask(WAITING) == "0" {}
+    while watcher.query(WAITING) == "0" {}
     // The first may be of another partition; the one that is meant appends many times in this time.
-    watcher.ask(&format!("SELECT pg_sleep({})", OTHERS.as_secs_f64()));
+    watcher.query(&format!("SELECT pg_sleep({})", OTHERS.as_secs_f64()));
 }

@@ -6,26 +6,28 @@ use hyper::Method;
 use serde_json::{Value, json};
 use tokio::time::{sleep, timeout};
 
-use super::doors::partition_of;
+use super::node_clients::partition_of;
 use super::store::Store;
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, Started, tidegate};
-use crate::deployed::{GUILD, UPSTREAM_TOKEN, discord, ended, small, stop_at, stopped, upstream};
+use crate::child::{RunningServer, StartingServer, tidegate};
+use crate::deployed::{
+    GUILD, UPSTREAM_TOKEN, discord, small, stop_at, upstream, wait_until_ended, wait_until_stopped,
+};
 
 const LOOK: Duration = Duration::from_millis(50);
 /// What a dead node had under way is taken up half a minute later.
 const WHOLE_TEST: Duration = Duration::from_secs(150);
 
-fn start(dir: &std::path::Path) -> Running {
+fn start(dir: &std::path::Path) -> RunningServer {
     let mut command = tidegate();
     command.env(UPSTREAM_TOKEN.0, UPSTREAM_TOKEN.1).current_dir(dir);
     command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).args(["--listen", "127.0.0.1:0"]);
-    tokio::task::block_in_place(|| Running::of(Started::of(command)))
+    tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
 }
 
 /// Which of the two owns the place of the guild's operations.
-async fn owner(nodes: &[Running; 2], calls: &[Caller; 2]) -> usize {
+async fn owner(nodes: &[RunningServer; 2], calls: &[Caller; 2]) -> usize {
     let mut planned = small();
     planned["dry_run"] = json!(true);
     calls[0].post("/v1/deployments", &[], &planned).await;
@@ -33,7 +35,7 @@ async fn owner(nodes: &[Running; 2], calls: &[Caller; 2]) -> usize {
     let read: Value = serde_json::from_str(&read).unwrap();
     let partition = json!(partition_of(read["operations"][0]["id"].as_str().unwrap()));
     let view: Value = serde_json::from_str(&calls[0].get("/v1/cluster").await).unwrap();
-    let owned = |node: &Running| {
+    let owned = |node: &RunningServer| {
         let address = node.address.trim_start_matches("http://");
         let it = view["nodes"].as_array().unwrap().iter().find(|it| it["address"] == address).unwrap();
         it["partitions"].as_array().unwrap().contains(&partition)
@@ -68,7 +70,7 @@ async fn killed_in_the_middle(store: Store) {
     stop_at(&sim, 5).await;
     let begun = other.post("/v1/deployments", &[], &small()).await;
     let id = begun["id"].as_str().unwrap().to_owned();
-    stopped(&sim).await;
+    wait_until_stopped(&sim).await;
     let [first, second] = nodes;
     let (dead, _alive) = if owner == 0 { (first, second) } else { (second, first) };
     tokio::task::block_in_place(|| dead.kill());
@@ -76,7 +78,7 @@ async fn killed_in_the_middle(store: Store) {
         .call(Method::DELETE, "/_sim/stop", &[], None)
         .await
         .unwrap();
-    let done = ended(other, &id).await;
+    let done = wait_until_ended(other, &id).await;
     assert_eq!(done["stage"], "done", "{done}");
     let stats = sim.stats();
     assert_eq!((stats.all.duplicates, stats.all.objects["channels"]), (0, 8), "{stats:?}");

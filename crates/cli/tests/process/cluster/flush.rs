@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
@@ -18,7 +18,7 @@ async fn scripts_may_be_flushed_at_any_time() {
     const BETWEEN: Duration = Duration::from_millis(50);
     let _alone = ALONE.lock().await;
     let nodes = Nodes::start(4, Store::redis()).await;
-    let load = Load::start(&nodes, Temper::Strict);
+    let load = Load::start(&nodes, RetryMode::Strict);
     let Store::Redis(redis) = &nodes.store else { panic!("it is a Redis") };
     let mut line = TcpStream::connect(("127.0.0.1", redis.port())).await.unwrap();
     for _ in 0..FLUSHES {

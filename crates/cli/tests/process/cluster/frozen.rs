@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 
@@ -21,12 +21,12 @@ const ALL: [usize; 4] = [0, 1, 2, 3];
 /// what it had under way is settled once, and it comes back to its share.
 pub(super) async fn frozen_past_its_lease(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     let probe = load::operation("limited", "probe", 0);
     let id = nodes.doors.submit(&probe).await;
     // Else its group would wait for the frozen node's claim to run out.
-    nodes.doors.ended(&id).await;
+    nodes.doors.wait_until_ended(&id).await;
     let node = nodes.owner_of(&id, 0).await;
     let owned = nodes.partitions_of(node, node).await;
     nodes.freeze(node, true);
@@ -36,21 +36,21 @@ pub(super) async fn frozen_past_its_lease(store: Store) {
         let mut ended = Vec::new();
         for n in 1..=LOOKED_AT {
             let id = nodes.doors.submit(&load::operation("limited", "probe", n)).await;
-            ended.push(nodes.doors.ended(&id).await);
+            ended.push(nodes.doors.wait_until_ended(&id).await);
         }
         ended
     });
     let ended: Vec<Value> = ended.await.expect("the others take over in time");
-    nodes.shared_by(&others).await;
+    nodes.wait_until_shared_by(&others).await;
     println!("taken over from node {node} after {:?}", since.elapsed());
     nodes.freeze(node, false);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
     // It may wake with a call in its hand, which then comes late: at most the one it had for each group.
     load::check(&nodes, &groups, |partition| usize::from(owned.contains(&partition))).await;
     for before in ended {
-        let after = nodes.doors.ended(before["id"].as_str().unwrap()).await;
+        let after = nodes.doors.wait_until_ended(before["id"].as_str().unwrap()).await;
         assert_eq!(before, after, "it was settled once");
     }
 }

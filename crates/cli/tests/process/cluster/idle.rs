@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
@@ -28,10 +28,10 @@ async fn ops_8_ops_4_lim_6_a_transaction_that_stays_open_stops_nothing() {
     let mut nodes = Nodes::start(ALL.len(), Store::postgres()).await;
     let mut idle = nodes.store.as_postgres().session();
     let mut locking = nodes.store.as_postgres().session();
-    idle.ask("SET search_path = tidegate; BEGIN ISOLATION LEVEL REPEATABLE READ");
-    idle.ask("SELECT pg_current_xact_id(); SELECT count(*) FROM log; SELECT count(*) FROM operations");
-    locking.ask("SET search_path = tidegate");
-    let load = Load::start(&nodes, Temper::Patient);
+    idle.query("SET search_path = tidegate; BEGIN ISOLATION LEVEL REPEATABLE READ");
+    idle.query("SELECT pg_current_xact_id(); SELECT count(*) FROM log; SELECT count(*) FROM operations");
+    locking.query("SET search_path = tidegate");
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     let calls = |nodes: &Nodes| nodes.limited.stats().calls + nodes.wide.stats().calls;
     let end = Instant::now() + OPEN;
@@ -42,14 +42,14 @@ async fn ops_8_ops_4_lim_6_a_transaction_that_stays_open_stops_nothing() {
         assert!(made >= CALLS_MIN, "{made} calls in {LOOK:?} beside a transaction that is open");
     }
     for locked in LOCKED {
-        tokio::task::block_in_place(|| locking.ask("BEGIN; LOCK TABLE log IN SHARE MODE"));
+        tokio::task::block_in_place(|| locking.query("BEGIN; LOCK TABLE log IN SHARE MODE"));
         sleep(locked).await;
-        tokio::task::block_in_place(|| locking.ask("COMMIT"));
+        tokio::task::block_in_place(|| locking.query("COMMIT"));
         sleep(BETWEEN).await;
     }
     let groups = load.end().await;
-    tokio::task::block_in_place(|| idle.ask("COMMIT"));
-    nodes.shared_by(&ALL).await;
+    tokio::task::block_in_place(|| idle.query("COMMIT"));
+    nodes.wait_until_shared_by(&ALL).await;
     load::check(&nodes, &groups, |_| 0).await;
     load::check_no_step_back(&nodes).await;
 }

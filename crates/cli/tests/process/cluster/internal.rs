@@ -3,8 +3,8 @@
 
 use hyper::Method;
 
-use super::doors::partition_of;
 use super::load;
+use super::node_clients::partition_of;
 use super::nodes::{Nodes, PARTITIONS};
 use super::store::Store;
 use crate::ALONE;
@@ -59,7 +59,7 @@ async fn only_nodes_get_in(store: Store) {
     for group in 0..GROUPS {
         let operation = load::operation("wide", &format!("g{group}"), 0);
         let (id, _) = nodes.doors.at(0).submit(&operation).await;
-        assert_eq!(nodes.doors.at(1).ended(&id).await, "succeeded");
+        assert_eq!(nodes.doors.at(1).wait_until_ended(&id).await, "succeeded");
         passed_on += usize::from(!own.contains(&partition_of(&id)));
     }
     assert!((1..GROUPS).contains(&passed_on), "{passed_on} of {GROUPS} were passed on");

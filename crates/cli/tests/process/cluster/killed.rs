@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tokio::time::sleep;
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 
@@ -23,7 +23,7 @@ async fn kill(nodes: &mut Nodes, node: usize) -> BTreeSet<u16> {
 }
 
 /// How long the load goes on before a kill.
-fn draw(chance: &mut Chance) -> Duration {
+fn draw(chance: &mut SeededRng) -> Duration {
     Duration::from_millis(LOAD_MS.start + chance.next() % (LOAD_MS.end - LOAD_MS.start))
 }
 
@@ -34,20 +34,20 @@ fn draw(chance: &mut Chance) -> Duration {
 pub(super) async fn killed_and_back(store: Store) {
     let mut chance = super::chance(&store.url());
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(draw(&mut chance)).await;
     let node = (chance.next() % ALL.len() as u64) as usize;
     let first = kill(&mut nodes, node).await;
     nodes.start_again(node);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(draw(&mut chance)).await;
     let probe = nodes.doors.submit(&load::operation("limited", "probe", 0)).await;
     let node = nodes.owner_of(&probe, 0).await;
     let second = kill(&mut nodes, node).await;
     let others: Vec<_> = ALL.into_iter().filter(|other| *other != node).collect();
-    nodes.shared_by(&others).await;
+    nodes.wait_until_shared_by(&others).await;
     nodes.start_again(node);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     let groups = load.end().await;
     let was_in = |owned: &BTreeSet<u16>, partition| usize::from(owned.contains(&partition));
     load::check(&nodes, &groups, |partition| was_in(&first, partition) + was_in(&second, partition)).await;

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::doors::{Doors, id_in, partition_of};
+use super::node_clients::{NodeClients, id_in, partition_of};
 use super::nodes::Nodes;
-use crate::books::arrivals;
+use crate::arrivals::arrivals;
 
 const UPSTREAMS: [&str; 2] = ["limited", "wide"];
 /// Groups of each upstream.
@@ -26,7 +26,7 @@ const ENDED: Duration = Duration::from_secs(45);
 
 /// How callers take a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Temper {
+pub(super) enum RetryMode {
     /// Whatever is not accepted at once has failed. They use no keys: nothing may be handed in twice.
     Strict,
     /// Refused for now, or not answered: again with the same key, at any node.
@@ -34,7 +34,7 @@ pub(super) enum Temper {
 }
 
 /// What was acknowledged to one group's caller, in the order it handed it in.
-pub(super) struct Group {
+pub(super) struct GroupLog {
     pub upstream: &'static str,
     pub name: String,
     pub ids: Vec<String>,
@@ -44,7 +44,7 @@ pub(super) struct Group {
 /// Callers at work.
 pub(super) struct Load {
     stop: Arc<AtomicBool>,
-    groups: Vec<JoinHandle<Group>>,
+    groups: Vec<JoinHandle<GroupLog>>,
 }
 
 /// One operation of a group.
@@ -55,19 +55,24 @@ pub(super) fn operation(upstream: &str, group: &str, n: usize) -> Value {
     })
 }
 
-async fn work(doors: Arc<Doors>, mut group: Group, temper: Temper, stop: Arc<AtomicBool>) -> Group {
+async fn work(
+    doors: Arc<NodeClients>,
+    mut group: GroupLog,
+    temper: RetryMode,
+    stop: Arc<AtomicBool>,
+) -> GroupLog {
     let mut ended = 0;
     loop {
         let stopped = stop.load(Ordering::Relaxed);
         if !stopped && group.ids.len() < ended + AHEAD {
             let mut operation = operation(group.upstream, &group.name, group.ids.len());
-            if temper == Temper::Strict {
+            if temper == RetryMode::Strict {
                 operation["dedupe_key"] = Value::Null;
             }
             let since = Instant::now();
             let id = match temper {
-                Temper::Patient => doors.submit(&operation).await,
-                Temper::Strict => match doors.post(&operation).await {
+                RetryMode::Patient => doors.submit(&operation).await,
+                RetryMode::Strict => match doors.post(&operation).await {
                     Some((202, _, answer)) => id_in(&answer),
                     refused => panic!("{}, {}: {refused:?}", group.name, group.ids.len()),
                 },
@@ -76,7 +81,7 @@ async fn work(doors: Arc<Doors>, mut group: Group, temper: Temper, stop: Arc<Ato
             group.ids.push(id);
             sleep(PACE).await;
         } else if ended < group.ids.len() {
-            let what = doors.ended(&group.ids[ended]).await;
+            let what = doors.wait_until_ended(&group.ids[ended]).await;
             assert_eq!(what["state"], "succeeded", "{}, {ended}: {what}", group.name);
             ended += 1;
         } else {
@@ -87,18 +92,19 @@ async fn work(doors: Arc<Doors>, mut group: Group, temper: Temper, stop: Arc<Ato
 
 impl Load {
     /// Callers of both upstreams, at all nodes that are in rotation.
-    pub(super) fn start(nodes: &Nodes, temper: Temper) -> Self {
+    pub(super) fn start(nodes: &Nodes, temper: RetryMode) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let names = UPSTREAMS.iter().flat_map(|upstream| (0..GROUPS).map(move |n| (*upstream, n)));
         let groups = names.map(|(upstream, n)| {
-            let group = Group { upstream, name: format!("{upstream}{n}"), ids: Vec::new(), took: Vec::new() };
+            let group =
+                GroupLog { upstream, name: format!("{upstream}{n}"), ids: Vec::new(), took: Vec::new() };
             tokio::spawn(work(Arc::clone(&nodes.doors), group, temper, Arc::clone(&stop)))
         });
         Self { groups: groups.collect(), stop }
     }
 
     /// Lets them finish: everything that was accepted has ended.
-    pub(super) async fn end(self) -> Vec<Group> {
+    pub(super) async fn end(self) -> Vec<GroupLog> {
         self.stop.store(true, Ordering::Relaxed);
         let mut ended = Vec::new();
         for group in self.groups {
@@ -113,7 +119,7 @@ impl Load {
 
 /// Everything that was acknowledged reached its upstream, in order; no call was beyond the limit. A group's operations
 /// were repeated at most as often as `repeats` says. Answers how many repeats there were.
-pub(super) async fn check(nodes: &Nodes, groups: &[Group], repeats: impl Fn(u16) -> usize) -> usize {
+pub(super) async fn check(nodes: &Nodes, groups: &[GroupLog], repeats: impl Fn(u16) -> usize) -> usize {
     let mut arrived = arrivals(&nodes.limited).await;
     arrived.extend(arrivals(&nodes.wide).await);
     let (mut accepted, mut repeated) = (0, 0);
@@ -152,7 +158,7 @@ pub(super) async fn check_no_step_back(nodes: &Nodes) {
 }
 
 /// How long acceptance took at the most, but for one in a hundred.
-fn p99(groups: &[Group]) -> Duration {
+fn p99(groups: &[GroupLog]) -> Duration {
     let mut took: Vec<_> = groups.iter().flat_map(|group| &group.took).copied().collect();
     took.sort();
     took.get(took.len() * 99 / 100).copied().unwrap_or_default()

@@ -12,9 +12,9 @@ use tempfile::TempDir;
 use tidegate_sim::{HttpSim, HttpSimOptions};
 use tokio::time::{sleep, timeout};
 
-use super::doors::{Doors, partition_of};
+use super::node_clients::{NodeClients, partition_of};
 use super::store::Store;
-use crate::child::{Running, Started, tidegate, upstream};
+use crate::child::{RunningServer, StartingServer, tidegate, upstream};
 
 /// Partitions of a store.
 pub(super) const PARTITIONS: usize = 16;
@@ -35,7 +35,7 @@ const LEVEL: &str = "warn,tidegate_cluster=info";
 
 /// A node, while it is there.
 struct Node {
-    running: Option<Running>,
+    running: Option<RunningServer>,
     listen: String,
     environment: Vec<(String, String)>,
 }
@@ -55,7 +55,7 @@ pub(super) struct Setup {
 pub(super) struct Nodes {
     nodes: Vec<Node>,
     /// The way in.
-    pub doors: Arc<Doors>,
+    pub doors: Arc<NodeClients>,
     /// The upstream with a limit.
     pub limited: HttpSim,
     /// The upstream without.
@@ -65,12 +65,12 @@ pub(super) struct Nodes {
     pub store: Store,
 }
 
-fn start(dir: &Path, listen: &str, environment: &[(String, String)]) -> Running {
+fn start(dir: &Path, listen: &str, environment: &[(String, String)]) -> RunningServer {
     let mut command = tidegate();
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.arg("serve").arg("--config").arg(dir.join("tidegate.toml")).current_dir(dir);
     command.args(["--listen", listen, "--log-level", LEVEL]);
-    tokio::task::block_in_place(|| Running::of(Started::of(command)))
+    tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)))
 }
 
 impl Nodes {
@@ -81,10 +81,13 @@ impl Nodes {
 
     /// The same with what is out of the ordinary.
     pub(super) async fn start_with(count: usize, store: Store, setup: Setup) -> Self {
-        let limit =
-            HttpSimOptions { capacity: CAPACITY + HELD_UP, refill_per_s: Some(REFILL_PER_S), ..simulated() };
+        let limit = HttpSimOptions {
+            capacity: CAPACITY + HELD_UP,
+            refill_per_s: Some(REFILL_PER_S),
+            ..sim_options()
+        };
         let limited = HttpSim::start(limit).await.unwrap();
-        let wide = HttpSim::start(simulated()).await.unwrap();
+        let wide = HttpSim::start(sim_options()).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let upstreams = upstream("limited", &limited, Some((CAPACITY, REFILL_PER_S)));
         let spread = upstream("wide", &wide, None);
@@ -102,13 +105,13 @@ impl Nodes {
             nodes.push(Node { running: Some(running), listen, environment });
         }
         let addresses: Vec<_> = nodes.iter().map(|node| format!("http://{}", node.listen)).collect();
-        let doors = Arc::new(Doors::of(&addresses));
+        let doors = Arc::new(NodeClients::of(&addresses));
         let world = Self { nodes, doors, limited, wide, dir, store };
-        world.shared_by(&(0..count).collect::<Vec<_>>()).await;
+        world.wait_until_shared_by(&(0..count).collect::<Vec<_>>()).await;
         world
     }
 
-    fn running(&mut self, node: usize) -> &mut Running {
+    fn running(&mut self, node: usize) -> &mut RunningServer {
         self.nodes[node].running.as_mut().unwrap()
     }
 
@@ -119,12 +122,12 @@ impl Nodes {
 
     /// The same for a stop that may take another time.
     pub(super) async fn stop_within(&mut self, node: usize, most: Duration) -> String {
-        self.doors.turn(node, false);
+        self.doors.set_open(node, false);
         let running = self.running(node);
         running.signal("TERM");
         let ended = async {
             loop {
-                match running.ended() {
+                match running.exit_status() {
                     Some(status) => return status,
                     None => sleep(LOOK).await,
                 }
@@ -147,13 +150,13 @@ impl Nodes {
     pub(super) fn start_again(&mut self, node: usize) {
         let Node { running, listen, environment } = &mut self.nodes[node];
         *running = Some(start(self.dir.path(), listen, environment));
-        self.doors.turn(node, true);
+        self.doors.set_open(node, true);
     }
 
     /// SIGSTOP and out of rotation, or SIGCONT and back.
     pub(super) fn freeze(&mut self, node: usize, is_frozen: bool) {
         self.running(node).signal(if is_frozen { "STOP" } else { "CONT" });
-        self.doors.turn(node, !is_frozen);
+        self.doors.set_open(node, !is_frozen);
     }
 
     /// The partitions of a node, as this one sees it.
@@ -178,7 +181,7 @@ impl Nodes {
     }
 
     /// Waits until all these nodes agree that they share all partitions evenly among them.
-    pub(super) async fn shared_by(&self, nodes: &[usize]) {
+    pub(super) async fn wait_until_shared_by(&self, nodes: &[usize]) {
         let mut seen = Vec::new();
         let even = async {
             loop {
@@ -214,6 +217,6 @@ impl Drop for Nodes {
     }
 }
 
-fn simulated() -> HttpSimOptions {
+fn sim_options() -> HttpSimOptions {
     HttpSimOptions { latency: LATENCY, ..HttpSimOptions::default() }
 }

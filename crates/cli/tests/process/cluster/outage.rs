@@ -6,7 +6,7 @@ use hyper::Method;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
@@ -47,7 +47,7 @@ pub(super) async fn accepts_again(nodes: &Nodes, operation: &Value) -> Duration 
 /// everything goes on by itself, and nothing that was acknowledged is lost.
 async fn store_away(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     tokio::task::block_in_place(|| nodes.store.kill());
     sleep(LAST_CALLS).await;
@@ -62,7 +62,7 @@ async fn store_away(store: Store) {
     assert_eq!(calls(), before, "calls left while the store was away");
     tokio::task::block_in_place(|| nodes.store.restart());
     println!("accepts again after {:?}", accepts_again(&nodes, &probe(0)).await);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
     // Its call may have ended while that could not be written down.
@@ -94,7 +94,7 @@ async fn a_store_that_lost_everything_is_begun_again() {
         }
     }
     for id in &lost {
-        assert_eq!(nodes.doors.ended(id).await["state"], "succeeded");
+        assert_eq!(nodes.doors.wait_until_ended(id).await["state"], "succeeded");
     }
     let Store::Redis(redis) = &mut nodes.store else { panic!("it is a Redis") };
     tokio::task::block_in_place(|| redis.restart_empty());
@@ -102,7 +102,7 @@ async fn a_store_that_lost_everything_is_begun_again() {
         accepts_again(&nodes, &load::operation(upstream, group, EACH)).await;
     }
     sleep(NOTICED).await;
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     let mut found = Vec::new();
     for (upstream, group) in &names {
         for n in 0..=EACH {
@@ -111,7 +111,7 @@ async fn a_store_that_lost_everything_is_begun_again() {
     }
     assert!(found.iter().all(|id| !lost.contains(id)), "{found:?} {lost:?}");
     for id in &found {
-        assert_eq!(nodes.doors.ended(id).await["state"], "succeeded");
+        assert_eq!(nodes.doors.wait_until_ended(id).await["state"], "succeeded");
     }
     for node in ALL {
         for id in &lost {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use sqlx::{Connection, PgConnection, Row};
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tidegate_store_postgres::outbox::enqueue;
 use tokio::time::{sleep, timeout};
 
@@ -26,14 +26,14 @@ const PACE: Duration = Duration::from_millis(4);
 const DRAINED: Duration = Duration::from_secs(30);
 
 /// The keys of what was committed, by group, in order.
-type Committed = BTreeMap<String, Vec<String>>;
+type CommittedKeys = BTreeMap<String, Vec<String>>;
 
 /// One application: transactions one after the other, of several operations each, for two groups. Every fourth or so is
 /// rolled back. What goes to `limited` has keys of its own.
-async fn work(url: String, application: usize, seed: u64, stop: Arc<AtomicBool>) -> Committed {
+async fn work(url: String, application: usize, seed: u64, stop: Arc<AtomicBool>) -> CommittedKeys {
     let mut sql = PgConnection::connect(&url).await.unwrap();
-    let mut chance = Chance::new(seed);
-    let mut committed = Committed::new();
+    let mut chance = SeededRng::new(seed);
+    let mut committed = CommittedKeys::new();
     while !stop.load(Ordering::Relaxed) {
         let mut transaction = sql.begin().await.unwrap();
         let mut handed_in = committed.clone();
@@ -61,16 +61,16 @@ async fn work(url: String, application: usize, seed: u64, stop: Arc<AtomicBool>)
 }
 
 /// What was accepted, by group, in the order of acceptance.
-async fn accepted(sql: &mut PgConnection) -> Committed {
+async fn accepted(sql: &mut PgConnection) -> CommittedKeys {
     let rows = "SELECT grp, key FROM tidegate.operations ORDER BY partition, seq";
-    let mut accepted = Committed::new();
+    let mut accepted = CommittedKeys::new();
     for row in sqlx::query(rows).fetch_all(sql).await.unwrap() {
         accepted.entry(row.get(0)).or_default().push(row.get(1));
     }
     accepted
 }
 
-async fn emptied(nodes: &Nodes) {
+async fn wait_until_empty(nodes: &Nodes) {
     let empty = async {
         loop {
             let answer = nodes.doors.at(0).call(hyper::Method::GET, "/v1/outbox", &[], None).await;
@@ -112,15 +112,15 @@ async fn ops_8_ops_4_the_outbox_is_drained_once_by_nodes_that_die() {
         nodes.start_again(0);
     }
     stop.store(true, Ordering::Relaxed);
-    let mut committed = Committed::new();
+    let mut committed = CommittedKeys::new();
     for application in applications {
         committed.extend(application.await.unwrap());
     }
-    emptied(&nodes).await;
+    wait_until_empty(&nodes).await;
     assert_eq!(accepted(&mut sql).await, committed);
     open.commit().await.unwrap();
     committed.insert("slow".into(), (0..3).map(|n| format!("slow:{n}")).collect());
-    emptied(&nodes).await;
+    wait_until_empty(&nodes).await;
     assert_eq!(accepted(&mut sql).await, committed);
     let rows: usize = committed.values().map(Vec::len).sum();
     println!("{rows} rows were accepted once over {KILLS} kills");

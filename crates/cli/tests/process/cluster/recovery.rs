@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::outage::accepts_again;
 use super::store::Store;
@@ -26,7 +26,7 @@ const ALL: [usize; 4] = [0, 1, 2, 3];
 async fn ops_8_lim_30_a_server_in_recovery_takes_nothing_until_it_is_promoted() {
     let _alone = ALONE.lock().await;
     let mut nodes = Nodes::start(ALL.len(), Store::postgres()).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     tokio::task::block_in_place(|| nodes.store.as_postgres().restart_in_recovery());
     sleep(LAST_CALLS).await;
@@ -35,7 +35,7 @@ async fn ops_8_lim_30_a_server_in_recovery_takes_nothing_until_it_is_promoted() 
     let probe = load::operation("limited", "probe", 0);
     for node in ALL {
         let caller = nodes.doors.at(node);
-        let asked = caller.whole(hyper::Method::POST, "/v1/operations", &[], Some(&probe));
+        let asked = caller.call_full(hyper::Method::POST, "/v1/operations", &[], Some(&probe));
         let asked = timeout(REFUSED, asked).await.expect("it answers in time");
         let (status, headers, text) = asked.expect("a whole answer");
         assert_eq!(status, 503, "node {node}: {text}");
@@ -47,7 +47,7 @@ async fn ops_8_lim_30_a_server_in_recovery_takes_nothing_until_it_is_promoted() 
     assert_eq!(calls(&nodes), before, "calls left while nothing could be written");
     tokio::task::block_in_place(|| nodes.store.as_postgres().promote());
     println!("accepts again after {:?}", accepts_again(&nodes, &probe).await);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
     // Its call may have ended while that could not be written down, and its node lost the lease before it could be.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,7 +16,7 @@ const ANSWERS: std::ops::Range<u64> = 512..16 * 1024;
 
 /// What the line does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum LinkMode {
     /// It passes everything on.
     Good,
     /// After some bytes in either direction it is cut, in the middle of whatever is on its way.
@@ -31,29 +31,29 @@ pub(super) enum Line {
 pub(super) struct Relay {
     /// Where it listens.
     pub port: u16,
-    line: watch::Sender<Line>,
+    line: watch::Sender<LinkMode>,
     cuts: Arc<AtomicUsize>,
     task: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Direction {
     ToStore,
     FromStore,
 }
 
 impl Relay {
     /// In front of what listens on this port.
-    pub(super) async fn start(store: u16, mut chance: Chance) -> Self {
+    pub(super) async fn start(store: u16, mut chance: SeededRng) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (line, lines) = watch::channel(Line::Good);
+        let (line, lines) = watch::channel(LinkMode::Good);
         let cuts = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&cuts);
         let task = tokio::spawn(async move {
             loop {
                 let Ok((node, _)) = listener.accept().await else { continue };
-                if *lines.borrow() == Line::Gone {
+                if *lines.borrow() == LinkMode::Gone {
                     continue;
                 }
                 let (lines, counted) = (lines.clone(), Arc::clone(&counted));
@@ -72,7 +72,7 @@ impl Relay {
     }
 
     /// What the line does from now on, on connections that are there too.
-    pub(super) fn turn(&self, line: Line) {
+    pub(super) fn set_mode(&self, line: LinkMode) {
         self.line.send_replace(line);
     }
 
@@ -89,7 +89,7 @@ impl Drop for Relay {
 }
 
 /// Carries a connection to its end; answers whether it was the line that ended it.
-async fn carry(node: TcpStream, store: TcpStream, line: watch::Receiver<Line>, most: [u64; 2]) -> bool {
+async fn carry(node: TcpStream, store: TcpStream, line: watch::Receiver<LinkMode>, most: [u64; 2]) -> bool {
     node.set_nodelay(true).unwrap();
     store.set_nodelay(true).unwrap();
     let (from_node, to_node) = node.into_split();
@@ -97,9 +97,9 @@ async fn carry(node: TcpStream, store: TcpStream, line: watch::Receiver<Line>, m
     let mut gone = line.clone();
     // Whichever way ends first ends both.
     tokio::select! {
-        _ = gone.wait_for(|line| *line == Line::Gone) => true,
-        cut = pass(from_node, to_store, Way::ToStore, line.clone(), most[0]) => cut,
-        cut = pass(from_store, to_node, Way::FromStore, line.clone(), most[1]) => cut,
+        _ = gone.wait_for(|line| *line == LinkMode::Gone) => true,
+        cut = pass(from_node, to_store, Direction::ToStore, line.clone(), most[0]) => cut,
+        cut = pass(from_store, to_node, Direction::FromStore, line.clone(), most[1]) => cut,
     }
 }
 
@@ -107,8 +107,8 @@ async fn carry(node: TcpStream, store: TcpStream, line: watch::Receiver<Line>, m
 async fn pass(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    way: Way,
-    line: watch::Receiver<Line>,
+    way: Direction,
+    line: watch::Receiver<LinkMode>,
     most: u64,
 ) -> bool {
     let (mut bytes, mut left) = (vec![0; 16 * 1024], most);
@@ -116,8 +116,8 @@ async fn pass(
         let Ok(read @ 1..) = from.read(&mut bytes).await else { return false };
         let is_over = read as u64 >= left;
         let (passed, is_bad) = match (*line.borrow(), way) {
-            (Line::Cut, _) if is_over => (left as usize, true),
-            (Line::Swallow, Way::FromStore) if is_over => (0, true),
+            (LinkMode::Cut, _) if is_over => (left as usize, true),
+            (LinkMode::Swallow, Direction::FromStore) if is_over => (0, true),
             _ => (read, false),
         };
         left = left.saturating_sub(read as u64).max(1);

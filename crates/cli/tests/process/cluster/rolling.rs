@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
 use super::nodes::Nodes;
 use super::store::Store;
 use crate::ALONE;
@@ -17,13 +17,13 @@ const ALL: [usize; 4] = [0, 1, 2, 3];
 /// and everything is carried once, in order, within the limit.
 async fn restarted_one_after_the_other(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let load = Load::start(&nodes, Temper::Strict);
+    let load = Load::start(&nodes, RetryMode::Strict);
     for node in ALL {
         sleep(BETWEEN).await;
         nodes.stop(node).await;
         sleep(BETWEEN).await;
         nodes.start_again(node);
-        nodes.shared_by(&ALL).await;
+        nodes.wait_until_shared_by(&ALL).await;
     }
     sleep(BETWEEN).await;
     let groups = load.end().await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tokio::time::{sleep, timeout};
 
-use super::doors::partition_of;
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
+use super::node_clients::partition_of;
 use super::nodes::{Nodes, PARTITIONS};
 use super::outage::accepts_again;
 use super::store::{Store, ask_redis};
@@ -59,14 +59,14 @@ async fn ops_8_ops_4_lim_6_lim_30_one_server_of_a_redis_cluster_goes_and_comes_b
     let probes = probes(&nodes).await;
     let (dead, alive): (Vec<_>, Vec<_>) = probes.iter().partition(|(partition, _)| away.contains(partition));
     assert!(!dead.is_empty() && alive.len() > 3, "{away:?} of {probes:?}");
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     nodes.store.as_cluster().kill(lost);
     for round in 1..=3 {
         for (partition, group) in &alive {
             let done = async {
                 let id = nodes.doors.submit(&load::operation("wide", group, round)).await;
-                nodes.doors.ended(&id).await
+                nodes.doors.wait_until_ended(&id).await
             };
             let done = timeout(GOES_ON, done).await;
             assert!(done.is_ok(), "partition {partition} does not go on in round {round}");
@@ -78,7 +78,7 @@ async fn ops_8_ops_4_lim_6_lim_30_one_server_of_a_redis_cluster_goes_and_comes_b
     assert!(status == 503 && headers.contains_key("retry-after"), "{status} {headers:?} {text}");
     tokio::task::block_in_place(|| nodes.store.as_cluster().restart(lost));
     println!("accepts again after {:?}", accepts_again(&nodes, &probe).await);
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
     // Its call may have ended while that could not be written down, and its node lost the lease before it could be.

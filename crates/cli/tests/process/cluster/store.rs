@@ -3,20 +3,20 @@
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use tidegate_fixture::postgres::Postgres;
-use tidegate_fixture::redis::{Redis, RedisCluster};
+use tidegate_fixture::postgres::PostgresServer;
+use tidegate_fixture::redis::{RedisCluster, RedisServer};
 
 /// One of the three.
 pub(super) enum Store {
-    Redis(Redis),
+    Redis(RedisServer),
     Cluster(RedisCluster),
-    Postgres(Postgres),
+    Postgres(PostgresServer),
 }
 
 impl Store {
     /// A Redis that loses nothing when it is killed.
     pub(super) fn redis() -> Self {
-        Self::Redis(Redis::start_with(&["--appendfsync", "always"]))
+        Self::Redis(RedisServer::start_with(&["--appendfsync", "always"]))
     }
 
     /// A Redis Cluster of three without replicas, whose nodes lose nothing and go on without each other.
@@ -26,7 +26,7 @@ impl Store {
     }
 
     pub(super) fn postgres() -> Self {
-        Self::Postgres(Postgres::start())
+        Self::Postgres(PostgresServer::start())
     }
 
     pub(super) fn url(&self) -> String {
@@ -51,7 +51,7 @@ impl Store {
         const SQL: &str = "SELECT string_agg(lpad(to_hex(value), 16, '0'), '' ORDER BY name)
             FROM tidegate.meta WHERE name IN ('secret high', 'secret low')";
         let digits = match self {
-            Self::Postgres(postgres) => tokio::task::block_in_place(|| postgres.session().ask(SQL)),
+            Self::Postgres(postgres) => tokio::task::block_in_place(|| postgres.session().query(SQL)),
             _ => {
                 let script = "return redis.status_reply(redis.call('GET', KEYS[1]))";
                 ask_redis(self.port(), &format!("EVAL \"{script}\" 1 tg:secret")).await
@@ -63,7 +63,7 @@ impl Store {
     }
 
     /// The PostgreSQL that it is.
-    pub(super) fn as_postgres(&mut self) -> &mut Postgres {
+    pub(super) fn as_postgres(&mut self) -> &mut PostgresServer {
         match self {
             Self::Postgres(postgres) => postgres,
             _ => panic!("it is no PostgreSQL"),

@@ -15,7 +15,7 @@ use super::nodes::PARTITIONS;
 use super::store::Store;
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::child::{Running, Started, tidegate, upstream};
+use crate::child::{RunningServer, StartingServer, tidegate, upstream};
 
 const SECRET: &str = "the-secret-of-the-nodes";
 /// In which time a node that may join does, or one that may not says so.
@@ -27,35 +27,36 @@ const ROOM: &str = "it takes no share of the partitions";
 
 /// What is out of the ordinary about a node.
 #[derive(Clone, Copy)]
-struct Odd<'a> {
+struct NodeOverrides<'a> {
     secret: &'a str,
     advertise: Option<&'a str>,
     is_spread: bool,
     refill_per_s: f64,
 }
 
-const USUAL: Odd<'static> = Odd { secret: SECRET, advertise: None, is_spread: true, refill_per_s: 50.0 };
+const DEFAULT_NODE: NodeOverrides<'static> =
+    NodeOverrides { secret: SECRET, advertise: None, is_spread: true, refill_per_s: 50.0 };
 
 /// A store and two upstreams for nodes to be started on.
-struct Place {
+struct ClusterSetup {
     dir: TempDir,
     sim: HttpSim,
     store: Store,
 }
 
 struct Node {
-    running: Running,
+    running: RunningServer,
     caller: Caller,
     address: String,
 }
 
-impl Place {
+impl ClusterSetup {
     async fn new(store: Store) -> Self {
         let sim = HttpSim::start(HttpSimOptions::default()).await.unwrap();
         Self { dir: tempfile::tempdir().unwrap(), sim, store }
     }
 
-    fn start(&self, name: &str, odd: Odd<'_>) -> Node {
+    fn start(&self, name: &str, odd: NodeOverrides<'_>) -> Node {
         let limited = upstream("limited", &self.sim, Some((20, odd.refill_per_s)));
         let wide = upstream("wide", &self.sim, None);
         let spread = if odd.is_spread { "spread = \"group\"\n" } else { "" };
@@ -70,7 +71,7 @@ impl Place {
         std::fs::write(&file, text).unwrap();
         let mut command = tidegate();
         command.arg("serve").arg("--config").arg(file).args(["--log-level", "warn"]).env("NODES", odd.secret);
-        let running = tokio::task::block_in_place(|| Running::of(Started::of(command)));
+        let running = tokio::task::block_in_place(|| RunningServer::of(StartingServer::of(command)));
         let address = running.address.trim_start_matches("http://").to_owned();
         Node { caller: Caller::of(&running.address), address, running }
     }
@@ -82,7 +83,7 @@ impl Node {
     }
 
     /// Waits until it is ready, or until it says these words about why not.
-    async fn says(&self, status: u16, words: &[&str]) {
+    async fn wait_for_status(&self, status: u16, words: &[&str]) {
         let mut last = None;
         let said = async {
             loop {
@@ -106,7 +107,7 @@ impl Node {
     }
 
     /// Waits until the partitions are shared like this, as this one sees it.
-    async fn sees(&self, shares: &[usize]) {
+    async fn wait_for_shares(&self, shares: &[usize]) {
         let mut last = Vec::new();
         let seen = async {
             while last != shares {
@@ -121,8 +122,8 @@ impl Node {
     /// That it takes nothing, while the first node has everything and is ready; and that it says so once.
     async fn stays_apart(self, first: &Self) {
         sleep(STILL).await;
-        first.sees(&[PARTITIONS]).await;
-        first.says(200, &[]).await;
+        first.wait_for_shares(&[PARTITIONS]).await;
+        first.wait_for_status(200, &[]).await;
         let operation = load::operation("wide", "stranger", 0);
         let refused = self.caller.call(Method::POST, "/v1/operations", &[], Some(&operation)).await;
         let (status, text) = refused.expect("a whole answer");
@@ -135,7 +136,7 @@ impl Node {
     async fn stop(mut self) -> String {
         self.running.signal("TERM");
         let ended = async {
-            while self.running.ended().is_none() {
+            while self.running.exit_status().is_none() {
                 sleep(LOOK).await;
             }
         };
@@ -160,42 +161,43 @@ async fn pass_on(listener: TcpListener, to: String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
     let _alone = ALONE.lock().await;
-    let place = Place::new(Store::redis()).await;
-    let first = place.start("first", USUAL);
-    first.says(200, &[]).await;
-    first.sees(&[PARTITIONS]).await;
+    let place = ClusterSetup::new(Store::redis()).await;
+    let first = place.start("first", DEFAULT_NODE);
+    first.wait_for_status(200, &[]).await;
+    first.wait_for_shares(&[PARTITIONS]).await;
 
-    let stranger = place.start("stranger", Odd { secret: "a-secret-of-nobody-here", ..USUAL });
-    stranger.says(503, &["takes no part", &first.address, "refuses the secret"]).await;
+    let stranger =
+        place.start("stranger", NodeOverrides { secret: "a-secret-of-nobody-here", ..DEFAULT_NODE });
+    stranger.wait_for_status(503, &["takes no part", &first.address, "refuses the secret"]).await;
     stranger.stays_apart(&first).await;
 
-    let keyless = place.start("keyless", Odd { secret: "", ..USUAL });
-    keyless.says(503, &["takes no part", &first.address, "refuses the secret", "token_env"]).await;
+    let keyless = place.start("keyless", NodeOverrides { secret: "", ..DEFAULT_NODE });
+    keyless.wait_for_status(503, &["takes no part", &first.address, "refuses the secret", "token_env"]).await;
     keyless.stays_apart(&first).await;
 
-    let twin = place.start("twin", Odd { advertise: Some(&first.address), ..USUAL });
-    twin.says(503, &["takes no part", &first.address, "another process of the same name"]).await;
+    let twin = place.start("twin", NodeOverrides { advertise: Some(&first.address), ..DEFAULT_NODE });
+    twin.wait_for_status(503, &["takes no part", &first.address, "another process of the same name"]).await;
     twin.stays_apart(&first).await;
 
     // It is bound, and nobody takes what comes.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let at = listener.local_addr().unwrap().to_string();
-    let hidden = place.start("hidden", Odd { advertise: Some(&at), ..USUAL });
-    hidden.says(503, &["takes no part", &at, "no answer came"]).await;
+    let hidden = place.start("hidden", NodeOverrides { advertise: Some(&at), ..DEFAULT_NODE });
+    hidden.wait_for_status(503, &["takes no part", &at, "no answer came"]).await;
     sleep(STILL).await;
-    first.sees(&[PARTITIONS]).await;
+    first.wait_for_shares(&[PARTITIONS]).await;
     tokio::spawn(pass_on(listener, hidden.address.clone()));
-    hidden.says(200, &[]).await;
-    first.sees(&[PARTITIONS / 2, PARTITIONS / 2]).await;
+    hidden.wait_for_status(200, &[]).await;
+    first.wait_for_shares(&[PARTITIONS / 2, PARTITIONS / 2]).await;
     let said = hidden.stop().await;
     assert_eq!(said.matches(ROOM).count(), 1, "{said}");
-    first.sees(&[PARTITIONS]).await;
+    first.wait_for_shares(&[PARTITIONS]).await;
     // A node that is dead and not forgotten yet keeps nobody out.
-    let dead = place.start("dead", USUAL);
-    first.sees(&[PARTITIONS / 2, PARTITIONS / 2]).await;
+    let dead = place.start("dead", DEFAULT_NODE);
+    first.wait_for_shares(&[PARTITIONS / 2, PARTITIONS / 2]).await;
     drop(dead);
-    let next = place.start("next", USUAL);
-    next.says(200, &[]).await;
+    let next = place.start("next", DEFAULT_NODE);
+    next.wait_for_status(200, &[]).await;
     let said = next.stop().await;
     assert!(!said.contains(ROOM), "{said}");
 }
@@ -203,31 +205,31 @@ async fn a_node_that_the_others_cannot_talk_to_takes_nothing() {
 /// OPS-7: a node that places operations differently takes nothing and accepts nothing until the others have gone; one
 /// with other limits is only warned of.
 async fn another_rule(store: Store) {
-    let place = Place::new(store).await;
-    let first = place.start("first", USUAL);
-    first.says(200, &[]).await;
-    let warned = place.start("warned", Odd { refill_per_s: 40.0, ..USUAL });
-    warned.says(200, &[]).await;
-    first.sees(&[PARTITIONS / 2, PARTITIONS / 2]).await;
+    let place = ClusterSetup::new(store).await;
+    let first = place.start("first", DEFAULT_NODE);
+    first.wait_for_status(200, &[]).await;
+    let warned = place.start("warned", NodeOverrides { refill_per_s: 40.0, ..DEFAULT_NODE });
+    warned.wait_for_status(200, &[]).await;
+    first.wait_for_shares(&[PARTITIONS / 2, PARTITIONS / 2]).await;
     let said = warned.stop().await;
     assert_eq!(said.matches("its limits are others there").count(), 1, "{said}");
     assert!(said.contains("limited") && !said.contains(ROOM), "{said}");
-    first.sees(&[PARTITIONS]).await;
+    first.wait_for_shares(&[PARTITIONS]).await;
 
     let operation = load::operation("wide", "one", 0);
     let (id, _) = first.caller.submit(&operation).await;
-    assert_eq!(first.caller.ended(&id).await, "succeeded");
+    assert_eq!(first.caller.wait_until_ended(&id).await, "succeeded");
     let words = ["place operations differently", &first.address, "the upstream wide is spread by group at"];
-    let other = Odd { is_spread: false, ..USUAL };
+    let other = NodeOverrides { is_spread: false, ..DEFAULT_NODE };
     let stranger = place.start("stranger", other);
-    stranger.says(503, &words).await;
+    stranger.wait_for_status(503, &words).await;
     stranger.stays_apart(&first).await;
 
     let next = place.start("next", other);
-    next.says(503, &words).await;
+    next.wait_for_status(503, &words).await;
     first.stop().await;
-    next.says(200, &[]).await;
-    next.sees(&[PARTITIONS]).await;
+    next.wait_for_status(200, &[]).await;
+    next.wait_for_shares(&[PARTITIONS]).await;
 }
 
 /// OPS-7, on both stores side by side.

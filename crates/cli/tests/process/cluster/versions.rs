@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use hyper::Method;
 use serde_json::Value;
-use tidegate_fixture::postgres::Session;
+use tidegate_fixture::postgres::PsqlSession;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::doors::partition_of;
-use super::load::{self, Load, Temper};
+use super::load::{self, Load, RetryMode};
+use super::node_clients::partition_of;
 use super::nodes::Nodes;
 use super::store::{Store, ask_redis};
 use crate::ALONE;
@@ -31,35 +31,35 @@ const NEWER: u64 = 99;
 const ALL: [usize; 4] = [0, 1, 2, 3];
 
 /// The newer version's hand in the store.
-struct Hand {
-    into: Into,
+struct StoreTamperer {
+    connection: StoreConnection,
     /// What it says to be let in by the nodes.
     secret: String,
 }
 
-enum Into {
+enum StoreConnection {
     Redis(u16),
-    Postgres(Box<Session>),
+    Postgres(Box<PsqlSession>),
 }
 
-impl Hand {
+impl StoreTamperer {
     async fn of(store: &mut Store) -> Self {
         let secret = store.node_secret().await;
         let into = match store {
             Store::Postgres(postgres) => {
                 let mut session = postgres.session();
-                session.ask("SET search_path = tidegate");
-                Into::Postgres(Box::new(session))
+                session.query("SET search_path = tidegate");
+                StoreConnection::Postgres(Box::new(session))
             }
-            _ => Into::Redis(store.port()),
+            _ => StoreConnection::Redis(store.port()),
         };
-        Self { into, secret }
+        Self { connection: into, secret }
     }
 
-    async fn do_it(&mut self, redis: &str, sql: &str) {
-        match &mut self.into {
-            Into::Redis(port) => drop(ask_redis(*port, redis).await),
-            Into::Postgres(session) => drop(tokio::task::block_in_place(|| session.ask(sql))),
+    async fn execute(&mut self, redis: &str, sql: &str) {
+        match &mut self.connection {
+            StoreConnection::Redis(port) => drop(ask_redis(*port, redis).await),
+            StoreConnection::Postgres(session) => drop(tokio::task::block_in_place(|| session.query(sql))),
         }
     }
 
@@ -73,7 +73,7 @@ impl Hand {
             "BEGIN; SELECT epoch FROM partitions WHERE partition = {partition} FOR UPDATE;
             INSERT INTO log VALUES ({partition}, last_append({partition}) + 1, '\\x0101c8'); COMMIT"
         );
-        self.do_it(&redis, &sql).await;
+        self.execute(&redis, &sql).await;
     }
 
     /// Takes it away again, as a newer version does with the snapshot that replaces it.
@@ -82,20 +82,20 @@ impl Hand {
             return redis.call('HINCRBY', KEYS[1], 'last', -1)";
         let redis = format!("EVAL \"{script}\" 1 tg:{{{partition}}}:head tg:{{{partition}}}:b:");
         let sql = format!("DELETE FROM log WHERE partition = {partition} AND facts = '\\x0101c8'");
-        self.do_it(&redis, &sql).await;
+        self.execute(&redis, &sql).await;
     }
 
     /// The format that this version writes.
     const fn format(&self) -> u64 {
-        match self.into {
-            Into::Redis(_) => 2,
-            Into::Postgres(_) => 6,
+        match self.connection {
+            StoreConnection::Redis(_) => 2,
+            StoreConnection::Postgres(_) => 6,
         }
     }
 
     async fn set_format(&mut self, format: u64) {
         let sql = format!("UPDATE meta SET value = {format} WHERE name = 'format'");
-        self.do_it(&format!("SET tg:format {format}"), &sql).await;
+        self.execute(&format!("SET tg:format {format}"), &sql).await;
     }
 }
 
@@ -131,10 +131,10 @@ async fn is_left_by_all(nodes: &Nodes, secret: &str, partition: u16) -> bool {
 }
 
 /// A partition that a newer version has written to: every node leaves it alone, and everything else goes on.
-async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
+async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut StoreTamperer) {
     let operation = |group: &str, n| load::operation("wide", group, n);
     let probe = nodes.doors.submit(&operation("newer", 0)).await;
-    nodes.doors.ended(&probe).await;
+    nodes.doors.wait_until_ended(&probe).await;
     let partition = partition_of(&probe);
     let mut others = Vec::new();
     for group in (0..OTHERS).map(|n| format!("other{n}")) {
@@ -150,7 +150,8 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
     let left_alone = until_nobody_owns(nodes, &hand.secret, partition).await;
     println!("partition {partition} is left alone after {left_alone:?}");
     for group in others {
-        let done = async { nodes.doors.ended(&nodes.doors.submit(&operation(&group, 1)).await).await };
+        let done =
+            async { nodes.doors.wait_until_ended(&nodes.doors.submit(&operation(&group, 1)).await).await };
         assert!(timeout(GOES_ON, done).await.is_ok(), "{group} does not go on");
     }
     hand.remove_unknown(partition).await;
@@ -158,12 +159,13 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut Hand) {
     let told = said.matches("cannot be read here").count();
     assert!(told == 1 && said.contains("a newer version wrote it"), "it was said {told} times");
     nodes.start_again(0);
-    let done = async { nodes.doors.ended(&nodes.doors.submit(&operation("newer", 1)).await).await };
+    let done =
+        async { nodes.doors.wait_until_ended(&nodes.doors.submit(&operation("newer", 1)).await).await };
     timeout(NOTICED, done).await.expect("the node that can read it takes it on");
 }
 
 /// A store that a newer version has changed: every node stops writing, lives, and says why.
-async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut Hand) {
+async fn a_layout_of_a_newer_version(nodes: &Nodes, hand: &mut StoreTamperer) {
     hand.set_format(NEWER).await;
     let (newer, secret) = (format!("format {NEWER}"), hand.secret.clone());
     let since = Instant::now();
@@ -217,13 +219,13 @@ async fn a_call_of_a_newer_version(nodes: &Nodes, secret: &str) {
 /// OPS-8, OPS-4, LIM-6: what was acknowledged is carried, in order, through all of it.
 async fn two_versions(store: Store) {
     let mut nodes = Nodes::start(ALL.len(), store).await;
-    let mut hand = Hand::of(&mut nodes.store).await;
+    let mut hand = StoreTamperer::of(&mut nodes.store).await;
     a_call_of_a_newer_version(&nodes, &hand.secret).await;
-    let load = Load::start(&nodes, Temper::Patient);
+    let load = Load::start(&nodes, RetryMode::Patient);
     sleep(BETWEEN).await;
     a_fact_of_a_newer_version(&mut nodes, &mut hand).await;
     a_layout_of_a_newer_version(&nodes, &mut hand).await;
-    nodes.shared_by(&ALL).await;
+    nodes.wait_until_shared_by(&ALL).await;
     sleep(BETWEEN).await;
     let groups = load.end().await;
     // What was under way when its node had to stop counts as unknown, twice.

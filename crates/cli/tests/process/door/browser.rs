@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 
 use crate::caller::Caller;
-use crate::child::{Running, Started, configure};
+use crate::child::{RunningServer, StartingServer, configure};
 
 const PAGE: &str = "<script>fetch('/v1/operations')</script>";
 const TOKEN: &str = "the-token-of-an-operator";
@@ -59,14 +59,14 @@ async fn upstream() -> (SocketAddr, Arc<AtomicUsize>) {
     (addr, calls)
 }
 
-struct World {
+struct BrowserSetup {
     caller: Caller,
     calls: Arc<AtomicUsize>,
-    _running: Running,
+    _running: RunningServer,
     _dir: TempDir,
 }
 
-impl World {
+impl BrowserSetup {
     async fn new(more: &str) -> Self {
         let (addr, calls) = upstream().await;
         let dir = tempfile::tempdir().unwrap();
@@ -75,8 +75,8 @@ impl World {
             4,
             &format!("{more}[[upstream]]\nname = \"mine\"\nbase_url = \"http://{addr}\"\n"),
         );
-        let started = Started::new(dir.path(), "warn", Some(("OPERATOR", TOKEN)));
-        let running = tokio::task::block_in_place(|| Running::of(started));
+        let started = StartingServer::new(dir.path(), "warn", Some(("OPERATOR", TOKEN)));
+        let running = tokio::task::block_in_place(|| RunningServer::of(started));
         Self { caller: Caller::of(&running.address), calls, _running: running, _dir: dir }
     }
 
@@ -97,7 +97,7 @@ fn methods() -> [Method; 7] {
 /// Without tokens, whatever its method: nothing is sent to the upstream with its credential for another site.
 #[tokio::test(flavor = "multi_thread")]
 async fn other_sites_do_not_call_through_the_proxy() {
-    let world = World::new("").await;
+    let world = BrowserSetup::new("").await;
     for method in methods() {
         for headers in FOREIGN.into_iter().chain([LINK, &[("host", "evil.example")]]) {
             let status = world.status(method.clone(), "/proxy/mine/customers", headers).await;
@@ -125,7 +125,7 @@ async fn other_sites_do_not_call_through_the_proxy() {
 async fn other_sites_do_not_use_a_login() {
     let token = "[[token]]\nname = \"operator\"\nvalue_env = \"OPERATOR\"\n\
         scopes = [\"read\", \"write\", \"operate\"]\n";
-    let world = World::new(token).await;
+    let world = BrowserSetup::new(token).await;
     let login = ("authorization", LOGIN);
     for method in methods() {
         for headers in FOREIGN {
@@ -142,9 +142,9 @@ async fn other_sites_do_not_use_a_login() {
 /// An upstream's page has no part in Tidegate's, and lets nobody read it under Tidegate's name.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upstreams_answer_is_sandboxed() {
-    let world = World::new("").await;
+    let world = BrowserSetup::new("").await;
     let (status, headers, body) =
-        world.caller.whole(Method::GET, "/proxy/mine/page.html", &[], None).await.unwrap();
+        world.caller.call_full(Method::GET, "/proxy/mine/page.html", &[], None).await.unwrap();
     assert_eq!((status, &*body), (200, PAGE));
     let all = |name: &str| -> Vec<_> {
         headers.get_all(name).iter().map(|value| value.to_str().unwrap().to_owned()).collect()

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{Instant, timeout};
 
 use crate::caller::Caller;
-use crate::child::{Running, Started};
+use crate::child::{RunningServer, StartingServer};
 
 /// Connections that the server and the proxy may have in these tests.
 pub(crate) const CONNECTIONS: usize = 24;
@@ -58,13 +58,13 @@ async fn ask(address: &str, method: Method, path: &str) -> Option<u16> {
     timeout(PROMPT, caller.call(method, path, &[], body)).await.ok().flatten().map(|(status, _)| status)
 }
 
-fn serve(dir: &std::path::Path) -> Running {
+fn serve(dir: &std::path::Path) -> RunningServer {
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nconnections_max = {CONNECTIONS}\nread_timeout_s = 1\n\
          [store]\nurl = \"memory:\"\n[[upstream]]\nname = \"mine\"\nbase_url = \"http://127.0.0.1:9\"\n"
     );
     std::fs::write(dir.join("tidegate.toml"), text).unwrap();
-    tokio::task::block_in_place(|| Running::of(Started::new(dir, "warn", None)))
+    tokio::task::block_in_place(|| RunningServer::of(StartingServer::new(dir, "warn", None)))
 }
 
 /// Whatever they have said so far: who asks is answered at once, and who does not is closed in time.

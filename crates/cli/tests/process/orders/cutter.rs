@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tidegate_sim::chance::Chance;
+use tidegate_sim::rng::SeededRng;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -29,22 +29,22 @@ pub(super) struct Counts {
 
 /// Where a connection is cut, after so many bytes.
 #[derive(Clone, Copy)]
-enum Cut {
+enum CutPoint {
     Request(u64),
     Answer(u64),
 }
 
 /// A bad line. It ends with its handle.
-pub(super) struct Cutter {
+pub(super) struct CuttingProxy {
     /// Where it listens.
     pub port: u16,
     pub counts: Arc<Counts>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Cutter {
+impl CuttingProxy {
     /// In front of what listens there.
-    pub(super) async fn start(proxy: String, mut chance: Chance) -> Self {
+    pub(super) async fn start(proxy: String, mut chance: SeededRng) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let counts = Arc::new(Counts::default());
@@ -61,22 +61,25 @@ impl Cutter {
     }
 }
 
-impl Drop for Cutter {
+impl Drop for CuttingProxy {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
 /// The fate of a connection.
-fn draw(chance: &mut Chance) -> Option<Cut> {
+fn draw(chance: &mut SeededRng) -> Option<CutPoint> {
     let (is_cut, on_the_way_back, bytes) = (chance.happens(SHARE), chance.happens(0.5), chance.next());
-    let cut =
-        if on_the_way_back { Cut::Answer(bytes % ANSWER_MAX) } else { Cut::Request(bytes % REQUEST_MAX) };
+    let cut = if on_the_way_back {
+        CutPoint::Answer(bytes % ANSWER_MAX)
+    } else {
+        CutPoint::Request(bytes % REQUEST_MAX)
+    };
     is_cut.then_some(cut)
 }
 
 /// Carries a connection to its end, or to where it is cut. Whichever way ends first ends both.
-async fn carry(client: TcpStream, proxy: &str, cut: Option<Cut>, counts: &Counts) {
+async fn carry(client: TcpStream, proxy: &str, cut: Option<CutPoint>, counts: &Counts) {
     let Ok(proxy) = TcpStream::connect(proxy).await else { return };
     let (mut asked, mut answer) = client.into_split();
     let (mut answered, mut ask) = proxy.into_split();
@@ -88,11 +91,11 @@ async fn carry(client: TcpStream, proxy: &str, cut: Option<Cut>, counts: &Counts
             }
             return;
         }
-        Some(Cut::Request(bytes)) => tokio::select! {
+        Some(CutPoint::Request(bytes)) => tokio::select! {
             cut = pass(asked, ask, bytes, Some(SILENCE)) => (cut, &counts.requests),
             _ = copy(&mut answered, &mut answer) => return,
         },
-        Some(Cut::Answer(bytes)) => tokio::select! {
+        Some(CutPoint::Answer(bytes)) => tokio::select! {
             _ = copy(&mut asked, &mut ask) => return,
             cut = pass(answered, answer, bytes, None) => (cut, &counts.answers),
         },

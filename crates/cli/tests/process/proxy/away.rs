@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyper::Method;
 use serde_json::json;
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tokio::time::{sleep, timeout};
 
 use super::child::Proxy;
@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_21_without_its_store() {
     let _alone = ALONE.lock().await;
-    let mut redis = tokio::task::block_in_place(Redis::start);
+    let mut redis = tokio::task::block_in_place(RedisServer::start);
     let service = Service::start(0).await;
     let dir = tempfile::tempdir().unwrap();
     let proxy = tokio::task::block_in_place(|| Proxy::start(dir.path(), &service, &redis.url(), ""));

@@ -33,7 +33,7 @@ async fn until(caller: &Caller, wanted: u16) -> (hyper::HeaderMap, String) {
             let headers = [("idempotency-key", format!("{wanted}-{n}"))];
             let headers = headers.each_ref().map(|(name, key)| (*name, key.as_str()));
             let body = json!({ "sku": "0123456789" });
-            match caller.whole(Method::POST, "/items", &headers, Some(&body)).await {
+            match caller.call_full(Method::POST, "/items", &headers, Some(&body)).await {
                 Some((status, headers, text)) if status == wanted => return (headers, text),
                 Some((201 | 503, ..)) => sleep(Duration::from_millis(20)).await,
                 other => panic!("{other:?}"),

@@ -98,7 +98,7 @@ impl Proxy {
     }
 
     /// How it ended, once it has.
-    pub(super) async fn ended(&mut self) -> ExitStatus {
+    pub(super) async fn wait_for_exit(&mut self) -> ExitStatus {
         let ended = async {
             loop {
                 if let Some(status) = self.child.try_wait().unwrap() {

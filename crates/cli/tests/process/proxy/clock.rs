@@ -9,7 +9,7 @@ use super::post;
 use super::service::Service;
 use crate::ALONE;
 use crate::caller::Caller;
-use crate::walls::Clocks;
+use crate::clocks::Clocks;
 
 const HOUR_S: i64 = 3_600;
 /// Longer than a process goes by what it read of its clock last.
@@ -30,12 +30,12 @@ async fn idm_7_a_clock_that_jumps_frees_no_key() {
         let caller = Caller::of(&proxy.address);
         let first = caller.clone();
         let first = tokio::spawn(async move { post(&first, "k").await });
-        service.begun(1).await;
+        service.wait_until_begun(1).await;
         clocks.set(0, seconds);
         sleep(SEEN).await;
         let (status, text, _) = post(&caller, "k").await.unwrap();
         assert!(status == 409 && text.contains("IDEMPOTENCY_KEY_PROCESSING"), "{status} {text}");
-        service.let_go(1);
+        service.release(1);
         let (status, answer, _) = first.await.unwrap().unwrap();
         assert_eq!(status, 201);
         assert_eq!(post(&caller, "k").await.unwrap(), (201, answer, true), "an hour has not passed");

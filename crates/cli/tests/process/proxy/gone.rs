@@ -26,7 +26,7 @@ async fn idm_18_away_and_back_are_told_once() {
         assert_eq!(post(&caller, "k").await.unwrap().0, 201);
     }
     proxy.signal("TERM");
-    proxy.ended().await;
+    proxy.wait_for_exit().await;
     let lines: Vec<String> = proxy.log.iter().collect();
     let told = |words: &str| lines.iter().filter(|line| line.contains(words)).collect::<Vec<_>>();
     let away = told("the service behind the proxy cannot be reached");

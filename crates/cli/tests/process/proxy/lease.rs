@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::child::Proxy;
@@ -46,7 +46,7 @@ async fn idm_7_killed_in_the_middle_of_a_request() {
     let mut proxy = start();
     let caller = Caller::of(&proxy.address);
     let first = tokio::spawn(async move { post(&caller, "k").await });
-    service.begun(1).await;
+    service.wait_until_begun(1).await;
     let killed = Instant::now();
     proxy.kill();
     assert_eq!(first.await.unwrap(), None, "its client saw nothing");
@@ -66,7 +66,7 @@ async fn idm_7_killed_in_the_middle_of_a_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn idm_7_an_owner_that_wakes_overwrites_nothing() {
     let _alone = ALONE.lock().await;
-    let redis = tokio::task::block_in_place(Redis::start);
+    let redis = tokio::task::block_in_place(RedisServer::start);
     let service = Service::start(1).await;
     let dirs = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let [sleeper, other] = dirs.each_ref().map(|dir| {
@@ -75,12 +75,12 @@ async fn idm_7_an_owner_that_wakes_overwrites_nothing() {
     let (at_sleeper, at_other) = (Caller::of(&sleeper.address), Caller::of(&other.address));
     let caller = at_sleeper.clone();
     let first = tokio::spawn(async move { post(&caller, "k").await });
-    service.begun(1).await;
+    service.wait_until_begun(1).await;
     assert_eq!(post(&at_other, "k").await.unwrap().0, 409, "one key, two proxies, one owner");
     sleeper.signal("STOP");
     let (text, replayed, _) = until_free(&at_other, "k").await;
     assert_eq!((text.as_str(), replayed), ("run 2", false), "taken over and done");
-    service.let_go(1);
+    service.release(1);
     sleeper.signal("CONT");
     let (status, text, replayed) = first.await.unwrap().expect("the sleeper answers its client");
     assert_eq!((status, text.as_str(), replayed), (201, "run 2", true));

@@ -73,7 +73,7 @@ impl Service {
     }
 
     /// Waits until so many were begun.
-    pub(super) async fn begun(&self, count: usize) {
+    pub(super) async fn wait_until_begun(&self, count: usize) {
         let reached = async {
             while self.runs() < count {
                 sleep(Duration::from_millis(5)).await;
@@ -83,7 +83,7 @@ impl Service {
     }
 
     /// Lets so many calls go on.
-    pub(super) fn let_go(&self, count: usize) {
+    pub(super) fn release(&self, count: usize) {
         self.go.add_permits(count);
     }
 }

@@ -28,7 +28,7 @@ async fn idm_17_a_stop_lets_requests_in_work_finish_and_be_kept() {
             tokio::spawn(async move { post(&caller, &format!("k{n}")).await })
         })
         .collect();
-    service.begun(IN_WORK).await;
+    service.wait_until_begun(IN_WORK).await;
     proxy.signal("TERM");
     let address = proxy.address.trim_start_matches("http://").to_owned();
     let closed = async {
@@ -39,14 +39,14 @@ async fn idm_17_a_stop_lets_requests_in_work_finish_and_be_kept() {
     timeout(PATIENCE, closed).await.expect("it takes no more connections");
     let (status, _) = Caller::of(&proxy.admin).call(hyper::Method::GET, "/readyz", &[], None).await.unwrap();
     assert_eq!(status, 503, "it says that it is about to stop");
-    service.let_go(IN_WORK);
+    service.release(IN_WORK);
     let mut first = Vec::new();
     for asking in asking {
         let (status, text, replayed) = asking.await.unwrap().expect("an answer");
         assert_eq!((status, replayed), (201, false), "{text}");
         first.push(text);
     }
-    assert!(proxy.ended().await.success());
+    assert!(proxy.wait_for_exit().await.success());
     let proxy = start();
     let caller = Caller::of(&proxy.address);
     for (n, text) in first.into_iter().enumerate() {

@@ -34,7 +34,7 @@ async fn idm_18_idm_22_an_operator_records_what_happened() {
     let caller = Caller::of(&proxy.address);
     let post = async || {
         let headers = [("idempotency-key", "order:7")];
-        caller.whole(Method::POST, "/pay", &headers, Some(&json!({}))).await.unwrap()
+        caller.call_full(Method::POST, "/pay", &headers, Some(&json!({}))).await.unwrap()
     };
     assert_eq!(post().await.0, 504);
     let (status, _, text) = post().await;

@@ -2,22 +2,22 @@
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;
-use tidegate_store::costs::{Bill, Question, Standing};
+use tidegate_store::costs::{CostQuery, CostReport, LimitSnapshot};
 use tidegate_store::log::{Ownership, Retention};
-use tidegate_store::{Answer, Costs};
+use tidegate_store::{Costs, StoreFuture};
 
-use super::{Broken, Quirk};
+use super::{BrokenStore, Quirk};
 
-impl Broken {
-    fn books(&self) -> &dyn Costs {
+impl BrokenStore {
+    fn inner_costs(&self) -> &dyn Costs {
         self.inner.costs().unwrap()
     }
 }
 
-impl Costs for Broken {
-    fn bill(&self, question: Question) -> Answer<'_, Bill> {
+impl Costs for BrokenStore {
+    fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport> {
         Box::pin(async move {
-            let mut bill = self.books().bill(question).await?;
+            let mut bill = self.inner_costs().cost_report(question).await?;
             if self.is_in_image(Quirk::ImageLacksSomeCosts) {
                 bill.lines.pop();
             }
@@ -25,7 +25,7 @@ impl Costs for Broken {
         })
     }
 
-    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+    fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
         let mut retention = retention;
         if self.is(Quirk::SweepTakesYoungCosts) && retention.ended_before > Time::ZERO {
             retention.ended_before = Time::MAX;
@@ -33,22 +33,22 @@ impl Costs for Broken {
         if self.is(Quirk::SweepCostsUnbounded) {
             retention.most = usize::MAX;
         }
-        self.books().sweep_costs(owner, retention)
+        self.inner_costs().sweep_costs(owner, retention)
     }
 
-    fn keep_standings(&self, owner: Ownership, standings: Vec<Standing>) -> Answer<'_, ()> {
+    fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()> {
         let latest = self.notes.lock().unwrap().latest;
         let owner = if self.is(Quirk::StandingsIgnoreEpoch) { latest.unwrap_or(owner) } else { owner };
         Box::pin(async move {
-            let known = self.books().standings(owner.partition).await?;
-            let is_known = |standing: &Standing| known.iter().any(|known| known.name == standing.name);
+            let known = self.inner_costs().limit_snapshots(owner.partition).await?;
+            let is_known = |standing: &LimitSnapshot| known.iter().any(|known| known.name == standing.name);
             let mut standings = standings;
             standings.retain(|standing| !self.is(Quirk::StandingsStay) || !is_known(standing));
-            self.books().keep_standings(owner, standings).await
+            self.inner_costs().save_limit_snapshots(owner, standings).await
         })
     }
 
-    fn standings(&self, partition: Partition) -> Answer<'_, Vec<Standing>> {
-        self.books().standings(partition)
+    fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>> {
+        self.inner_costs().limit_snapshots(partition)
     }
 }

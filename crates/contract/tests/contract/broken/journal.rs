@@ -1,27 +1,27 @@
 //! A journal that is broken.
 
-use tidegate_core::journal::{Deployment, Lines, Mapped, Stage, Step};
+use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, JournalLines, ObjectMapping};
 use tidegate_store::journal::FENCE_MAX;
-use tidegate_store::{Answer, Journal, Kind};
+use tidegate_store::{Journal, StoreErrorKind, StoreFuture};
 
-use super::{Broken, Quirk};
+use super::{BrokenStore, Quirk};
 
-impl Journal for Broken {
-    fn keep_deployment(&self, mut deployment: Deployment) -> Answer<'_, bool> {
+impl Journal for BrokenStore {
+    fn save_deployment(&self, mut deployment: Deployment) -> StoreFuture<'_, bool> {
         Box::pin(async move {
             if self.is(Quirk::JournalIgnoresFence) {
                 let known = self.inner.deployment(&deployment.id).await?;
                 deployment.fence = known.map_or(deployment.fence, |known| known.fence.max(deployment.fence));
             }
             if self.is(Quirk::JournalKeepsOldOnes) && deployment.id.starts_with('-') {
-                deployment.stage = Stage::Running;
+                deployment.stage = DeploymentStage::Running;
             }
-            let kept = self.inner.keep_deployment(deployment).await;
+            let kept = self.inner.save_deployment(deployment).await;
             self.forgiven(kept)
         })
     }
 
-    fn write_journal(&self, deployment: &str, fence: u64, mut lines: Lines) -> Answer<'_, bool> {
+    fn write_journal(&self, deployment: &str, fence: u64, mut lines: JournalLines) -> StoreFuture<'_, bool> {
         let mut id = deployment.to_owned();
         Box::pin(async move {
             match self.quirk {
@@ -35,15 +35,15 @@ impl Journal for Broken {
         })
     }
 
-    fn deployment(&self, id: &str) -> Answer<'_, Option<Deployment>> {
+    fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>> {
         self.inner.deployment(id)
     }
 
-    fn deployments(&self, scope: Option<&str>, most: usize) -> Answer<'_, Vec<Deployment>> {
+    fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>> {
         self.inner.deployments(scope, most)
     }
 
-    fn deployment_steps(&self, id: &str) -> Answer<'_, Vec<Step>> {
+    fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>> {
         let id = id.to_owned();
         Box::pin(async move {
             let mut steps = self.inner.deployment_steps(&id).await?;
@@ -63,16 +63,20 @@ impl Journal for Broken {
         })
     }
 
-    fn mapped(&self, scope: &str) -> Answer<'_, Vec<Mapped>> {
-        self.inner.mapped(scope)
+    fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>> {
+        self.inner.mapped_objects(scope)
     }
 }
 
-impl Broken {
+impl BrokenStore {
     /// Says that it kept what it should have refused.
     fn forgiven(&self, answer: tidegate_store::Result<bool>) -> tidegate_store::Result<bool> {
         match answer {
-            Err(error) if error.kind() == Kind::Invalid && self.is(Quirk::JournalTakesZeroBytes) => Ok(true),
+            Err(error)
+                if error.kind() == StoreErrorKind::Invalid && self.is(Quirk::JournalTakesZeroBytes) =>
+            {
+                Ok(true)
+            }
             answer => answer,
         }
     }

@@ -6,13 +6,14 @@ use bytes::Bytes;
 use tidegate_core::Seq;
 use tidegate_core::id::Partition;
 use tidegate_store::log::{
-    Batch, Epoch, Lsn, Ownership, Page, Query, Replay, Retention, Stored, StoredOperation, Tenancy,
+    Batch, Epoch, Lsn, Ownership, PartitionOwner, Replay, Retention, StoredEntry, StoredOperation,
+    StoredPage, StoredQuery,
 };
-use tidegate_store::{Answer, Costs, Log};
+use tidegate_store::{Costs, Log, StoreFuture};
 
-use super::{Broken, Quirk};
+use super::{BrokenStore, Quirk};
 
-impl Broken {
+impl BrokenStore {
     /// The owner that the inner log will believe.
     fn owner(&self, owner: Ownership, ignores: Quirk) -> Ownership {
         let latest = self.notes.lock().unwrap().latest;
@@ -20,11 +21,16 @@ impl Broken {
     }
 }
 
-impl Log for Broken {
-    fn own(&self, partition: Partition, node: &str, ttl: Duration) -> Answer<'_, Ownership> {
+impl Log for BrokenStore {
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+        node: &str,
+        ttl: Duration,
+    ) -> StoreFuture<'_, Ownership> {
         let node = node.to_owned();
         Box::pin(async move {
-            let answer = self.inner.own(partition, &node, ttl).await;
+            let answer = self.inner.acquire_partition(partition, &node, ttl).await;
             let mut notes = self.notes.lock().unwrap();
             let answer = match (answer, notes.latest) {
                 (Err(_), Some(latest)) if self.is(Quirk::OwnWhileHeld) => Ok(latest),
@@ -36,18 +42,18 @@ impl Log for Broken {
         })
     }
 
-    fn renew(&self, owner: Ownership, ttl: Duration) -> Answer<'_, Ownership> {
+    fn renew(&self, owner: Ownership, ttl: Duration) -> StoreFuture<'_, Ownership> {
         if self.is(Quirk::RenewDoesNothing) {
             return Box::pin(async move { Ok(owner) });
         }
         self.inner.renew(owner, ttl)
     }
 
-    fn release(&self, owner: Ownership) -> Answer<'_, ()> {
+    fn release(&self, owner: Ownership) -> StoreFuture<'_, ()> {
         self.inner.release(self.owner(owner, Quirk::ReleaseIgnoresEpoch))
     }
 
-    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> Answer<'a, Lsn> {
+    fn load<'a>(&'a self, partition: Partition, replay: Replay<'a>) -> StoreFuture<'a, Lsn> {
         Box::pin(async move {
             let mut parts = Vec::new();
             let last = self.inner.load(partition, &mut |part| parts.push(part)).await?;
@@ -69,7 +75,7 @@ impl Log for Broken {
         })
     }
 
-    fn append(&self, owner: Ownership, batch: Batch) -> Answer<'_, Lsn> {
+    fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
         let owner = self.owner(owner, Quirk::AppendIgnoresEpoch);
         let mut batch = batch;
         if self.is(Quirk::AppendForgetsReopened) {
@@ -92,7 +98,8 @@ impl Log for Broken {
             if self.is(Quirk::AppendKeepsFirstResult) {
                 let seqs = batch.results.iter().map(|result| result.seq).collect();
                 let known = self.inner.read(owner.partition, seqs).await?;
-                let is_open = |stored: Option<Stored>| stored.is_none_or(|stored| stored.result.is_none());
+                let is_open =
+                    |stored: Option<StoredEntry>| stored.is_none_or(|stored| stored.result.is_none());
                 let mut are_open = known.into_iter().map(is_open);
                 batch.results.retain(|_| are_open.next().unwrap_or(true));
             }
@@ -109,11 +116,15 @@ impl Log for Broken {
         })
     }
 
-    fn appends_at_once(&self) -> usize {
-        self.inner.appends_at_once()
+    fn max_concurrent_appends(&self) -> usize {
+        self.inner.max_concurrent_appends()
     }
 
-    fn operations(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<StoredOperation>>> {
+    fn load_operations(
+        &self,
+        partition: Partition,
+        seqs: Vec<Seq>,
+    ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         let partition = if self.is(Quirk::OperationsMixPartitions) { 0 } else { partition };
         let mut seqs = seqs;
         if self.is(Quirk::OperationsSort) {
@@ -129,7 +140,7 @@ impl Log for Broken {
         })
     }
 
-    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> Answer<'_, Vec<Option<Stored>>> {
+    fn read(&self, partition: Partition, seqs: Vec<Seq>) -> StoreFuture<'_, Vec<Option<StoredEntry>>> {
         let partition = if self.is(Quirk::ReadMixesPartitions) { 0 } else { partition };
         let mut seqs = seqs;
         if self.is(Quirk::ReadSorts) {
@@ -151,7 +162,7 @@ impl Log for Broken {
         })
     }
 
-    fn list(&self, partition: Partition, query: Query) -> Answer<'_, Page> {
+    fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
         let mut query = query;
         match self.quirk {
             Quirk::ListIgnoresKind => query.kind = None,
@@ -173,7 +184,7 @@ impl Log for Broken {
         })
     }
 
-    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Answer<'_, ()> {
+    fn snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> StoreFuture<'_, ()> {
         let owner = self.owner(owner, Quirk::SnapshotIgnoresEpoch);
         Box::pin(async move {
             let last = self.inner.load(owner.partition, &mut |_| ()).await?;
@@ -182,9 +193,9 @@ impl Log for Broken {
         })
     }
 
-    fn owners(&self) -> Answer<'_, Vec<Tenancy>> {
+    fn partition_owners(&self) -> StoreFuture<'_, Vec<PartitionOwner>> {
         Box::pin(async move {
-            let owners = self.inner.owners().await?;
+            let owners = self.inner.partition_owners().await?;
             let mut notes = self.notes.lock().unwrap();
             if self.is(Quirk::OwnersStay) {
                 notes.owners.extend(owners);
@@ -195,7 +206,7 @@ impl Log for Broken {
         })
     }
 
-    fn sweep(&self, owner: Ownership, retention: Retention) -> Answer<'_, usize> {
+    fn sweep(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize> {
         let owner = self.owner(owner, Quirk::SweepIgnoresEpoch);
         self.notes.lock().unwrap().calls += 1;
         let most = if self.is(Quirk::SweepUnbounded) { usize::MAX } else { retention.most };

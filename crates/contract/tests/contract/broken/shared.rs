@@ -4,28 +4,30 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tidegate_core::Time;
-use tidegate_core::shared::bucket::{Level, Reserve, Reserved, Settlement};
-use tidegate_core::shared::lease::{Acquired, Lease, Status};
-use tidegate_core::shared::record::{Claim, Claimed, Forget, Forgot, Record, Token};
-use tidegate_core::shared::window::{Opened, Window};
-use tidegate_store::{Answer, NamedPage, RecordPage, Shared};
+use tidegate_core::shared::bucket::{Level, ReservationRequest, ReserveOutcome, Settlement};
+use tidegate_core::shared::lease::{AcquireOutcome, Lease, LeaseStatus};
+use tidegate_core::shared::record::{
+    ForgetOutcome, ForgetTarget, HolderToken, Record, RecordClaim, RecordClaimOutcome,
+};
+use tidegate_core::shared::window::{HydrationWindow, OpenWindowOutcome};
+use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 
-use super::{Broken, Quirk};
+use super::{BrokenStore, Quirk};
 
-impl Shared for Broken {
-    fn claim_record(&self, key: &str, claim: Claim) -> Answer<'_, Claimed<Bytes>> {
+impl SharedState for BrokenStore {
+    fn claim_record(&self, key: &str, claim: RecordClaim) -> StoreFuture<'_, RecordClaimOutcome<Bytes>> {
         let key = key.to_owned();
         Box::pin(async move {
             match self.inner.claim_record(&key, claim).await? {
-                Claimed::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
-                    Ok(Claimed::Yours { taken_over: false })
+                RecordClaimOutcome::Processing { .. } if self.is(Quirk::RecordTwoWinners) => {
+                    Ok(RecordClaimOutcome::Granted { taken_over: false })
                 }
                 answer => Ok(answer),
             }
         })
     }
 
-    fn complete_record(&self, key: &str, holder: Token, answer: Bytes) -> Answer<'_, bool> {
+    fn complete_record(&self, key: &str, holder: HolderToken, answer: Bytes) -> StoreFuture<'_, bool> {
         let key = key.to_owned();
         Box::pin(async move {
             let done = self.inner.complete_record(&key, holder, answer).await?;
@@ -33,19 +35,19 @@ impl Shared for Broken {
         })
     }
 
-    fn release_record(&self, key: &str, holder: Token) -> Answer<'_, bool> {
+    fn release_record(&self, key: &str, holder: HolderToken) -> StoreFuture<'_, bool> {
         self.inner.release_record(key, holder)
     }
 
-    fn renew_record(&self, key: &str, holder: Token, ttl: Duration) -> Answer<'_, bool> {
+    fn renew_record(&self, key: &str, holder: HolderToken, ttl: Duration) -> StoreFuture<'_, bool> {
         self.inner.renew_record(key, holder, ttl)
     }
 
-    fn look_record(&self, key: &str) -> Answer<'_, Option<Record<Bytes>>> {
-        self.inner.look_record(key)
+    fn get_record(&self, key: &str) -> StoreFuture<'_, Option<Record<Bytes>>> {
+        self.inner.get_record(key)
     }
 
-    fn list_records(&self, after: Option<String>, most: usize) -> Answer<'_, RecordPage> {
+    fn list_records(&self, after: Option<String>, most: usize) -> StoreFuture<'_, RecordPage> {
         Box::pin(async move {
             let mut page = self.inner.list_records(after, most).await?;
             if self.is(Quirk::RecordListForgets) && page.records.len() > 1 {
@@ -55,32 +57,32 @@ impl Shared for Broken {
         })
     }
 
-    fn forget_record(&self, key: &str, what: Forget) -> Answer<'_, Forgot> {
-        let what = if self.is(Quirk::RecordForgetsAnything) { Forget::Claim } else { what };
+    fn forget_record(&self, key: &str, what: ForgetTarget) -> StoreFuture<'_, ForgetOutcome> {
+        let what = if self.is(Quirk::RecordForgetsAnything) { ForgetTarget::Claim } else { what };
         self.inner.forget_record(key, what)
     }
 
-    fn sweep_records(&self, most: usize) -> Answer<'_, usize> {
+    fn sweep_records(&self, most: usize) -> StoreFuture<'_, usize> {
         self.inner.sweep_records(if self.is(Quirk::RecordSweepUnbounded) { usize::MAX } else { most })
     }
 
-    fn acquire_lease(&self, name: &str, ttl: Duration) -> Answer<'_, Acquired> {
+    fn acquire_lease(&self, name: &str, ttl: Duration) -> StoreFuture<'_, AcquireOutcome> {
         let name = name.to_owned();
         Box::pin(async move {
             match self.inner.acquire_lease(&name, ttl).await? {
-                Acquired::Busy { until } if self.is(Quirk::LeaseTwoHolders) => {
-                    Ok(Acquired::Held(Lease { fence: 1_000_000, until }))
+                AcquireOutcome::Busy { until } if self.is(Quirk::LeaseTwoHolders) => {
+                    Ok(AcquireOutcome::Held(Lease { fence: 1_000_000, until }))
                 }
                 answer => Ok(answer),
             }
         })
     }
 
-    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Answer<'_, Option<Lease>> {
+    fn renew_lease(&self, name: &str, lease: Lease, ttl: Duration) -> StoreFuture<'_, Option<Lease>> {
         self.inner.renew_lease(name, lease, ttl)
     }
 
-    fn release_lease(&self, name: &str, lease: Lease) -> Answer<'_, bool> {
+    fn release_lease(&self, name: &str, lease: Lease) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
         Box::pin(async move {
             let mut done = self.inner.release_lease(&name, lease).await?;
@@ -93,16 +95,16 @@ impl Shared for Broken {
         })
     }
 
-    fn look_lease(&self, name: &str) -> Answer<'_, Option<Status>> {
+    fn lease_status(&self, name: &str) -> StoreFuture<'_, Option<LeaseStatus>> {
         let name = name.to_owned();
         Box::pin(async move {
-            let status = self.inner.look_lease(&name).await?;
-            let is_held = |status: Status| Status { held_until: Some(Time::MAX), ..status };
+            let status = self.inner.lease_status(&name).await?;
+            let is_held = |status: LeaseStatus| LeaseStatus { held_until: Some(Time::MAX), ..status };
             Ok(if self.is(Quirk::LeaseLooksHeld) { status.map(is_held) } else { status })
         })
     }
 
-    fn list_leases(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Status>> {
+    fn list_leases(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<LeaseStatus>> {
         Box::pin(async move {
             let mut page = self.inner.list_leases(after, most).await?;
             if self.is(Quirk::LeaseListForgets) {
@@ -112,7 +114,7 @@ impl Shared for Broken {
         })
     }
 
-    fn reserve(&self, wanted: Vec<Reserve>) -> Answer<'_, Reserved> {
+    fn reserve(&self, wanted: Vec<ReservationRequest>) -> StoreFuture<'_, ReserveOutcome> {
         Box::pin(async move {
             if self.is(Quirk::BucketForgetsSecond) && wanted.len() > 1 {
                 let mut zero = wanted.clone();
@@ -120,19 +122,19 @@ impl Shared for Broken {
                 return self.inner.reserve(zero).await;
             }
             match self.inner.reserve(wanted).await? {
-                Reserved::Wait { remaining, .. } if self.is(Quirk::BucketGrantsMore) => {
-                    Ok(Reserved::Granted { remaining })
+                ReserveOutcome::Wait { remaining, .. } if self.is(Quirk::BucketGrantsMore) => {
+                    Ok(ReserveOutcome::Granted { remaining })
                 }
                 answer => Ok(answer),
             }
         })
     }
 
-    fn settle_bucket(&self, name: &str, settlement: Settlement) -> Answer<'_, Option<Level>> {
+    fn settle_bucket(&self, name: &str, settlement: Settlement) -> StoreFuture<'_, Option<Level>> {
         self.inner.settle_bucket(name, settlement)
     }
 
-    fn observe_bucket(&self, name: &str) -> Answer<'_, Option<Level>> {
+    fn observe_bucket(&self, name: &str) -> StoreFuture<'_, Option<Level>> {
         let name = name.to_owned();
         Box::pin(async move {
             let level = self.inner.observe_bucket(&name).await?;
@@ -144,7 +146,7 @@ impl Shared for Broken {
         })
     }
 
-    fn list_buckets(&self, after: Option<String>, most: usize) -> Answer<'_, NamedPage<Level>> {
+    fn list_buckets(&self, after: Option<String>, most: usize) -> StoreFuture<'_, NamedPage<Level>> {
         Box::pin(async move {
             let mut page = self.inner.list_buckets(after, most).await?;
             if self.is(Quirk::BucketListForgets) {
@@ -154,7 +156,7 @@ impl Shared for Broken {
         })
     }
 
-    fn forget_bucket(&self, name: &str) -> Answer<'_, bool> {
+    fn forget_bucket(&self, name: &str) -> StoreFuture<'_, bool> {
         let name = name.to_owned();
         Box::pin(async move {
             if self.is(Quirk::BucketForgetsNothing) {
@@ -164,21 +166,24 @@ impl Shared for Broken {
         })
     }
 
-    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> Answer<'_, Opened> {
+    fn open_window(&self, key: &str, level: u8, ttl: Duration) -> StoreFuture<'_, OpenWindowOutcome> {
         let key = key.to_owned();
         Box::pin(async move {
             match self.inner.open_window(&key, level, ttl).await? {
-                Opened::Wait(window) if self.is(Quirk::WindowAlwaysAsks) => Ok(Opened::Ask(window)),
+                OpenWindowOutcome::Wait(window) if self.is(Quirk::WindowAlwaysAsks) => {
+                    Ok(OpenWindowOutcome::Ask(window))
+                }
                 answer => Ok(answer),
             }
         })
     }
 
-    fn peek_window(&self, key: &str) -> Answer<'_, Option<Window>> {
+    fn peek_window(&self, key: &str) -> StoreFuture<'_, Option<HydrationWindow>> {
         let key = key.to_owned();
         Box::pin(async move {
             let window = self.inner.peek_window(&key).await?;
-            let open = self.is(Quirk::WindowNeverCloses).then_some(Window { level: 0, until: Time::MAX });
+            let open =
+                self.is(Quirk::WindowNeverCloses).then_some(HydrationWindow { level: 0, until: Time::MAX });
             Ok(window.or(open))
         })
     }

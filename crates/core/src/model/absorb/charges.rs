@@ -12,16 +12,16 @@ const CHARGE_SETS_MAX: usize = 1_024;
 
 impl Model {
     /// The same charges are kept once, as long as they are not too many different ones.
-    pub(super) fn charges(&mut self, charges: &[Charge]) -> Charges {
+    pub(super) fn intern_charges(&mut self, charges: &[Charge]) -> Charges {
         let place = |charge: &Charge| {
             let cost = Cost { micro: charge.cost, estimated: charge.estimated };
             Some((*self.by_limit.get(&charge.limit)?, cost))
         };
         let charges: Charges = charges.iter().filter_map(place).collect();
-        self.shared(charges)
+        self.share_charges(charges)
     }
 
-    fn shared(&mut self, charges: Charges) -> Charges {
+    fn share_charges(&mut self, charges: Charges) -> Charges {
         if let Some(known) = self.charge_sets.get(&charges) {
             return Arc::clone(known);
         }
@@ -33,14 +33,14 @@ impl Model {
     }
 
     /// What is taken for an estimate is what the limit can hold now, and that is what is settled later.
-    pub(super) fn cut_estimates(&mut self, ix: EntryIx) {
+    pub(super) fn clamp_estimates(&mut self, ix: EntryIx) {
         let charges = &self.entries[ix.at()].charges;
-        let fitting = |(limit, cost): &(LimitIx, Cost)| self.limits[limit.at()].fitting(*cost);
+        let fitting = |(limit, cost): &(LimitIx, Cost)| self.limits[limit.at()].clamp_cost(*cost);
         if charges.iter().all(|charge| fitting(charge) == charge.1.micro) {
             return;
         }
         let cut =
             charges.iter().map(|charge| (charge.0, Cost { micro: fitting(charge), ..charge.1 })).collect();
-        self.entries[ix.at()].charges = self.shared(cut);
+        self.entries[ix.at()].charges = self.share_charges(cut);
     }
 }

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::super::Model;
 use super::super::limit::{Limit, LimitIx, Meter};
-use crate::fact::{Shape, Source};
+use crate::fact::{LimitShape, LimitSource};
 use crate::time::Time;
 
 impl Model {
-    pub(super) fn absorb_limit(&mut self, name: &Arc<str>, shape: Shape, source: Source, at: Time) {
-        self.touch(at);
-        let configured = (source == Source::Config).then_some(shape);
+    pub(super) fn absorb_limit(&mut self, name: &Arc<str>, shape: LimitShape, source: LimitSource, at: Time) {
+        self.advance_clock(at);
+        let configured = (source == LimitSource::Config).then_some(shape);
         let ix = match self.by_limit.get(name).copied() {
             Some(ix) => {
                 self.reshape(ix, shape, at);
@@ -24,23 +24,23 @@ impl Model {
         self.stale.push(ix);
     }
 
-    fn reshape(&mut self, ix: LimitIx, shape: Shape, at: Time) {
+    fn reshape(&mut self, ix: LimitIx, shape: LimitShape, at: Time) {
         let limit = &mut self.limits[ix.at()];
         match (&mut limit.meter, shape) {
-            (Meter::Cap(cap), Shape::Cap { at_once }) => cap.at_once = at_once,
-            (Meter::Bucket(bucket), shape) if !matches!(shape, Shape::Cap { .. }) => {
+            (Meter::Cap(cap), LimitShape::Cap { at_once }) => cap.at_once = at_once,
+            (Meter::Bucket(bucket), shape) if !matches!(shape, LimitShape::Cap { .. }) => {
                 bucket.reshape(shape, at);
             }
             // Of another kind, as only the configuration may have it: it starts anew, with what is under way.
             (meter, shape) => {
                 *meter = Limit::new(Arc::clone(&limit.name), shape, limit.source, at).meter;
-                self.charge_again(ix, at);
+                self.recharge_running(ix, at);
             }
         }
     }
 
     /// Charges a limit that has started anew for every call that is under way.
-    fn charge_again(&mut self, ix: LimitIx, at: Time) {
+    fn recharge_running(&mut self, ix: LimitIx, at: Time) {
         for group in self.running.values() {
             let group = &mut self.groups[group.at()];
             let (Some(run), Some(head)) = (group.run.as_mut(), group.head) else { continue };
@@ -50,7 +50,7 @@ impl Model {
                 let meter = &mut self.limits[ix.at()].meter;
                 *mark = meter.take(cost.micro, run.fence);
                 if let Meter::Bucket(bucket) = meter {
-                    bucket.send(*mark, at);
+                    bucket.mark_sent(*mark, at);
                 }
             }
         }
@@ -67,8 +67,8 @@ impl Model {
     }
 
     /// One that somebody uses stays, whatever the log says: what charges it could not be told what it charges.
-    pub(super) fn absorb_gone(&mut self, name: &Arc<str>, at: Time) {
-        self.touch(at);
+    pub(super) fn absorb_limit_gone(&mut self, name: &Arc<str>, at: Time) {
+        self.advance_clock(at);
         let Some(ix) = self.by_limit.get(name).copied() else { return };
         let limit = &self.limits[ix.at()];
         if limit.users > 0 || !limit.waiting.is_empty() {

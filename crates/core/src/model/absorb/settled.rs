@@ -4,57 +4,60 @@ use std::sync::Arc;
 
 use super::super::Model;
 use super::super::entry::EntryIx;
-use super::super::group::{GroupIx, Run};
+use super::super::group::{GroupIx, RunningClaim};
 use super::super::limit::Meter;
-use crate::fact::{After, Held, Settled, Source};
+use crate::fact::{GroupHold, LimitSource, SettleEffect, SettledClaim};
 use crate::fault::Fault;
 use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
 
 impl Model {
-    pub(super) fn absorb_settled(&mut self, settled: &Settled) {
-        self.touch(settled.at);
+    pub(super) fn absorb_settled(&mut self, settled: &SettledClaim) {
+        self.advance_clock(settled.at);
         self.with_group_of(settled.seq, settled.at, |model, ix| model.settle_claim(ix, settled));
     }
 
-    fn settle_claim(&mut self, ix: EntryIx, settled: &Settled) {
+    fn settle_claim(&mut self, ix: EntryIx, settled: &SettledClaim) {
         let group = self.entries[ix.at()].group;
         let Some(run) = self.groups[group.at()].run.take_if(|run| run.fence == settled.fence) else { return };
         self.settle_limits(ix, settled, &run);
         let entry = &mut self.entries[ix.at()];
         let (priority, deadline, seq) = (entry.priority, entry.deadline, entry.seq);
-        if !matches!(settled.after, After::Ended { .. } | After::Held) && deadline != Time::MAX {
+        if !matches!(settled.effect, SettleEffect::Ended { .. } | SettleEffect::Held) && deadline != Time::MAX
+        {
             self.deadlines.insert((deadline, seq));
         }
-        match &settled.after {
-            After::Ended { state, hold } => self.end(ix, settled.at, *state, *hold, settled.fault.as_ref()),
-            After::Retry { at, look_first } => {
+        match &settled.effect {
+            SettleEffect::Ended { state, hold } => {
+                self.end(ix, settled.at, *state, *hold, settled.fault.as_ref());
+            }
+            SettleEffect::Retry { at, reconcile_first: look_first } => {
                 entry.attempt = entry.attempt.saturating_add(1);
-                entry.look_first = *look_first;
+                entry.reconcile_first = *look_first;
                 entry.fault = settled.fault.clone().map(Box::new);
                 let turn = self.draw_turn(priority);
                 let group = &mut self.groups[group.at()];
                 (group.turn, group.not_before) = (turn, *at);
             }
-            After::Throttled { until, closed } => {
+            SettleEffect::Throttled { until, closed } => {
                 entry.fault = settled.fault.clone().map(Box::new);
                 if closed.is_empty() {
                     self.groups[group.at()].not_before = *until;
                 }
             }
-            After::Held => {
+            SettleEffect::Held => {
                 entry.attempt = entry.attempt.saturating_add(1);
                 entry.fault = settled.fault.clone().map(Box::new);
-                let held = Held { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
+                let held = GroupHold { seq, since: settled.at, unknown: true, fault: settled.fault.clone() };
                 self.hold(group, held);
             }
-            After::GivenBack => {}
+            SettleEffect::Returned => {}
         }
     }
 
     /// What a settled claim means for the limits it had charged, and for those its answer spoke of.
-    fn settle_limits(&mut self, ix: EntryIx, settled: &Settled, run: &Run) {
+    fn settle_limits(&mut self, ix: EntryIx, settled: &SettledClaim, run: &RunningClaim) {
         let charges = Arc::clone(&self.entries[ix.at()].charges);
         for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
             self.stale.push(*limit);
@@ -64,11 +67,11 @@ impl Model {
                     cap.release(settled.fence);
                 }
                 Meter::Bucket(bucket) => {
-                    match &settled.after {
-                        After::GivenBack => bucket.unsend(*mark, cost.micro, settled.at),
-                        _ => bucket.land(*mark, settled.at),
+                    match &settled.effect {
+                        SettleEffect::Returned => bucket.return_unsent(*mark, cost.micro, settled.at),
+                        _ => bucket.mark_finished(*mark, settled.at),
                     }
-                    if matches!(settled.after, After::Ended { .. }) {
+                    if matches!(settled.effect, SettleEffect::Ended { .. }) {
                         bucket.succeed();
                     }
                     for hint in settled.hints.iter().filter(|hint| hint.limit == limit.name) {
@@ -76,19 +79,19 @@ impl Model {
                             bucket.settle(*mark, cost.micro, spent, settled.at);
                         }
                         // What a person set stands; of the answer only what is left counts then.
-                        let learns = limit.source != Source::Operator;
+                        let learns = limit.source != LimitSource::Operator;
                         let (capacity, refill_per_s) = (hint.capacity, hint.refill_per_s);
                         let figures = if learns { (capacity, refill_per_s) } else { (None, None) };
                         let heard = Hint { capacity: figures.0, refill_per_s: figures.1, ..hint.clone() };
                         bucket.observe(&heard, *mark, settled.at);
                         if figures.0.is_some() || figures.1.is_some() {
-                            limit.source = Source::Learned;
+                            limit.source = LimitSource::Learned;
                         }
                     }
                 }
             }
         }
-        if let After::Throttled { until, closed } = &settled.after {
+        if let SettleEffect::Throttled { until, closed } = &settled.effect {
             for name in closed {
                 let Some(limit) = self.by_limit.get(name).copied() else { continue };
                 let cost = charges.iter().find(|(of, _)| *of == limit).map_or(0, |(_, cost)| cost.micro);
@@ -111,7 +114,7 @@ impl Model {
         }
         if hold {
             let fault = fault.cloned().or_else(|| entry.fault.map(|fault| *fault));
-            self.hold(entry.group, Held { seq: entry.seq, since: at, unknown: false, fault });
+            self.hold(entry.group, GroupHold { seq: entry.seq, since: at, unknown: false, fault });
         }
         if was_head && let Some(next) = self.groups[entry.group.at()].head {
             let turn = self.draw_turn(self.entries[next.at()].priority);
@@ -122,7 +125,7 @@ impl Model {
     pub(super) fn repeat(&mut self, ix: EntryIx) {
         let entry = &mut self.entries[ix.at()];
         let (group, priority) = (entry.group, entry.priority);
-        entry.look_first = false;
+        entry.reconcile_first = false;
         if entry.deadline != Time::MAX {
             // The person who decided is not held to the old deadline.
             entry.deadline = Time::MAX;
@@ -132,7 +135,7 @@ impl Model {
     }
 
     /// The first hold stands until a person has acted: an unknown outcome is not covered up by a later failure.
-    pub(super) fn hold(&mut self, ix: GroupIx, held: Held) {
+    pub(super) fn hold(&mut self, ix: GroupIx, held: GroupHold) {
         let group = &mut self.groups[ix.at()];
         if group.held.is_some() {
             return;

@@ -1,24 +1,27 @@
 //! What people do, and what they are told.
 
 use super::*;
-use crate::model::{Cancel, Cause, NotNow, Resolution};
+use crate::model::{CancelOutcome, Cause, ControlRefusal, Resolution};
 use crate::operation::OnUnknown;
 use crate::state::{EndState, State};
 
 /// OPS-9: a queued operation that is called off leaves its line at once; one that runs is told.
 #[test]
 fn ops_9_cancel_reaches_queued_and_running() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for _ in 0..3 {
         world.accept(draft("g"));
     }
     let running = world.take(1).pop().unwrap();
     let queued = world.model.cancel(world.now, Seq(2), &mut world.facts);
-    assert!(matches!(queued, Cancel::Ended(ended) if ended.state == EndState::Canceled));
-    assert_eq!(world.model.cancel(world.now, Seq(1), &mut world.facts), Cancel::Asked(running.fence));
-    assert_eq!(world.model.cancel(world.now, Seq(2), &mut world.facts), Cancel::NotActive);
+    assert!(matches!(queued, CancelOutcome::Ended(ended) if ended.state == EndState::Canceled));
+    assert_eq!(
+        world.model.cancel(world.now, Seq(1), &mut world.facts),
+        CancelOutcome::Requested(running.fence)
+    );
+    assert_eq!(world.model.cancel(world.now, Seq(2), &mut world.facts), CancelOutcome::NotActive);
     let settle = world.settle(&running, retry());
-    let Settle::Settled { ended: Some(ended), .. } = settle else { panic!("not ended") };
+    let SettleOutcome::Settled { ended: Some(ended), .. } = settle else { panic!("not ended") };
     assert_eq!(ended.state, EndState::Canceled, "what was called off is not tried again");
     assert_eq!(world.take_seqs(9), [3]);
 }
@@ -26,7 +29,7 @@ fn ops_9_cancel_reaches_queued_and_running() {
 /// OPS-9: a paused group finishes what runs and takes nothing more until it is resumed.
 #[test]
 fn ops_9_pause_and_resume() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for _ in 0..2 {
         world.accept(draft("g"));
     }
@@ -38,19 +41,19 @@ fn ops_9_pause_and_resume() {
     let why = world.model.why(Seq(2), world.now).unwrap();
     assert!(matches!(why.cause, Cause::Paused { by, .. } if &*by == "anna"));
     world.model.resume(world.now, &group, &mut world.facts).unwrap();
-    assert_eq!(world.model.resume(world.now, &group, &mut world.facts), Err(NotNow::NotStopped));
+    assert_eq!(world.model.resume(world.now, &group, &mut world.facts), Err(ControlRefusal::NotStopped));
     assert_eq!(world.take_seqs(9), [2]);
 }
 
 /// OPS-23: an unknown outcome that is called off keeps what is known of it.
 #[test]
 fn ops_23_a_canceled_unknown_keeps_its_fault() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft("g") });
     let claim = world.take(1).pop().unwrap();
     world.settle(&claim, Verdict::Unknown(transient()));
     let canceled = world.model.cancel(world.now, Seq(1), &mut world.facts);
-    assert!(matches!(canceled, Cancel::Ended(ended) if ended.fault == Some(transient())));
+    assert!(matches!(canceled, CancelOutcome::Ended(ended) if ended.fault == Some(transient())));
 }
 
 /// OPS-23: what is known of a call that may have happened stays with an operation that is called off, whether it waits
@@ -58,9 +61,9 @@ fn ops_23_a_canceled_unknown_keeps_its_fault() {
 #[test]
 fn ops_23_a_cancel_keeps_what_is_known() {
     let lost = "the answer was lost";
-    let message = |ended: super::super::Ended| ended.fault.map(|fault| fault.message);
+    let message = |ended: super::super::EndedOperation| ended.fault.map(|fault| fault.message);
     let lost_once = || {
-        let mut world = World::new();
+        let mut world = ModelHarness::new();
         world.accept(Draft { on_unknown: OnUnknown::Repeat, ..draft("g") });
         let claim = world.take(1).pop().unwrap();
         world.settle(&claim, Verdict::Unknown(Fault::new(FaultClass::Transient, lost)));
@@ -68,7 +71,9 @@ fn ops_23_a_cancel_keeps_what_is_known() {
     };
     let mut waiting = lost_once();
     let canceled = waiting.model.cancel(waiting.now, Seq(1), &mut waiting.facts);
-    assert!(matches!(canceled, Cancel::Ended(ended) if message(ended.clone()).as_deref() == Some(lost)));
+    assert!(
+        matches!(canceled, CancelOutcome::Ended(ended) if message(ended.clone()).as_deref() == Some(lost))
+    );
 
     let throttled = Verdict::Throttled {
         after: Some(Duration::from_secs(1)),
@@ -76,7 +81,7 @@ fn ops_23_a_cancel_keeps_what_is_known() {
         fault: Fault::new(FaultClass::RateLimited, "429"),
     };
     let table = [
-        (Verdict::GivenBack, lost.to_owned()),
+        (Verdict::Returned, lost.to_owned()),
         (Verdict::Canceled { may_have_happened: false }, lost.to_owned()),
         (retry(), format!("{}; before that: {lost}", transient().message)),
         (Verdict::Unknown(transient()), format!("{}; before that: {lost}", transient().message)),
@@ -86,8 +91,12 @@ fn ops_23_a_cancel_keeps_what_is_known() {
         let mut running = lost_once();
         running.wait_ms(30_000);
         let claim = running.take(1).pop().unwrap();
-        assert_eq!(running.model.cancel(running.now, Seq(1), &mut running.facts), Cancel::Asked(claim.fence));
-        let Settle::Settled { ended: Some(ended), .. } = running.settle(&claim, verdict.clone()) else {
+        assert_eq!(
+            running.model.cancel(running.now, Seq(1), &mut running.facts),
+            CancelOutcome::Requested(claim.fence)
+        );
+        let SettleOutcome::Settled { ended: Some(ended), .. } = running.settle(&claim, verdict.clone())
+        else {
             panic!("{verdict:?} did not end it")
         };
         assert_eq!((ended.state, message(ended)), (EndState::Canceled, Some(known)), "{verdict:?}");
@@ -97,7 +106,7 @@ fn ops_23_a_cancel_keeps_what_is_known() {
     closed.wait_ms(30_000);
     let claim = closed.take(1).pop().unwrap();
     closed.settle(&claim, throttled);
-    let Cancel::Ended(ended) = closed.model.cancel(closed.now, Seq(1), &mut closed.facts) else {
+    let CancelOutcome::Ended(ended) = closed.model.cancel(closed.now, Seq(1), &mut closed.facts) else {
         panic!("it was not under way")
     };
     assert_eq!(message(ended), Some(format!("429; before that: {lost}")));
@@ -106,29 +115,29 @@ fn ops_23_a_cancel_keeps_what_is_known() {
 /// A group can be paused before anything is in it.
 #[test]
 fn a_pause_can_come_first() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.model.pause(world.now, &named("g"), &named("anna"), &named(""), &mut world.facts);
     world.accept(draft("g"));
     assert!(world.take(9).is_empty());
     world.model.resume(world.now, &named("g"), &mut world.facts).unwrap();
     assert_eq!(world.take_seqs(9), [1]);
-    assert_eq!(world.model.resume(world.now, &named("h"), &mut world.facts), Err(NotNow::NotActive));
+    assert_eq!(world.model.resume(world.now, &named("h"), &mut world.facts), Err(ControlRefusal::NotActive));
 }
 
 /// OPS-23: a person says what happened; until then the group waits and cannot simply be resumed.
 #[test]
 fn ops_23_a_person_resolves_what_is_unknown() {
     for resolution in [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat] {
-        let mut world = World::new();
+        let mut world = ModelHarness::new();
         world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft("g") });
         world.accept(draft("g"));
         let claim = world.take(1).pop().unwrap();
         let early = world.model.resolve(world.now, Seq(1), resolution, &mut world.facts);
-        assert_eq!(early, Err(NotNow::NotUnknown));
+        assert_eq!(early, Err(ControlRefusal::NotUnknown));
         world.settle(&claim, Verdict::Unknown(transient()));
         assert!(world.take(9).is_empty());
         let resumed = world.model.resume(world.now, &named("g"), &mut world.facts);
-        assert_eq!(resumed, Err(NotNow::Unresolved(Seq(1))));
+        assert_eq!(resumed, Err(ControlRefusal::Unresolved(Seq(1))));
         let ended = world.model.resolve(world.now, Seq(1), resolution, &mut world.facts).unwrap();
         world.model.check().unwrap();
         let expected = match resolution {
@@ -143,7 +152,7 @@ fn ops_23_a_person_resolves_what_is_unknown() {
 /// OPS-9: what failed runs again at the end of its group, with a fresh budget and its own id.
 #[test]
 fn ops_9_rerun_joins_the_end_of_the_line() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     let at = world.now;
     world.accept(draft("g"));
     let claim = world.take(1).pop().unwrap();
@@ -151,7 +160,7 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     world.wait_ms(5_000);
     world.accept(draft("g"));
     let again = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
-    assert_eq!(again, Some(Accept::New(Seq(1))));
+    assert_eq!(again, Some(AcceptOutcome::New(Seq(1))));
     let twice = world.model.reopen(world.now, (Seq(1), at), draft("g"), &mut world.facts);
     assert_eq!(twice, None);
     assert_eq!(world.model.active(Seq(1)).unwrap().at, at);
@@ -164,7 +173,7 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
 /// OPS-24: every operation can be asked why it does not run; the answer names the one thing.
 #[test]
 fn ops_24_why_names_the_one_thing() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(draft("g"));
     world.accept(draft("g"));
     assert_eq!(world.model.why(Seq(1), world.now).unwrap().cause, Cause::Worker);

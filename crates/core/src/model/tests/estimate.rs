@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-impl World {
+impl ModelHarness {
     /// Runs everything that is queued, with calls that take no time; answers when each started.
     fn run_dry(&mut self) -> BTreeMap<Seq, Time> {
         let mut started = BTreeMap::new();
@@ -40,14 +40,14 @@ impl World {
     }
 }
 
-fn window(limit: u64, period_ms: u64) -> Shape {
-    Shape::Window { limit: limit * MICRO, period: Duration::from_millis(period_ms) }
+fn window(limit: u64, period_ms: u64) -> LimitShape {
+    LimitShape::Window { limit: limit * MICRO, period: Duration::from_millis(period_ms) }
 }
 
 /// OPS-24: sixty operations of one group, at two in a second: the last one is told its own time and not its head's.
 #[test]
 fn ops_24_the_last_of_a_long_line_is_told_its_own_time() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(2, 2));
     let seqs: Vec<Seq> = (0..60).map(|_| world.accept(charged("g", &[("api", 1)]))).collect();
     world.run_now();
@@ -67,8 +67,8 @@ fn ops_24_the_last_of_a_long_line_is_told_its_own_time() {
 /// Nothing is estimated where nothing is known: no limit, or one of which only an answer tells.
 #[test]
 fn what_is_not_known_is_not_estimated() {
-    let mut world = World::new();
-    world.limit("slots", Shape::Cap { at_once: 1 });
+    let mut world = ModelHarness::new();
+    world.limit("slots", LimitShape::Cap { at_once: 1 });
     world.limit("route", window(0, 0));
     for (group, charges) in [("free", vec![]), ("capped", vec![("slots", 1)]), ("routed", vec![("route", 1)])]
     {
@@ -92,7 +92,7 @@ proptest! {
         (limit, period_ms) in (4_u64..12, 100_u64..3_000),
         windowed in any::<bool>(),
     ) {
-        let mut world = World::new();
+        let mut world = ModelHarness::new();
         world.limit("api", if windowed { window(limit, period_ms) } else { drip(capacity, rate) });
         world.limit("daily", drip(10_000, 10_000));
         let mut seqs = Vec::new();
@@ -129,7 +129,7 @@ proptest! {
         delays in prop::collection::vec(prop::option::of(1_u64..60_000), 2..40),
         (capacity, rate) in (1_u64..5, 1_u64..5),
     ) {
-        let mut world = World::new();
+        let mut world = ModelHarness::new();
         world.limit("api", drip(capacity, rate));
         let seqs: Vec<Seq> = delays.iter().map(|delay| {
             let not_before = delay.map(|ms| world.now.after(Duration::from_millis(ms)));

@@ -1,12 +1,12 @@
 //! Order inside a group, turns between groups, keys.
 
 use super::*;
-use crate::operation::Dedupe;
+use crate::operation::DedupeEntry;
 
 /// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next attempt.
 #[test]
 fn ops_4_strictly_one_at_a_time_and_in_order() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for _ in 0..3 {
         world.accept(draft("guild:1"));
     }
@@ -30,7 +30,7 @@ fn ops_4_strictly_one_at_a_time_and_in_order() {
 /// OPS-5: groups take turns, whatever their backlog.
 #[test]
 fn ops_5_a_long_line_does_not_starve_a_short_one() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for _ in 0..50 {
         world.accept(draft("busy"));
     }
@@ -50,7 +50,7 @@ fn ops_5_a_long_line_does_not_starve_a_short_one() {
 /// OPS-9: a higher priority goes earlier, by a head start that ends: nobody starves.
 #[test]
 fn ops_9_priority_is_a_head_start() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for n in 0..2_000 {
         world.accept(draft(&format!("usual-{n}")));
     }
@@ -66,28 +66,32 @@ fn ops_9_priority_is_a_head_start() {
 /// OPS-7: one key, one operation, within its window; another request under the key is a conflict.
 #[test]
 fn ops_7_a_key_is_one_operation_within_its_window() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     let window = Duration::from_secs(60);
     let keyed = |now: Time, fingerprint| Draft {
-        dedupe: Some(Dedupe { key: 7, fingerprint, expires: now.after(window) }),
+        dedupe: Some(DedupeEntry { key: 7, fingerprint, expires: now.after(window) }),
         ..draft("g")
     };
     let first = world.accept(keyed(world.now, 1));
-    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first));
-    assert_eq!(world.try_accept(keyed(world.now, 2)), Accept::Conflict(first));
+    assert_eq!(world.try_accept(keyed(world.now, 1)), AcceptOutcome::Duplicate(first));
+    assert_eq!(world.try_accept(keyed(world.now, 2)), AcceptOutcome::Conflict(first));
     let claim = world.take(1).pop().unwrap();
-    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first));
+    assert_eq!(world.try_accept(keyed(world.now, 1)), AcceptOutcome::Duplicate(first));
     world.done(&claim);
     world.wait_ms(59_999);
-    assert_eq!(world.try_accept(keyed(world.now, 1)), Accept::Duplicate(first), "its result is still there");
+    assert_eq!(
+        world.try_accept(keyed(world.now, 1)),
+        AcceptOutcome::Duplicate(first),
+        "its result is still there"
+    );
     world.wait_ms(1);
-    assert!(matches!(world.try_accept(keyed(world.now, 2)), Accept::New(_)));
+    assert!(matches!(world.try_accept(keyed(world.now, 2)), AcceptOutcome::New(_)));
 }
 
 /// OPS-9: a delayed operation does not start before its time.
 #[test]
 fn ops_9_a_delay_holds_its_group_until_then() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     let then = world.now.after(Duration::from_secs(5));
     world.accept(Draft { not_before: Some(then), ..draft("g") });
     world.accept(draft("g"));
@@ -103,12 +107,12 @@ fn ops_9_a_delay_holds_its_group_until_then() {
 /// OPS-27: a hundred thousand groups that wait for one limit cost nothing: a take moves as many as it hands out.
 #[test]
 fn ops_27_waiting_groups_are_left_alone() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(10, 10));
     for n in 0..20_000 {
         let answer =
             world.model.accept(world.now, charged(&format!("g{n}"), &[("api", 1)]), &mut world.facts);
-        assert!(matches!(answer, Accept::New(_)));
+        assert!(matches!(answer, AcceptOutcome::New(_)));
     }
     let first = world.model.take(world.now, 64, LEASE, 0, &mut world.facts).claims;
     let mut out = first.len();
@@ -128,7 +132,7 @@ fn ops_27_waiting_groups_are_left_alone() {
 }
 
 /// Settles without looking at every invariant, which takes long with so many groups.
-fn answer(world: &mut World, claims: &[Claim]) {
+fn answer(world: &mut ModelHarness, claims: &[Claim]) {
     for claim in claims {
         world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut world.facts);
     }

@@ -1,14 +1,14 @@
 //! Limits in the queue: all or nothing, turns kept, freezes shared, impossible wishes refused.
 
 use super::*;
-use crate::fact::Source;
-use crate::model::{Cause, LimitRefusal, LimitView, Refusal};
+use crate::fact::LimitSource;
+use crate::model::{Cause, DraftRefusal, LimitRefusal, LimitView};
 use crate::verdict::Hint;
 
 /// LIM-7: an operation needs all its limits; while one of them is short nothing is taken of the others.
 #[test]
 fn lim_7_all_limits_or_none() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("route", drip(1, 1));
     world.limit("global", drip(10, 10));
     world.accept(charged("a", &[("route", 1), ("global", 1)]));
@@ -27,7 +27,7 @@ fn lim_7_all_limits_or_none() {
 /// LIM-11: what its limit does not allow waits, with no attempt spent and no worker held, for exactly as long.
 #[test]
 fn lim_11_waits_exactly_as_long_as_the_limit_says() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 50));
     world.accept(charged("shop", &[("points", 80)]));
     world.accept(charged("shop", &[("points", 60)]));
@@ -51,7 +51,7 @@ fn lim_11_waits_exactly_as_long_as_the_limit_says() {
 /// A large cost is not overtaken for ever by small ones: who comes later waits later.
 #[test]
 fn a_large_cost_is_not_overtaken() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 10));
     world.accept(charged("first", &[("points", 100)]));
     world.accept(charged("large", &[("points", 90)]));
@@ -70,7 +70,7 @@ fn a_large_cost_is_not_overtaken() {
 /// LIM-12: a 429 stops everybody who shares the limit, not only the one that was told, and not for less than it said.
 #[test]
 fn lim_12_a_429_stops_all_who_share_the_limit() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(10, 10));
     for group in ["a", "b", "c"] {
         world.accept(charged(group, &[("api", 1)]));
@@ -92,8 +92,8 @@ fn lim_12_a_429_stops_all_who_share_the_limit() {
 /// LIM-12: without a hint the wait grows with each 429 in a row and ends at a minute.
 #[test]
 fn lim_12_without_a_hint_the_wait_grows() {
-    let mut world = World::new();
-    world.limit("api", Shape::Gate);
+    let mut world = ModelHarness::new();
+    world.limit("api", LimitShape::Gate);
     world.accept(charged("a", &[("api", 1)]));
     let mut waits = Vec::new();
     for _ in 0..10 {
@@ -110,8 +110,8 @@ fn lim_12_without_a_hint_the_wait_grows() {
 /// LIM-13: when a closed gate opens, one goes first, and the others follow in steps.
 #[test]
 fn lim_13_an_opened_gate_is_not_stormed() {
-    let mut world = World::new();
-    world.limit("api", Shape::Gate);
+    let mut world = ModelHarness::new();
+    world.limit("api", LimitShape::Gate);
     for n in 0..100 {
         world.accept(charged(&format!("g{n}"), &[("api", 1)]));
     }
@@ -132,12 +132,14 @@ fn lim_13_an_opened_gate_is_not_stormed() {
 /// LIM-9: a cost that the limit can never hold is refused, and one that no longer fits is ended.
 #[test]
 fn lim_9_more_than_a_limit_can_hold_is_an_error() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 10));
     let refused = world.try_accept(charged("g", &[("points", 101)]));
-    assert!(matches!(refused, Accept::Refused(Refusal::TooCostly { cost, .. }) if cost == 101 * MICRO));
+    assert!(
+        matches!(refused, AcceptOutcome::Refused(DraftRefusal::TooCostly { cost, .. }) if cost == 101 * MICRO)
+    );
     let unknown = world.try_accept(charged("g", &[("nothing", 1)]));
-    assert!(matches!(unknown, Accept::Refused(Refusal::UnknownLimit(_))));
+    assert!(matches!(unknown, AcceptOutcome::Refused(DraftRefusal::UnknownLimit(_))));
     world.accept(charged("a", &[("points", 100)]));
     world.accept(charged("b", &[("points", 100)]));
     world.take(9);
@@ -151,7 +153,7 @@ fn lim_9_more_than_a_limit_can_hold_is_an_error() {
 /// that became less meanwhile, and what it did not use comes back.
 #[test]
 fn lim_9_an_estimate_is_never_too_much() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 1));
     let estimated =
         |group| Draft { charges: vec![Charge::estimate("points", 960 * MICRO)], ..Draft::new(group, "kind") };
@@ -179,13 +181,16 @@ fn lim_9_an_estimate_is_never_too_much() {
     }
     world.accept(estimated("d"));
     let refused = world.try_accept(charged("e", &[("points", 21)]));
-    assert!(matches!(refused, Accept::Refused(Refusal::TooCostly { .. })), "what a caller says counts");
+    assert!(
+        matches!(refused, AcceptOutcome::Refused(DraftRefusal::TooCostly { .. })),
+        "what a caller says counts"
+    );
 }
 
 /// LIM-27: a deadline that the known limits cannot meet is refused at once, with the time at which it could run.
 #[test]
 fn lim_27_a_deadline_that_cannot_be_met_is_refused_with_the_time() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(10, 1));
     for _ in 0..3 {
         world.accept(charged("g", &[("points", 5)]));
@@ -195,17 +200,20 @@ fn lim_27_a_deadline_that_cannot_be_met_is_refused_with_the_time() {
     let earliest = world.now.after(Duration::from_secs(10));
     assert_eq!(
         refused,
-        Accept::Refused(Refusal::TooLate { earliest }),
+        AcceptOutcome::Refused(DraftRefusal::TooLate { earliest }),
         "20 points wanted, 10 there, 1 a second"
     );
     let deadline = Some(world.now.after(Duration::from_secs(11)));
-    assert!(matches!(world.try_accept(Draft { deadline, ..charged("g", &[("points", 5)]) }), Accept::New(_)));
+    assert!(matches!(
+        world.try_accept(Draft { deadline, ..charged("g", &[("points", 5)]) }),
+        AcceptOutcome::New(_)
+    ));
 }
 
 /// LIM-23: the requested cost is held, the actual one settled, once.
 #[test]
 fn lim_23_reserve_then_settle() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 1));
     world.accept(charged("g", &[("points", 50)]));
     let claim = world.take(1).pop().unwrap();
@@ -222,9 +230,9 @@ fn lim_23_reserve_then_settle() {
 /// attempt spent, and is not asked again at once.
 #[test]
 fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
-    let mut world = World::new();
-    world.limit("shop", Shape::Gate);
-    world.limit("shop/bulk", Shape::Cap { at_once: 1 });
+    let mut world = ModelHarness::new();
+    world.limit("shop", LimitShape::Gate);
+    world.limit("shop/bulk", LimitShape::Cap { at_once: 1 });
     world.accept(charged("bulk", &[("shop", 1), ("shop/bulk", 1)]));
     world.accept(charged("calls", &[("shop", 1)]));
     let [bulk, call]: [Claim; 2] = world.take(9).try_into().unwrap();
@@ -245,7 +253,7 @@ fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
 /// LIM-8: what a person set stands above what answers say, in a restart too; reset, it learns again.
 #[test]
 fn lim_8_what_a_person_set_stands_above_what_is_learned() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(100, 1));
     let says = Hint {
         limit: named("points"),
@@ -254,7 +262,7 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
         refill_per_s: Some(9 * MICRO),
         ..Hint::default()
     };
-    let hear = |world: &mut World| {
+    let hear = |world: &mut ModelHarness| {
         world.accept(charged("g", &[("points", 1)]));
         let claim = world.take(1).pop().unwrap();
         let hints = [says.clone()];
@@ -262,21 +270,21 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
         world.model.limit("points", world.now).unwrap()
     };
     let shape = |view: &LimitView| match view.shape {
-        Shape::Drip { capacity, refill_per_s, .. } => (capacity / MICRO, refill_per_s / MICRO),
+        LimitShape::Drip { capacity, refill_per_s, .. } => (capacity / MICRO, refill_per_s / MICRO),
         _ => (0, 0),
     };
     let learned = hear(&mut world);
-    assert_eq!((shape(&learned), learned.source), ((200, 9), Source::Learned));
+    assert_eq!((shape(&learned), learned.source), ((200, 9), LimitSource::Learned));
     world.model.set_limit(world.now, &named("points"), drip(50, 2), &mut world.facts).unwrap();
     let set = hear(&mut world);
-    assert_eq!((shape(&set), set.source), ((50, 2), Source::Operator));
+    assert_eq!((shape(&set), set.source), ((50, 2), LimitSource::Operator));
     assert!(set.level <= 30 * MICRO, "what is left is believed all the same");
     let replayed = world.replayed().limit("points", world.now).unwrap();
-    assert_eq!((shape(&replayed), replayed.source), ((50, 2), Source::Operator));
+    assert_eq!((shape(&replayed), replayed.source), ((50, 2), LimitSource::Operator));
     world.model.reset_limit(world.now, &named("points"), &mut world.facts).unwrap();
-    assert_eq!(world.model.limit("points", world.now).unwrap().source, Source::Config);
+    assert_eq!(world.model.limit("points", world.now).unwrap().source, LimitSource::Config);
     let again = hear(&mut world);
-    assert_eq!((shape(&again), again.source), ((200, 9), Source::Learned));
+    assert_eq!((shape(&again), again.source), ((200, 9), LimitSource::Learned));
     let unknown = world.model.reset_limit(world.now, &named("nothing"), &mut world.facts);
     assert_eq!(unknown, Err(LimitRefusal::Unknown));
 }
@@ -284,8 +292,8 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
 /// LIM-3: a cap lets so many run at once; a place that is given back wakes the next at once.
 #[test]
 fn lim_3_a_cap_is_not_a_rate() {
-    let mut world = World::new();
-    world.limit("bulk", Shape::Cap { at_once: 1 });
+    let mut world = ModelHarness::new();
+    world.limit("bulk", LimitShape::Cap { at_once: 1 });
     world.accept(charged("a", &[("bulk", 1)]));
     world.accept(charged("b", &[("bulk", 1)]));
     let first = world.take(9);
@@ -298,7 +306,7 @@ fn lim_3_a_cap_is_not_a_rate() {
 /// LIM-24: after a restart the buckets stand where the grants in the log left them: no burst.
 #[test]
 fn lim_24_no_burst_after_a_restart() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(5, 1));
     for n in 0..20 {
         world.accept(charged(&format!("g{n}"), &[("api", 1)]));
@@ -315,13 +323,13 @@ fn lim_24_no_burst_after_a_restart() {
 /// What a person set at run time stands until the configuration itself changes.
 #[test]
 fn configuration_and_operator_do_not_fight() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(5, 1));
     world.model.set_limit(world.now, &named("api"), drip(7, 1), &mut world.facts).unwrap();
     let same = world.model.configure(world.now, &named("api"), drip(5, 1), &mut world.facts);
     assert_eq!(same, Ok(false));
     assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(7, 1));
-    world.limit("gate", Shape::Gate);
+    world.limit("gate", LimitShape::Gate);
     let budget = world.model.set_limit(world.now, &named("gate"), drip(5, 1), &mut world.facts);
     assert_eq!(budget, Err(LimitRefusal::OtherKind), "there would be no way back");
     let changed = world.model.configure(world.now, &named("api"), drip(9, 1), &mut world.facts);
@@ -332,8 +340,8 @@ fn configuration_and_operator_do_not_fight() {
 /// A limit that the configuration has as another kind is that kind from then on; a person cannot change it.
 #[test]
 fn the_configuration_may_change_the_kind_of_a_limit() {
-    let mut world = World::new();
-    world.limit("api", Shape::Cap { at_once: 5 });
+    let mut world = ModelHarness::new();
+    world.limit("api", LimitShape::Cap { at_once: 5 });
     for group in ["a", "b", "c", "d"] {
         world.accept(charged(group, &[("api", 1)]));
     }
@@ -345,7 +353,7 @@ fn the_configuration_may_change_the_kind_of_a_limit() {
     }
     world.wait_ms(1_000);
     assert_eq!(world.take(9).len(), 1, "one token");
-    world.limit("api", Shape::Cap { at_once: 1 });
+    world.limit("api", LimitShape::Cap { at_once: 1 });
     assert!(world.take(9).is_empty(), "one place, and it is taken");
     let now = world.now;
     let by_person = world.model.set_limit(now, &"api".into(), drip(9, 9), &mut Vec::new());

@@ -3,15 +3,15 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{Active, Selection};
+use crate::model::{ActiveOperation, ActiveQuery};
 use crate::operation::{OnFailure, OnUnknown};
 use crate::state::State;
 
 /// Everything that a selection shows, page after page.
-fn listed(model: &Model, wanted: Selection<'_>) -> Vec<Active> {
+fn listed(model: &Model, wanted: ActiveQuery<'_>) -> Vec<ActiveOperation> {
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
-        let page = model.list(&Selection { before, ..wanted });
+        let page = model.list(&ActiveQuery { before, ..wanted });
         assert!(page.operations.len() <= wanted.limit);
         assert!(page.next.is_none() || before.is_none_or(|before| page.next < Some(before)), "it moves on");
         seen.extend(page.operations);
@@ -22,13 +22,13 @@ fn listed(model: &Model, wanted: Selection<'_>) -> Vec<Active> {
     }
 }
 
-fn all(state: State) -> Selection<'static> {
-    Selection { state, group: None, kind: None, before: None, limit: 3, looked_at_max: 1_000 }
+fn all(state: State) -> ActiveQuery<'static> {
+    ActiveQuery { state, group: None, kind: None, before: None, limit: 3, scan_max: 1_000 }
 }
 
 const GROUPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-fn step(world: &mut World, what: u8, group: usize, claims: &mut Vec<Claim>) {
+fn step(world: &mut ModelHarness, what: u8, group: usize, claims: &mut Vec<Claim>) {
     let name = GROUPS[group];
     match what {
         0..=4 => {
@@ -67,9 +67,9 @@ proptest! {
     fn every_list_shows_what_is_there_once_and_newest_first(
         steps in prop::collection::vec((0_u8..11, 0_usize..5), 0..120),
         limit in 1_usize..6,
-        looked_at_max in 1_usize..40,
+        scan_max in 1_usize..40,
     ) {
-        let (mut world, mut claims) = (World::new(), Vec::new());
+        let (mut world, mut claims) = (ModelHarness::new(), Vec::new());
         for (what, group) in steps {
             step(&mut world, what, group, &mut claims);
         }
@@ -81,14 +81,14 @@ proptest! {
                             && group.is_none_or(|group| *active.group == *group)
                             && kind.is_none_or(|kind| *active.kind == *kind)
                     }).collect();
-                    let wanted = Selection { state, group, kind, before: None, limit, looked_at_max };
+                    let wanted = ActiveQuery { state, group, kind, before: None, limit, scan_max };
                     prop_assert_eq!(&listed(&world.model, wanted), &expected, "{:?}", wanted);
                 }
             }
         }
         let held: Vec<_> = world.model.groups(None)
             .filter(|group| group.held.is_some() && group.paused.is_none()).collect();
-        prop_assert_eq!(world.model.held(None).collect::<Vec<_>>(), held);
+        prop_assert_eq!(world.model.held_groups(None).collect::<Vec<_>>(), held);
     }
 }
 
@@ -96,7 +96,7 @@ proptest! {
 /// what one group has queued.
 #[test]
 fn ops_23_what_needs_a_person_is_not_buried() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for group in ["p", "q"] {
         world.accept(Draft { on_unknown: OnUnknown::Ask, ..draft(group) });
     }
@@ -111,13 +111,13 @@ fn ops_23_what_needs_a_person_is_not_buried() {
     for _ in 0..500 {
         world.model.accept(world.now, draft("deep"), &mut world.facts);
     }
-    let first = |wanted: Selection<'_>| {
-        let page = world.model.list(&Selection { looked_at_max: 20, ..wanted });
+    let first = |wanted: ActiveQuery<'_>| {
+        let page = world.model.list(&ActiveQuery { scan_max: 20, ..wanted });
         page.operations.iter().map(|active| active.seq.0).collect::<Vec<_>>()
     };
     assert_eq!(first(all(State::Unknown)), [2, 1]);
     assert_eq!(first(all(State::Running)), [3]);
     assert_eq!(first(all(State::Waiting)), [5]);
-    assert_eq!(first(Selection { group: Some("r"), ..all(State::Queued) }), [4]);
-    assert_eq!(first(Selection { group: Some("q"), ..all(State::Unknown) }), [2]);
+    assert_eq!(first(ActiveQuery { group: Some("r"), ..all(State::Queued) }), [4]);
+    assert_eq!(first(ActiveQuery { group: Some("q"), ..all(State::Unknown) }), [2]);
 }

@@ -2,21 +2,21 @@
 
 use super::*;
 use crate::bounds::OPENED_KEPT;
-use crate::fact::Source;
-use crate::model::{LimitRefusal, Refusal};
+use crate::fact::LimitSource;
+use crate::model::{DraftRefusal, LimitRefusal};
 use crate::verdict::Hint;
 
-const UNKNOWN: Shape = Shape::Window { limit: 0, period: Duration::ZERO };
+const UNKNOWN: LimitShape = LimitShape::Window { limit: 0, period: Duration::ZERO };
 
 /// An operation of a group of its own that charges one limit and opens it.
-fn opening(limit: &str, shape: Shape) -> Draft {
+fn opening(limit: &str, shape: LimitShape) -> Draft {
     Draft { opens: vec![(limit.into(), shape)], ..charged(limit, &[(limit, 1)]) }
 }
 
 /// LIM-8: a limit that nobody configured is there with the first operation that charges it, and follows what the answer said.
 #[test]
 fn lim_8_a_limit_is_opened_and_learned() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(opening("route", UNKNOWN));
     world.accept(Draft { group: "other".into(), ..opening("route", UNKNOWN) });
     let first = world.take(9).pop().unwrap();
@@ -30,28 +30,28 @@ fn lim_8_a_limit_is_opened_and_learned() {
     };
     world.model.settle(world.now, first.seq, first.fence, Verdict::Done, &[hint], 0, &mut world.facts);
     let seen = world.model.limit("route", world.now).unwrap();
-    assert_eq!((seen.level, seen.source), (4 * MICRO, Source::Learned));
+    assert_eq!((seen.level, seen.source), (4 * MICRO, LimitSource::Learned));
     assert_eq!(world.take(9).len(), 1);
 }
 
 /// What is there already stays as it is, whoever made it.
 #[test]
 fn a_limit_that_is_there_is_not_made_again() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("points", drip(7, 1));
     world.accept(opening("points", UNKNOWN));
     let seen = world.model.limit("points", world.now).unwrap();
-    assert_eq!((seen.shape, seen.source), (drip(7, 1), Source::Config));
+    assert_eq!((seen.shape, seen.source), (drip(7, 1), LimitSource::Config));
 }
 
 /// Nothing is opened that is not charged, and nothing that makes no sense.
 #[test]
 fn what_makes_no_sense_is_not_opened() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     let stranger = Draft { opens: vec![("other".into(), UNKNOWN)], ..draft("g") };
-    assert!(matches!(world.try_accept(stranger), Accept::Refused(Refusal::Invalid(_))));
-    let senseless = world.try_accept(opening("cap", Shape::Cap { at_once: 0 }));
-    assert_eq!(senseless, Accept::Refused(Refusal::CannotOpen(LimitRefusal::OutOfBounds)));
+    assert!(matches!(world.try_accept(stranger), AcceptOutcome::Refused(DraftRefusal::Invalid(_))));
+    let senseless = world.try_accept(opening("cap", LimitShape::Cap { at_once: 0 }));
+    assert_eq!(senseless, AcceptOutcome::Refused(DraftRefusal::CannotOpen(LimitRefusal::OutOfBounds)));
     assert!(world.model.limit("cap", world.now).is_none() && world.facts.is_empty());
 }
 
@@ -59,7 +59,7 @@ fn what_makes_no_sense_is_not_opened() {
 /// operation still charges, one that is closed and one that a person has set stay.
 #[test]
 fn limits_that_nobody_needs_go() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(opening("queued", UNKNOWN));
     world.model.pause(world.now, &named("queued"), &named("ann"), &named(""), &mut world.facts);
     world.accept(opening("closed", drip(5, 1)));
@@ -70,7 +70,7 @@ fn limits_that_nobody_needs_go() {
     world.model.set_limit(world.now, &"by hand".into(), drip(6, 1), &mut world.facts).unwrap();
     for nth in 0..OPENED_KEPT + 500 {
         let draft = opening(&format!("route {nth}"), UNKNOWN);
-        assert!(matches!(world.model.accept(world.now, draft, &mut world.facts), Accept::New(_)));
+        assert!(matches!(world.model.accept(world.now, draft, &mut world.facts), AcceptOutcome::New(_)));
         let lease = Duration::from_secs(9);
         for claim in world.model.take(world.now, 9, lease, 0, &mut world.facts).claims {
             let facts = &mut world.facts;
@@ -89,7 +89,7 @@ fn limits_that_nobody_needs_go() {
 /// has set. An opened one was never in it.
 #[test]
 fn ops_9_what_left_the_configuration_goes() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for name in ["kept", "gone", "charged", "closed", "set"] {
         world.limit(name, drip(7, 1));
     }
@@ -103,7 +103,7 @@ fn ops_9_what_left_the_configuration_goes() {
     let after = Some(Duration::from_secs(60));
     world.settle(closed, Verdict::Throttled { after, scope, fault });
     world.model.set_limit(world.now, &named("set"), drip(9, 1), &mut world.facts).unwrap();
-    world.model.keep_configured(world.now, &[(named("kept"), drip(7, 1))], &mut world.facts);
+    world.model.retain_configured(world.now, &[(named("kept"), drip(7, 1))], &mut world.facts);
     let mut left: Vec<_> = world.model.limits(world.now).map(|limit| limit.name.to_string()).collect();
     left.sort();
     assert_eq!(left, ["charged", "closed", "kept", "opened", "set"]);

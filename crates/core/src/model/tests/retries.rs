@@ -1,13 +1,13 @@
 //! Budgets, unknown outcomes, lost workers, what follows a failure.
 
 use super::*;
-use crate::fact::After;
+use crate::fact::SettleEffect;
 use crate::operation::{OnFailure, OnUnknown};
 use crate::state::{EndState, State};
 
-fn ended(settle: &Settle) -> Option<(EndState, u16, Option<FaultClass>)> {
+fn ended(settle: &SettleOutcome) -> Option<(EndState, u16, Option<FaultClass>)> {
     match settle {
-        Settle::Settled { ended: Some(e), .. } => {
+        SettleOutcome::Settled { ended: Some(e), .. } => {
             Some((e.state, e.attempt, e.fault.as_ref().map(|f| f.class)))
         }
         _ => None,
@@ -17,7 +17,7 @@ fn ended(settle: &Settle) -> Option<(EndState, u16, Option<FaultClass>)> {
 /// OPS-12: attempts that are spent end it as failed, with the last cause.
 #[test]
 fn ops_12_the_last_attempt_fails_with_its_cause() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(Draft { max_attempts: 3, ..draft("g") });
     for attempt in 1..=3 {
         world.wait_ms(60_000);
@@ -34,12 +34,15 @@ fn ops_12_the_last_attempt_fails_with_its_cause() {
 /// OPS-10 / LIM-11: being throttled spends no attempt, but the deadline still counts.
 #[test]
 fn ops_10_a_429_spends_no_attempt_but_the_deadline_counts() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(9, 9));
     let deadline = world.now.after(Duration::from_secs(3));
     world.accept(Draft { max_attempts: 1, deadline: Some(deadline), ..charged("g", &[("api", 1)]) });
     let claim = world.take(1).pop().unwrap();
-    assert!(matches!(world.settle(&claim, throttled(Some(2_000))), Settle::Settled { ended: None, .. }));
+    assert!(matches!(
+        world.settle(&claim, throttled(Some(2_000))),
+        SettleOutcome::Settled { ended: None, .. }
+    ));
     world.wait_ms(2_300);
     let again = world.take(1).pop().unwrap();
     assert_eq!(again.attempt, 1);
@@ -52,7 +55,7 @@ fn ops_10_a_429_spends_no_attempt_but_the_deadline_counts() {
 /// OPS-12: a deadline that passes while it waits ends it then, wherever it stands in line, with the last cause.
 #[test]
 fn ops_12_a_deadline_ends_what_waits() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     let deadline = world.now.after(Duration::from_secs(1));
     world.accept(draft("g"));
     let behind = world.accept(Draft { deadline: Some(deadline), ..draft("g") });
@@ -66,7 +69,7 @@ fn ops_12_a_deadline_ends_what_waits() {
 /// OPS-8: after its lease ran out another worker gets it, and the late answer of the first changes nothing.
 #[test]
 fn ops_8_a_late_answer_is_fenced_off() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(Draft { on_unknown: OnUnknown::Repeat, ..draft("g") });
     let dead = world.take(1).pop().unwrap();
     world.wait_ms(29_999);
@@ -77,16 +80,20 @@ fn ops_8_a_late_answer_is_fenced_off() {
     let second = world.take(1).pop().unwrap();
     assert!(second.fence > dead.fence);
     let facts = world.facts.len();
-    assert_eq!(world.settle(&dead, Verdict::Done), Settle::Stale);
+    assert_eq!(world.settle(&dead, Verdict::Done), SettleOutcome::Stale);
     assert_eq!(world.facts.len(), facts);
     world.done(&second);
-    assert_eq!(world.settle(&second, Verdict::Done), Settle::Stale, "the same settlement twice counts once");
+    assert_eq!(
+        world.settle(&second, Verdict::Done),
+        SettleOutcome::Stale,
+        "the same settlement twice counts once"
+    );
 }
 
 /// OPS-8: a worker that still works keeps its claim.
 #[test]
 fn ops_8_a_renewed_claim_holds() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.accept(draft("g"));
     let claim = world.take(1).pop().unwrap();
     world.wait_ms(20_000);
@@ -101,7 +108,7 @@ fn ops_8_a_renewed_claim_holds() {
 /// OPS-23: what follows an unknown outcome is each operation's own rule; nothing is repeated blindly.
 #[test]
 fn ops_23_unknown_is_repeated_looked_up_or_asked() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for (group, on_unknown) in
         [("repeat", OnUnknown::Repeat), ("look", OnUnknown::Reconcile), ("ask", OnUnknown::Ask)]
     {
@@ -112,18 +119,18 @@ fn ops_23_unknown_is_repeated_looked_up_or_asked() {
     let after: Vec<_> = claims
         .iter()
         .map(|claim| match world.settle(claim, Verdict::Unknown(transient())) {
-            Settle::Settled { after, .. } => after,
-            Settle::Stale => panic!("stale"),
+            SettleOutcome::Settled { effect: after, .. } => after,
+            SettleOutcome::Stale => panic!("stale"),
         })
         .collect();
-    assert!(matches!(after[0], After::Retry { look_first: false, .. }));
-    assert!(matches!(after[1], After::Retry { look_first: true, .. }));
-    assert_eq!(after[2], After::Held);
+    assert!(matches!(after[0], SettleEffect::Retry { reconcile_first: false, .. }));
+    assert!(matches!(after[1], SettleEffect::Retry { reconcile_first: true, .. }));
+    assert_eq!(after[2], SettleEffect::Held);
     assert_eq!(world.model.active(claims[2].seq).unwrap().state, State::Unknown);
     world.wait_ms(60_000);
     let again = world.take(9);
     assert_eq!(
-        again.iter().map(|c| (c.seq, c.look_first)).collect::<Vec<_>>(),
+        again.iter().map(|c| (c.seq, c.reconcile_first)).collect::<Vec<_>>(),
         [(Seq(1), false), (Seq(3), true)]
     );
     assert_eq!(world.model.counts().unknown, 1);
@@ -132,7 +139,7 @@ fn ops_23_unknown_is_repeated_looked_up_or_asked() {
 /// OPS-25: after a failure for good the group goes on, or waits for a person.
 #[test]
 fn ops_25_skip_goes_on_and_hold_waits() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for (group, on_failure) in [("skip", OnFailure::Skip), ("hold", OnFailure::Hold)] {
         world.accept(Draft { on_failure, ..draft(group) });
         world.accept(draft(group));
@@ -141,7 +148,7 @@ fn ops_25_skip_goes_on_and_hold_waits() {
         world.settle(&claim, Verdict::Rejected(Fault::new(FaultClass::Forbidden, "403")));
     }
     assert_eq!(world.take_seqs(9), [2]);
-    let stopped: Vec<_> = world.model.stopped(None).map(|group| group.name.to_string()).collect();
+    let stopped: Vec<_> = world.model.stopped_groups(None).map(|group| group.name.to_string()).collect();
     assert_eq!(stopped, ["hold"]);
     world.model.resume(world.now, &named("hold"), &mut world.facts).unwrap();
     assert_eq!(world.take_seqs(9), [4]);
@@ -151,7 +158,7 @@ fn ops_25_skip_goes_on_and_hold_waits() {
 #[test]
 fn ops_10_what_may_pass_is_repeated_and_the_rest_fails_at_once() {
     for class in FaultClass::ALL {
-        let mut world = World::new();
+        let mut world = ModelHarness::new();
         world.accept(draft("g"));
         let claim = world.take(1).pop().unwrap();
         let fault = Fault::new(class, "said so");
@@ -168,11 +175,11 @@ fn ops_10_what_may_pass_is_repeated_and_the_rest_fails_at_once() {
 /// A worker that gives it back before sending: no attempt spent, its turn and its tokens come back.
 #[test]
 fn given_back_is_as_if_it_had_not_been_taken() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     world.limit("api", drip(1, 1));
     world.accept(charged("g", &[("api", 1)]));
     let claim = world.take(1).pop().unwrap();
-    world.settle(&claim, Verdict::GivenBack);
+    world.settle(&claim, Verdict::Returned);
     let again = world.take(1).pop().unwrap();
     assert_eq!((again.seq, again.attempt), (claim.seq, 1));
 }

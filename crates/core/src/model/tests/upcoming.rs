@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn upcoming(world: &World, most: usize) -> Vec<u64> {
+fn upcoming(world: &ModelHarness, most: usize) -> Vec<u64> {
     world.model.upcoming(most).iter().map(|seq| seq.0).collect()
 }
 
 /// With every call answered in the order it left, operations are taken in the order that was foreseen.
 #[test]
 fn what_comes_next_is_foreseen() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for group in ["a", "a", "a", "b", "b", "c", "a"] {
         world.accept(draft(group));
     }
@@ -28,7 +28,7 @@ fn what_comes_next_is_foreseen() {
 /// What is under way is not among them; what comes behind it is, after those that are ready.
 #[test]
 fn what_comes_behind_calls_under_way_is_next_after_the_ready() {
-    let mut world = World::new();
+    let mut world = ModelHarness::new();
     for group in ["a", "a", "b", "b", "c"] {
         world.accept(draft(group));
     }
@@ -42,8 +42,8 @@ fn what_comes_behind_calls_under_way_is_next_after_the_ready() {
 /// Groups that wait for a place are next when somebody gives one back; what must not start yet is not.
 #[test]
 fn those_who_wait_for_a_place_are_foreseen() {
-    let mut world = World::new();
-    world.limit("api", Shape::Cap { at_once: 1 });
+    let mut world = ModelHarness::new();
+    world.limit("api", LimitShape::Cap { at_once: 1 });
     let charged = |group: &str| Draft { charges: vec![Charge::tokens("api", 1)], ..draft(group) };
     for group in ["a", "b", "a", "c"] {
         world.accept(charged(group));

@@ -2,25 +2,27 @@
 
 use super::{Findings, references};
 use crate::bounds::OVERWRITES_MAX;
-use crate::template::{Access, Channel, Overwrite, Path, Template, Whom};
-use crate::{Key, Kind};
+use crate::template::{ChannelSpec, OverwriteSource, OverwriteSpec, OverwriteTarget, Template, TemplatePath};
+use crate::{ObjectKey, ObjectKind};
 
 pub(super) fn check(template: &Template, findings: &mut Findings) {
     let roles: Vec<_> = template.roles.iter().map(|role| &role.key).collect();
     for (index, category) in template.categories.iter().enumerate() {
-        let at = Path::of("categories").item(index).field("overwrites");
-        list(&category.overwrites, &roles, &at, findings);
+        let at = TemplatePath::of("categories").item(index).field("overwrites");
+        check_overwrites(&category.overwrites, &roles, &at, findings);
     }
     let channels: Vec<_> = template.channels.iter().map(|channel| &channel.key).collect();
     for (index, channel) in template.channels.iter().enumerate() {
-        let at = Path::of("channels").item(index);
+        let at = TemplatePath::of("channels").item(index);
         match &channel.access {
-            Access::OfCategory => {}
-            Access::Own(overwrites) => list(overwrites, &roles, &at.field("overwrites"), findings),
-            Access::SameAs(key) => {
+            OverwriteSource::Inherited => {}
+            OverwriteSource::Own(overwrites) => {
+                check_overwrites(overwrites, &roles, &at.field("overwrites"), findings);
+            }
+            OverwriteSource::SameAs(key) => {
                 let at = at.field("same_overwrites_as");
-                references::unknown(Kind::Channel, key, &channels, at.clone(), findings);
-                if let Some(circle) = circle(template, channel) {
+                references::check_reference(ObjectKind::Channel, key, &channels, at.clone(), findings);
+                if let Some(circle) = overwrite_cycle(template, channel) {
                     findings.push((at, format!("this goes in a circle: {circle}.")));
                 }
             }
@@ -28,31 +30,36 @@ pub(super) fn check(template: &Template, findings: &mut Findings) {
     }
 }
 
-fn list(overwrites: &[Overwrite], roles: &[&Key], at: &Path, findings: &mut Findings) {
+fn check_overwrites(
+    overwrites: &[OverwriteSpec],
+    roles: &[&ObjectKey],
+    at: &TemplatePath,
+    findings: &mut Findings,
+) {
     if overwrites.len() > OVERWRITES_MAX {
         let count = overwrites.len();
         findings.push((at.clone(), format!("{count} overwrites; Discord takes at most {OVERWRITES_MAX}.")));
     }
     for (index, overwrite) in overwrites.iter().enumerate() {
         let at = at.item(index);
-        let whom = match &overwrite.whom {
-            Whom::Everyone => "@everyone",
-            Whom::Role(key) => {
-                references::unknown(Kind::Role, key, roles, at.field("role"), findings);
+        let whom = match &overwrite.target {
+            OverwriteTarget::Everyone => "@everyone",
+            OverwriteTarget::Role(key) => {
+                references::check_reference(ObjectKind::Role, key, roles, at.field("role"), findings);
                 key.as_str()
             }
         };
-        if overwrites[..index].iter().any(|before| before.whom == overwrite.whom) {
+        if overwrites[..index].iter().any(|before| before.target == overwrite.target) {
             findings.push((
                 at.field("role"),
                 format!("there are two overwrites for {whom} here; make them one."),
             ));
         }
-        let both = overwrite.allow.shared(overwrite.deny);
+        let both = overwrite.allow.intersection(overwrite.deny);
         if !both.is_empty() {
             findings.push((at.clone(), format!("{both} is both allowed and denied for {whom}.")));
         }
-        if overwrite.allow.with(overwrite.deny).is_empty() {
+        if overwrite.allow.union(overwrite.deny).is_empty() {
             findings
                 .push((at, format!("this says nothing about {whom}: name something under allow or deny.")));
         }
@@ -60,12 +67,12 @@ fn list(overwrites: &[Overwrite], roles: &[&Key], at: &Path, findings: &mut Find
 }
 
 /// The circle that a channel is on, told once: by its first channel in the template.
-fn circle(template: &Template, channel: &Channel) -> Option<String> {
-    let place = |key: &Key| template.channels.iter().position(|known| known.key == *key);
+fn overwrite_cycle(template: &Template, channel: &ChannelSpec) -> Option<String> {
+    let place = |key: &ObjectKey| template.channels.iter().position(|known| known.key == *key);
     let start = place(&channel.key)?;
     let mut way = vec![start];
     let mut here = channel;
-    while let Access::SameAs(next) = &here.access {
+    while let OverwriteSource::SameAs(next) = &here.access {
         let next = place(next)?;
         if next == start {
             let keys = way.iter().chain([&start]).map(|index| template.channels[*index].key.as_str());

@@ -6,26 +6,26 @@ use crate::bounds::{
     TOPIC_MAX, length,
 };
 use crate::name::{self, BRACKETS};
-use crate::template::{Channel, Path, Shape, Template};
+use crate::template::{ChannelSpec, ChannelType, Template, TemplatePath};
 
 pub(super) fn check(template: &Template, findings: &mut Findings) {
     if !name::is_prefix(&template.prefix) {
         let message =
             format!("{:?} is no prefix: 1 to {PREFIX_MAX} letters, digits, _ or -.", template.prefix);
-        findings.push((Path::of("prefix"), message));
+        findings.push((TemplatePath::of("prefix"), message));
     }
     counts(template, findings);
     for (index, role) in template.roles.iter().enumerate() {
-        let made = name::marked(&template.prefix, &role.name, &role.key);
-        display_name(&role.name, &made, &Path::of("roles").item(index), findings);
+        let made = name::managed_name(&template.prefix, &role.name, &role.key);
+        display_name(&role.name, &made, &TemplatePath::of("roles").item(index), findings);
     }
     for (index, category) in template.categories.iter().enumerate() {
-        let made = name::marked(&template.prefix, &category.name, &category.key);
-        display_name(&category.name, &made, &Path::of("categories").item(index), findings);
+        let made = name::managed_name(&template.prefix, &category.name, &category.key);
+        display_name(&category.name, &made, &TemplatePath::of("categories").item(index), findings);
     }
     for (index, channel) in template.channels.iter().enumerate() {
-        let at = Path::of("channels").item(index);
-        display_name(&channel.name, &name::channel(&channel.name, &channel.key), &at, findings);
+        let at = TemplatePath::of("channels").item(index);
+        display_name(&channel.name, &name::managed_channel_name(&channel.name, &channel.key), &at, findings);
         settings(channel, &at, findings);
     }
     messages(template, findings);
@@ -35,20 +35,20 @@ fn counts(template: &Template, findings: &mut Findings) {
     // @everyone is one of them.
     let roles = template.roles.len() + 1;
     if roles > ROLES_MAX {
-        let at = Path::of("roles").item(ROLES_MAX - 1);
+        let at = TemplatePath::of("roles").item(ROLES_MAX - 1);
         findings.push((at, format!("{roles} roles with @everyone; a guild has at most {ROLES_MAX}.")));
     }
     let channels = template.channels.len() + template.categories.len();
     if channels > CHANNELS_MAX {
         let message = format!("{channels} channels with the categories; a guild has at most {CHANNELS_MAX}.");
-        findings.push((Path::of("channels"), message));
+        findings.push((TemplatePath::of("channels"), message));
     }
     for (index, category) in template.categories.iter().enumerate() {
         let inside =
             template.channels.iter().filter(|channel| channel.category.as_ref() == Some(&category.key));
         let inside = inside.count();
         if inside > CHANNELS_PER_CATEGORY_MAX {
-            let at = Path::of("categories").item(index);
+            let at = TemplatePath::of("categories").item(index);
             let key = &category.key;
             let message =
                 format!("{inside} channels in {key}; a category has at most {CHANNELS_PER_CATEGORY_MAX}.");
@@ -57,9 +57,9 @@ fn counts(template: &Template, findings: &mut Findings) {
     }
 }
 
-fn display_name(display: &str, made: &str, at: &Path, findings: &mut Findings) {
+fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Findings) {
     let at = at.field("name");
-    if name::display(display).is_empty() {
+    if name::normalize_display_name(display).is_empty() {
         // One that is missing was told already, at the same place.
         findings.push((at, "the name is empty.".into()));
         return;
@@ -73,26 +73,26 @@ fn display_name(display: &str, made: &str, at: &Path, findings: &mut Findings) {
     }
 }
 
-fn settings(channel: &Channel, at: &Path, findings: &mut Findings) {
-    let word = channel.shape.word();
-    if !channel.topic.is_empty() && !channel.shape.has_topic() {
+fn settings(channel: &ChannelSpec, at: &TemplatePath, findings: &mut Findings) {
+    let word = channel.channel_type.as_str();
+    if !channel.topic.is_empty() && !channel.channel_type.has_topic() {
         findings.push((at.field("topic"), format!("a {word} channel has no topic.")));
     }
-    let most = if channel.shape == Shape::Forum { FORUM_TOPIC_MAX } else { TOPIC_MAX };
+    let most = if channel.channel_type == ChannelType::Forum { FORUM_TOPIC_MAX } else { TOPIC_MAX };
     let length = length(&channel.topic);
     if length > most {
         let message = format!("the topic is {length} characters; a {word} channel's has at most {most}.");
         findings.push((at.field("topic"), message));
     }
-    if channel.slow_mode > 0 && !channel.shape.has_slow_mode() {
+    if channel.slow_mode > 0 && !channel.channel_type.has_slow_mode() {
         findings.push((at.field("slow_mode"), format!("a {word} channel has no slow mode.")));
     }
 }
 
 fn messages(template: &Template, findings: &mut Findings) {
     for (index, message) in template.messages.iter().enumerate() {
-        let at = Path::of("messages").item(index);
-        let most = MESSAGE_MAX - length(&name::marker(&template.prefix, &message.key)) - 1;
+        let at = TemplatePath::of("messages").item(index);
+        let most = MESSAGE_MAX - length(&name::message_marker(&template.prefix, &message.key)) - 1;
         let length = length(&message.content);
         if length > most {
             let text = format!("{length} characters; with the line that marks it there is room for {most}.");
@@ -102,7 +102,7 @@ fn messages(template: &Template, findings: &mut Findings) {
             findings.push((at.field("content"), "the message is empty.".into()));
         }
         let channel = template.channels.iter().find(|channel| channel.key == message.channel);
-        if channel.is_some_and(|channel| channel.shape == Shape::Forum) {
+        if channel.is_some_and(|channel| channel.channel_type == ChannelType::Forum) {
             let text = format!("{} is a forum: it holds posts, and no messages of its own.", message.channel);
             findings.push((at.field("channel"), text));
         }

@@ -3,48 +3,48 @@
 use std::collections::HashMap;
 
 use super::Findings;
-use crate::template::{Path, Template};
-use crate::{Key, Kind};
+use crate::template::{Template, TemplatePath};
+use crate::{ObjectKey, ObjectKind};
 
 pub(super) fn check(template: &Template, findings: &mut Findings) {
     let roles = template.roles.iter().map(|role| &role.key);
     let categories = template.categories.iter().map(|category| &category.key);
     let channels = template.channels.iter().map(|channel| &channel.key);
     let messages = template.messages.iter().map(|message| &message.key);
-    twice(Kind::Role, "roles", roles, Key::to_string, findings);
-    twice(Kind::Category, "categories", categories, Key::to_string, findings);
-    twice(Kind::Channel, "channels", channels, Key::short, findings);
-    twice(Kind::Message, "messages", messages, Key::to_string, findings);
+    check_duplicate_keys(ObjectKind::Role, "roles", roles, ObjectKey::to_string, findings);
+    check_duplicate_keys(ObjectKind::Category, "categories", categories, ObjectKey::to_string, findings);
+    check_duplicate_keys(ObjectKind::Channel, "channels", channels, ObjectKey::short, findings);
+    check_duplicate_keys(ObjectKind::Message, "messages", messages, ObjectKey::to_string, findings);
     let known: Vec<_> = template.categories.iter().map(|category| &category.key).collect();
     for (index, channel) in template.channels.iter().enumerate() {
         if let Some(category) = &channel.category {
-            let at = Path::of("channels").item(index).field("category");
-            unknown(Kind::Category, category, &known, at, findings);
+            let at = TemplatePath::of("channels").item(index).field("category");
+            check_reference(ObjectKind::Category, category, &known, at, findings);
         }
     }
     let known: Vec<_> = template.channels.iter().map(|channel| &channel.key).collect();
     for (index, message) in template.messages.iter().enumerate() {
-        let at = Path::of("messages").item(index).field("channel");
-        unknown(Kind::Channel, &message.channel, &known, at, findings);
+        let at = TemplatePath::of("messages").item(index).field("channel");
+        check_reference(ObjectKind::Channel, &message.channel, &known, at, findings);
     }
 }
 
 /// Two keys that read alike where they are used: in a channel's name case and `-` are gone.
-fn twice<'a>(
-    kind: Kind,
+fn check_duplicate_keys<'a>(
+    kind: ObjectKind,
     list: &'static str,
-    keys: impl Iterator<Item = &'a Key>,
-    form: fn(&Key) -> String,
+    keys: impl Iterator<Item = &'a ObjectKey>,
+    form: fn(&ObjectKey) -> String,
     findings: &mut Findings,
 ) {
-    let mut seen: HashMap<String, (usize, &Key)> = HashMap::new();
+    let mut seen: HashMap<String, (usize, &ObjectKey)> = HashMap::new();
     for (index, key) in keys.enumerate() {
         let Some((first, other)) = seen.get(&form(key)) else {
             seen.insert(form(key), (index, key));
             continue;
         };
-        let at = Path::of(list).item(index).field("key");
-        let before = Path::of(list).item(*first);
+        let at = TemplatePath::of(list).item(index).field("key");
+        let before = TemplatePath::of(list).item(*first);
         findings.push((
             at,
             if *other == key {
@@ -57,7 +57,13 @@ fn twice<'a>(
 }
 
 /// A reference that leads nowhere. Keys that could not be read were told already.
-pub(super) fn unknown(kind: Kind, key: &Key, known: &[&Key], at: Path, findings: &mut Findings) {
+pub(super) fn check_reference(
+    kind: ObjectKind,
+    key: &ObjectKey,
+    known: &[&ObjectKey],
+    at: TemplatePath,
+    findings: &mut Findings,
+) {
     if known.contains(&key) || key.is_unreadable() {
         return;
     }

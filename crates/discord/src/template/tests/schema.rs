@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::permission;
 use crate::template::node::{self, Node};
-use crate::template::{FIELDS, Shape, Template, node::Value as Yaml};
+use crate::template::{ChannelType, FIELDS, Template, node::Value as Yaml};
 
 fn schema() -> Value {
     serde_json::from_str(include_str!("../../../../../examples/guilds/template.schema.json")).unwrap()
@@ -38,7 +38,7 @@ fn ops_19_the_schema_has_the_fields_that_are_read() {
         assert_eq!(names, fields, "{mapping}");
         assert_eq!(known["additionalProperties"], json!(false), "{mapping}");
     }
-    let words: Vec<_> = Shape::ALL.iter().map(|(_, word, _)| *word).collect();
+    let words: Vec<_> = ChannelType::ALL.iter().map(|(_, word, _)| *word).collect();
     assert_eq!(schema["$defs"]["channel"]["properties"]["type"]["enum"], json!(words));
     let names: Vec<_> = permission::NAMES.iter().map(|(name, _)| *name).collect();
     assert_eq!(schema["$defs"]["permission"]["enum"], json!(names));

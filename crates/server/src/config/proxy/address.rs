@@ -2,18 +2,18 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use tidegate_idempotency::proxy::Upstream;
+use tidegate_idempotency::proxy::ProxyUpstream;
 
-use super::flagged;
-use crate::config::problem::Problem;
+use super::override_by_flag;
+use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
-use crate::config::value::Found;
+use crate::config::value::LocatedValue;
 
 /// An address and a port: `127.0.0.1:7402`, `[::1]:7402` or `localhost:7402`, which is the first of the two.
 ///
 /// # Errors
 /// A sentence that says how it is written.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
     let local = || {
         let (host, port) = text.rsplit_once(':')?;
         let port = port.parse().ok().filter(|_| host.eq_ignore_ascii_case("localhost"))?;
@@ -27,12 +27,12 @@ pub(super) fn read(
     section: &mut Section<'_>,
     key: &'static str,
     (flag, said): (&str, Option<SocketAddr>),
-    problems: &mut Vec<Problem>,
-) -> Option<Found<SocketAddr>> {
+    problems: &mut Vec<ConfigProblem>,
+) -> Option<LocatedValue<SocketAddr>> {
     let found = section.text(key, problems)?;
-    let found = flagged(found, flag, said.map(|said| said.to_string()));
-    match address(&found.value) {
-        Ok(value) => Some(Found { value, at: found.at, place: found.place }),
+    let found = override_by_flag(found, flag, said.map(|said| said.to_string()));
+    match parse_address(&found.value) {
+        Ok(value) => Some(LocatedValue { value, at: found.at, key_path: found.key_path }),
         Err(message) => {
             problems.push(found.problem(message));
             None
@@ -42,10 +42,10 @@ pub(super) fn read(
 
 /// Tells of addresses that are used for two things.
 pub(super) fn check(
-    listen: Option<&Found<SocketAddr>>,
-    admin: Option<&Found<SocketAddr>>,
-    upstream: Option<&Found<Upstream>>,
-    problems: &mut Vec<Problem>,
+    listen: Option<&LocatedValue<SocketAddr>>,
+    admin: Option<&LocatedValue<SocketAddr>>,
+    upstream: Option<&LocatedValue<ProxyUpstream>>,
+    problems: &mut Vec<ConfigProblem>,
 ) {
     if let (Some(listen), Some(admin)) = (listen, admin)
         && is_same(listen.value, admin.value)

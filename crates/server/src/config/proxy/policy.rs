@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use axum::http::Method;
-use tidegate_idempotency::{InFlight, Policy};
+use tidegate_idempotency::{InFlightPolicy, Policy};
 
-use crate::config::key_policy::{self, set};
-use crate::config::problem::Problem;
+use crate::config::key_policy::{self, replace_if_set};
+use crate::config::problem::ConfigProblem;
 use crate::config::section::Section;
 
 /// Methods that may have a key: those that change something.
@@ -14,33 +14,37 @@ const METHODS: [Method; 4] = [Method::POST, Method::PUT, Method::PATCH, Method::
 
 /// What is chosen. How long a repeat waits is known even where it does not, for routes where it does.
 #[derive(Clone)]
-pub(super) struct Choices {
+pub(super) struct PolicyChoices {
     pub policy: Policy,
     wait: Duration,
 }
 
-impl Default for Choices {
+impl Default for PolicyChoices {
     fn default() -> Self {
         Self { policy: Policy::default(), wait: Duration::from_secs(10) }
     }
 }
 
-pub(super) fn read(section: &mut Section<'_>, usual: &Choices, problems: &mut Vec<Problem>) -> Choices {
-    let Choices { mut policy, mut wait } = usual.clone();
-    set(&mut policy.ttl, section.duration("ttl", problems));
-    set(&mut policy.lease, section.duration("lease", problems));
-    set(&mut policy.run_max, section.duration("run_max", problems));
-    set(&mut policy.store_patience, section.duration("store_patience", problems));
-    set(&mut policy.methods, methods(section, problems));
-    set(&mut policy.required, section.switch("required", problems));
-    set(&mut wait, section.duration("wait", problems));
+pub(super) fn read(
+    section: &mut Section<'_>,
+    usual: &PolicyChoices,
+    problems: &mut Vec<ConfigProblem>,
+) -> PolicyChoices {
+    let PolicyChoices { mut policy, mut wait } = usual.clone();
+    replace_if_set(&mut policy.ttl, section.duration("ttl", problems));
+    replace_if_set(&mut policy.lease, section.duration("lease", problems));
+    replace_if_set(&mut policy.run_max, section.duration("run_max", problems));
+    replace_if_set(&mut policy.store_patience, section.duration("store_patience", problems));
+    replace_if_set(&mut policy.methods, read_methods(section, problems));
+    replace_if_set(&mut policy.required, section.switch("required", problems));
+    replace_if_set(&mut wait, section.duration("wait", problems));
     let waits = section.choice("in_flight", &[("reject", false), ("wait", true)], problems);
-    let waits = waits.unwrap_or(policy.in_flight != InFlight::Reject);
-    policy.in_flight = if waits { InFlight::Wait(wait) } else { InFlight::Reject };
+    let waits = waits.unwrap_or(policy.in_flight != InFlightPolicy::Reject);
+    policy.in_flight = if waits { InFlightPolicy::Wait(wait) } else { InFlightPolicy::Reject };
     key_policy::read(section, &mut policy, problems);
-    set(&mut policy.request_max, section.size("request_max", problems));
-    set(&mut policy.body_rate_min, section.size("body_rate_min", problems));
-    Choices { policy, wait }
+    replace_if_set(&mut policy.request_max, section.size("request_max", problems));
+    replace_if_set(&mut policy.body_rate_min, section.size("body_rate_min", problems));
+    PolicyChoices { policy, wait }
 }
 
 /// Tells which figure is out of its bounds, where it stands. A key must be kept for as long as an answer may take, or a repeat
@@ -49,7 +53,7 @@ pub(super) fn check(
     section: &Section<'_>,
     policy: &Policy,
     answer_max: Option<Duration>,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) {
     if let Err(wrong) = policy.check() {
         problems.push(section.problem_at(wrong.what, format!("It cannot be used: {wrong}.")));
@@ -63,7 +67,7 @@ pub(super) fn check(
     }
 }
 
-fn methods(section: &mut Section<'_>, problems: &mut Vec<Problem>) -> Option<Vec<Method>> {
+fn read_methods(section: &mut Section<'_>, problems: &mut Vec<ConfigProblem>) -> Option<Vec<Method>> {
     let found = section.texts("methods", problems)?;
     let known = |text: &String| METHODS.into_iter().find(|method| method.as_str() == text);
     let methods: Option<Vec<Method>> = found.value.iter().map(known).collect();

@@ -1,12 +1,12 @@
 //! Whose key it is: a choice that must be made, because nobody but the operator knows.
 
 use axum::http::HeaderName;
-use tidegate_idempotency::Scoping;
+use tidegate_idempotency::ScopeExtractor;
 
 use super::ProxyOverrides;
-use crate::config::problem::{Problem, Spot};
+use crate::config::problem::{ConfigProblem, SourceLocation};
 use crate::config::section::Section;
-use crate::config::value::Found;
+use crate::config::value::LocatedValue;
 
 const CHOOSE: &str = "Choose whose a key is. --scope-header NAME (scope_header in the file) tells callers apart by a header \
 that each of them sends, such as X-Tenant: then nobody gets the answer to another one's request. --unscoped \
@@ -27,10 +27,10 @@ pub enum ScopeChoice {
 impl ScopeChoice {
     /// How a request's scope is found.
     #[must_use]
-    pub fn scoping(&self) -> Scoping {
+    pub fn scoping(&self) -> ScopeExtractor {
         match self {
-            Self::Header(name) => Scoping::header(name.clone()),
-            Self::Unscoped => Scoping::unscoped(),
+            Self::Header(name) => ScopeExtractor::header(name.clone()),
+            Self::Unscoped => ScopeExtractor::unscoped(),
         }
     }
 }
@@ -47,14 +47,14 @@ impl std::fmt::Display for ScopeChoice {
 pub(super) fn read(
     section: &mut Section<'_>,
     over: &ProxyOverrides,
-    problems: &mut Vec<Problem>,
+    problems: &mut Vec<ConfigProblem>,
 ) -> Option<ScopeChoice> {
     let header = section.text("scope_header", problems);
     let unscoped = section.switch("unscoped", problems).unwrap_or(false);
-    let said = over.scope_header.clone().map(|value| Found {
+    let said = over.scope_header.clone().map(|value| LocatedValue {
         value,
-        at: Spot::outside("--scope-header"),
-        place: String::new(),
+        at: SourceLocation::outside_file("--scope-header"),
+        key_path: String::new(),
     });
     let (header, unscoped) = match (said, over.unscoped) {
         (None, false) => (header, unscoped),

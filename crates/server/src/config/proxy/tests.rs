@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tidegate_idempotency::{InFlight, OnUnknown, Policy};
+use tidegate_idempotency::{InFlightPolicy, Policy, UnknownOutcomePolicy};
 
 use super::{PROXY_DEFAULTS, ProxyConfig, ProxyOverrides, ScopeChoice};
 
@@ -40,7 +40,7 @@ fn ops_22_what_is_told_in_comments_can_be_used() {
         lines.map(|line| line.strip_prefix('#').filter(|_| is_key(line)).unwrap_or(line)).collect();
     let config = read(&text.join("\n")).unwrap();
     assert_eq!(config.routes.len(), 1);
-    assert_eq!(config.routes[0].policy.on_unknown, OnUnknown::Hold);
+    assert_eq!(config.routes[0].policy.on_unknown, UnknownOutcomePolicy::Hold);
 }
 
 /// IDM-5: a route chooses what it names and inherits the rest.
@@ -53,8 +53,8 @@ fn idm_5_a_route_has_choices_of_its_own() {
         (config.policy.ttl, route.policy.ttl),
         (Duration::from_secs(3_600), Duration::from_secs(86_400))
     );
-    assert_eq!(config.policy.in_flight, InFlight::Reject);
-    assert_eq!(route.policy.in_flight, InFlight::Wait(Duration::from_secs(3)));
+    assert_eq!(config.policy.in_flight, InFlightPolicy::Reject);
+    assert_eq!(route.policy.in_flight, InFlightPolicy::Wait(Duration::from_secs(3)));
     assert_eq!(route.policy.lease, Duration::from_secs(1));
 }
 

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use super::super::slots::{Slots, Taken};
+use super::super::slots::{SlotOutcome, Slots};
 use super::*;
 
 const FIRST: Duration = Duration::from_secs(3);
@@ -10,15 +10,15 @@ const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
 async fn slot(slots: &Arc<Slots>) -> Arc<Slot> {
     match slots.take(HERE).await {
-        Taken::Slot(slot) => Arc::new(slot),
-        Taken::TooManyOfOne => panic!("this machine may have all"),
+        SlotOutcome::Slot(slot) => Arc::new(slot),
+        SlotOutcome::AddressFull => panic!("this machine may have all"),
     }
 }
 
 /// How long it has until it is overdue.
 async fn time_of(slot: &Slot) -> Duration {
     let begun = Instant::now();
-    overdue(slot, FIRST).await;
+    wait_until_overdue(slot, FIRST).await;
     begun.elapsed()
 }
 
@@ -29,11 +29,11 @@ fn is_about(found: Duration, expected: Duration) -> bool {
 /// A connection has one time to its first request, another between two, and none while one is under way.
 #[tokio::test(start_paused = true)]
 async fn a_connection_without_a_request_has_its_time() {
-    let slots = Slots::reserving(1);
+    let slots = Slots::new_with_reserve(1);
     let slot = slot(&slots).await;
     assert!(is_about(time_of(&slot).await, FIRST));
     let request = slot.begin();
-    assert!(timeout(IDLE_MAX * 3, overdue(&slot, FIRST)).await.is_err());
+    assert!(timeout(IDLE_MAX * 3, wait_until_overdue(&slot, FIRST)).await.is_err());
     drop(request);
     assert!(is_about(time_of(&slot).await, IDLE_MAX));
 }
@@ -41,12 +41,12 @@ async fn a_connection_without_a_request_has_its_time() {
 /// One that was taken beyond the bound has its time whatever it does.
 #[tokio::test(start_paused = true)]
 async fn a_reserved_connection_has_its_time() {
-    let slots = Slots::reserving(1);
+    let slots = Slots::new_with_reserve(1);
     let usual = slot(&slots).await;
     let _at_work = usual.begin();
     let reserved = slot(&slots).await;
     let _under_way = reserved.begin();
     assert!(reserved.is_reserved() && is_about(time_of(&reserved).await, RESERVED_TIME));
-    let slow = within_reserve(std::future::pending()).await.unwrap();
+    let slow = call_reserved(std::future::pending()).await.unwrap();
     assert_eq!(slow.status(), 503);
 }

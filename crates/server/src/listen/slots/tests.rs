@@ -10,13 +10,13 @@ fn far(last: u8) -> IpAddr {
 
 fn taken(slots: &Arc<Slots>, from: IpAddr) -> Option<Arc<Slot>> {
     match slots.try_take(network(from)) {
-        Some(Taken::Slot(slot)) => Some(Arc::new(slot)),
-        Some(Taken::TooManyOfOne) | None => None,
+        Some(SlotOutcome::Slot(slot)) => Some(Arc::new(slot)),
+        Some(SlotOutcome::AddressFull) | None => None,
     }
 }
 
 fn is_evicted(slot: &Slot) -> bool {
-    slot.line.evicted.is_cancelled()
+    slot.state.evicted.is_cancelled()
 }
 
 /// Connections without a request make room, the oldest first, and before those that had one.
@@ -40,7 +40,7 @@ fn the_oldest_that_asks_for_nothing_makes_room() {
 /// When all are at work some more are taken, of one address not all of those; the rest waits.
 #[test]
 fn room_is_kept_when_all_are_at_work() {
-    let slots = Slots::reserving(2);
+    let slots = Slots::new_with_reserve(2);
     let at_work: Vec<_> = (0..2).map(|_| taken(&slots, HERE).unwrap()).collect();
     at_work.iter().for_each(Slot::begin_for_good);
     let mut reserved = Vec::new();
@@ -65,7 +65,7 @@ fn one_address_leaves_room_for_others() {
     let next = taken(&slots, far(1)).unwrap();
     assert!(is_evicted(&of_one[0]) && !is_evicted(&first), "it makes room for itself");
     of_one[1..].iter().chain([&next]).for_each(Slot::begin_for_good);
-    assert!(matches!(slots.try_take(far(1)), Some(Taken::TooManyOfOne)));
+    assert!(matches!(slots.try_take(far(1)), Some(SlotOutcome::AddressFull)));
     assert!(taken(&slots, far(3)).is_some());
     assert_eq!(network("2001:db8::1:2:3:4".parse().unwrap()), network("2001:db8::9".parse().unwrap()));
     assert_eq!(network("::ffff:192.0.2.1".parse().unwrap()), far(1));
@@ -84,7 +84,7 @@ async fn who_waits_is_let_in() {
     tokio::task::yield_now().await;
     assert!(!waiting.is_finished());
     drop(request);
-    let Taken::Slot(second) = waiting.await.unwrap() else { panic!("it is let in") };
+    let SlotOutcome::Slot(second) = waiting.await.unwrap() else { panic!("it is let in") };
     assert!(is_evicted(&first));
     let second = Arc::new(second);
     second.begin_for_good();
@@ -92,15 +92,15 @@ async fn who_waits_is_let_in() {
         let slots = Arc::clone(&slots);
         async move { slots.take(HERE).await }
     });
-    second.line.requests.store(0, Ordering::SeqCst);
+    second.state.requests.store(0, Ordering::SeqCst);
     drop((first, second));
-    assert!(matches!(waiting.await.unwrap(), Taken::Slot(_)));
+    assert!(matches!(waiting.await.unwrap(), SlotOutcome::Slot(_)));
 }
 
 impl Slot {
     /// Begins a request that does not end.
     fn begin_for_good(self: &Arc<Self>) {
-        self.line.has_asked.store(true, Ordering::SeqCst);
-        self.line.requests.fetch_add(1, Ordering::SeqCst);
+        self.state.has_asked.store(true, Ordering::SeqCst);
+        self.state.requests.fetch_add(1, Ordering::SeqCst);
     }
 }

@@ -7,10 +7,10 @@ use super::*;
 
 const LEN: usize = 32 * 1024 * 1024;
 
-async fn pair() -> (StallBound, TcpStream) {
+async fn pair() -> (WriteTimeoutStream, TcpStream) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let there = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    (StallBound::new(listener.accept().await.unwrap().0), there)
+    (WriteTimeoutStream::new(listener.accept().await.unwrap().0), there)
 }
 
 /// A write that gets nowhere ends in time; time passes at once while nobody does anything.

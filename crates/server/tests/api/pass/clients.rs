@@ -4,8 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use tidegate_sim::HttpSimOptions;
 
-use super::Door;
-use super::upstream::Next;
+use super::ProxySetup;
+use super::upstream::ScriptedReply;
 use crate::support::{World, answer, within};
 
 const CLIENTS: u64 = 32;
@@ -71,7 +71,7 @@ async fn lim_28_lim_6_no_429_reaches_any_of_many_clients() {
 async fn lim_28_lim_26_calls_without_a_group_run_side_by_side() {
     within(async {
         let good = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
-        let door = Door::new("", vec![Next::Hold(good.to_vec()); 33]).await;
+        let door = ProxySetup::new("", vec![ScriptedReply::Hold(good.to_vec()); 33]).await;
         let ask = |group: Option<&str>| {
             let mut request = door.request(Method::GET, "/proxy/up/x");
             if let Some(group) = group {
@@ -80,18 +80,18 @@ async fn lim_28_lim_26_calls_without_a_group_run_side_by_side() {
             tokio::spawn(request.send())
         };
         let mut calls: Vec<_> = (0..CLIENTS).map(|_| ask(None)).collect();
-        door.upstream.has_seen(32).await;
+        door.upstream.wait_for_requests(32).await;
         calls.extend([ask(Some("g")), ask(Some("g"))]);
-        door.upstream.has_seen(33).await;
+        door.upstream.wait_for_requests(33).await;
         while door.get("/v1/groups/g").await.json["depth"] != 2 {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        assert_eq!(door.upstream.seen().len(), 33, "the second of the group waits for the first");
+        assert_eq!(door.upstream.requests().len(), 33, "the second of the group waits for the first");
         door.upstream.go.add_permits(33);
         for call in calls {
             assert_eq!(call.await.unwrap().unwrap().status(), 200);
         }
-        assert_eq!(door.upstream.seen().len(), 34);
+        assert_eq!(door.upstream.requests().len(), 34);
     })
     .await;
 }

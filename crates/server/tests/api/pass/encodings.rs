@@ -8,19 +8,19 @@ use tidegate_server::Server;
 use tidegate_server::config::{Config, Overrides};
 use tidegate_sim::{ShopifySim, ShopifySimOptions};
 
-use super::Door;
-use super::upstream::Next;
+use super::ProxySetup;
+use super::upstream::ScriptedReply;
 use crate::support::{answer, within};
 
 const BODY: &[u8] = br#"{"shop": {"name": "acme"}}"#;
 
-async fn coded(coding: Coding) -> (Next, Vec<u8>) {
+async fn coded(coding: Coding) -> (ScriptedReply, Vec<u8>) {
     let body = encode(coding, BODY).await.unwrap().to_vec();
     let head = format!(
         "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-encoding: {coding}\r\ncontent-length: {}\r\n\r\n",
         body.len()
     );
-    (Next::Answer([head.into_bytes(), body.clone()].concat()), body)
+    (ScriptedReply::Answer([head.into_bytes(), body.clone()].concat()), body)
 }
 
 /// LIM-28: a client gets the coding that it asked for, byte for byte, and none that it cannot read;
@@ -30,7 +30,7 @@ async fn lim_28_a_client_gets_what_it_can_read() {
     within(async {
         for coding in Coding::ALL {
             let (next, bytes) = coded(coding).await;
-            let door = Door::new("", [next.clone(), next]).await;
+            let door = ProxySetup::new("", [next.clone(), next]).await;
             let asked = door
                 .request(Method::GET, "/proxy/up/x")
                 .header("accept-encoding", "gzip, deflate, br, zstd, sdch");
@@ -46,7 +46,7 @@ async fn lim_28_a_client_gets_what_it_can_read() {
             assert!(!response.headers().contains_key("content-encoding"), "{coding}");
             assert_eq!(response.headers()["content-length"], BODY.len().to_string().as_str());
             assert_eq!(response.bytes().await.unwrap(), BODY, "{coding}");
-            let seen = door.upstream.seen();
+            let seen = door.upstream.requests();
             assert_eq!(seen[0].all("accept-encoding"), ["gzip, deflate, br, zstd"], "sdch is not known here");
         }
     })
@@ -61,7 +61,7 @@ async fn lim_28_what_cannot_be_decoded_passes_as_it_came() {
         for coding in ["gzip", "compress"] {
             let text =
                 format!("HTTP/1.1 200 OK\r\ncontent-encoding: {coding}\r\ncontent-length: 3\r\n\r\nabc");
-            let door = Door::new("", [Next::Answer(text.into_bytes())]).await;
+            let door = ProxySetup::new("", [ScriptedReply::Answer(text.into_bytes())]).await;
             let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
             assert_eq!(
                 (response.status().as_u16(), &response.headers()["content-encoding"]),

@@ -2,8 +2,8 @@
 
 use reqwest::Method;
 
-use super::Door;
-use super::upstream::{Next, answer as next};
+use super::ProxySetup;
+use super::upstream::{ScriptedReply, answer as next};
 use crate::support::within;
 
 const BROKEN: &str = "HTTP/1.1 500 Oops\r\ncontent-length: 4\r\n\r\nfour";
@@ -14,9 +14,11 @@ const THROTTLED: &str = "HTTP/1.1 429 Slow\r\nretry-after: 0\r\ncontent-length: 
 #[tokio::test]
 async fn lim_28_what_may_be_sent_twice_is_tried_again() {
     within(async {
-        let door =
-            Door::new("[pacing]\nmax_attempts = 2\n", [next(BROKEN), next(GOOD), next(BROKEN), next(BROKEN)])
-                .await;
+        let door = ProxySetup::new(
+            "[pacing]\nmax_attempts = 2\n",
+            [next(BROKEN), next(GOOD), next(BROKEN), next(BROKEN)],
+        )
+        .await;
         let get = || door.request(Method::GET, "/proxy/up/x").send();
         let good = get().await.unwrap();
         assert_eq!(door.operation(&good).await["attempt"], 2);
@@ -24,7 +26,7 @@ async fn lim_28_what_may_be_sent_twice_is_tried_again() {
         let broken = get().await.unwrap();
         assert!(!broken.headers().contains_key("x-tidegate-error"));
         assert_eq!((broken.status().as_u16(), &*broken.text().await.unwrap()), (500, "four"));
-        assert_eq!(door.upstream.seen().len(), 4);
+        assert_eq!(door.upstream.requests().len(), 4);
     })
     .await;
 }
@@ -33,13 +35,13 @@ async fn lim_28_what_may_be_sent_twice_is_tried_again() {
 #[tokio::test]
 async fn lim_28_ops_23_a_post_is_sent_once() {
     within(async {
-        let door = Door::new("", [next(BROKEN), next(BROKEN), next(GOOD)]).await;
+        let door = ProxySetup::new("", [next(BROKEN), next(BROKEN), next(GOOD)]).await;
         let post = door.request(Method::POST, "/proxy/up/x").body("{}");
         assert_eq!(post.send().await.unwrap().status(), 500);
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
         let keyed = door.request(Method::POST, "/proxy/up/x").header("idempotency-key", "k").body("{}");
         assert_eq!(keyed.send().await.unwrap().status(), 200, "the upstream knows that it is the same");
-        assert_eq!(door.upstream.seen().len(), 3);
+        assert_eq!(door.upstream.requests().len(), 3);
     })
     .await;
 }
@@ -48,7 +50,11 @@ async fn lim_28_ops_23_a_post_is_sent_once() {
 #[tokio::test]
 async fn lim_28_an_unknown_outcome_holds_nobody_up() {
     within(async {
-        let door = Door::new("timeout_ms = 300\n", [Next::Cut, Next::Hold(Vec::new()), next(GOOD)]).await;
+        let door = ProxySetup::new(
+            "timeout_ms = 300\n",
+            [ScriptedReply::Cut, ScriptedReply::Hold(Vec::new()), next(GOOD)],
+        )
+        .await;
         for _ in 0..2 {
             let response = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
             assert_eq!(response.status(), 502);
@@ -60,7 +66,7 @@ async fn lim_28_an_unknown_outcome_holds_nobody_up() {
         }
         let after = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
         assert_eq!(after.text().await.unwrap(), "good");
-        assert_eq!(door.upstream.seen().len(), 3, "nothing was repeated");
+        assert_eq!(door.upstream.requests().len(), 3, "nothing was repeated");
         let groups = door.get("/v1/groups?state=stopped").await.json;
         assert!(groups["groups"].as_array().unwrap().is_empty(), "{groups}");
     })
@@ -71,10 +77,10 @@ async fn lim_28_an_unknown_outcome_holds_nobody_up() {
 #[tokio::test]
 async fn lim_28_a_429_never_reaches_the_client() {
     within(async {
-        let door = Door::new("", [next(THROTTLED), next(THROTTLED), next(GOOD)]).await;
+        let door = ProxySetup::new("", [next(THROTTLED), next(THROTTLED), next(GOOD)]).await;
         let response = door.request(Method::POST, "/proxy/up/x").body("{}").send().await.unwrap();
         assert_eq!(response.text().await.unwrap(), "good");
-        assert_eq!(door.upstream.seen().len(), 3);
+        assert_eq!(door.upstream.requests().len(), 3);
     })
     .await;
 }
@@ -84,7 +90,7 @@ async fn lim_28_a_429_never_reaches_the_client() {
 async fn lim_28_a_429_for_too_long_is_not_in_time() {
     within(async {
         let long = "HTTP/1.1 429 Slow\r\nretry-after: 3600\r\ncontent-length: 0\r\n\r\n";
-        let door = Door::new("", [next(long)]).await;
+        let door = ProxySetup::new("", [next(long)]).await;
         let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(response.status(), 504);
         assert_eq!(response.headers()["x-tidegate-error"], "TG0026");
@@ -94,7 +100,7 @@ async fn lim_28_a_429_for_too_long_is_not_in_time() {
             (next.status().as_u16(), &next.headers()["x-tidegate-error"]),
             (504, &"TG0008".parse().unwrap())
         );
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;
 }
@@ -104,7 +110,7 @@ async fn lim_28_a_429_for_too_long_is_not_in_time() {
 async fn lim_28_what_cannot_be_given_back_is_told() {
     within(async {
         let large = "HTTP/1.1 404 Not Found\r\ncontent-length: 4\r\n\r\nnone";
-        let door = Door::new("response_max_bytes = 3\n", [next(large)]).await;
+        let door = ProxySetup::new("response_max_bytes = 3\n", [next(large)]).await;
         let large = door.request(Method::POST, "/proxy/up/x").send().await.unwrap();
         assert_eq!(
             (large.status().as_u16(), &large.headers()["x-tidegate-error"]),
@@ -115,7 +121,7 @@ async fn lim_28_what_cannot_be_given_back_is_told() {
         let closed = nobody.local_addr().unwrap();
         drop(nobody);
         let away = format!("[[upstream]]\nname = \"away\"\nbase_url = \"http://{closed}\"\n");
-        let door = Door::new(&away, []).await;
+        let door = ProxySetup::new(&away, []).await;
         let response = door.request(Method::POST, "/proxy/away/x").send().await.unwrap();
         assert_eq!(response.status(), 502);
         assert!(response.text().await.unwrap().contains("was not sent"));

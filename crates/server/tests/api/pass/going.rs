@@ -6,15 +6,15 @@ use reqwest::Method;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use super::Door;
-use super::upstream::Next;
+use super::ProxySetup;
+use super::upstream::ScriptedReply;
 use crate::support::within;
 
 const GOOD: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
 const POST: &str =
     "POST /proxy/up/x HTTP/1.1\r\nhost: localhost\r\nx-tidegate-group: up\r\ncontent-length: 2\r\n\r\n{}";
 
-impl Door {
+impl ProxySetup {
     /// The states of all operations, newest first.
     async fn states(&self) -> Vec<String> {
         let listed = self.get("/v1/operations").await.json;
@@ -29,7 +29,7 @@ impl Door {
     }
 
     /// A client that has asked and not gone yet.
-    async fn asking(&self) -> TcpStream {
+    async fn send_request(&self) -> TcpStream {
         let mut client = TcpStream::connect(self.server.addr).await.unwrap();
         client.write_all(POST.as_bytes()).await.unwrap();
         client
@@ -40,16 +40,16 @@ impl Door {
 #[tokio::test]
 async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
     within(async {
-        let door = Door::new("", [Next::Hold(GOOD.to_vec())]).await;
-        let first = door.asking().await;
-        door.upstream.has_seen(1).await;
-        let second = door.asking().await;
+        let door = ProxySetup::new("", [ScriptedReply::Hold(GOOD.to_vec())]).await;
+        let first = door.send_request().await;
+        door.upstream.wait_for_requests(1).await;
+        let second = door.send_request().await;
         door.until(&["queued", "running"]).await;
         drop((first, second));
         door.until(&["canceled", "running"]).await;
         door.upstream.go.add_permits(1);
         door.until(&["canceled", "succeeded"]).await;
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;
 }
@@ -58,11 +58,11 @@ async fn lim_28_a_client_that_goes_away_leaves_nothing_in_the_line() {
 #[tokio::test]
 async fn lim_28_the_wait_is_bounded() {
     within(async {
-        let door = Door::new("[pacing]\nwait_s = 1\n", [Next::Hold(GOOD.to_vec())]).await;
+        let door = ProxySetup::new("[pacing]\nwait_s = 1\n", [ScriptedReply::Hold(GOOD.to_vec())]).await;
         let ask =
             || door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}").send();
         let (first, second) = tokio::join!(ask(), async {
-            door.upstream.has_seen(1).await;
+            door.upstream.wait_for_requests(1).await;
             ask().await
         });
         for (response, words) in [(first.unwrap(), "may be under way"), (second.unwrap(), "was called off")] {
@@ -75,7 +75,7 @@ async fn lim_28_the_wait_is_bounded() {
         }
         door.upstream.go.add_permits(1);
         door.until(&["canceled", "succeeded"]).await;
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;
 }
@@ -84,7 +84,7 @@ async fn lim_28_the_wait_is_bounded() {
 #[tokio::test]
 async fn lim_28_what_a_person_calls_off_is_told() {
     within(async {
-        let door = Door::new("", []).await;
+        let door = ProxySetup::new("", []).await;
         let paused = door
             .request(Method::POST, "/v1/groups/up/pause")
             .body(r#"{"create":true}"#)
@@ -109,7 +109,7 @@ async fn lim_28_what_a_person_calls_off_is_told() {
             (response.status().as_u16(), &response.headers()["x-tidegate-error"]),
             (502, &"TG0027".parse().unwrap())
         );
-        assert!(door.upstream.seen().is_empty());
+        assert!(door.upstream.requests().is_empty());
     })
     .await;
 }
@@ -118,14 +118,14 @@ async fn lim_28_what_a_person_calls_off_is_told() {
 #[tokio::test]
 async fn lim_28_a_stop_calls_off_what_waits() {
     within(async {
-        let door = Door::new("", [Next::Hold(GOOD.to_vec())]).await;
+        let door = ProxySetup::new("", [ScriptedReply::Hold(GOOD.to_vec())]).await;
         let ask = || {
             let request =
                 door.request(Method::POST, "/proxy/up/x").header("x-tidegate-group", "up").body("{}");
             tokio::spawn(request.send())
         };
         let first = ask();
-        door.upstream.has_seen(1).await;
+        door.upstream.wait_for_requests(1).await;
         let second = ask();
         door.until(&["queued", "running"]).await;
         let stopping = tokio::spawn(door.server.shutdown());
@@ -138,7 +138,7 @@ async fn lim_28_a_stop_calls_off_what_waits() {
         let first = first.await.unwrap().unwrap();
         assert_eq!(first.text().await.unwrap(), "good");
         stopping.await.unwrap();
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;
 }

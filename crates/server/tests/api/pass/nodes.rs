@@ -5,11 +5,11 @@ use std::time::Duration;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use tidegate_core::OperationId;
-use tidegate_fixture::redis::Redis;
+use tidegate_fixture::redis::RedisServer;
 use tidegate_server::Server;
 
 use super::config;
-use super::upstream::{Next, Upstream, answer as next};
+use super::upstream::{ScriptedReply, Upstream, answer as next};
 use crate::support::within;
 
 const GOOD: &str =
@@ -19,7 +19,7 @@ fn ask(client: &Client, node: &Server, method: Method, path: &str) -> RequestBui
     client.request(method, format!("http://{}{path}", node.addr))
 }
 
-async fn start(store: &Redis, upstream: &Upstream, more: &str) -> Server {
+async fn start(store: &RedisServer, upstream: &Upstream, more: &str) -> Server {
     Server::start(config(&store.url(), upstream.addr, more)).await.unwrap()
 }
 
@@ -28,7 +28,7 @@ async fn json(request: RequestBuilder) -> Value {
 }
 
 /// Waits until both take part.
-async fn together(client: &Client, nodes: &[&Server]) {
+async fn wait_until_joined(client: &Client, nodes: &[&Server]) {
     for node in nodes {
         loop {
             let view = json(ask(client, node, Method::GET, "/v1/cluster")).await;
@@ -66,10 +66,10 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
         let bare = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
         let one = [odd, no, head, bare];
         let upstream = Upstream::start(one.iter().chain(&one).map(|text| next(text))).await;
-        let store = Redis::start();
+        let store = RedisServer::start();
         let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
         let client = Client::builder().no_proxy().build().unwrap();
-        together(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
         for node in &nodes {
             let body = vec![0_u8, 255, 10];
             let request = ask(&client, node, Method::POST, "/proxy/up/a%2Fb?x=1")
@@ -80,7 +80,7 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
             assert_eq!(odd.headers().get_all("set-cookie").iter().collect::<Vec<_>>(), ["a=1", "b=2"]);
             let id = id_of(&odd);
             assert_eq!(&odd.bytes().await.unwrap()[..], [1, 2]);
-            let seen = upstream.seen().last().unwrap().clone();
+            let seen = upstream.requests().last().unwrap().clone();
             assert_eq!((seen.line(), seen.body.clone()), ("POST /a%2Fb?x=1 HTTP/1.1", body));
             assert_eq!(seen.all("x-tag"), ["a, b"]);
             assert_eq!(seen.all("tidegate-operation"), [id.as_str()]);
@@ -106,7 +106,7 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
                 (404, &"TG0003".parse().unwrap())
             );
         }
-        assert_eq!(upstream.seen().len(), 8);
+        assert_eq!(upstream.requests().len(), 8);
     })
     .await;
 }
@@ -115,11 +115,11 @@ async fn lim_28_any_node_passes_the_whole_request_and_the_whole_answer() {
 #[tokio::test]
 async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
     within(async {
-        let upstream = Upstream::start([next(GOOD), Next::Hold(GOOD.into()), next(GOOD)]).await;
-        let store = Redis::start();
+        let upstream = Upstream::start([next(GOOD), ScriptedReply::Hold(GOOD.into()), next(GOOD)]).await;
+        let store = RedisServer::start();
         let (one, other) = (start(&store, &upstream, "").await, start(&store, &upstream, "").await);
         let client = Client::builder().no_proxy().build().unwrap();
-        together(&client, &[&one, &other]).await;
+        wait_until_joined(&client, &[&one, &other]).await;
         let first = ask(&client, &one, Method::GET, "/proxy/up/x").send().await.unwrap();
         let at = owner(&client, &one, &id_of(&first)).await;
         let (owns, asks) = if at == one.addr.to_string() { (one, other) } else { (other, one) };
@@ -128,7 +128,7 @@ async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
             tokio::spawn(request.body("{}").send())
         };
         let under_way = post("/proxy/up/under-way");
-        upstream.has_seen(2).await;
+        upstream.wait_for_requests(2).await;
         let waits = post("/proxy/up/waits");
         while json(ask(&client, &asks, Method::GET, "/v1/groups/up")).await["depth"] != 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -142,7 +142,7 @@ async fn lim_28_what_waits_in_a_node_that_stops_is_made_by_another() {
             assert_eq!(response.text().await.unwrap(), "good");
         }
         stopping.await.unwrap();
-        let paths: Vec<_> = upstream.seen().iter().map(|seen| seen.line().to_owned()).collect();
+        let paths: Vec<_> = upstream.requests().iter().map(|seen| seen.line().to_owned()).collect();
         assert_eq!(paths, ["GET /x HTTP/1.1", "POST /under-way HTTP/1.1", "POST /waits HTTP/1.1"]);
     })
     .await;
@@ -157,10 +157,10 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
         let more: String = (0..UPSTREAMS)
             .map(|n| format!("[[upstream]]\nname = \"up-{n}\"\nbase_url = \"http://{}\"\n", upstream.addr))
             .collect();
-        let store = Redis::start();
+        let store = RedisServer::start();
         let one = start(&store, &upstream, &more).await;
         let client = Client::builder().no_proxy().build().unwrap();
-        together(&client, &[&one]).await;
+        wait_until_joined(&client, &[&one]).await;
         let send =
             |path: String, body: &'static str| ask(&client, &one, Method::POST, &path).body(body).send();
         let post = |path: String| send(path, "{}");
@@ -182,7 +182,7 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
         let other = start(&store, &upstream, &more).await;
-        together(&client, &[&one, &other]).await;
+        wait_until_joined(&client, &[&one, &other]).await;
         for n in 0..UPSTREAMS {
             assert_eq!(post(format!("/v1/groups/up-{n}/resume")).await.unwrap().status(), 200);
         }
@@ -195,7 +195,7 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
             assert_eq!((kind.to_str().unwrap(), &*response.text().await.unwrap()), ("text/plain", "good"));
         }
         assert!(moved > 0, "none of them has moved");
-        assert_eq!(upstream.seen().len(), UPSTREAMS, "each was made once");
+        assert_eq!(upstream.requests().len(), UPSTREAMS, "each was made once");
     })
     .await;
 }
@@ -205,11 +205,11 @@ async fn lim_28_a_call_is_followed_when_its_place_moves() {
 async fn ops_6_any_node_waits_and_finds() {
     within(async {
         let upstream = Upstream::start((0..8).map(|_| next(GOOD))).await;
-        let store = Redis::start();
+        let store = RedisServer::start();
         let more = "spread = \"group\"\n";
         let nodes = [start(&store, &upstream, more).await, start(&store, &upstream, more).await];
         let client = Client::builder().no_proxy().build().unwrap();
-        together(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
         let listening = ask(&client, &nodes[0], Method::GET, "/v1/events?results=true").send().await.unwrap();
         assert_eq!(listening.status(), 200);
         let mut ids = Vec::new();
@@ -253,19 +253,19 @@ async fn lim_28_large_bodies_pass_through_any_node() {
         let body = vec![b'x'; 3 << 20];
         let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
         let answer = [head.into_bytes(), body.clone()].concat();
-        let upstream = Upstream::start(vec![Next::Answer(answer); 2]).await;
-        let store = Redis::start();
+        let upstream = Upstream::start(vec![ScriptedReply::Answer(answer); 2]).await;
+        let store = RedisServer::start();
         let nodes = [start(&store, &upstream, "").await, start(&store, &upstream, "").await];
         let client = Client::builder().no_proxy().build().unwrap();
-        together(&client, &[&nodes[0], &nodes[1]]).await;
+        wait_until_joined(&client, &[&nodes[0], &nodes[1]]).await;
         for node in &nodes {
             let request = ask(&client, node, Method::PUT, "/proxy/up/x").body(body.clone());
             let response = request.send().await.unwrap();
             assert_eq!(response.status(), 200, "{response:?}");
             assert!(response.bytes().await.unwrap() == body, "all of it");
-            assert!(upstream.seen().last().unwrap().body == body, "all of it");
+            assert!(upstream.requests().last().unwrap().body == body, "all of it");
         }
-        assert_eq!(upstream.seen().len(), 2);
+        assert_eq!(upstream.requests().len(), 2);
     })
     .await;
 }

@@ -3,14 +3,14 @@
 use reqwest::Method;
 
 use super::upstream::answer as next;
-use super::{Door, TOKENS};
+use super::{ProxySetup, TOKENS};
 use crate::support::{answer, within};
 
 /// LIM-28: method, path, query, headers and body pass as they are; what is between the client and us does not.
 #[tokio::test]
 async fn lim_28_a_request_passes_unchanged() {
     within(async {
-        let door = Door::new("", []).await;
+        let door = ProxySetup::new("", []).await;
         let body: Vec<u8> = vec![0, 255, 10, 13, 34];
         let request = door
             .request(Method::PUT, "/proxy/up/a%2Fb/%7Ec%20d?x=%20+&y=//&x=1")
@@ -25,7 +25,7 @@ async fn lim_28_a_request_passes_unchanged() {
             .header("te", "trailers");
         let response = request.body(body.clone()).send().await.unwrap();
         assert_eq!(response.status(), 200);
-        let seen = door.upstream.only();
+        let seen = door.upstream.only_request();
         assert_eq!(seen.line(), "PUT /a%2Fb/%7Ec%20d?x=%20+&y=//&x=1 HTTP/1.1");
         assert_eq!(seen.body, body);
         assert_eq!(seen.all("accept"), ["text/a, text/b"]);
@@ -48,13 +48,13 @@ async fn lim_28_a_request_passes_unchanged() {
 #[tokio::test]
 async fn lim_28_any_body_passes() {
     within(async {
-        let door = Door::new("", []).await;
+        let door = ProxySetup::new("", []).await;
         let chunked = "POST /proxy/up HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
                        transfer-encoding: chunked\r\n\r\n4\r\n {\"a\r\n6\r\n\": 1}\n\r\n0\r\n\r\n";
         assert!(door.raw(chunked).await.starts_with("HTTP/1.1 200 OK"));
         let get = door.request(Method::GET, "/proxy/up/_search").header("content-type", "application/json");
         assert_eq!(get.body("{\"q\":{}}").send().await.unwrap().status(), 200);
-        let seen = door.upstream.seen();
+        let seen = door.upstream.requests();
         assert_eq!((seen[0].line(), &seen[0].body[..]), ("POST / HTTP/1.1", &b" {\"a\": 1}\n"[..]));
         assert_eq!(seen[0].all("content-length"), ["10"]);
         assert_eq!((seen[1].line(), &seen[1].body[..]), ("GET /_search HTTP/1.1", &b"{\"q\":{}}"[..]));
@@ -66,13 +66,13 @@ async fn lim_28_any_body_passes() {
 #[tokio::test]
 async fn lim_28_an_idempotency_key_is_the_upstreams() {
     within(async {
-        let door = Door::new("", []).await;
+        let door = ProxySetup::new("", []).await;
         for _ in 0..2 {
             let request = door.request(Method::POST, "/proxy/up/orders").header("idempotency-key", "k");
             assert_eq!(request.body("{}").send().await.unwrap().status(), 200);
         }
-        assert_eq!(door.upstream.seen().len(), 2);
-        assert!(door.upstream.seen().iter().all(|seen| seen.all("idempotency-key") == ["k"]));
+        assert_eq!(door.upstream.requests().len(), 2);
+        assert!(door.upstream.requests().iter().all(|seen| seen.all("idempotency-key") == ["k"]));
     })
     .await;
 }
@@ -81,7 +81,7 @@ async fn lim_28_an_idempotency_key_is_the_upstreams() {
 #[tokio::test]
 async fn lim_28_what_cannot_be_passed_on_is_refused() {
     within(async {
-        let door = Door::new("", []).await;
+        let door = ProxySetup::new("", []).await;
         let get = |path: &str| door.request(Method::GET, path);
         let table = vec![
             (get("/proxy/nobody/x"), 404, "TG0003"),
@@ -111,7 +111,7 @@ async fn lim_28_what_cannot_be_passed_on_is_refused() {
                 "{path}: {told}"
             );
         }
-        assert!(door.upstream.seen().is_empty());
+        assert!(door.upstream.requests().is_empty());
         assert!(door.get("/v1/operations").await.json["operations"].as_array().unwrap().is_empty());
     })
     .await;
@@ -122,7 +122,7 @@ async fn lim_28_what_cannot_be_passed_on_is_refused() {
 async fn lim_28_the_upstreams_credential_replaces_the_clients() {
     within(async {
         let credential = "token_env = \"UP_TOKEN\"\ntoken_header = \"x-shopify-access-token\"\n";
-        let door = Door::new(&format!("{credential}{TOKENS}"), []).await;
+        let door = ProxySetup::new(&format!("{credential}{TOKENS}"), []).await;
         let ask = |name: &str, value: &str| {
             door.request(Method::GET, "/proxy/up/x").header(name, value).header("x-tidegate-group", "g")
         };
@@ -132,14 +132,14 @@ async fn lim_28_the_upstreams_credential_replaces_the_clients() {
         assert_eq!(both.send().await.unwrap().status(), 200);
         let only = ask("x-shopify-access-token", "a-token-of-the-application").send().await.unwrap();
         assert_eq!(only.status(), 200);
-        for seen in door.upstream.seen() {
+        for seen in door.upstream.requests() {
             assert_eq!(seen.all("x-shopify-access-token"), ["the-upstreams-own-credential"]);
             assert!(seen.all("authorization").is_empty(), "{}", seen.head);
         }
         answer(ask("x-shopify-access-token", "another")).await.refused(401, "TG0015", None);
         answer(ask("accept", "text/a")).await.refused(401, "TG0015", None);
         answer(ask("authorization", "Bearer a-token-of-an-operator")).await.refused(403, "TG0016", None);
-        assert_eq!(door.upstream.seen().len(), 2);
+        assert_eq!(door.upstream.requests().len(), 2);
     })
     .await;
 }
@@ -149,7 +149,7 @@ async fn lim_28_the_upstreams_credential_replaces_the_clients() {
 async fn lim_28_other_pages_take_no_upstreams_header() {
     within(async {
         let credential = "token_env = \"UP_TOKEN\"\ntoken_header = \"x-shopify-access-token\"\n";
-        let door = Door::new(&format!("{credential}{TOKENS}"), [next("HTTP/1.1 200 OK\r\n\r\n")]).await;
+        let door = ProxySetup::new(&format!("{credential}{TOKENS}"), [next("HTTP/1.1 200 OK\r\n\r\n")]).await;
         let request = door
             .request(Method::GET, "/v1/limits")
             .header("x-shopify-access-token", "a-token-of-an-operator");

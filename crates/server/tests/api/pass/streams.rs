@@ -7,8 +7,8 @@ use reqwest::Method;
 use serde_json::Value;
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
 
-use super::Door;
-use super::upstream::{Next, answer as next};
+use super::ProxySetup;
+use super::upstream::{ScriptedReply, answer as next};
 use crate::support::within;
 
 const GOOD: &str = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ngood";
@@ -24,9 +24,9 @@ fn event(text: &str) -> String {
     format!("{:x}\r\ndata: {text}\n\n\r\n", text.len() + 8)
 }
 
-impl Door {
+impl ProxySetup {
     /// The newest operation, when it has ended.
-    async fn ended(&self) -> Value {
+    async fn wait_until_ended(&self) -> Value {
         loop {
             let listed = self.get("/v1/operations").await.json;
             let newest = listed["operations"][0].clone();
@@ -45,8 +45,8 @@ async fn lim_28_a_large_answer_passes() {
     within(async {
         let body = noise(3 * PAYLOAD_LEN_MAX);
         let head = format!("HTTP/1.1 200 OK\r\netag: \"e\"\r\ncontent-length: {}\r\n\r\n", body.len());
-        let next = Next::Answer([head.into_bytes(), body.clone()].concat());
-        let door = Door::new("response_max_bytes = 1000000\n", [next]).await;
+        let next = ScriptedReply::Answer([head.into_bytes(), body.clone()].concat());
+        let door = ProxySetup::new("response_max_bytes = 1000000\n", [next]).await;
         let response = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(
             (response.status().as_u16(), &response.headers()["etag"]),
@@ -54,7 +54,7 @@ async fn lim_28_a_large_answer_passes() {
         );
         assert_eq!(response.content_length(), Some(body.len() as u64));
         assert!(response.bytes().await.unwrap() == body, "byte for byte");
-        let operation = door.ended().await;
+        let operation = door.wait_until_ended().await;
         assert_eq!(
             (&operation["state"], &operation["result"]["truncated"]),
             (&"succeeded".into(), &true.into())
@@ -73,7 +73,7 @@ async fn lim_28_events_pass_while_they_come() {
     within(async {
         let first = format!("{EVENTS}{}", event("one"));
         let rest = format!("{}0\r\n\r\n", event("two"));
-        let door = Door::new("", [Next::Parts(first.into_bytes(), rest.into_bytes())]).await;
+        let door = ProxySetup::new("", [ScriptedReply::Parts(first.into_bytes(), rest.into_bytes())]).await;
         let mut response = door.request(Method::POST, "/proxy/up/chat").body("{}").send().await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.chunk().await.unwrap().unwrap(), "data: one\n\n");
@@ -82,7 +82,7 @@ async fn lim_28_events_pass_while_they_come() {
         door.upstream.go.add_permits(1);
         assert_eq!(response.chunk().await.unwrap().unwrap(), "data: two\n\n");
         assert!(response.chunk().await.unwrap().is_none());
-        assert_eq!(door.ended().await["state"], "succeeded");
+        assert_eq!(door.wait_until_ended().await["state"], "succeeded");
     })
     .await;
 }
@@ -93,18 +93,19 @@ async fn lim_28_events_pass_while_they_come() {
 async fn lim_28_ops_23_a_stream_that_breaks_off_is_not_begun_again() {
     within(async {
         let first = format!("{EVENTS}{}", event("one"));
-        let door = Door::new("", [Next::Parts(first.into_bytes(), Vec::new()), next(GOOD)]).await;
+        let door =
+            ProxySetup::new("", [ScriptedReply::Parts(first.into_bytes(), Vec::new()), next(GOOD)]).await;
         let mut response = door.request(Method::GET, "/proxy/up/chat").send().await.unwrap();
         assert_eq!(response.chunk().await.unwrap().unwrap(), "data: one\n\n");
         door.upstream.go.add_permits(1);
         assert!(response.chunk().await.is_err(), "an end would look like all of it");
-        let operation = door.ended().await;
+        let operation = door.wait_until_ended().await;
         assert_eq!(
             (&operation["state"], &operation["attempt"]),
             (&"failed".into(), &1.into()),
             "{operation}"
         );
-        assert_eq!(door.upstream.seen().len(), 1);
+        assert_eq!(door.upstream.requests().len(), 1);
     })
     .await;
 }
@@ -114,11 +115,15 @@ async fn lim_28_ops_23_a_stream_that_breaks_off_is_not_begun_again() {
 async fn lim_28_a_stream_that_nobody_reads_ends() {
     within(async {
         let first = format!("{EVENTS}{}", event("one"));
-        let door = Door::new("", [Next::Parts(first.into_bytes(), Vec::new())]).await;
+        let door = ProxySetup::new("", [ScriptedReply::Parts(first.into_bytes(), Vec::new())]).await;
         let mut response = door.request(Method::GET, "/proxy/up/chat").send().await.unwrap();
         response.chunk().await.unwrap().unwrap();
         drop(response);
-        assert_eq!(door.ended().await["state"], "succeeded", "while the upstream still holds the line");
+        assert_eq!(
+            door.wait_until_ended().await["state"],
+            "succeeded",
+            "while the upstream still holds the line"
+        );
     })
     .await;
 }
@@ -128,16 +133,16 @@ async fn lim_28_a_stream_that_nobody_reads_ends() {
 #[tokio::test]
 async fn lim_28_a_large_request_passes() {
     within(async {
-        let door = Door::new("", [next(GOOD), next(GOOD)]).await;
+        let door = ProxySetup::new("", [next(GOOD), next(GOOD)]).await;
         for body in [noise(3 * PAYLOAD_LEN_MAX), noise(PAYLOAD_LEN_MAX - 1_000)] {
             let request = door.request(Method::PUT, "/proxy/up/x").header("content-type", "image/odd");
             let response = request.body(body.clone()).send().await.unwrap();
             assert_eq!(response.status(), 200, "{response:?}");
             assert_eq!(response.text().await.unwrap(), "good");
-            let seen = door.upstream.seen().pop().unwrap();
+            let seen = door.upstream.requests().pop().unwrap();
             assert_eq!(seen.all("content-type"), ["image/odd"]);
             assert!(seen.body == body, "byte for byte");
-            assert_eq!(door.ended().await["state"], "succeeded");
+            assert_eq!(door.wait_until_ended().await["state"], "succeeded");
         }
     })
     .await;
@@ -149,7 +154,7 @@ async fn lim_28_a_large_request_passes() {
 async fn lim_28_a_large_request_is_made_once() {
     within(async {
         let busy = "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 4\r\n\r\nbusy";
-        let door = Door::new("", [next(busy), next(GOOD)]).await;
+        let door = ProxySetup::new("", [next(busy), next(GOOD)]).await;
         let request = door.request(Method::PUT, "/proxy/up/x").body(noise(2 * PAYLOAD_LEN_MAX));
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 429);
@@ -159,7 +164,7 @@ async fn lim_28_a_large_request_is_made_once() {
         assert!(gate.as_ref().is_some_and(|gate| !gate["closed_until"].is_null()), "{gate:?}");
         let other = door.request(Method::GET, "/proxy/up/x").send().await.unwrap();
         assert_eq!(other.text().await.unwrap(), "good");
-        assert_eq!(door.upstream.seen().len(), 2);
+        assert_eq!(door.upstream.requests().len(), 2);
     })
     .await;
 }

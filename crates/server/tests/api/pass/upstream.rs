@@ -10,13 +10,13 @@ use tokio::sync::Semaphore;
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RecordedRequest {
     /// The first line and the headers.
     pub head: String,
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl RecordedRequest {
     pub(crate) fn line(&self) -> &str {
         self.head.lines().next().unwrap()
     }
@@ -30,7 +30,7 @@ impl Seen {
 
 /// What it does next; when nothing is left, it answers 200 with nothing.
 #[derive(Clone, Debug)]
-pub(crate) enum Next {
+pub(crate) enum ScriptedReply {
     /// Answers with these bytes.
     Answer(Vec<u8>),
     /// Breaks the line off.
@@ -41,29 +41,29 @@ pub(crate) enum Next {
     Hold(Vec<u8>),
 }
 
-pub(crate) fn answer(text: &str) -> Next {
-    Next::Answer(text.as_bytes().to_vec())
+pub(crate) fn answer(text: &str) -> ScriptedReply {
+    ScriptedReply::Answer(text.as_bytes().to_vec())
 }
 
 #[derive(Default)]
-struct Shared {
-    seen: Mutex<Vec<Seen>>,
-    next: Mutex<VecDeque<Next>>,
+struct UpstreamState {
+    seen: Mutex<Vec<RecordedRequest>>,
+    next: Mutex<VecDeque<ScriptedReply>>,
 }
 
 /// It ends with the test's runtime.
 pub(crate) struct Upstream {
     pub addr: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<UpstreamState>,
     /// Lets one go that is held.
     pub go: Arc<Semaphore>,
 }
 
 impl Upstream {
-    pub(crate) async fn start(next: impl IntoIterator<Item = Next>) -> Self {
+    pub(crate) async fn start(next: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(UpstreamState::default());
         shared.next.lock().unwrap().extend(next);
         let go = Arc::new(Semaphore::new(0));
         let (kept, held) = (Arc::clone(&shared), Arc::clone(&go));
@@ -76,41 +76,41 @@ impl Upstream {
     }
 
     /// Does this next, after what it was told before.
-    pub(crate) fn then(&self, next: Next) {
+    pub(crate) fn push_reply(&self, next: ScriptedReply) {
         self.shared.next.lock().unwrap().push_back(next);
     }
 
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.seen.lock().unwrap().clone()
     }
 
     /// The only request that came.
-    pub(crate) fn only(&self) -> Seen {
-        let seen = self.seen();
+    pub(crate) fn only_request(&self) -> RecordedRequest {
+        let seen = self.requests();
         assert_eq!(seen.len(), 1, "{seen:?}");
         seen[0].clone()
     }
 
     /// Waits until this many requests have come.
-    pub(crate) async fn has_seen(&self, count: usize) {
-        while self.seen().len() < count {
+    pub(crate) async fn wait_for_requests(&self, count: usize) {
+        while self.requests().len() < count {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 }
 
-async fn serve(mut stream: TcpStream, shared: Arc<Shared>, go: Arc<Semaphore>) {
+async fn serve(mut stream: TcpStream, shared: Arc<UpstreamState>, go: Arc<Semaphore>) {
     while let Some(seen) = read(&mut stream).await {
         shared.seen.lock().unwrap().push(seen);
         let next = shared.next.lock().unwrap().pop_front();
         let bytes = match next {
             None => b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n".to_vec(),
-            Some(Next::Answer(bytes)) => bytes,
-            Some(Next::Hold(bytes)) => {
+            Some(ScriptedReply::Answer(bytes)) => bytes,
+            Some(ScriptedReply::Hold(bytes)) => {
                 go.acquire().await.unwrap().forget();
                 bytes
             }
-            Some(Next::Parts(first, second)) => {
+            Some(ScriptedReply::Parts(first, second)) => {
                 let _ = stream.write_all(&first).await;
                 go.acquire().await.unwrap().forget();
                 if second.is_empty() {
@@ -118,7 +118,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, go: Arc<Semaphore>) {
                 }
                 second
             }
-            Some(Next::Cut) => return,
+            Some(ScriptedReply::Cut) => return,
         };
         if stream.write_all(&bytes).await.is_err() {
             return;
@@ -127,7 +127,7 @@ async fn serve(mut stream: TcpStream, shared: Arc<Shared>, go: Arc<Semaphore>) {
 }
 
 /// A request with a content-length, or none.
-async fn read(stream: &mut TcpStream) -> Option<Seen> {
+async fn read(stream: &mut TcpStream) -> Option<RecordedRequest> {
     let mut bytes = Vec::new();
     let end = loop {
         if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -139,12 +139,12 @@ async fn read(stream: &mut TcpStream) -> Option<Seen> {
     };
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let mut body = bytes[end..].to_vec();
-    let len = Seen { head: head.clone(), body: Vec::new() };
+    let len = RecordedRequest { head: head.clone(), body: Vec::new() };
     let len = len.all("content-length").first().map_or(0, |len| len.parse().unwrap());
     while body.len() < len {
         if stream.read_buf(&mut body).await.ok()? == 0 {
             return None;
         }
     }
-    Some(Seen { head, body })
+    Some(RecordedRequest { head, body })
 }

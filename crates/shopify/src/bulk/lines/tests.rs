@@ -6,11 +6,11 @@ use super::*;
 
 /// All lines of these pieces.
 fn lines(pieces: &[&[u8]], line_max: usize) -> Result<Vec<String>> {
-    let mut split = Split::new(line_max);
+    let mut split = LineSplitter::new(line_max);
     let mut pieces = pieces.iter();
     let mut lines = Vec::new();
     loop {
-        while let Some(line) = split.line()? {
+        while let Some(line) = split.next_line()? {
             lines.push(String::from_utf8(line.to_vec()).unwrap());
         }
         if split.is_over {
@@ -43,11 +43,11 @@ fn a_line_that_is_too_long_is_an_error_and_no_larger_buffer() {
 fn lim_17_a_million_lines_are_read_in_constant_memory() {
     const PIECE: usize = 8 * 1024;
     let row = br#"{"id":"gid:\/\/shopify\/Product\/1234567890","title":"A title","__parentId":null}"#;
-    let mut split = Split::new(1024);
+    let mut split = LineSplitter::new(1024);
     let (mut made, mut read, mut bytes, mut held_most) = (0_u64, 0_u64, 0_usize, 0);
     let mut carry: Vec<u8> = Vec::new();
     loop {
-        while let Some(line) = split.line().unwrap() {
+        while let Some(line) = split.next_line().unwrap() {
             read += 1;
             bytes += line.len();
         }

@@ -2,26 +2,26 @@
 
 use serde_json::{Value, json};
 
-use super::Run;
+use super::DocumentRun;
 use crate::shopify::bodies;
-use crate::shopify::bulk::{Bulk, Kind, Size};
+use crate::shopify::bulk::{BulkKind, BulkRun, BulkSize};
 use crate::shopify::document::Field;
-use crate::shopify::rows::Rows;
+use crate::shopify::rows::BulkRows;
 
-impl Run<'_> {
-    pub(super) fn start(&mut self, field: &Field, kind: Kind, argument: &str) -> Value {
+impl DocumentRun<'_> {
+    pub(super) fn start(&mut self, field: &Field, kind: BulkKind, argument: &str) -> Value {
         let text = field.arguments.get(argument).and_then(Value::as_str).unwrap_or_default();
-        let rows = match Rows::new(kind, text, self.bulk_rows) {
+        let rows = match BulkRows::new(kind, text, self.bulk_rows) {
             Ok(rows) => rows,
             Err(message) => return self.refused(field, &bodies::user_error("INVALID", &message)),
         };
         let uploaded = field.arguments.get("stagedUploadPath").and_then(Value::as_str).unwrap_or_default();
-        if kind == Kind::Mutation && uploaded.is_empty() {
+        if kind == BulkKind::Mutation && uploaded.is_empty() {
             let message = "The JSONL file could not be found. Try uploading the file again.";
             return self.refused(field, &bodies::user_error("NO_SUCH_FILE", message));
         }
-        let places = self.shop.figures.bulk_at_once.unwrap_or_else(|| self.version.bulk_at_once());
-        let under_way = self.shop.bulks.under_way(kind, self.now);
+        let places = self.shop.limits.bulk_at_once.unwrap_or_else(|| self.version.bulk_at_once());
+        let under_way = self.shop.bulks.running_ids(kind, self.now);
         if under_way.len() as u64 >= places {
             self.stats.overstepped += 1;
             self.shop.counts.overstepped += 1;
@@ -30,13 +30,13 @@ impl Run<'_> {
         self.stats.writes += 1;
         *self.stats.objects.entry("bulk_operations".to_owned()).or_default() += 1;
         let number = self.data().number();
-        let size = Size { takes: self.bulk_takes, objects: self.bulk_rows, roots: rows.roots() };
+        let size = BulkSize { takes: self.bulk_takes, objects: self.bulk_rows, roots: rows.roots() };
         let bulk = self.shop.bulks.start(number, kind, text, size, self.now).clone();
         self.accepted(field, &bulk)
     }
 
-    fn accepted(&mut self, field: &Field, bulk: &Bulk) -> Value {
-        let facts = bulk.facts(&self.url(bulk), self.now);
+    fn accepted(&mut self, field: &Field, bulk: &BulkRun) -> Value {
+        let facts = bulk.fields(&self.url(bulk), self.now);
         self.made_up(field, "Payload", json!({ "bulkOperation": facts, "userErrors": [] }))
     }
 
@@ -50,13 +50,14 @@ impl Run<'_> {
 
     pub(super) fn bulk(&mut self, field: &Field, id: &str) -> Value {
         let bulk = self.shop.bulks.get(id).cloned();
-        self.told(field, bulk.as_ref())
+        self.bulk_json(field, bulk.as_ref())
     }
 
     pub(super) fn newest_bulk(&mut self, field: &Field) -> Value {
         let is_mutation = field.arguments.get("type").is_some_and(|kind| kind == "MUTATION");
-        let newest = self.shop.bulks.newest(if is_mutation { Kind::Mutation } else { Kind::Query }).cloned();
-        self.told(field, newest.as_ref())
+        let newest =
+            self.shop.bulks.newest(if is_mutation { BulkKind::Mutation } else { BulkKind::Query }).cloned();
+        self.bulk_json(field, newest.as_ref())
     }
 
     pub(super) fn bulks(&mut self, field: &Field) -> Value {
@@ -65,17 +66,17 @@ impl Run<'_> {
         let found: Vec<_> = self.shop.bulks.search(query, self.now).cloned().collect();
         let has_more = found.len() > first;
         let facts: Vec<_> =
-            found.iter().take(first).map(|bulk| bulk.facts(&self.url(bulk), self.now)).collect();
+            found.iter().take(first).map(|bulk| bulk.fields(&self.url(bulk), self.now)).collect();
         self.data().connection(&field.selection, "BulkOperation", &facts, has_more)
     }
 
-    fn told(&mut self, field: &Field, bulk: Option<&Bulk>) -> Value {
+    fn bulk_json(&mut self, field: &Field, bulk: Option<&BulkRun>) -> Value {
         let Some(bulk) = bulk else { return Value::Null };
-        let facts = bulk.facts(&self.url(bulk), self.now);
+        let facts = bulk.fields(&self.url(bulk), self.now);
         self.data().object(&field.selection, "BulkOperation", &facts)
     }
 
-    fn url(&self, bulk: &Bulk) -> String {
+    fn url(&self, bulk: &BulkRun) -> String {
         format!("{}/_bulk/{}/{}.jsonl", self.base, self.name, bulk.number)
     }
 }

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Run;
-use crate::shopify::data::Data;
+use super::DocumentRun;
+use crate::shopify::data::DataGenerator;
 use crate::shopify::document::Field;
 
-impl Run<'_> {
+impl DocumentRun<'_> {
     pub(super) fn create_product(&mut self, field: &Field) -> Value {
         let input = field.arguments.get("product").or_else(|| field.arguments.get("input"));
         let text = |name: &str| input.and_then(|input| input.get(name)).and_then(Value::as_str);
@@ -16,7 +16,7 @@ impl Run<'_> {
             return self.refused(field, &missing);
         }
         self.stats.writes += 1;
-        self.count_again(field, text("handle").or(Some(title)));
+        self.count_duplicate(field, text("handle").or(Some(title)));
         *self.stats.objects.entry("products".to_owned()).or_default() += 1;
         let id = format!("gid://shopify/Product/{}", self.data().number());
         let mut product = input.and_then(Value::as_object).cloned().unwrap_or_default();
@@ -28,7 +28,7 @@ impl Run<'_> {
         self.stats.writes += 1;
         let input = field.arguments.get("input");
         let reference = input.and_then(|input| input.get("referenceDocumentUri")).and_then(Value::as_str);
-        self.count_again(field, reference.or(field.idempotent.as_deref()));
+        self.count_duplicate(field, reference.or(field.idempotent.as_deref()));
         let changes = input.and_then(|input| input.get("changes")).and_then(Value::as_array);
         let mut told = Vec::new();
         for change in changes.into_iter().flatten() {
@@ -39,7 +39,7 @@ impl Run<'_> {
         }
         let group = field.selection.field("inventoryAdjustmentGroup");
         let changes = group.and_then(|group| group.selection.field("changes"));
-        let mut data = Data::new(self.last, self.share);
+        let mut data = DataGenerator::new(self.last, self.share);
         let told: Vec<_> = told
             .iter()
             .zip(changes.into_iter().cycle())
@@ -51,9 +51,9 @@ impl Run<'_> {
     }
 
     /// An effect that had happened before, by what names it.
-    pub(super) fn count_again(&mut self, field: &Field, key: Option<&str>) {
+    pub(super) fn count_duplicate(&mut self, field: &Field, key: Option<&str>) {
         let Some(key) = key else { return };
-        let again = self.seen.again(&format!("{}/{}", self.name, field.name), key);
+        let again = self.history.record(&format!("{}/{}", self.name, field.name), key);
         self.stats.duplicates += u64::from(again);
     }
 }

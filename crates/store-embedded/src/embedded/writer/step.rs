@@ -5,25 +5,25 @@ use tidegate_core::Time;
 use tidegate_store::{Error, Result};
 use tokio::sync::oneshot;
 
-use crate::embedded::ledger::Ledger;
+use crate::embedded::partition_meta::PartitionMeta;
 
 /// What a step works with.
-pub(in crate::embedded) struct Desk<'a> {
+pub(in crate::embedded) struct StepContext<'a> {
     pub(in crate::embedded) sql: &'a Connection,
-    pub(in crate::embedded) ledger: &'a mut Ledger,
+    pub(in crate::embedded) meta: &'a mut PartitionMeta,
     pub(in crate::embedded) now: Time,
 }
 
 /// What a step comes to: the inner answer stands if the commit does; the outer failure undoes the step. A step
 /// that refuses has written nothing.
-pub(in crate::embedded) type Stepped<T> = rusqlite::Result<Result<T>>;
+pub(in crate::embedded) type StepResult<T> = rusqlite::Result<Result<T>>;
 
 /// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
 pub(in crate::embedded) trait Task: Send {
     fn rows(&self) -> usize;
     /// Whether it must be on the disk when it is answered.
     fn is_durable(&self) -> bool;
-    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()>;
+    fn run(&mut self, desk: &mut StepContext<'_>) -> rusqlite::Result<()>;
     fn committed(self: Box<Self>);
     fn failed(self: Box<Self>, why: Error);
 }
@@ -35,13 +35,13 @@ pub(in crate::embedded) struct Step<T, F, N> {
     /// What is done when it is committed, before it is answered.
     pub(in crate::embedded) then: N,
     pub(in crate::embedded) answer: Option<Result<T>>,
-    pub(in crate::embedded) tell: oneshot::Sender<Result<T>>,
+    pub(in crate::embedded) reply: oneshot::Sender<Result<T>>,
 }
 
 impl<T, F, N> Task for Step<T, F, N>
 where
     T: Send,
-    F: FnMut(&mut Desk<'_>) -> Stepped<T> + Send,
+    F: FnMut(&mut StepContext<'_>) -> StepResult<T> + Send,
     N: FnOnce(&T) + Send,
 {
     fn rows(&self) -> usize {
@@ -52,7 +52,7 @@ where
         self.durable
     }
 
-    fn run(&mut self, desk: &mut Desk<'_>) -> rusqlite::Result<()> {
+    fn run(&mut self, desk: &mut StepContext<'_>) -> rusqlite::Result<()> {
         self.answer = Some((self.work)(desk)?);
         Ok(())
     }
@@ -63,11 +63,11 @@ where
                 (self.then)(answer);
             }
             // Nobody has to wait for an answer.
-            let _ = self.tell.send(answer);
+            let _ = self.reply.send(answer);
         }
     }
 
     fn failed(self: Box<Self>, why: Error) {
-        let _ = self.tell.send(Err(why));
+        let _ = self.reply.send(Err(why));
     }
 }

@@ -1,7 +1,7 @@
 //! What is wrong with an operation is told when it is handed in, so that the caller's transaction fails there.
 
 use sqlx::postgres::PgConnection;
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::{Nodes, Upkeep};
 use tidegate_store_postgres::outbox::enqueue;
 
@@ -64,7 +64,7 @@ fn mistakes_fail_the_callers_transaction() {
         ),
     ];
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let mut sql = behind(&server).await;
         for (operation, code, sentence) in &table {
@@ -87,7 +87,7 @@ fn mistakes_fail_the_callers_transaction() {
 #[test]
 fn nothing_is_taken_before_a_node_was_started() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = store(&server).await;
         let mut sql = behind(&server).await;
         let (code, sentence) = refused(&mut sql, &operation("g")).await;
@@ -95,7 +95,7 @@ fn nothing_is_taken_before_a_node_was_started() {
             (&*code, &*sentence),
             ("55000", "No Tidegate node has been started on the schema tidegate yet.")
         );
-        store.partitions(super::PARTITIONS).await.expect("set the number of partitions");
+        store.ensure_partitions(super::PARTITIONS).await.expect("set the number of partitions");
         publish(&store, false).await;
         enqueue(&mut sql, "tidegate", &operation("g")).await.expect("enqueue");
     });
@@ -106,7 +106,7 @@ fn nothing_is_taken_before_a_node_was_started() {
 #[test]
 fn plain_sql_hands_in_and_gives_a_hint() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let mut hints = store.listen(tidegate_store::outbox::TOPIC).await.expect("listen");
         let mut sql = behind(&server).await;

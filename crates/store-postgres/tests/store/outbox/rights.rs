@@ -1,7 +1,7 @@
 //! The rights of a role that hands in: those that the documentation names, and no others.
 
 use sqlx::postgres::PgConnection;
-use tidegate_fixture::postgres::Postgres as Server;
+use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store_postgres::outbox::enqueue;
 
 use super::{begun, operation, waiting};
@@ -19,7 +19,7 @@ async fn refused(sql: &mut PgConnection, what: &'static str) {
 #[test]
 fn a_role_needs_the_documented_rights_and_gets_no_others() {
     run(async {
-        let server = Server::start();
+        let server = PostgresServer::start();
         let store = begun(&server).await;
         let (mut admin, mut sql) = (behind(&server).await, behind(&server).await);
         execute(&mut admin, "CREATE ROLE app; GRANT USAGE ON SCHEMA tidegate TO app").await;

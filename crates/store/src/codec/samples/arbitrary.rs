@@ -7,9 +7,10 @@ use proptest::collection::vec;
 use proptest::option::of;
 use proptest::prelude::*;
 use tidegate_core::fact::{
-    Accepted, After, Counters, GroupImage, Held, LimitImage, OperationImage, Settled, Shape, Source,
+    AcceptedOperation, Counters, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource, OperationImage,
+    SettleEffect, SettledClaim,
 };
-use tidegate_core::operation::{Charge, Dedupe, OnFailure, OnUnknown};
+use tidegate_core::operation::{Charge, DedupeEntry, OnFailure, OnUnknown};
 use tidegate_core::{EndState, Fact, Fault, FaultClass, Fence, Hint, Seq, Time, Turn};
 
 fn text() -> impl Strategy<Value = Arc<str>> {
@@ -25,8 +26,8 @@ fn fault() -> impl Strategy<Value = Fault> {
         .prop_map(|(class, message)| Fault { class: FaultClass::ALL[class], message })
 }
 
-fn dedupe() -> impl Strategy<Value = Dedupe> {
-    (any::<u128>(), any::<u128>(), time()).prop_map(|(key, fingerprint, expires)| Dedupe {
+fn dedupe() -> impl Strategy<Value = DedupeEntry> {
+    (any::<u128>(), any::<u128>(), time()).prop_map(|(key, fingerprint, expires)| DedupeEntry {
         key,
         fingerprint,
         expires,
@@ -37,21 +38,21 @@ fn end() -> impl Strategy<Value = EndState> {
     prop_oneof![Just(EndState::Succeeded), Just(EndState::Failed), Just(EndState::Canceled)]
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
+fn shape() -> impl Strategy<Value = LimitShape> {
     prop_oneof![
-        any::<(u64, u64, u64)>().prop_map(|(capacity, refill_per_s, margin)| Shape::Drip {
+        any::<(u64, u64, u64)>().prop_map(|(capacity, refill_per_s, margin)| LimitShape::Drip {
             capacity,
             refill_per_s,
             margin
         }),
-        (any::<u64>(), any::<Duration>()).prop_map(|(limit, period)| Shape::Window { limit, period }),
-        Just(Shape::Gate),
-        any::<u32>().prop_map(|at_once| Shape::Cap { at_once }),
+        (any::<u64>(), any::<Duration>()).prop_map(|(limit, period)| LimitShape::Window { limit, period }),
+        Just(LimitShape::Gate),
+        any::<u32>().prop_map(|at_once| LimitShape::Cap { at_once }),
     ]
 }
 
-fn source() -> impl Strategy<Value = Source> {
-    prop_oneof![Just(Source::Config), Just(Source::Operator), Just(Source::Learned)]
+fn source() -> impl Strategy<Value = LimitSource> {
+    prop_oneof![Just(LimitSource::Config), Just(LimitSource::Operator), Just(LimitSource::Learned)]
 }
 
 fn hint() -> impl Strategy<Value = Hint> {
@@ -67,7 +68,7 @@ fn hint() -> impl Strategy<Value = Hint> {
     )
 }
 
-fn accepted() -> impl Strategy<Value = Accepted> {
+fn accepted() -> impl Strategy<Value = AcceptedOperation> {
     let unknown = prop_oneof![Just(OnUnknown::Repeat), Just(OnUnknown::Reconcile), Just(OnUnknown::Ask)];
     let failure = prop_oneof![Just(OnFailure::Skip), Just(OnFailure::Hold)];
     let charge = (text(), 0..u64::MAX / 2, any::<bool>());
@@ -78,7 +79,7 @@ fn accepted() -> impl Strategy<Value = Accepted> {
         |(names, budget, on_unknown, on_failure, dedupe, again)| {
             let (seq, at, group, kind, charges) = names;
             let (deadline, not_before, max_attempts, priority) = budget;
-            Accepted {
+            AcceptedOperation {
                 seq: Seq(seq),
                 at,
                 group,
@@ -91,26 +92,26 @@ fn accepted() -> impl Strategy<Value = Accepted> {
                 on_unknown,
                 on_failure,
                 dedupe,
-                again,
+                is_rerun: again,
             }
         },
     )
 }
 
-fn settled() -> impl Strategy<Value = Settled> {
+fn settled() -> impl Strategy<Value = SettledClaim> {
     let after = prop_oneof![
-        (end(), any::<bool>()).prop_map(|(state, hold)| After::Ended { state, hold }),
-        (time(), any::<bool>()).prop_map(|(at, look_first)| After::Retry { at, look_first }),
-        (time(), vec(text(), 0..4)).prop_map(|(until, closed)| After::Throttled { until, closed }),
-        Just(After::Held),
-        Just(After::GivenBack),
+        (end(), any::<bool>()).prop_map(|(state, hold)| SettleEffect::Ended { state, hold }),
+        (time(), any::<bool>()).prop_map(|(at, reconcile_first)| SettleEffect::Retry { at, reconcile_first }),
+        (time(), vec(text(), 0..4)).prop_map(|(until, closed)| SettleEffect::Throttled { until, closed }),
+        Just(SettleEffect::Held),
+        Just(SettleEffect::Returned),
     ];
     (any::<(u64, u64)>(), time(), after, of(fault()), vec(hint(), 0..3)).prop_map(
-        |((seq, fence), at, after, fault, hints)| Settled {
+        |((seq, fence), at, after, fault, hints)| SettledClaim {
             seq: Seq(seq),
             fence: Fence(fence),
             at,
-            after,
+            effect: after,
             fault,
             hints,
         },
@@ -143,7 +144,7 @@ fn limit_image() -> impl Strategy<Value = LimitImage> {
 
 fn group_image() -> impl Strategy<Value = GroupImage> {
     let held = (any::<u64>(), time(), any::<bool>(), of(fault()))
-        .prop_map(|(seq, since, unknown, fault)| Held { seq: Seq(seq), since, unknown, fault });
+        .prop_map(|(seq, since, unknown, fault)| GroupHold { seq: Seq(seq), since, unknown, fault });
     let running = (any::<u64>(), time(), vec(any::<u64>(), 0..4))
         .prop_map(|(f, until, marks)| (Fence(f), until, marks));
     (text(), any::<u64>(), time(), of((text(), time(), text())), of(held), of(running)).prop_map(
@@ -163,8 +164,8 @@ fn operation_image() -> impl Strategy<Value = OperationImage> {
         |(accepted, attempt, look_first, cancel_asked, fault)| OperationImage {
             accepted,
             attempt,
-            look_first,
-            cancel_asked,
+            reconcile_first: look_first,
+            cancel_requested: cancel_asked,
             fault,
         },
     )
@@ -199,7 +200,7 @@ pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
             state,
             hold
         }),
-        seq().prop_map(|seq| Fact::CancelAsked { seq }),
+        seq().prop_map(|seq| Fact::CancelRequested { seq }),
         (seq(), time()).prop_map(|(seq, at)| Fact::Repeated { seq, at }),
         (text(), time(), text(), text()).prop_map(|(group, at, by, reason)| Fact::Paused {
             group,

@@ -1,0 +1,71 @@
+//! Why a command did not do what it was asked: a code if there is one, a sentence, and what to do about it.
+
+use serde_json::{Value, json};
+
+use crate::output::Output;
+
+/// A failure of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CliError {
+    pub code: Option<String>,
+    pub message: String,
+    pub hints: Vec<String>,
+    /// For scripts: what else is known of it.
+    pub detail: Option<Value>,
+    pub exit: u8,
+}
+
+impl CliError {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { code: None, message: message.into(), hints: Vec::new(), detail: None, exit: 1 }
+    }
+
+    /// It was called in a wrong way.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { exit: 2, ..Self::new(message) }
+    }
+
+    pub(crate) fn code(mut self, code: impl Into<String>) -> Self {
+        self.code = Some(code.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    pub(crate) fn detail(mut self, detail: Value) -> Self {
+        self.detail = Some(detail).filter(|detail| !detail.is_null());
+        self
+    }
+
+    /// On stderr, in the shape in which the server tells its errors when a script asks.
+    pub(crate) fn print(&self, output: &Output) {
+        if output.json {
+            return output.print_status(&self.json().to_string());
+        }
+        let code = self.code.as_ref().map_or_else(String::new, |code| format!("[{code}]"));
+        output.print_status(&format!("{}: {}", output.red(&format!("error{code}")), self.message));
+        for hint in &self.hints {
+            output.print_status(&format!("  {}: {hint}", output.bold("hint")));
+        }
+    }
+
+    fn json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(detail) = &self.detail {
+            error["detail"] = detail.clone();
+        }
+        if !self.hints.is_empty() {
+            error["hints"] = json!(self.hints);
+        }
+        json!({ "error": error })
+    }
+}
+
+impl From<tidegate::Error> for CliError {
+    fn from(error: tidegate::Error) -> Self {
+        Self::new(error.message).code(error.code.to_string())
+    }
+}

@@ -1,0 +1,70 @@
+//! Calls on all nodes, this one included, to learn whether they answer, who they are, and whether they take calls from
+//! here. A round goes on beside the looks: a node that answers slowly holds up no sign of life.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use super::Member;
+use super::partitions::Event;
+use crate::host::HandshakeOutcome;
+use crate::node_record::NodeRecord;
+
+/// Between two rounds while this node has no part.
+const EVERY_APART: Duration = Duration::from_secs(2);
+/// And while it has.
+const EVERY_JOINED: Duration = Duration::from_secs(10);
+
+/// How far the rounds are.
+#[derive(Default)]
+pub(super) struct HandshakeRounds {
+    /// When the last one ended.
+    last: Option<Instant>,
+    is_under_way: bool,
+}
+
+/// Who answered.
+pub(super) struct HandshakeRound {
+    own: HandshakeOutcome,
+    others: BTreeMap<String, HandshakeOutcome>,
+}
+
+impl Member {
+    /// Begins a round when it is time, or when somebody is new.
+    pub(super) fn start_handshakes(&mut self, signs: &[NodeRecord]) {
+        let me = &self.settings.node;
+        let others: Vec<_> = signs.iter().map(|sign| &sign.node).filter(|node| node.name != *me).collect();
+        let is_new = others.iter().any(|node| !self.findings.others.contains_key(&node.name));
+        let every = if self.joined { EVERY_JOINED } else { EVERY_APART };
+        let is_due = is_new || self.handshakes.last.is_none_or(|last| last.elapsed() >= every);
+        if self.handshakes.is_under_way || self.leaving || !is_due {
+            return;
+        }
+        self.handshakes.is_under_way = true;
+        let mut calls = JoinSet::new();
+        for node in others {
+            let (host, name, address) = (Arc::clone(&self.host), node.name.clone(), node.address.clone());
+            calls.spawn(async move { (name, host.handshake(address).await) });
+        }
+        let (host, address, tell) =
+            (Arc::clone(&self.host), self.settings.address.clone(), self.tell.clone());
+        tokio::spawn(async move {
+            let own = host.handshake(address).await;
+            let mut others = BTreeMap::new();
+            while let Some(met) = calls.join_next().await {
+                others.extend(met.ok());
+            }
+            // Without a member there is nobody who wants to know.
+            let _ = tell.send(Event::HandshakesDone(HandshakeRound { own, others }));
+        });
+    }
+
+    /// What a round has found.
+    pub(super) fn record_handshakes(&mut self, HandshakeRound { own, others }: HandshakeRound) {
+        self.findings.record_round(own, others);
+        self.handshakes = HandshakeRounds { last: Some(Instant::now()), is_under_way: false };
+    }
+}

@@ -1,0 +1,147 @@
+//! Random commands on a store and on the book, side by side.
+
+use std::sync::Arc;
+
+use tidegate_core::Time;
+use tidegate_core::bounds::DEPLOYMENTS_KEPT;
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep, ForeignObject, JournalLines, MemoryJournal, ObjectMapping,
+    StepState,
+};
+
+use super::{SCOPE, check, deployment, marked};
+use crate::harness::{Backend, ExpectValue};
+use crate::rng::TestRng;
+
+/// Commands of a random sequence.
+const COMMANDS: usize = 400;
+/// Ids whose order is that of their bytes, whatever a language says; one is empty.
+const IDS: [&str; 8] = ["", "00", "01", "02", "a", "B", "ä", "deploy '%_{*}\u{1f980}"];
+/// Scopes of which one begins as the other does.
+const SCOPES: [&str; 4] = [SCOPE, "guild:4177", "", "Zunft {x}:'*"];
+const KINDS: [&str; 3] = ["role", "channel", "Rolle:x"];
+const KEYS: [&str; 6] = ["desk", "Desk", "x:desk", "", "\"a\",\"b", "Büro — \u{1f980}"];
+const NOTES: [&str; 4] = ["", "it's \"full\"\n\\", "50035: Invalid Form Body", "Größe \u{1f980}\u{7f}"];
+
+fn word(dice: &mut TestRng, words: &[&str]) -> Arc<str> {
+    Arc::from(*dice.pick(words))
+}
+
+fn some_word(dice: &mut TestRng) -> Option<Arc<str>> {
+    dice.percent(60).then(|| word(dice, &NOTES))
+}
+
+fn time(dice: &mut TestRng) -> Time {
+    if dice.percent(5) { Time::MAX } else { Time::from_micros(dice.below(1 << 60)) }
+}
+
+fn any_deployment(dice: &mut TestRng, id: Arc<str>) -> Deployment {
+    let len = dice.below(40) as usize;
+    Deployment {
+        id,
+        scope: word(dice, &SCOPES),
+        fence: fence(dice),
+        round: dice.below(1 << 32) as u32,
+        stage: *dice.pick(&[DeploymentStage::Running, DeploymentStage::Done, DeploymentStage::Failed]),
+        request: dice.bytes(len).into(),
+        note: some_word(dice),
+        started_at: time(dice),
+        updated_at: time(dice),
+    }
+}
+
+/// Few, so that most are seen again; some are larger than a float can tell apart.
+fn fence(dice: &mut TestRng) -> u64 {
+    if dice.percent(10) { tidegate_store::journal::FENCE_MAX - dice.below(3) } else { 8 + dice.below(5) }
+}
+
+fn any_lines(dice: &mut TestRng) -> JournalLines {
+    let mut lines = JournalLines::default();
+    for _ in 0..dice.below(12) {
+        lines.steps.push(DeploymentStep {
+            kind: word(dice, &KINDS),
+            key: word(dice, &KEYS),
+            nth: if dice.percent(5) { u32::MAX } else { dice.below(6) as u32 },
+            action: word(dice, &["create", "update", ""]),
+            fingerprint: word(dice, &["", "f0", "f1"]),
+            state: *dice.pick(&[StepState::Planned, StepState::Applied, StepState::Failed]),
+            operation: some_word(dice),
+            foreign_id: some_word(dice),
+            note: some_word(dice),
+            at: time(dice),
+        });
+    }
+    for _ in 0..dice.below(12) {
+        let object = dice.percent(70).then(|| ForeignObject {
+            id: word(dice, &NOTES),
+            place: some_word(dice),
+            fingerprint: word(dice, &["", "f0", "f1"]),
+        });
+        lines.mapped.push(ObjectMapping { kind: word(dice, &KINDS), key: word(dice, &KEYS), object });
+    }
+    lines
+}
+
+/// OPS-17: whatever is kept and written, in whatever order, by old and new fences, of deployments that are there or not,
+/// also with a line twice in one write, a store answers as the book does; also after a restart.
+pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
+    let (mut dice, mut book) = (TestRng::seeded_or(171), MemoryJournal::default());
+    let mut store = backend.open().await.expect_value("open the store");
+    for command in 0..COMMANDS {
+        let id = word(&mut dice, &IDS);
+        if dice.percent(40) {
+            let kept = any_deployment(&mut dice, Arc::clone(&id));
+            let done = store.save_deployment(kept.clone()).await.expect_value("keep a deployment");
+            assert_eq!(done, book.save_deployment(kept), "command {command}: keep {id:?}");
+        } else {
+            let (fence, lines) = (fence(&mut dice), any_lines(&mut dice));
+            let done = store.write_journal(&id, fence, lines.clone()).await.expect_value("write lines");
+            assert_eq!(done, book.write_lines(&id, fence, lines), "command {command}: write to {id:?}");
+        }
+        if command % 20 == 0 {
+            check(&*store, &book, &IDS, &SCOPES, &format!("after command {command}")).await;
+        }
+        if dice.below(70) == 0 {
+            drop(store);
+            store = backend.open().await.expect_value("open the store again");
+        }
+    }
+    check(&*store, &book, &IDS, &SCOPES, "at the end").await;
+    // Another scope's stay, and so do those that run.
+    let running = deployment("+running", SCOPE, 1, DeploymentStage::Running);
+    assert!(store.save_deployment(running.clone()).await.expect_value("keep one that runs"));
+    book.save_deployment(running);
+    for n in 0..DEPLOYMENTS_KEPT + 7 {
+        let id = format!("-{n:04}");
+        let kept = deployment(&id, SCOPE, 1, *dice.pick(&[DeploymentStage::Done, DeploymentStage::Failed]));
+        assert!(store.save_deployment(kept.clone()).await.expect_value("keep one more"));
+        book.save_deployment(kept);
+        assert!(store.write_journal(&id, 1, marked(2, "m")).await.expect_value("write lines"));
+        book.write_lines(&id, 1, marked(2, "m"));
+    }
+    let looked_at = ["+running", "-0000", "-0006", "-0007", "-0008", "-0106"];
+    check(&*store, &book, &looked_at, &SCOPES, "when old ones have gone").await;
+    check(&*store, &book, &IDS, &SCOPES, "when old ones have gone").await;
+}
+
+/// OPS-17: what was answered is there, at whatever moment everything stops.
+pub async fn what_was_journaled_is_durable(backend: &dyn Backend) {
+    let (mut dice, mut book) = (TestRng::seeded_or(172), MemoryJournal::default());
+    let store = backend.open().await.expect_value("open the store");
+    for round in 0..12 {
+        let kept = Deployment { fence: 8, ..any_deployment(&mut dice, "a".into()) };
+        assert!(store.save_deployment(kept.clone()).await.expect_value("keep a deployment"));
+        book.save_deployment(kept);
+        let image = backend.crash_image().await.expect_value("take a crash image");
+        check(&*image, &book, &["a"], &SCOPES, &format!("in the image after deployment {round}")).await;
+        drop(image);
+        let lines = any_lines(&mut dice);
+        assert!(store.write_journal("a", 8, lines.clone()).await.expect_value("write lines"));
+        book.write_lines("a", 8, lines);
+        let image = backend.crash_image().await.expect_value("take a crash image");
+        check(&*image, &book, &["a"], &SCOPES, &format!("in the image after lines {round}")).await;
+    }
+    drop(store);
+    let store = backend.open().await.expect_value("open the store again");
+    check(&*store, &book, &["a"], &SCOPES, "after a restart").await;
+}

@@ -1,0 +1,188 @@
+//! Thinks of commands: mostly sensible ones, because those go deepest, and some late, repeated or odd ones.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::model::{AcceptOutcome, CancelOutcome, EndedOperation, Resolution, SettleOutcome};
+use tidegate_core::{Draft, EndState, Fence, Model, Seq, Time};
+
+use super::command::{Command, CommandKind, CommandOutcome};
+use super::content::{LIMITS, draft, hint, shape, verdict};
+use crate::rng::TestRng;
+use crate::samples::some;
+
+const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
+
+/// Thinks of commands, and remembers what came of them.
+pub(super) struct CommandGenerator {
+    pub(super) dice: TestRng,
+    now: Time,
+    last_seq: Seq,
+    claims: Vec<(Seq, Fence)>,
+    ended: Vec<Seq>,
+    answer: Option<CommandOutcome>,
+    story: Vec<Command>,
+}
+
+impl CommandGenerator {
+    pub(super) const fn new(dice: TestRng, now: Time) -> Self {
+        Self {
+            dice,
+            now,
+            last_seq: Seq(0),
+            claims: Vec::new(),
+            ended: Vec::new(),
+            answer: None,
+            story: Vec::new(),
+        }
+    }
+
+    /// Makes the limits; one in four is left out, so that some charges name what is not there.
+    pub(super) fn limits(&mut self) -> Vec<Command> {
+        let mut commands = Vec::new();
+        for limit in LIMITS {
+            if self.dice.percent(75) {
+                let order = CommandKind::Configure(limit.into(), shape(&mut self.dice, limit));
+                commands.push(Command { now: self.now, order });
+            }
+        }
+        self.story.clone_from(&commands);
+        commands
+    }
+
+    /// What the model said last.
+    pub(super) const fn last_answer(&self) -> Option<&CommandOutcome> {
+        self.answer.as_ref()
+    }
+
+    /// The next command, at some later time.
+    pub(super) fn next(&mut self, model: &Model) -> Command {
+        self.pass_time(model);
+        let back = if self.dice.percent(3) { Duration::from_secs(2) } else { Duration::ZERO };
+        let command = Command { now: self.now.before(back), order: self.common_command() };
+        self.story.push(command.clone());
+        command
+    }
+
+    /// Remembers what can be claimed, settled or opened again.
+    pub(super) fn learn(&mut self, answer: CommandOutcome) {
+        match &answer {
+            CommandOutcome::Accept(AcceptOutcome::New(seq)) => self.last_seq = *seq,
+            CommandOutcome::Take(take) => {
+                self.claims.extend(take.claims.iter().map(|claim| (claim.seq, claim.fence)));
+                take.ended.iter().for_each(|ended| self.note_end(ended));
+            }
+            CommandOutcome::Settle(SettleOutcome::Settled { ended: Some(ended), .. })
+            | CommandOutcome::Cancel(CancelOutcome::Ended(ended))
+            | CommandOutcome::Resolve(Ok(Some(ended))) => self.note_end(ended),
+            CommandOutcome::Reopen(Some(AcceptOutcome::New(seq))) => self.ended.retain(|other| other != seq),
+            _ => {}
+        }
+        self.answer = Some(answer);
+    }
+
+    fn note_end(&mut self, ended: &EndedOperation) {
+        if ended.state != EndState::Succeeded {
+            self.ended.push(ended.seq);
+        }
+    }
+
+    fn pass_time(&mut self, model: &Model) {
+        let by = match self.dice.below(10) {
+            0..4 => Duration::ZERO,
+            4..7 => Duration::from_micros(self.dice.below(2_000_000)),
+            7 | 8 => model.next_change(true).map_or(Duration::ZERO, |at| at.since(self.now)),
+            _ => Duration::from_secs(self.dice.below(90)),
+        };
+        self.now = self.now.after(by.min(Duration::from_secs(3_600)));
+    }
+
+    fn common_command(&mut self) -> CommandKind {
+        match self.dice.below(24) {
+            0..7 => CommandKind::Accept(self.draft_of_any_group()),
+            7..13 => self.take(),
+            13..18 => self.settle(),
+            18 => self.renew(),
+            19 => CommandKind::Cancel(self.seq()),
+            20 => {
+                let says = [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat];
+                CommandKind::Resolve(self.seq(), *self.dice.pick(&says))
+            }
+            21 if self.dice.percent(50) => CommandKind::Pause(self.group()),
+            21 | 22 => CommandKind::Resume(self.group()),
+            _ => self.rare(),
+        }
+    }
+
+    fn rare(&mut self) -> CommandKind {
+        let limit = *self.dice.pick(&LIMITS);
+        match self.dice.below(4) {
+            0 => CommandKind::SetLimit(limit.into(), shape(&mut self.dice, limit)),
+            1 => CommandKind::Configure(limit.into(), shape(&mut self.dice, limit)),
+            2 => CommandKind::Thaw(limit.into()),
+            _ if self.ended.is_empty() => self.take(),
+            _ => {
+                let accepted_at = self.now.before(Duration::from_secs(self.dice.below(60)));
+                CommandKind::Reopen(*self.dice.pick(&self.ended), accepted_at, self.draft_of_any_group())
+            }
+        }
+    }
+
+    fn group(&mut self) -> Arc<str> {
+        (*self.dice.pick(&GROUPS)).into()
+    }
+
+    fn draft_of_any_group(&mut self) -> Draft {
+        let group = self.group();
+        draft(&mut self.dice, group, self.now)
+    }
+
+    fn seq(&mut self) -> Seq {
+        Seq(self.dice.below(self.last_seq.0 + 2))
+    }
+
+    fn chance(&mut self) -> u32 {
+        self.dice.roll() as u32
+    }
+
+    fn take(&mut self) -> CommandKind {
+        let n = self.dice.within(1..6) as usize;
+        CommandKind::Take { n, lease: Duration::from_secs(self.dice.within(1..40)), chance: self.chance() }
+    }
+
+    /// One that is under way, or was: answers come late and twice.
+    fn claim(&mut self) -> (Seq, Fence) {
+        if self.claims.is_empty() {
+            return (self.seq(), Fence(self.dice.below(5)));
+        }
+        let place = self.dice.index(self.claims.len());
+        if self.dice.percent(85) { self.claims.swap_remove(place) } else { self.claims[place] }
+    }
+
+    fn settle(&mut self) -> CommandKind {
+        let (seq, fence) = self.claim();
+        let verdict = verdict(&mut self.dice);
+        let hints = some(&mut self.dice, 1, hint);
+        CommandKind::Settle { seq, fence, verdict, hints, chance: self.chance() }
+    }
+
+    fn renew(&mut self) -> CommandKind {
+        let (seq, fence) = self.claims.last().copied().unwrap_or((Seq(1), Fence(1)));
+        let span = Duration::from_secs(self.dice.below(60));
+        if self.now.as_micros().is_multiple_of(2) {
+            return CommandKind::Send { seq, fence };
+        }
+        CommandKind::Renew { seq, fence, until: self.now.after(span) }
+    }
+}
+
+impl Drop for CommandGenerator {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("the commands of the sequence that failed:");
+            for (place, Command { now, order }) in self.story.iter().enumerate() {
+                eprintln!("{place:4} at {} µs: {order:?}", now.as_micros());
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Chance from a seed: the same seed rolls the same numbers on every machine. A test that fails says which seed
+//! it had. Not for secrets.
+
+use std::ops::Range;
+
+/// A seeded source of chance. Says its seed when its test panics.
+#[derive(Debug)]
+pub struct TestRng {
+    seed: u64,
+    state: u64,
+    quiet: bool,
+}
+
+/// Set this variable to a number to run every random test with another seed. `./test --long` does.
+pub const SEED_VARIABLE: &str = "TIDEGATE_SEED";
+
+/// The seed of a random test: `usual`, so that it draws the same every time, moved by `TIDEGATE_SEED` where that is set.
+#[must_use]
+pub fn seed_or(usual: u64) -> u64 {
+    usual.wrapping_add(seed_override().unwrap_or(0))
+}
+
+/// So many seeds, one after the other, moved in the same way.
+pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
+    (0..count).map(seed_or)
+}
+
+/// How a run is repeated that drew as this one does.
+#[must_use]
+pub fn how_to_repeat() -> String {
+    match seed_override() {
+        Some(seed) => format!("with {SEED_VARIABLE}={seed}"),
+        None => format!("without {SEED_VARIABLE}"),
+    }
+}
+
+fn seed_override() -> Option<u64> {
+    std::env::var(SEED_VARIABLE).ok()?.parse().ok()
+}
+
+impl TestRng {
+    /// Dice of this seed.
+    #[must_use]
+    pub const fn new(seed: u64) -> Self {
+        Self { seed, state: seed, quiet: false }
+    }
+
+    /// Dice of the usual seed, moved by `TIDEGATE_SEED`.
+    #[must_use]
+    pub fn seeded_or(usual: u64) -> Self {
+        Self::new(seed_or(usual))
+    }
+
+    /// Dice of their own whose rolls follow from these.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self { quiet: true, ..Self::new(self.roll()) }
+    }
+
+    /// The seed they were made with.
+    #[must_use]
+    pub const fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Any number (SplitMix64).
+    pub const fn roll(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.state;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// A number below `bound`; 0 when that is 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.roll()) * u128::from(bound)) >> 64) as u64
+    }
+
+    /// A number of the range.
+    pub fn within(&mut self, range: Range<u64>) -> u64 {
+        range.start + self.below(range.end.saturating_sub(range.start))
+    }
+
+    /// A place in a list of `len`.
+    pub fn index(&mut self, len: usize) -> usize {
+        self.below(len as u64) as usize
+    }
+
+    /// True so many times in a hundred.
+    pub fn percent(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of these.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
+        &from[self.index(from.len())]
+    }
+
+    /// This many bytes.
+    pub fn bytes(&mut self, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(len + 8);
+        while bytes.len() < len {
+            bytes.extend_from_slice(&self.roll().to_le_bytes());
+        }
+        bytes.truncate(len);
+        bytes
+    }
+}
+
+impl Drop for TestRng {
+    fn drop(&mut self) {
+        if !self.quiet && std::thread::panicking() {
+            eprintln!("failed with seed {}; to see it again, run it {}", self.seed, how_to_repeat());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_gives_the_same_rolls_and_bounds_hold() {
+        let rolls = |seed| {
+            let mut dice = TestRng::new(seed);
+            (0..100).map(|_| dice.below(6)).collect::<Vec<_>>()
+        };
+        assert_eq!(rolls(7), rolls(7));
+        assert_ne!(rolls(7), rolls(8));
+        assert!((0..6).all(|face| rolls(7).contains(&face)) && rolls(7).iter().all(|face| *face < 6));
+        assert_eq!(TestRng::new(1).bytes(13).len(), 13);
+        assert_eq!(TestRng::new(1).below(0), 0);
+    }
+}

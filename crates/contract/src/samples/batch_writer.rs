@@ -1,0 +1,122 @@
+//! Writes batches as an owner would: seqs grow, what ended had begun, and only what ended is opened again.
+
+use bytes::Bytes;
+use tidegate_core::{Seq, Time};
+use tidegate_store::log::{Batch, StoredOperation, StoredResult};
+
+use super::{end_state, fact, fault, maybe, name, some};
+use crate::rng::TestRng;
+
+/// Writes batches that a log must take.
+#[derive(Debug)]
+pub struct BatchWriter {
+    /// Where its chance comes from.
+    pub dice: TestRng,
+    next: Seq,
+    pending: Vec<Seq>,
+    ended: Vec<Seq>,
+}
+
+impl BatchWriter {
+    /// An author that has written nothing.
+    #[must_use]
+    pub const fn new(dice: TestRng) -> Self {
+        Self { dice, next: Seq(1), pending: Vec::new(), ended: Vec::new() }
+    }
+
+    /// A batch: a few facts, operations, results, and some that run again.
+    pub fn batch(&mut self, at: Time) -> Batch {
+        let facts = some(&mut self.dice, 5, fact);
+        let reopened = self.reopen();
+        let accepted = self.dice.below(4);
+        let operations: Vec<_> = (0..accepted).map(|_| self.operation(at)).collect();
+        let results = self.results(at, &reopened);
+        Batch { facts, operations, results, reopened, ..Batch::default() }
+    }
+
+    /// A batch with at least one fact and exactly this many operations, of which every third has ended.
+    pub fn sized_batch(&mut self, operations: usize, at: Time) -> Batch {
+        let mut facts = some(&mut self.dice, 3, fact);
+        facts.push(fact(&mut self.dice));
+        let operations: Vec<_> = (0..operations).map(|_| self.operation(at)).collect();
+        let ended: Vec<Seq> = operations.iter().step_by(3).map(|operation| operation.seq).collect();
+        let results = ended.into_iter().map(|seq| self.result(seq, at)).collect();
+        Batch { facts, operations, results, ..Batch::default() }
+    }
+
+    /// Some facts, at least one.
+    pub fn facts(&mut self) -> Vec<tidegate_core::Fact> {
+        let mut facts = some(&mut self.dice, 5, fact);
+        facts.push(fact(&mut self.dice));
+        facts
+    }
+
+    /// Forgets operations that the log no longer keeps.
+    pub fn forget(&mut self, is_gone: impl Fn(Seq) -> bool) {
+        self.ended.retain(|seq| !is_gone(*seq));
+    }
+
+    /// An operation with the next seq.
+    pub fn operation(&mut self, at: Time) -> StoredOperation {
+        let seq = self.next;
+        self.next = Seq(seq.0 + 1);
+        self.pending.push(seq);
+        let dice = &mut self.dice;
+        StoredOperation {
+            seq,
+            at,
+            group: name(dice),
+            kind: name(dice),
+            key: maybe(dice, name),
+            envelope: bytes(dice),
+            payload: bytes(dice),
+        }
+    }
+
+    /// A result for an operation that had none.
+    pub fn result(&mut self, seq: Seq, at: Time) -> StoredResult {
+        self.pending.retain(|other| *other != seq);
+        self.ended.push(seq);
+        let dice = &mut self.dice;
+        StoredResult {
+            seq,
+            at,
+            state: end_state(dice),
+            attempt: dice.below(1_001) as u16,
+            fault: fault(dice),
+            body: bytes(dice),
+        }
+    }
+
+    fn results(&mut self, at: Time, except: &[Seq]) -> Vec<StoredResult> {
+        let count = self.dice.below(4).min(self.pending.len() as u64);
+        let mut results = Vec::new();
+        for _ in 0..count {
+            let seq = *self.dice.pick(&self.pending);
+            if !except.contains(&seq) {
+                results.push(self.result(seq, at));
+            }
+        }
+        results
+    }
+
+    fn reopen(&mut self) -> Vec<Seq> {
+        if self.ended.is_empty() || !self.dice.percent(25) {
+            return Vec::new();
+        }
+        let seq = *self.dice.pick(&self.ended);
+        self.ended.retain(|other| *other != seq);
+        self.pending.push(seq);
+        vec![seq]
+    }
+}
+
+/// Bytes of any kind: none, a few, or more than a page of a file.
+fn bytes(dice: &mut TestRng) -> Bytes {
+    let len = match dice.below(20) {
+        0..=4 => 0,
+        5..=18 => dice.below(600),
+        _ => dice.within(60_000..80_000),
+    };
+    Bytes::from(dice.bytes(len as usize))
+}

@@ -1,0 +1,168 @@
+//! Where a group stands: filed under exactly one thing, moved when that changes, and the tickets that say who goes
+//! first. Nothing here is in the log: it follows from what is.
+
+use super::entry::Cost;
+use super::entry::EntryIx;
+use super::group::{Group, GroupIx, GroupPlacement};
+use super::limit::{LimitIx, LimitWake};
+use super::{Entry, Model};
+use crate::bucket::Readiness;
+use crate::id::Turn;
+use crate::time::Time;
+
+/// How many tickets a priority goes ahead: nobody starves, because later tickets pass even the highest in the end.
+const HEAD_START: [u64; 5] = [0, 1 << 10, 1 << 20, 1 << 30, 1 << 40];
+
+/// The first ticket: no head start reaches below zero.
+pub(super) const FIRST_TURN: Turn = Turn(1 << 41);
+
+impl Model {
+    /// Draws a ticket for a group whose head has this priority. Two tickets are never equal.
+    pub(super) fn draw_turn(&mut self, priority: u8) -> Turn {
+        let ticket = self.counters.next_turn.0;
+        self.counters.next_turn = Turn(ticket + 1);
+        let ahead = HEAD_START[usize::from(priority).min(HEAD_START.len() - 1)];
+        Turn((ticket - ahead) * 8 + u64::from(priority.min(7)))
+    }
+
+    pub(super) fn head_of(&self, group: &Group) -> Option<&Entry> {
+        group.head.map(|ix| &self.entries[ix.at()])
+    }
+
+    /// Takes a group out of whatever structure it is in.
+    pub(super) fn dequeue_group(&mut self, ix: GroupIx) {
+        let group = &mut self.groups[ix.at()];
+        let turn = group.turn;
+        match std::mem::replace(&mut group.placement, GroupPlacement::Unqueued) {
+            GroupPlacement::Unqueued => {}
+            GroupPlacement::Ready => {
+                self.ready.remove(&(turn, ix));
+            }
+            GroupPlacement::Asleep(until) => {
+                self.asleep.remove(&(until, ix));
+            }
+            GroupPlacement::Running => {
+                if let Some(run) = &group.run {
+                    self.running.remove(&(run.until, run.fence));
+                }
+            }
+            GroupPlacement::Waiting(limit) => {
+                self.limits[limit.at()].waiting.remove(&(turn, ix));
+                self.stale.push(limit);
+            }
+        }
+    }
+
+    /// Puts a group, which is in no structure, where it belongs; forgets it when nothing is left to know.
+    pub(super) fn enqueue_group(&mut self, ix: GroupIx, now: Time) {
+        let group = &mut self.groups[ix.at()];
+        debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
+        if let Some(run) = &group.run {
+            group.placement = GroupPlacement::Running;
+            self.running.insert((run.until, run.fence), ix);
+        } else if group.head.is_none() && !group.is_stopped() {
+            let name = std::sync::Arc::clone(&group.name);
+            self.by_group.remove(&name);
+            self.groups.remove(ix.at());
+        } else if group.head.is_none() || group.is_stopped() {
+            // A person must act, or there is nothing to do.
+        } else if group.not_before > now {
+            group.placement = GroupPlacement::Asleep(group.not_before);
+            self.asleep.insert((group.not_before, ix));
+        } else {
+            group.placement = GroupPlacement::Ready;
+            self.ready.insert((group.turn, ix));
+        }
+    }
+
+    /// Files a group, which is in no structure, under a limit it must wait for.
+    pub(super) fn enqueue_on_limit(&mut self, ix: GroupIx, limit: LimitIx) {
+        let group = &mut self.groups[ix.at()];
+        debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
+        group.placement = GroupPlacement::Waiting(limit);
+        self.limits[limit.at()].waiting.insert((group.turn, ix));
+        self.stale.push(limit);
+    }
+
+    /// Works out anew when the first group waiting for each changed limit can be fed.
+    pub(super) fn rearm(&mut self, now: Time) {
+        while let Some(ix) = self.stale.pop() {
+            // One that has gone meanwhile has nobody waiting.
+            let Some(limit) = self.limits.get(ix.at()) else { continue };
+            let armed = match limit.waiting.first() {
+                None => LimitWake::No,
+                Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or_default(), now) {
+                    // What can never be granted is looked at now, and ended.
+                    Readiness::Now | Readiness::Never => LimitWake::Due(*turn),
+                    Readiness::At(at) => LimitWake::At(at),
+                    Readiness::AfterAnswer => LimitWake::No,
+                },
+            };
+            self.arm(ix, armed);
+        }
+    }
+
+    fn arm(&mut self, ix: LimitIx, armed: LimitWake) {
+        match std::mem::replace(&mut self.limits[ix.at()].armed, armed) {
+            LimitWake::No => {}
+            LimitWake::At(at) => {
+                self.wakes.remove(&(at, ix));
+            }
+            LimitWake::Due(turn) => {
+                self.due.remove(&(turn, ix));
+            }
+        }
+        match armed {
+            LimitWake::No => {}
+            LimitWake::At(at) => {
+                self.wakes.insert((at, ix));
+            }
+            LimitWake::Due(turn) => {
+                self.due.insert((turn, ix));
+            }
+        }
+    }
+
+    /// What a group's head charges of a limit.
+    pub(super) fn cost_of(&self, group: GroupIx, limit: LimitIx) -> Option<Cost> {
+        let head = self.head_of(&self.groups[group.at()])?;
+        head.charges.iter().find(|(ix, _)| *ix == limit).map(|(_, cost)| *cost)
+    }
+
+    /// Appends an entry to its group's line.
+    pub(super) fn link(&mut self, ix: EntryIx) {
+        let group = self.entries[ix.at()].group;
+        let group = &mut self.groups[group.at()];
+        let tail = group.tail.replace(ix);
+        match tail {
+            Some(tail) => self.entries[tail.at()].next = Some(ix),
+            None => group.head = Some(ix),
+        }
+        self.entries[ix.at()].prev = tail;
+        group.depth += 1;
+    }
+
+    /// Takes an entry out of its group's line, wherever it stands, and out of memory. The group must be unfiled.
+    pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {
+        let entry = self.entries.remove(ix.at());
+        self.by_seq.remove(entry.seq);
+        for (limit, _) in entry.charges.iter() {
+            self.limits[limit.at()].users -= 1;
+        }
+        self.deadlines.remove(&(entry.deadline, entry.seq));
+        let group = &mut self.groups[entry.group.at()];
+        group.depth -= 1;
+        match entry.prev {
+            Some(prev) => self.entries[prev.at()].next = entry.next,
+            None => {
+                group.head = entry.next;
+                group.not_before = entry.next.map_or(Time::ZERO, |next| self.entries[next.at()].not_before);
+            }
+        }
+        match entry.next {
+            Some(next) => self.entries[next.at()].prev = entry.prev,
+            None => group.tail = entry.prev,
+        }
+        entry
+    }
+}

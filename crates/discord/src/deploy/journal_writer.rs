@@ -1,0 +1,217 @@
+//! The deployer's pen: what it writes into the journal about one deployment and its steps.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use tidegate_core::Time;
+use tidegate_core::journal::{
+    Deployment, DeploymentStage, DeploymentStep as Line, ForeignObject, JournalLines, ObjectMapping,
+    StepState,
+};
+use tidegate_store::{Clock, Store, WallClock};
+
+use super::error::{Error, Result};
+use super::request::DeployRequest;
+use crate::Id;
+use crate::plan::{Action, PlanStep, StepTarget};
+
+/// Writes the journal of one deployment.
+pub(super) struct JournalWriter {
+    store: Arc<dyn Store>,
+    deployment: Deployment,
+    /// What this deployment has done: a later plan that finds it done says nothing new of it.
+    applied: BTreeSet<(Arc<str>, Arc<str>)>,
+}
+
+/// What became of a step.
+pub(super) enum StepRecord<'a> {
+    /// It is to be done.
+    Planned,
+    /// It was applied.
+    Applied(AppliedStep<'a>),
+    /// It was not, for this reason; the operation that was to carry it.
+    Failed(&'a str, &'a str),
+}
+
+/// How a step was applied.
+#[derive(Default)]
+pub(super) struct AppliedStep<'a> {
+    /// The object.
+    pub(super) id: Option<Id>,
+    /// Of a message, its channel.
+    pub(super) channel: Option<Id>,
+    /// The operation that carried it.
+    pub(super) operation: Option<&'a str>,
+}
+
+impl JournalWriter {
+    /// Goes on with the deployment that was interrupted, if the same is wanted, or begins a new one. Says which.
+    pub(super) async fn resume_or_begin(
+        store: Arc<dyn Store>,
+        wanted: &DeployRequest,
+        fence: u64,
+    ) -> Result<(Self, bool)> {
+        let (scope, request) = (wanted.group(), wanted.encode()?);
+        let now = WallClock.now();
+        let last = store.deployments(Some(&scope), 1).await?.into_iter().next();
+        let last = last.filter(|last| last.stage == DeploymentStage::Running);
+        if let Some(mut last) = last {
+            last.fence = fence;
+            last.updated_at = now;
+            if *last.request == *request {
+                last.round += 1;
+                let applied = store.deployment_steps(&last.id).await?.into_iter();
+                let applied = applied.filter(|step| step.state == StepState::Applied);
+                let applied = applied.map(|step| (step.kind, step.key)).collect();
+                let pen = Self { store, deployment: last, applied };
+                pen.save().await?;
+                return Ok((pen, true));
+            }
+            last.stage = DeploymentStage::Failed;
+            last.note = Some("It was interrupted, and another one was begun.".into());
+            Self { store: Arc::clone(&store), deployment: last, applied: BTreeSet::new() }.save().await?;
+        }
+        let deployment = Deployment {
+            id: new_id(now)?.into(),
+            scope: scope.into(),
+            fence,
+            round: 1,
+            stage: DeploymentStage::Running,
+            request: request.into(),
+            note: None,
+            started_at: now,
+            updated_at: now,
+        };
+        let pen = Self { store, deployment, applied: BTreeSet::new() };
+        pen.save().await?;
+        Ok((pen, false))
+    }
+
+    async fn save(&self) -> Result<()> {
+        match self.store.save_deployment(self.deployment.clone()).await? {
+            true => Ok(()),
+            false => Err(Error::LeaseLost),
+        }
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.deployment.id
+    }
+
+    /// The id with the number of the plan, from the second plan on: what an earlier plan asked for and did not get is
+    /// asked for again.
+    pub(super) fn round_id(&self) -> String {
+        match self.deployment.round {
+            1 => self.id().to_owned(),
+            round => format!("{}.{round}", self.id()),
+        }
+    }
+
+    /// Another plan is made.
+    pub(super) async fn next_round(&mut self) -> Result<()> {
+        self.deployment.round += 1;
+        self.deployment.updated_at = WallClock.now();
+        self.save().await
+    }
+
+    /// All is as wanted: what an earlier plan asked for and the last one did not is not needed any more.
+    pub(super) async fn close_remaining_steps(&self) -> Result<()> {
+        let open = |step: &Line| step.state != StepState::Applied;
+        let mut steps = self.store.deployment_steps(self.id()).await?;
+        steps.retain(open);
+        for step in &mut steps {
+            step.state = StepState::Applied;
+            step.note = Some("It turned out not to be needed.".into());
+            step.at = WallClock.now();
+        }
+        if steps.is_empty() {
+            return Ok(());
+        }
+        self.append_lines(JournalLines { steps, mapped: Vec::new() }).await
+    }
+
+    /// It has come to an end.
+    pub(super) async fn end(&mut self, stage: DeploymentStage, note: Option<String>) -> Result<()> {
+        self.deployment.stage = stage;
+        self.deployment.note = note.map(Into::into);
+        self.deployment.updated_at = WallClock.now();
+        self.save().await
+    }
+
+    /// Writes what became of steps, with their places in the plan.
+    pub(super) async fn write<'s>(
+        &mut self,
+        steps: impl IntoIterator<Item = (u32, &'s PlanStep, StepRecord<'s>)>,
+    ) -> Result<()> {
+        let now = WallClock.now();
+        let mut lines = JournalLines::default();
+        for (nth, step, became) in steps {
+            lines.mapped.extend(mapping_of(step, &became));
+            let is_new = match became {
+                StepRecord::Applied(_) => {
+                    self.applied.insert(journal_key(&step.target)) || step.action != Action::Skip
+                }
+                _ => true,
+            };
+            if is_new {
+                lines.steps.push(step_line(nth, step, &became, now));
+            }
+        }
+        if lines == JournalLines::default() {
+            return Ok(());
+        }
+        self.append_lines(lines).await
+    }
+
+    async fn append_lines(&self, lines: JournalLines) -> Result<()> {
+        match self.store.write_journal(self.id(), self.deployment.fence, lines).await? {
+            true => Ok(()),
+            false => Err(Error::LeaseLost),
+        }
+    }
+}
+
+/// What the journal calls a target: kind and key.
+pub(super) fn journal_key(target: &StepTarget) -> (Arc<str>, Arc<str>) {
+    match target {
+        StepTarget::Object(kind, key) => (kind.to_string().into(), key.as_str().into()),
+        StepTarget::RoleOrder => ("order".into(), "roles".into()),
+        StepTarget::ChannelOrder => ("order".into(), "channels".into()),
+    }
+}
+
+fn step_line(nth: u32, step: &PlanStep, became: &StepRecord<'_>, at: Time) -> Line {
+    let (kind, key) = journal_key(&step.target);
+    let id = |id: &Id| Arc::from(id.to_string());
+    let (state, operation, foreign_id, note) = match became {
+        StepRecord::Planned => (StepState::Planned, None, step.id.as_ref().map(id), None),
+        StepRecord::Applied(applied) => {
+            (StepState::Applied, applied.operation.map(Arc::from), applied.id.as_ref().map(id), None)
+        }
+        StepRecord::Failed(why, operation) => {
+            let note = why.replace('\0', "").into();
+            (StepState::Failed, Some(Arc::from(*operation)), step.id.as_ref().map(id), Some(note))
+        }
+    };
+    let (action, fingerprint) = (step.action.as_str().into(), step.fingerprint.as_str().into());
+    Line { kind, key, nth, action, fingerprint, state, operation, foreign_id, note, at }
+}
+
+fn mapping_of(step: &PlanStep, became: &StepRecord<'_>) -> Option<ObjectMapping> {
+    let (StepRecord::Applied(applied), StepTarget::Object(..)) = (became, &step.target) else { return None };
+    let (kind, key) = journal_key(&step.target);
+    if step.action == Action::Remove {
+        return Some(ObjectMapping { kind, key, object: None });
+    }
+    let (id, fingerprint) = (applied.id.as_ref()?.to_string().into(), step.fingerprint.as_str().into());
+    let place = applied.channel.map(|place| place.to_string().into());
+    Some(ObjectMapping { kind, key, object: Some(ForeignObject { id, place, fingerprint }) })
+}
+
+/// Ids sort by time; what follows the time keeps two of one moment apart.
+fn new_id(now: Time) -> Result<String> {
+    let mut chance = [0; 4];
+    getrandom::fill(&mut chance)
+        .map_err(|error| Error::Invalid(format!("There is no chance here: {error}.")))?;
+    Ok(format!("{:011x}{:08x}", now.as_millis(), u32::from_be_bytes(chance)))
+}

@@ -1,0 +1,59 @@
+//! What the queue knows of Discord's limits by now, for a plan that says how long it takes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tidegate::Engine;
+use tidegate_core::fact::LimitShape;
+use tidegate_core::model::LimitView;
+use tidegate_core::operation::MICRO;
+
+use super::error::Result;
+use crate::Id;
+use crate::dialect::GLOBAL_PER_S_DEFAULT;
+use crate::plan::{KnownLimits, Rate};
+
+/// How long a call is taken to last.
+const LATENCY_MS: u64 = 100;
+
+/// The pace of all calls, and what is used of hidden quotas. Of a route Discord tells how many calls are left and until when,
+/// not how long its windows are: no time follows from that.
+pub(super) async fn load(engine: &Engine, upstream: &str, guild: Id) -> Result<KnownLimits> {
+    let all = engine.limits().await?;
+    let known = UpstreamLimits { all: &all, upstream };
+    let mut limits = KnownLimits::documented(LATENCY_MS);
+    let used = |view: &LimitView| match view.shape {
+        LimitShape::Window { limit, .. } => {
+            u32::try_from(limit.saturating_sub(view.level) / MICRO).unwrap_or(u32::MAX)
+        }
+        _ => 0,
+    };
+    let guild = guild.to_string();
+    let creates = known.with_prefix("role-creates ").find(|(id, _)| **id == guild);
+    limits.role_creates_used = creates.map_or(0, |(_, view)| used(view));
+    let renames = known.with_prefix("renames ").filter_map(|(id, view)| Some((id.parse().ok()?, used(view))));
+    limits.renames_used = renames.collect::<BTreeMap<_, _>>();
+    limits.global = global_rate(&known).unwrap_or(limits.global);
+    Ok(limits)
+}
+
+struct UpstreamLimits<'a> {
+    all: &'a [LimitView],
+    upstream: &'a str,
+}
+
+impl<'a> UpstreamLimits<'a> {
+    /// Those whose names begin so below the upstream's, with the rest of the name.
+    fn with_prefix(&self, start: &str) -> impl Iterator<Item = (&'a str, &'a LimitView)> {
+        let start: Arc<str> = format!("{}/{start}", self.upstream).into();
+        self.all.iter().filter_map(move |view| Some((view.name.strip_prefix(&*start)?, view)))
+    }
+}
+
+/// The pace of all calls, in whole calls of a second.
+fn global_rate(known: &UpstreamLimits<'_>) -> Option<Rate> {
+    let (_, view) = known.with_prefix("global").find(|(rest, _)| rest.is_empty())?;
+    let LimitShape::Drip { refill_per_s, .. } = view.shape else { return None };
+    let calls = u32::try_from(refill_per_s / MICRO).unwrap_or(GLOBAL_PER_S_DEFAULT);
+    Some(Rate { calls: calls.max(1), per_ms: 1_000 })
+}

@@ -1,0 +1,224 @@
+//! The answer to one call: what it means for the operation, and what it says about limits, as hints.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Fault, FaultClass, Hint, Time, Verdict};
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::{Meaning, ResponseInterpreter};
+
+use super::DiscordDialect;
+use super::api_error::ApiError;
+use super::rate_limit_headers::{RateLimitHeaders, Scope, TooManyRequests, retry_after_in_body};
+use super::route::Route;
+
+/// How long nothing is sent with a token that Discord does not know.
+const UNKNOWN_TOKEN: Duration = Duration::from_secs(15 * 60);
+/// How long nothing is sent when the address is refused and nobody says for how long.
+const REFUSED_ADDRESS: Duration = Duration::from_secs(3_600);
+/// How long to wait for what is not ready, when the answer does not say.
+const NOT_READY: Duration = Duration::from_secs(5);
+/// Waits in headers are rounded up by less than this.
+const ROUNDED: Duration = Duration::from_secs(2);
+/// What a route that tells of no limit is taken to allow each second: no less than all routes together may have.
+const UNLIMITED_PER_S: u64 = 50;
+
+/// One call under way.
+pub(super) struct ResponseReader<'a> {
+    pub dialect: &'a DiscordDialect,
+    pub route: Route,
+    /// The limit of its route.
+    pub limit: Arc<str>,
+    /// The hidden one it counts for.
+    pub hidden: Option<Arc<str>>,
+}
+
+/// What an answer means, and for which of the limits it counts.
+struct Interpretation {
+    verdict: Verdict,
+    hints: Vec<Hint>,
+    /// Whether Discord counts it against the address.
+    is_invalid: bool,
+}
+
+impl ResponseInterpreter for ResponseReader<'_> {
+    fn interpret(
+        self: Box<Self>,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        verdict: Verdict,
+    ) -> Meaning {
+        let body: &[u8] = match &answer.content {
+            Content::Whole(body) => body,
+            Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => b"",
+        };
+        let told = RateLimitHeaders::from_headers(&answer.headers, answer.at);
+        let Interpretation { verdict, mut hints, is_invalid } = match answer.status.as_u16() {
+            429 => self.interpret_429(answer, asked, body, &told),
+            202 => self.interpret_usual(not_ready_verdict(asked, body).unwrap_or(verdict), answer, &told),
+            401 | 403 => Interpretation {
+                is_invalid: true,
+                ..self.interpret_refusal(answer, asked, body, &told, verdict)
+            },
+            400..=499 => self.interpret_refusal(answer, asked, body, &told, verdict),
+            _ => self.interpret_usual(verdict, answer, &told),
+        };
+        if let Some(hash) = told.bucket {
+            self.dialect.buckets.put(self.route.key(), hash);
+        }
+        if !is_invalid {
+            // It was set aside in case it is one, and is put back.
+            hints.push(Hint { limit: Arc::clone(&self.dialect.invalid), spent: Some(0), ..Hint::default() });
+        }
+        Meaning { verdict, hints, spending: Vec::new() }
+    }
+}
+
+impl ResponseReader<'_> {
+    /// What was answered as usual, with what the headers say.
+    fn interpret_usual(
+        &self,
+        verdict: Verdict,
+        answer: &UpstreamResponse,
+        told: &RateLimitHeaders<'_>,
+    ) -> Interpretation {
+        let mut hints = self.header_hints(told);
+        let is_untold = told.limit.is_none() && self.dialect.buckets.get(&self.route.key()).is_none();
+        if is_untold && answer.status.is_success() {
+            hints.push(Hint {
+                limit: Arc::clone(&self.limit),
+                remaining: Some((UNLIMITED_PER_S - 1) * MICRO),
+                capacity: Some(UNLIMITED_PER_S * MICRO),
+                reset_at: Some(answer.at.after(Duration::from_secs(1))),
+                ..Hint::default()
+            });
+        }
+        Interpretation { verdict, hints, is_invalid: false }
+    }
+
+    /// What headers say of the route, also for those that share its hash.
+    fn header_hints(&self, told: &RateLimitHeaders<'_>) -> Vec<Hint> {
+        let Some(capacity) = told.limit else { return Vec::new() };
+        let hint = |limit| Hint {
+            limit,
+            remaining: told.remaining,
+            capacity: Some(capacity),
+            reset_at: told.reset_at,
+            ..Hint::default()
+        };
+        let bucket = told.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
+        [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten().map(hint).collect()
+    }
+
+    /// A call that Discord refuses for good.
+    fn interpret_refusal(
+        &self,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        body: &[u8],
+        told: &RateLimitHeaders<'_>,
+        verdict: Verdict,
+    ) -> Interpretation {
+        let Verdict::Rejected(by_status) = verdict else {
+            return self.interpret_usual(verdict, answer, told);
+        };
+        let refused = ApiError::read(body);
+        let mut sentence =
+            format!("{asked} was answered {}: {}", answer.status, refused.describe(&self.route));
+        let mut hints = self.header_hints(told);
+        // A token in the path is another one: a webhook that is gone says nothing about the bot.
+        if answer.status.as_u16() == 401 && !self.route.has_token {
+            let minutes = UNKNOWN_TOKEN.as_secs() / 60;
+            sentence.push_str(&format!("; nothing is sent with this token for {minutes} minutes"));
+            tracing::error!(upstream = %self.dialect.gate, minutes, "Discord does not know the token: nothing is sent");
+            hints.push(closed_hint(&self.dialect.gate, answer.at.after(UNKNOWN_TOKEN)));
+        }
+        let fault = Fault::new(refused.class().unwrap_or(by_status.class), format!("{sentence}."));
+        Interpretation { verdict: Verdict::Rejected(fault), hints, is_invalid: false }
+    }
+
+    /// A 429: closes the limit that it is about, for as long as it says.
+    fn interpret_429(
+        &self,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        body: &[u8],
+        told: &RateLimitHeaders<'_>,
+    ) -> Interpretation {
+        let TooManyRequests { scope, mut after } =
+            TooManyRequests::from_response(&answer.headers, body, answer.at);
+        let until = after.map(|after| answer.at.after(after));
+        // Where something is left of what is told, or it comes back much sooner, the limit that was met is not that one.
+        let sooner = until.zip(told.reset_at).is_some_and(|(until, reset)| until.since(reset) > ROUNDED);
+        let is_hidden = sooner || told.remaining.is_some_and(|left| left > 0);
+        let (limit, hints, whose) = match scope {
+            Scope::User if is_hidden => {
+                let limit = self.hidden.as_ref().unwrap_or(&self.limit);
+                (
+                    limit,
+                    exhausted_hints(self.hidden.clone(), until, None),
+                    "a limit that Discord does not tell of",
+                )
+            }
+            Scope::User => {
+                let bucket = told.bucket.map(|hash| self.dialect.bucket_limit(hash, &self.route.major));
+                let limits = [Some(Arc::clone(&self.limit)), bucket].into_iter().flatten();
+                let mut hints: Vec<_> =
+                    limits.flat_map(|limit| exhausted_hints(Some(limit), until, told.limit)).collect();
+                hints.extend(self.refund_hidden());
+                (&self.limit, hints, "the limit of its route")
+            }
+            // What answers an interaction is not counted there, and waits by itself.
+            Scope::Global if self.route.is_interaction => (&self.limit, Vec::new(), "the limit on all calls"),
+            Scope::Global => (&self.dialect.global, self.refund_hidden(), "the limit on all calls"),
+            Scope::Shared => (&self.limit, self.refund_hidden(), "a limit that others share"),
+            Scope::Edge => {
+                after = after.or(Some(REFUSED_ADDRESS));
+                tracing::error!(upstream = %self.dialect.gate, "Discord's address refuses every call");
+                (&self.dialect.gate, self.refund_hidden(), "a ban of this address")
+            }
+        };
+        let wait = match after {
+            Some(wait) => format!("{} ms are to be waited", wait.as_millis()),
+            None => "it does not say how long to wait".to_owned(),
+        };
+        let message = format!("{asked} was answered {}, by {whose}; {wait}.", answer.status);
+        let fault = Fault::new(FaultClass::RateLimited, message);
+        let verdict = Verdict::Throttled { after, scope: Some(Arc::clone(limit)), fault };
+        Interpretation { verdict, hints, is_invalid: scope != Scope::Shared }
+    }
+
+    /// A call that was refused for another reason has not counted for a hidden limit.
+    fn refund_hidden(&self) -> Vec<Hint> {
+        let hint = |limit| Hint { limit, spent: Some(0), ..Hint::default() };
+        self.hidden.clone().map(hint).into_iter().collect()
+    }
+}
+
+/// Nothing is left of a window until then, and the call that was refused took nothing.
+fn exhausted_hints(limit: Option<Arc<str>>, until: Option<Time>, capacity: Option<u64>) -> Vec<Hint> {
+    let hint = |limit| Hint {
+        limit,
+        remaining: until.map(|_| 0),
+        capacity,
+        reset_at: until,
+        spent: Some(0),
+        ..Hint::default()
+    };
+    limit.map(hint).into_iter().collect()
+}
+
+/// A limit that stays closed until then, whatever becomes of the call.
+fn closed_hint(limit: &Arc<str>, until: Time) -> Hint {
+    Hint { limit: Arc::clone(limit), reset_at: Some(until), ..Hint::default() }
+}
+
+/// A 202 that says to ask again.
+fn not_ready_verdict(asked: &RequestSummary<'_>, body: &[u8]) -> Option<Verdict> {
+    let refused = ApiError::read(body);
+    let message = format!("{asked} was answered 202: it is not ready yet (code {}).", refused.code);
+    let after = retry_after_in_body(body).unwrap_or(NOT_READY);
+    let fault = Fault::new(FaultClass::Transient, message);
+    refused.is_not_ready().then_some(Verdict::Retry { after: Some(after), fault })
+}

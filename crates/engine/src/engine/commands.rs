@@ -1,0 +1,262 @@
+//! What people order: cancel, rerun, resolve, pause, resume, set limits.
+
+use std::sync::Arc;
+
+use tidegate_core::fact::LimitShape;
+use tidegate_core::model::{
+    AcceptOutcome, CancelOutcome, ControlRefusal, GroupView, LimitRefusal, LimitView, Resolution,
+};
+use tidegate_core::operation::on_failure;
+use tidegate_core::{Draft, EndState, OperationId, bounds};
+use tidegate_store::Clock;
+
+use super::Engine;
+use crate::envelope::Envelope;
+use crate::error::{Error, ErrorCode, Result};
+use crate::owner::refusal_error;
+use crate::view::OperationView;
+
+impl Engine {
+    /// Calls an operation off; one that runs is told to stop and ends soon after.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it has ended.
+    pub async fn cancel(&self, id: OperationId) -> Result<OperationView> {
+        let view = self.get(id).await?;
+        if view.state.is_ended() {
+            return Err(invalid_state_error(&view, "cancel"));
+        }
+        let seq = id.seq();
+        self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            match owner.model.cancel(now, seq, &mut owner.building.facts) {
+                CancelOutcome::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
+                CancelOutcome::Requested(_) => owner.calls.stop(seq),
+                // It ended in the meantime: its view says how.
+                CancelOutcome::NotActive => {}
+            }
+        })
+        .await?;
+        self.get(id).await
+    }
+
+    /// Runs an operation that failed or was called off again, at the end of its group.
+    ///
+    /// # Errors
+    /// When there is none of that id, or it has not failed.
+    pub async fn rerun(&self, id: OperationId) -> Result<OperationView> {
+        let view = self.get(id).await?;
+        let stored = self.stored(id.seq()).await.map_err(|error| match error.code {
+            ErrorCode::NoOperation => only_archived_error(id),
+            _ => error,
+        })?;
+        if OperationId::new(stored.operation.at, id.partition(), id.seq()) != id {
+            return Err(only_archived_error(id));
+        }
+        if stored.result.as_ref().is_none_or(|result| result.state == EndState::Succeeded)
+            || !view.state.is_ended()
+        {
+            return Err(invalid_state_error(&view, "rerun"));
+        }
+        let draft = self.draft_for_rerun(&stored.operation)?;
+        let (seq, at) = (id.seq(), stored.operation.at);
+        let accepted = self
+            .update_owner(move |owner| {
+                let now = owner.clock.now();
+                let accept = owner.model.reopen(now, (seq, at), draft, &mut owner.building.facts)?;
+                match accept {
+                    AcceptOutcome::Refused(refusal) => Some(Err(refusal_error(refusal, now))),
+                    _ => {
+                        owner.building.reopen(seq);
+                        Some(Ok(()))
+                    }
+                }
+            })
+            .await?;
+        match accepted {
+            Some(Err(error)) => Err(error),
+            // Somebody else did it a moment before.
+            None | Some(Ok(())) => self.get(id).await,
+        }
+    }
+
+    fn draft_for_rerun(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
+        let envelope = Envelope::decode(&operation.envelope);
+        let executor = self.executors.get(&operation.kind).ok_or_else(|| {
+            Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {:?} here", operation.kind))
+        })?;
+        let checked = executor
+            .check(&operation.payload, &envelope.cost)
+            .map_err(|refusal| Error::new(ErrorCode::Invalid, refusal.message).field(refusal.field))?;
+        Ok(Draft {
+            charges: checked.charges,
+            max_attempts: envelope.max_attempts.unwrap_or(bounds::ATTEMPTS_DEFAULT),
+            priority: envelope.priority,
+            on_unknown: envelope.on_unknown().unwrap_or(checked.on_unknown),
+            on_failure: envelope
+                .on_failure()
+                .unwrap_or_else(|| on_failure(&self.options.on_failure, &operation.group, &operation.kind)),
+            ..Draft::new(Arc::clone(&operation.group), Arc::clone(&operation.kind))
+        })
+    }
+
+    /// Says what happened to an operation whose outcome is unknown.
+    ///
+    /// # Errors
+    /// When its outcome is not unknown.
+    pub async fn resolve(&self, id: OperationId, resolution: Resolution) -> Result<OperationView> {
+        let view = self.get(id).await?;
+        if view.state.is_ended() {
+            return Err(invalid_state_error(&view, "resolve"));
+        }
+        let seq = id.seq();
+        let resolved = self
+            .update_owner(move |owner| {
+                let now = owner.clock.now();
+                let ended = owner.model.resolve(now, seq, resolution, &mut owner.building.facts)?;
+                if let Some(ended) = ended {
+                    owner.building.end(ended, bytes::Bytes::new());
+                }
+                Ok::<(), ControlRefusal>(())
+            })
+            .await?;
+        match resolved {
+            Ok(()) => self.get(id).await,
+            Err(_) => Err(invalid_state_error(&view, "resolve")),
+        }
+    }
+
+    /// Stops a group.
+    ///
+    /// # Errors
+    /// When a name is out of bounds.
+    pub async fn pause(&self, group: &str, by: &str, reason: &str) -> Result<GroupView> {
+        for (field, text, most) in [
+            ("group", group, bounds::GROUP_LEN_MAX),
+            ("by", by, bounds::NOTE_LEN_MAX),
+            ("reason", reason, bounds::NOTE_LEN_MAX),
+        ] {
+            if text.len() > most || (field != "reason" && text.is_empty()) {
+                let least = usize::from(field != "reason");
+                let message = format!("{field} must be {least} to {most} bytes long");
+                return Err(Error::new(ErrorCode::Invalid, message).field(field));
+            }
+        }
+        let (group, by, reason): (Arc<str>, Arc<str>, Arc<str>) = (group.into(), by.into(), reason.into());
+        let view = self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
+            owner.model.group(&group)
+        });
+        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and is not there"))
+    }
+
+    /// Lets a paused or held group go on.
+    ///
+    /// # Errors
+    /// When it is neither, or an outcome must be resolved first.
+    pub async fn resume(&self, group: &str) -> Result<()> {
+        let name: Arc<str> = group.into();
+        let resumed = self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            let resumed = owner.model.resume(now, &name, &mut owner.building.facts);
+            resumed.map_err(|refusal| {
+                let unresolved = match refusal {
+                    ControlRefusal::Unresolved(seq) => {
+                        owner.model.active(seq).map(|a| owner.id_of(seq, a.at))
+                    }
+                    _ => None,
+                };
+                (refusal, unresolved)
+            })
+        });
+        match resumed.await? {
+            Ok(()) => Ok(()),
+            Err((ControlRefusal::Unresolved(_), Some(id))) => {
+                let message = format!("the outcome of {id} is unknown: resolve it first");
+                Err(Error::new(ErrorCode::NotNow, message).operation(id))
+            }
+            Err((ControlRefusal::NotActive, _)) => {
+                Err(Error::new(ErrorCode::NoGroup, format!("there is no group {group:?}")))
+            }
+            Err(_) => {
+                Err(Error::new(ErrorCode::NotNow, format!("group {group:?} is neither paused nor held")))
+            }
+        }
+    }
+
+    /// Sets a limit to other figures.
+    ///
+    /// # Errors
+    /// When there is none of that name, or the figures are out of bounds.
+    pub async fn set_limit(&self, name: &str, shape: LimitShape) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let set = self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            owner.model.set_limit(now, &limit, shape, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        set.await?.map_err(|refusal| limit_refusal_error(refusal, name))
+    }
+
+    /// Gives a limit the figures of the configuration again.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn reset_limit(&self, name: &str) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let reset = self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            owner.model.reset_limit(now, &limit, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        reset.await?.map_err(|refusal| limit_refusal_error(refusal, name))
+    }
+
+    /// Opens a limit that an upstream had closed.
+    ///
+    /// # Errors
+    /// When there is none of that name.
+    pub async fn thaw(&self, name: &str) -> Result<LimitView> {
+        let limit: Arc<str> = name.into();
+        let thawed = self.update_owner(move |owner| {
+            let now = owner.clock.now();
+            owner.model.thaw(now, &limit, &mut owner.building.facts)?;
+            owner.model.limit(&limit, now).ok_or(LimitRefusal::Unknown)
+        });
+        thawed.await?.map_err(|refusal| limit_refusal_error(refusal, name))
+    }
+}
+
+fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
+    let hint = match verb {
+        "cancel" => "only what has not ended can be called off",
+        "rerun" => "only what failed or was called off can run again",
+        _ => "only an unknown outcome can be resolved",
+    };
+    Error::new(ErrorCode::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
+}
+
+/// What the store has forgotten, and its place may belong to another by now.
+fn only_archived_error(id: OperationId) -> Error {
+    let message = format!("{id} is only in the archive: it can be looked at and cannot run again");
+    Error::new(ErrorCode::NotNow, message).operation(id)
+}
+
+fn limit_refusal_error(refusal: LimitRefusal, name: &str) -> Error {
+    match refusal {
+        LimitRefusal::Unknown => Error::new(ErrorCode::NoLimit, format!("there is no limit {name:?}")),
+        LimitRefusal::OtherKind => {
+            let message = format!(
+                "{name:?} is of another kind: a cap takes at_once, a budget capacity and refill_per_s, a gate only open"
+            );
+            Error::new(ErrorCode::NotNow, message)
+        }
+        LimitRefusal::TooMany => Error::new(ErrorCode::Invalid, "there are too many limits already"),
+        LimitRefusal::OutOfBounds => {
+            let most = bounds::TOKENS_MAX;
+            let message = format!("capacity, refill_per_s and at_once must be above 0 and at most {most}");
+            Error::new(ErrorCode::Invalid, message).field("capacity")
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Staying the owner: the partition's lease is renewed beside everything else, so that a store that answers slowly
+//! holds nothing up. Whether an append stands is the log's own decision, by its epoch; this only keeps others away.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_store::log::Ownership;
+use tidegate_store::{Result, Store, StoreErrorKind};
+use tokio::time::Instant;
+
+use super::Owner;
+
+type RenewFuture = Pin<Box<dyn Future<Output = Result<Ownership>> + Send>>;
+
+/// Renews a lease, one time after the other.
+pub(super) struct Renewal {
+    store: Arc<dyn Store>,
+    owner: Ownership,
+    lease: Duration,
+    next_at: Instant,
+    /// When the one under way was asked for.
+    asked: Instant,
+    under_way: Option<RenewFuture>,
+}
+
+/// A renewal that was answered, and until when the lease surely holds if it was granted.
+pub(super) struct RenewalOutcome {
+    answer: Result<Ownership>,
+    owned_until: Instant,
+}
+
+impl Renewal {
+    /// The first one is due after a third of the lease.
+    pub(super) fn starting(owner: &Owner) -> Self {
+        let lease = owner.options.partition_lease;
+        let (asked, next_at) = (Instant::now(), Instant::now() + lease / 3);
+        let store = Arc::clone(&owner.store);
+        Self { store, owner: owner.ownership(), lease, next_at, asked, under_way: None }
+    }
+
+    /// Resolves when a renewal has been answered. What has begun goes on if this is dropped and called again.
+    pub(super) async fn next(&mut self) -> RenewalOutcome {
+        if self.under_way.is_none() {
+            tokio::time::sleep_until(self.next_at).await;
+            self.asked = Instant::now();
+            self.next_at = self.asked + self.lease / 3;
+        }
+        let (store, owner, lease) = (&self.store, self.owner, self.lease);
+        let under_way = self.under_way.get_or_insert_with(|| {
+            let store = Arc::clone(store);
+            Box::pin(async move { store.renew(owner, lease).await })
+        });
+        let answer = under_way.await;
+        self.under_way = None;
+        RenewalOutcome { answer, owned_until: self.asked + self.lease }
+    }
+}
+
+impl Owner {
+    /// The right to append, as it stands.
+    pub(crate) fn ownership(&self) -> Ownership {
+        *self.ownership.borrow()
+    }
+
+    /// Takes note of a renewal; an error means that another node owns the partition now, or that a newer version has
+    /// changed the store.
+    pub(super) fn apply_renewal(&mut self, renewed: RenewalOutcome) -> Result<()> {
+        match renewed.answer {
+            Ok(ownership) => {
+                self.owned_until = renewed.owned_until;
+                self.lease_unrenewed = false;
+                self.ownership.send_replace(ownership);
+                Ok(())
+            }
+            Err(error) if matches!(error.kind(), StoreErrorKind::Fenced | StoreErrorKind::Unreadable) => {
+                Err(error)
+            }
+            Err(error) => {
+                // The next append says whether it still matters. Logged once for each outage.
+                if !std::mem::replace(&mut self.lease_unrenewed, true) {
+                    let partition = self.options.partition;
+                    tracing::warn!(partition, %error, "the partition's lease was not renewed");
+                }
+                Ok(())
+            }
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How limits stand, told to whoever keeps it for people: every few seconds, what changed, beside everything else. Nothing
+//! waits for it, and what could not be kept is told again.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use tidegate_core::Time;
+use tidegate_core::fact::{LimitShape, LimitSource};
+use tidegate_core::model::LimitView;
+use tidegate_core::operation::MICRO;
+use tidegate_store::costs::LimitSnapshot;
+use tidegate_store::log::Ownership;
+use tidegate_store::{Archive, Clock, Store};
+use tokio::time::Instant;
+
+use super::Owner;
+
+/// How soon after the start, and how often then.
+const FIRST: Duration = Duration::from_secs(1);
+const EVERY: Duration = Duration::from_secs(5);
+/// Limits that are looked at each time, so that nobody waits long; the next time it goes on from there.
+const LIMITS_PER_REPORT: usize = 2_000;
+
+/// Who keeps it, and what they were told.
+pub(crate) struct LimitReporter {
+    sink: LimitSink,
+    pub(super) next_at: Instant,
+    from: usize,
+    reported: FxHashMap<Arc<str>, LimitSnapshot>,
+    under_way: Arc<AtomicBool>,
+    is_lost: Arc<AtomicBool>,
+}
+
+#[derive(Clone)]
+enum LimitSink {
+    Store(Arc<dyn Store>),
+    Archive(Arc<dyn Archive>),
+}
+
+impl LimitSink {
+    async fn save(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> tidegate_store::Result<()> {
+        match self {
+            Self::Store(store) => match store.costs() {
+                Some(costs) => costs.save_limit_snapshots(owner, standings).await,
+                None => Ok(()),
+            },
+            Self::Archive(archive) => archive.save_limit_snapshots(owner.partition, standings).await,
+        }
+    }
+}
+
+impl LimitReporter {
+    /// Books of a store that has them, or of its archive; none where there are neither.
+    pub(crate) fn new(store: &Arc<dyn Store>, archive: Option<&Arc<dyn Archive>>) -> Option<Self> {
+        let keeper = match archive {
+            _ if store.costs().is_some() => LimitSink::Store(Arc::clone(store)),
+            archive => LimitSink::Archive(Arc::clone(archive?)),
+        };
+        Some(Self {
+            sink: keeper,
+            next_at: Instant::now() + FIRST,
+            from: 0,
+            reported: FxHashMap::default(),
+            under_way: Arc::default(),
+            is_lost: Arc::default(),
+        })
+    }
+
+    /// What is to be told of these: what was not told so before.
+    fn changed_snapshots(&mut self, standings: Vec<LimitSnapshot>) -> Vec<LimitSnapshot> {
+        let mut news = standings;
+        news.retain(|standing| {
+            let before = self.reported.get(&standing.name);
+            before.is_none_or(|before| {
+                LimitSnapshot { updated_at: standing.updated_at, ..before.clone() } != *standing
+            })
+        });
+        self.reported.extend(news.iter().map(|standing| (Arc::clone(&standing.name), standing.clone())));
+        news
+    }
+
+    fn save_in_background(&self, owner: Ownership, news: Vec<LimitSnapshot>) {
+        let (keeper, under_way, is_lost) =
+            (self.sink.clone(), Arc::clone(&self.under_way), Arc::clone(&self.is_lost));
+        under_way.store(true, Ordering::Release);
+        tokio::spawn(async move {
+            if let Err(error) = keeper.save(owner, news).await {
+                tracing::debug!(%error, "how limits stand was not kept; it is told again");
+                is_lost.store(true, Ordering::Release);
+            }
+            under_way.store(false, Ordering::Release);
+        });
+    }
+}
+
+impl Owner {
+    /// Tells how limits stand, when it is time to.
+    pub(super) fn report_limits(&mut self) {
+        let owner = *self.ownership.borrow();
+        let Some(books) = &mut self.limit_reporter else { return };
+        let instant = Instant::now();
+        if instant < books.next_at {
+            return;
+        }
+        books.next_at = instant + EVERY;
+        if books.under_way.load(Ordering::Acquire) {
+            return;
+        }
+        if books.is_lost.swap(false, Ordering::AcqRel) {
+            books.reported.clear();
+        }
+        let now = self.clock.now();
+        let looked: Vec<LimitSnapshot> = self
+            .model
+            .limits(now)
+            .skip(books.from)
+            .take(LIMITS_PER_REPORT)
+            .map(|view| limit_snapshot(&view, now))
+            .collect();
+        books.from = if looked.len() < LIMITS_PER_REPORT { 0 } else { books.from + LIMITS_PER_REPORT };
+        if books.from == 0 {
+            // A limit that has gone is not remembered; what was told of it stands.
+            books.reported.retain(|name, _| self.model.limit(name, now).is_some());
+        }
+        let news = books.changed_snapshots(looked);
+        if !news.is_empty() {
+            books.save_in_background(owner, news);
+        }
+    }
+}
+
+fn limit_snapshot(view: &LimitView, now: Time) -> LimitSnapshot {
+    let (kind, capacity, refill_per_s, level) = match view.shape {
+        LimitShape::Drip { capacity, refill_per_s, .. } => {
+            ("drip", Some(capacity), Some(refill_per_s), Some(view.level))
+        }
+        LimitShape::Window { limit, .. } => ("window", Some(limit), None, Some(view.level)),
+        LimitShape::Gate => ("gate", None, None, None),
+        LimitShape::Cap { at_once } => {
+            ("cap", Some(u64::from(at_once) * MICRO), None, Some(view.level.saturating_mul(MICRO)))
+        }
+    };
+    let source = match view.source {
+        LimitSource::Config => "config",
+        LimitSource::Operator => "operator",
+        LimitSource::Learned => "learned",
+    };
+    LimitSnapshot {
+        name: Arc::clone(&view.name),
+        kind: Cow::Borrowed(kind),
+        capacity,
+        refill_per_s,
+        level,
+        source: Cow::Borrowed(source),
+        closed_until: view.frozen_until,
+        updated_at: now,
+    }
+}

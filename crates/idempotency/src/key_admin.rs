@@ -1,0 +1,271 @@
+//! Keys as operators see them: listed, looked into without bodies, released, expired, and given the
+//! answer that an operator found out. Every change leaves a line that says who made it.
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode};
+use tidegate_core::Time;
+use tidegate_core::shared::record::{ForgetOutcome, ForgetTarget, OnLapse, Record, RecordStage};
+use tidegate_store::{Error, Result, StoreErrorKind};
+
+use crate::key::IdempotencyKey;
+use crate::key_store::KeyStore;
+use crate::name::RecordName;
+use crate::saved_response::{BufferedResponse, SavedResponse, replayable_headers};
+use crate::scope::CallerScope;
+
+/// Records that one question looks at, however few of them fit.
+const LOOKED_AT_MAX: usize = 100_000;
+/// Records that are read at once.
+const READ_AT_ONCE: usize = 1_000;
+
+/// The keys behind a gate.
+#[derive(Clone)]
+pub struct KeyAdmin(KeyStore);
+
+/// Where a key stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyState {
+    /// A request works on it, or did when its lease was last renewed.
+    Processing {
+        /// When the lease runs out, or ran out.
+        until: Time,
+        /// What becomes of it then.
+        on_lapse: OnLapse,
+    },
+    /// It has an answer of so many bytes, as they are kept.
+    Completed(usize),
+}
+
+/// A key in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeySummary {
+    /// Which.
+    pub name: RecordName,
+    /// Where it stands.
+    pub state: KeyState,
+    /// When it was claimed first.
+    pub created: Time,
+    /// When it is forgotten.
+    pub expires: Time,
+}
+
+/// A key that was looked into.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyDetail {
+    /// What a list says of it.
+    pub summary: KeySummary,
+    /// The hash of the request it belongs to.
+    pub fingerprint: [u8; 32],
+    /// The status of its answer and, when it is kept whole, how many bytes the body has.
+    pub answer: Option<(u16, Option<usize>)>,
+    /// Why its answer cannot be served.
+    pub damaged: Option<String>,
+}
+
+/// Some keys.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeyPage {
+    /// They.
+    pub keys: Vec<KeySummary>,
+    /// Where the next page begins.
+    pub next: Option<String>,
+}
+
+/// Which keys are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct KeyFilter {
+    /// Those of one caller.
+    pub scope: Option<CallerScope>,
+    /// Those with this text.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// The answer that an operator records for a request whose outcome was unknown.
+#[derive(Clone, Debug)]
+pub struct RecordedAnswer {
+    /// The status that repeats get.
+    pub status: StatusCode,
+    /// The headers; what belongs to one connection or one caller is left out.
+    pub headers: HeaderMap,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// What came of recording an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingOutcome {
+    /// Repeats get the answer.
+    Recorded,
+    /// There is no such key.
+    Absent,
+    /// A request is in work.
+    InWork,
+    /// The key has an answer already.
+    HasAnswer,
+}
+
+impl KeyStore {
+    /// The keys, as operators see them.
+    #[must_use]
+    pub fn keys(&self) -> KeyAdmin {
+        KeyAdmin(self.clone())
+    }
+}
+
+impl KeyAdmin {
+    /// A page of at most `most` keys that fit.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list(&self, which: &KeyFilter, mut after: Option<String>, most: usize) -> Result<KeyPage> {
+        let mut page = KeyPage::default();
+        for _ in 0..LOOKED_AT_MAX / READ_AT_ONCE {
+            let wanted = READ_AT_ONCE.min(most - page.keys.len());
+            let found = self.0.store().list_records(after, wanted).await?;
+            let keys = found.records.into_iter().filter_map(|(name, record)| summarize(&name, &record));
+            page.keys.extend(keys.filter(|listed| matches_filter(which, &listed.name)));
+            after = found.next;
+            if after.is_none() || page.keys.len() >= most {
+                break;
+            }
+        }
+        page.next = after;
+        Ok(page)
+    }
+
+    /// Looks into one key; its bodies stay where they are.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn show(&self, name: &RecordName) -> Result<Option<KeyDetail>> {
+        let kept_as = name.to_string();
+        let Some(record) = self.0.store().get_record(&kept_as).await? else { return Ok(None) };
+        let Some(listed) = summarize(&kept_as, &record.without_answer()) else { return Ok(None) };
+        let mut shown =
+            KeyDetail { summary: listed, fingerprint: record.fingerprint, answer: None, damaged: None };
+        if let RecordStage::Completed(bytes) = record.stage {
+            match self.0.read_kept(&kept_as, &record.fingerprint, bytes) {
+                Ok(SavedResponse::Buffered(whole)) => {
+                    shown.answer = Some((whole.status.as_u16(), Some(whole.body.len())));
+                }
+                Ok(SavedResponse::TooLarge(status)) => shown.answer = Some((status.as_u16(), None)),
+                Err(damaged) => shown.damaged = Some(damaged.to_string()),
+            }
+        }
+        Ok(Some(shown))
+    }
+
+    /// Frees a key whose request is in work or has an unknown outcome. A handler still at work loses it.
+    ///
+    /// # Errors
+    /// When the store cannot be changed.
+    pub async fn release(&self, name: &RecordName, who: &str) -> Result<ForgetOutcome> {
+        self.forget(name, ForgetTarget::Claim, who).await
+    }
+
+    /// Lets a stored answer expire now.
+    ///
+    /// # Errors
+    /// When the store cannot be changed.
+    pub async fn expire(&self, name: &RecordName, who: &str) -> Result<ForgetOutcome> {
+        self.forget(name, ForgetTarget::Answer, who).await
+    }
+
+    /// Records what came of a request whose outcome is unknown, or whose process died: repeats get
+    /// this answer until the key expires. `now` decides whether its lease has run out.
+    ///
+    /// # Errors
+    /// When the store cannot be read or changed.
+    pub async fn complete(
+        &self,
+        name: &RecordName,
+        answer: RecordedAnswer,
+        now: Time,
+        who: &str,
+    ) -> Result<RecordingOutcome> {
+        let kept_as = name.to_string();
+        let recording = match self.0.store().get_record(&kept_as).await? {
+            None => RecordingOutcome::Absent,
+            Some(Record { stage: RecordStage::Completed(_), .. }) => RecordingOutcome::HasAnswer,
+            Some(Record { stage: RecordStage::Processing { until }, .. }) if until > now => {
+                RecordingOutcome::InWork
+            }
+            Some(record) => {
+                let RecordedAnswer { status, headers, body } = answer;
+                let headers = replayable_headers(&headers);
+                let kept =
+                    SavedResponse::Buffered(BufferedResponse { status, headers, body, trailers: None });
+                let bytes = self.0.write_kept(&kept_as, &record.fingerprint, &kept).ok_or_else(|| {
+                    Error::new(
+                        StoreErrorKind::Unavailable,
+                        "this system gives no random numbers to seal with",
+                    )
+                })?;
+                // By the token that was found: whoever took the key over meanwhile keeps it.
+                match self.0.store().complete_record(&kept_as, record.token, bytes).await? {
+                    true => RecordingOutcome::Recorded,
+                    false => RecordingOutcome::InWork,
+                }
+            }
+        };
+        self.0.waiters().notify(&kept_as);
+        audit(
+            name,
+            who,
+            "complete",
+            match recording {
+                RecordingOutcome::Recorded => CHANGED,
+                RecordingOutcome::Absent => ABSENT,
+                RecordingOutcome::InWork | RecordingOutcome::HasAnswer => OTHERWISE,
+            },
+        );
+        Ok(recording)
+    }
+
+    async fn forget(&self, name: &RecordName, what: ForgetTarget, who: &str) -> Result<ForgetOutcome> {
+        let forgot = self.0.store().forget_record(&name.to_string(), what).await?;
+        let did = match what {
+            ForgetTarget::Claim => "release",
+            ForgetTarget::Answer => "expire",
+        };
+        audit(
+            name,
+            who,
+            did,
+            match forgot {
+                ForgetOutcome::Gone => CHANGED,
+                ForgetOutcome::Absent => ABSENT,
+                ForgetOutcome::Mismatch => OTHERWISE,
+            },
+        );
+        Ok(forgot)
+    }
+}
+
+const CHANGED: &str = "an idempotency key was changed by hand";
+const ABSENT: &str = "an idempotency key was to be changed by hand; there is none";
+const OTHERWISE: &str = "an idempotency key was to be changed by hand; it stands otherwise and was left";
+
+fn audit(name: &RecordName, who: &str, did: &str, what: &str) {
+    let RecordName { scope, method, path, key } = name;
+    let (scope, key) = (scope.as_str(), key.redacted());
+    tracing::info!(target: "audit", who, did, scope, method, path, key, "{what}");
+}
+
+fn matches_filter(which: &KeyFilter, name: &RecordName) -> bool {
+    which.scope.as_ref().is_none_or(|scope| *scope == name.scope)
+        && which.key.as_ref().is_none_or(|key| *key == name.key)
+}
+
+fn summarize(name: &str, record: &Record<usize>) -> Option<KeySummary> {
+    let standing = match record.stage {
+        RecordStage::Processing { until } => KeyState::Processing { until, on_lapse: record.on_lapse },
+        RecordStage::Completed(len) => KeyState::Completed(len),
+    };
+    Some(KeySummary {
+        name: RecordName::parse(name)?,
+        state: standing,
+        created: record.created,
+        expires: record.expires,
+    })
+}

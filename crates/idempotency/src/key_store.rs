@@ -1,0 +1,267 @@
+//! The store behind a bound of patience: a key is claimed, kept and settled here. What the handler does meanwhile is not known
+//! here.
+
+mod settle;
+
+pub(crate) use settle::{KeySettleAction, KeySettleOutcome};
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use tidegate_core::shared::record::{HolderToken, RecordClaim, RecordClaimOutcome, RecordStage};
+use tidegate_encoding::AcceptEncoding;
+use tidegate_store::{SharedState, StoreFuture};
+use tokio_util::task::TaskTracker;
+
+use crate::counters::{self, Event};
+use crate::fingerprint::Differences;
+use crate::local_claims::{LocalClaimState, LocalClaims};
+use crate::name::RecordName;
+use crate::policy::Policy;
+use crate::request_body::BodyBudget;
+use crate::saved_response::{
+    ResponseBinding, ResponseDecodeError, SavedResponse, SealingKeys, decode, encode,
+};
+use crate::waiters::KeyWaiters;
+
+/// The pause before a claim is renewed again that could not be.
+const SOON: Duration = Duration::from_millis(500);
+
+/// Where keys are kept, and what works behind them. Layers with different policies may share one.
+#[derive(Clone)]
+pub struct KeyStore(Arc<Inner>, BodyBudget);
+
+struct Inner {
+    store: Arc<dyn SharedState>,
+    seal: Option<SealingKeys>,
+    waiters: KeyWaiters,
+    local_claims: LocalClaims,
+    tasks: TaskTracker,
+}
+
+/// One request's claim on one key.
+pub(crate) struct KeyClaim {
+    pub(crate) name: RecordName,
+    pub(crate) record_key: String,
+    pub(crate) fingerprint: [u8; 32],
+    pub(crate) token: HolderToken,
+    pub(crate) policy: Arc<Policy>,
+    /// What the client of this request can read.
+    pub(crate) accepts: AcceptEncoding,
+}
+
+/// What the store says of a claim.
+pub(crate) enum ClaimOutcome {
+    Yours,
+    Answered(Result<SavedResponse, ResponseDecodeError>),
+    Processing,
+    Unknown,
+    Conflict(Differences),
+}
+
+/// The store did not answer, or not in time.
+pub(crate) struct StoreUnavailable;
+
+impl KeyStore {
+    /// Keeps keys in a store, their answers in clear.
+    #[must_use]
+    pub fn new(store: Arc<dyn SharedState>) -> Self {
+        Self::with(store, None)
+    }
+
+    /// Keeps keys in a store, their answers sealed.
+    #[must_use]
+    pub fn sealed(store: Arc<dyn SharedState>, seal: SealingKeys) -> Self {
+        Self::with(store, Some(seal))
+    }
+
+    fn with(store: Arc<dyn SharedState>, seal: Option<SealingKeys>) -> Self {
+        let (waiting, tasks) = (KeyWaiters::default(), TaskTracker::new());
+        Self(
+            Arc::new(Inner { store, seal, waiters: waiting, local_claims: LocalClaims::default(), tasks }),
+            BodyBudget::default(),
+        )
+    }
+
+    /// Holds no more than so many bytes of request bodies at once, over all layers that get this gate; it is
+    /// [`BODIES_MAX_DEFAULT`](crate::BODIES_MAX_DEFAULT) otherwise. A request that finds no room in time is refused.
+    #[must_use]
+    pub fn with_bodies_max(self, bytes: usize) -> Self {
+        Self(self.0, BodyBudget::new(bytes))
+    }
+
+    pub(crate) fn body_budget(&self) -> &BodyBudget {
+        &self.1
+    }
+
+    /// Waits until every handler that was begun has ended and its answer is kept. New requests are still taken: stop
+    /// them before.
+    pub async fn drain(&self) {
+        self.0.tasks.close();
+        self.0.tasks.wait().await;
+        self.0.tasks.reopen();
+    }
+
+    pub(crate) fn store(&self) -> &Arc<dyn SharedState> {
+        &self.0.store
+    }
+
+    pub(crate) fn waiters(&self) -> &KeyWaiters {
+        &self.0.waiters
+    }
+
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.0.tasks.spawn(task);
+    }
+
+    /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
+    pub(crate) async fn claim(&self, ticket: &KeyClaim) -> Result<ClaimOutcome, StoreUnavailable> {
+        if let Some((fingerprint, known)) = self.0.local_claims.find(&ticket.record_key) {
+            return Ok(match known {
+                _ if fingerprint != ticket.fingerprint => {
+                    ClaimOutcome::Conflict(Differences::between(&fingerprint, &ticket.fingerprint))
+                }
+                LocalClaimState::InWork => ClaimOutcome::Processing,
+                LocalClaimState::Answered(bytes) => {
+                    ClaimOutcome::Answered(self.decode_response(ticket, bytes))
+                }
+            });
+        }
+        let claim = RecordClaim {
+            fingerprint: ticket.fingerprint,
+            token: ticket.token,
+            lease: ticket.policy.lease,
+            ttl: ticket.policy.ttl,
+            on_lapse: ticket.policy.on_lapse(),
+        };
+        let ask = || self.0.store.claim_record(&ticket.record_key, claim);
+        let claimed = match self.with_timeout(ticket, "claim a key", ask()).await {
+            Ok(claimed) => claimed,
+            Err(StoreUnavailable) => self.with_timeout(ticket, "claim a key again", ask()).await?,
+        };
+        Ok(match claimed {
+            RecordClaimOutcome::Granted { taken_over } => {
+                if taken_over {
+                    Event::TakenOver.count();
+                }
+                ClaimOutcome::Yours
+            }
+            RecordClaimOutcome::Completed(bytes) => {
+                ClaimOutcome::Answered(self.decode_response(ticket, bytes))
+            }
+            RecordClaimOutcome::Processing { .. } => ClaimOutcome::Processing,
+            RecordClaimOutcome::Unknown => ClaimOutcome::Unknown,
+            RecordClaimOutcome::Conflict => ClaimOutcome::Conflict(self.differences(ticket).await),
+        })
+    }
+
+    /// Renews the claim until it is lost or has been kept as long as a handler may work; then waits for ever. While the
+    /// store does not hear of it, this process does not forget that the request is in work.
+    pub(crate) async fn renew_until_lost(&self, ticket: &KeyClaim) {
+        let every = ticket.policy.lease / 3;
+        let (mut pause, mut kept_for) = (every, Duration::ZERO);
+        let mut why = "a handler works for longer than it may; its key is not kept for it any longer";
+        while kept_for + pause <= ticket.policy.run_max {
+            tokio::time::sleep(pause).await;
+            kept_for += pause;
+            let renew = self.0.store.renew_record(&ticket.record_key, ticket.token, ticket.policy.lease);
+            match self.with_timeout(ticket, "keep a key", renew).await {
+                Ok(true) => {
+                    self.0.local_claims.forget(&ticket.record_key, ticket.token);
+                    pause = every;
+                }
+                Ok(false) => {
+                    why = "another request has the key of one still at work";
+                    break;
+                }
+                Err(StoreUnavailable) => {
+                    self.0.local_claims.note(
+                        &ticket.record_key,
+                        ticket.token,
+                        ticket.fingerprint,
+                        LocalClaimState::InWork,
+                    );
+                    pause = every.min(SOON);
+                }
+            }
+        }
+        self.0.local_claims.forget(&ticket.record_key, ticket.token);
+        Event::LeaseLost.count();
+        tracing::warn!(key = %ticket.name.key.redacted(), "{why}");
+        std::future::pending::<()>().await;
+    }
+
+    /// The bytes of an answer to keep; `None` when they cannot be sealed.
+    pub(crate) fn encode_response(&self, ticket: &KeyClaim, kept: &SavedResponse) -> Option<Bytes> {
+        encode(kept, &bound(ticket), self.0.seal.as_ref())
+    }
+
+    fn decode_response(&self, ticket: &KeyClaim, bytes: Bytes) -> Result<SavedResponse, ResponseDecodeError> {
+        decode(bytes, &bound(ticket), self.0.seal.as_ref())
+    }
+
+    /// The bytes of an answer for a record of this name; `None` when they cannot be sealed.
+    pub(crate) fn write_kept(
+        &self,
+        name: &str,
+        fingerprint: &[u8; 32],
+        kept: &SavedResponse,
+    ) -> Option<Bytes> {
+        encode(kept, &ResponseBinding { name, fingerprint }, self.0.seal.as_ref())
+    }
+
+    /// What a record of this name keeps, for those who look into it.
+    pub(crate) fn read_kept(
+        &self,
+        name: &str,
+        fingerprint: &[u8; 32],
+        bytes: Bytes,
+    ) -> Result<SavedResponse, ResponseDecodeError> {
+        decode(bytes, &ResponseBinding { name, fingerprint }, self.0.seal.as_ref())
+    }
+
+    /// In what a request differs from the one that has its key, as far as that is still there.
+    async fn differences(&self, ticket: &KeyClaim) -> Differences {
+        let look = self.0.store.get_record(&ticket.record_key);
+        let found = self.with_timeout(ticket, "look at a key", look).await.ok().flatten();
+        found.map_or(Differences::NONE, |record| {
+            Differences::between(&record.fingerprint, &ticket.fingerprint)
+        })
+    }
+
+    /// The answer that the one who took the key over has given by now.
+    pub(crate) async fn response_of_new_owner(&self, ticket: &KeyClaim) -> Option<SavedResponse> {
+        let look = self.0.store.get_record(&ticket.record_key);
+        let record = self.with_timeout(ticket, "look at a key", look).await.ok()??;
+        match record.stage {
+            RecordStage::Completed(bytes) if record.fingerprint == ticket.fingerprint => {
+                self.decode_response(ticket, bytes).ok()
+            }
+            _ => None,
+        }
+    }
+
+    async fn with_timeout<T>(
+        &self,
+        ticket: &KeyClaim,
+        doing: &str,
+        step: StoreFuture<'_, T>,
+    ) -> Result<T, StoreUnavailable> {
+        match tokio::time::timeout(ticket.policy.store_patience, step).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(cause)) => {
+                counters::count_store_failure(doing, &ticket.name.key, &cause);
+                Err(StoreUnavailable)
+            }
+            Err(_) => {
+                counters::count_store_failure(doing, &ticket.name.key, &"the store did not answer in time");
+                Err(StoreUnavailable)
+            }
+        }
+    }
+}
+
+fn bound(ticket: &KeyClaim) -> ResponseBinding<'_> {
+    ResponseBinding { name: &ticket.record_key, fingerprint: &ticket.fingerprint }
+}

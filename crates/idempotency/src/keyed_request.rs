@@ -1,0 +1,137 @@
+//! One request with a key, from its claim to the last word about it, in a task of its own: a client that hangs up does not
+//! stop it. The end of an answer is not shown to the client before the answer is kept.
+
+mod execute;
+mod replay;
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{HeaderName, HeaderValue, Request, Response};
+use tokio::sync::oneshot;
+
+use crate::body::Body;
+use crate::counters::Event;
+use crate::key_store::{ClaimOutcome, KeyClaim, KeySettleAction, KeyStore, StoreUnavailable};
+use crate::policy::{InFlightPolicy, StoreUnavailablePolicy};
+use crate::refusal::Refusal;
+use crate::saved_response::SavedResponse;
+
+/// Says that a request was handled without protection.
+const UNPROTECTED: HeaderName = HeaderName::from_static("idempotency-unprotected");
+
+/// Pauses between looks at a key that another request works on, at first and at most.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
+
+/// The client that waits for the answer, if it still does.
+pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<Body>, E>>;
+
+/// The handler's answer in the making.
+pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+
+/// The handler, called at most once.
+pub(crate) type Handler<E> = Box<dyn FnOnce(Request<Body>) -> ResponseFuture<E> + Send>;
+
+/// A request with a key, read whole.
+pub(crate) struct KeyedRequest<E> {
+    pub(crate) key_store: KeyStore,
+    pub(crate) claim: Arc<KeyClaim>,
+    pub(crate) handler: Handler<E>,
+    pub(crate) request: Request<Body>,
+    pub(crate) client: ResponseSender<E>,
+}
+
+impl<E: Send + 'static> KeyedRequest<E> {
+    /// Claims the key and does what the claim allows.
+    pub(crate) async fn run(mut self) {
+        match self.claim_or_wait().await {
+            Ok(ClaimOutcome::Yours) => {
+                Event::Miss.count();
+                self.execute().await;
+            }
+            Ok(ClaimOutcome::Answered(Ok(SavedResponse::Buffered(whole)))) => {
+                Event::Hit.count();
+                let answer = replay::replay_response(whole, &self.claim.accepts).await;
+                drop(self.client.send(Ok(answer)));
+            }
+            Ok(ClaimOutcome::Answered(Ok(SavedResponse::TooLarge(_)))) => {
+                self.refuse(&Refusal::NotReplayable);
+            }
+            Ok(ClaimOutcome::Answered(Err(damaged))) => {
+                Event::Damaged.count();
+                let key = self.claim.name.key.redacted();
+                tracing::error!(%key, "the stored answer of a key cannot be served: {damaged}");
+                self.refuse(&Refusal::AnswerDamaged);
+            }
+            Ok(ClaimOutcome::Processing) => {
+                Event::Collision.count();
+                self.refuse(&Refusal::Processing);
+            }
+            Ok(ClaimOutcome::Unknown) => {
+                Event::OutcomeUnknown.count();
+                self.refuse(&Refusal::OutcomeUnknown);
+            }
+            Ok(ClaimOutcome::Conflict(differences)) => {
+                Event::Conflict.count();
+                self.refuse(&Refusal::Conflict(differences));
+            }
+            Err(StoreUnavailable) => self.without_store().await,
+        }
+    }
+
+    /// What the store says now, or, where repeats wait, as soon as the key is not in work any more.
+    async fn claim_or_wait(&mut self) -> Result<ClaimOutcome, StoreUnavailable> {
+        let first = self.key_store.claim(&self.claim).await?;
+        let (ClaimOutcome::Processing, InFlightPolicy::Wait(at_most)) = (&first, self.claim.policy.in_flight)
+        else {
+            return Ok(first);
+        };
+        let Some(place) = self.key_store.waiters().enter(&self.claim.record_key) else { return Ok(first) };
+        let over = tokio::time::sleep(at_most);
+        tokio::pin!(over);
+        let (mut pause, longest) = LOOKS;
+        loop {
+            let nudged = place.nudge.notified();
+            tokio::pin!(nudged);
+            nudged.as_mut().enable();
+            match self.key_store.claim(&self.claim).await? {
+                ClaimOutcome::Processing if over.is_elapsed() => return Ok(ClaimOutcome::Processing),
+                ClaimOutcome::Processing => {}
+                turn => return Ok(turn),
+            }
+            tokio::select! {
+                () = nudged => {}
+                () = tokio::time::sleep(pause) => pause = (pause * 2).min(longest),
+                () = over.as_mut() => {}
+                () = self.client.closed() => return Ok(ClaimOutcome::Processing),
+            }
+        }
+    }
+
+    /// The claim may have been made all the same: it is taken back, so that the key is not blocked.
+    async fn without_store(self) {
+        let (gate, ticket) = (self.key_store.clone(), Arc::clone(&self.claim));
+        gate.clone().spawn(async move {
+            gate.settle(&ticket, KeySettleAction::Free).await;
+        });
+        match self.claim.policy.store_unavailable {
+            StoreUnavailablePolicy::Refuse => self.refuse(&Refusal::StoreUnavailable),
+            StoreUnavailablePolicy::PassOn => self.run_unprotected().await,
+        }
+    }
+
+    async fn run_unprotected(self) {
+        Event::Unprotected.count();
+        let answer = (self.handler)(self.request).await.map(|mut response| {
+            response.headers_mut().insert(UNPROTECTED, HeaderValue::from_static("true"));
+            response
+        });
+        drop(self.client.send(answer));
+    }
+
+    fn refuse(self, refusal: &Refusal) {
+        let answer = refusal.answer(self.claim.policy.dialect, Some(self.claim.name.key.as_str()));
+        drop(self.client.send(Ok(answer)));
+    }
+}

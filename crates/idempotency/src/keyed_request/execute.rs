@@ -1,0 +1,186 @@
+//! The handler at work: the claim is kept while it works, and what comes of it decides the last word.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use http::{Response, StatusCode};
+use http_body::{Body as _, Frame};
+use http_body_util::BodyExt;
+use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
+
+use super::{KeyedRequest, replay};
+use crate::body::{Body, CollectedBody, ResponseFrame, channel_body};
+use crate::counters::Event;
+use crate::key_store::{KeyClaim, KeySettleAction, KeySettleOutcome, KeyStore};
+use crate::refusal::Refusal;
+use crate::saved_response::{BufferedResponse, SavedResponse, replayable_headers, replayable_trailers};
+
+impl<E: Send + 'static> KeyedRequest<E> {
+    /// Lets the handler work and settles what comes of it, keeping the claim meanwhile.
+    pub(super) async fn execute(self) {
+        let (gate, ticket) = (self.key_store.clone(), Arc::clone(&self.claim));
+        tokio::select! {
+            biased;
+            () = self.handle() => {}
+            () = gate.renew_until_lost(&ticket) => {}
+        }
+    }
+
+    async fn handle(self) {
+        let Self { key_store: gate, claim: ticket, handler, request, client } = self;
+        let books = ClaimSettler { key_store: gate, claim: ticket };
+        match AssertUnwindSafe(async { handler(request).await }).catch_unwind().await {
+            Err(_) => {
+                tracing::error!(key = %books.claim.name.key.redacted(), "the handler of a request with a key panicked");
+                books.settle_unknown().await;
+                drop(client.send(Ok(books.refusal(&Refusal::Panicked))));
+            }
+            Ok(Err(cause)) => {
+                books.settle_unknown().await;
+                drop(client.send(Err(cause)));
+            }
+            Ok(Ok(response)) => {
+                let tell = move |response| drop(client.send(Ok(response)));
+                books.settle_response(response, tell).await;
+            }
+        }
+    }
+}
+
+/// What is written down about one request.
+struct ClaimSettler {
+    key_store: KeyStore,
+    claim: Arc<KeyClaim>,
+}
+
+impl ClaimSettler {
+    fn refusal(&self, refusal: &Refusal) -> Response<Body> {
+        refusal.answer(self.claim.policy.dialect, Some(self.claim.name.key.as_str()))
+    }
+
+    async fn settle(&self, last: KeySettleAction) -> KeySettleOutcome {
+        self.key_store.settle(&self.claim, last).await
+    }
+
+    /// It was begun, and what came of it is not known.
+    async fn settle_unknown(&self) {
+        Event::OutcomeUnknown.count();
+        let last = match self.claim.policy.on_unknown {
+            crate::policy::UnknownOutcomePolicy::Release => KeySettleAction::Free,
+            crate::policy::UnknownOutcomePolicy::Hold => KeySettleAction::Lapse,
+        };
+        self.settle(last).await;
+    }
+
+    /// Keeps an answer, or says why not.
+    async fn store_response(&self, kept: &SavedResponse) -> KeySettleOutcome {
+        match self.key_store.encode_response(&self.claim, kept) {
+            Some(bytes) => self.settle(KeySettleAction::Answer(bytes)).await,
+            None => self.settle(KeySettleAction::Lapse).await,
+        }
+    }
+
+    async fn settle_response(self, mut response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        let said = response.extensions_mut().remove::<OutcomeClass>();
+        let status = response.status();
+        let by_status =
+            || classify(AttemptEnd::Answered { status: status.as_u16(), is_complete: true }, false);
+        let is_kept = self.claim.policy.is_kept(status);
+        match said.unwrap_or_else(by_status) {
+            // Where failures are kept, a gateway's own is kept like any other, and not repeated.
+            OutcomeClass::Unknown if said.is_some() || !is_kept => {
+                self.settle_unknown().await;
+                return tell(response);
+            }
+            OutcomeClass::Answered | OutcomeClass::Unknown if is_kept => {}
+            _ => {
+                self.settle(KeySettleAction::Free).await;
+                return tell(response);
+            }
+        }
+        match response.body().size_hint().exact() {
+            Some(len) if len <= self.claim.policy.answer_max as u64 => {
+                self.relay_buffered(response, tell).await;
+            }
+            Some(_) => {
+                self.settle_too_large(response.status()).await;
+                tell(response);
+            }
+            None => self.relay_streamed(response, tell).await,
+        }
+    }
+
+    async fn settle_too_large(&self, status: StatusCode) {
+        Event::NotReplayable.count();
+        self.store_response(&SavedResponse::TooLarge(status)).await;
+    }
+
+    /// An answer of known length is read, kept, and then told. One that breaks has told nobody anything yet, so the client
+    /// gets a whole refusal in its place.
+    async fn relay_buffered(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        let (parts, mut body) = response.into_parts();
+        let mut pieces = CollectedBody::default();
+        while let Some(frame) = body.frame().await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => pieces.push(data),
+                Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
+                Err(cause) => {
+                    tracing::debug!(%cause, "an answer broke off before anything of it was told");
+                    self.settle_unknown().await;
+                    return tell(self.refusal(&Refusal::AnswerBroken));
+                }
+            }
+        }
+        let kept = SavedResponse::Buffered(buffered_response(&parts, &pieces));
+        if self.store_response(&kept).await == KeySettleOutcome::Lost
+            && let Some(SavedResponse::Buffered(other)) =
+                self.key_store.response_of_new_owner(&self.claim).await
+        {
+            return tell(replay::replay_response(other, &self.claim.accepts).await);
+        }
+        tell(Response::from_parts(parts, pieces.into_body()));
+    }
+
+    /// An answer whose length nobody knows is handed on as it comes; only its end waits until all of it
+    /// is kept.
+    async fn relay_streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+        let (parts, mut body) = response.into_parts();
+        let (hand, handed) = channel_body();
+        let (mut told, _) = Response::new(()).into_parts();
+        told.clone_from(&parts);
+        tell(Response::from_parts(told, handed));
+        let mut pieces = CollectedBody::default();
+        while let Some(frame) = body.frame().await {
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => {
+                    pieces.push(data.clone());
+                    drop(hand.send(ResponseFrame::Frame(Frame::data(data))));
+                }
+                // Trailers are the end.
+                Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
+                Err(cause) => {
+                    self.settle_unknown().await;
+                    drop(hand.send(ResponseFrame::Broken(cause)));
+                    return;
+                }
+            }
+            if pieces.len() > self.claim.policy.answer_max as u64 {
+                self.settle_too_large(parts.status).await;
+                drop(hand.send(ResponseFrame::Rest(body)));
+                return;
+            }
+        }
+        self.store_response(&SavedResponse::Buffered(buffered_response(&parts, &pieces))).await;
+        drop(pieces.trailers.map(|trailers| hand.send(ResponseFrame::Frame(Frame::trailers(trailers)))));
+    }
+}
+
+fn buffered_response(parts: &http::response::Parts, pieces: &CollectedBody) -> BufferedResponse {
+    BufferedResponse {
+        status: parts.status,
+        headers: replayable_headers(&parts.headers),
+        body: pieces.to_bytes(),
+        trailers: pieces.trailers.as_ref().map(replayable_trailers),
+    }
+}

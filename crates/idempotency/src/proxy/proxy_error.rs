@@ -1,0 +1,154 @@
+//! What the proxy answers when the upstream did not, and whether the request can have arrived there.
+
+use std::error::Error;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, Response, StatusCode};
+use hyper_util::client::legacy;
+use serde_json::Value;
+use tidegate_core::outcome::{AttemptEnd, classify};
+
+use super::connect::{ConnectError, ConnectErrorKind};
+use crate::body::{Body, CollectedBody};
+use crate::key::IdempotencyKey;
+
+/// Why there is no answer of the upstream's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ProxyError {
+    /// There is no connection, so nothing was sent.
+    Unreachable(ConnectErrorKind),
+    /// There was a connection, and it did not take the request.
+    NotTaken,
+    /// It was sent, and then the connection ended.
+    Reset,
+    /// It was sent, and then nothing came for this long.
+    TimedOut(Duration),
+    /// The client's own body broke while it was sent on.
+    Incomplete,
+    /// A tunnel was asked for.
+    Tunnel,
+    /// The path cannot be sent on.
+    BadTarget,
+    /// It was here before.
+    Loop,
+    /// It is HTTP/1.1 and names no host, or several.
+    NoHost,
+}
+
+impl ProxyError {
+    /// What an error of the client says about the request. It says "canceled" of requests that it still has whole, and of no
+    /// others; a stream that was refused was not looked at, by the rules of HTTP/2.
+    pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
+        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not answer");
+        if request_broke {
+            return Self::Incomplete;
+        }
+        if let Some(failed) = connect_error(error) {
+            return Self::Unreachable(failed.why);
+        }
+        if error.is_connect() {
+            return Self::Unreachable(ConnectErrorKind::Other);
+        }
+        let mut next: Option<&(dyn Error + 'static)> = Some(error);
+        let mut never_sent = false;
+        while let Some(cause) = next {
+            never_sent |= cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_canceled);
+            never_sent |= cause.downcast_ref::<h2::Error>().is_some_and(is_refused);
+            next = cause.source();
+        }
+        if never_sent { Self::NotTaken } else { Self::Reset }
+    }
+
+    fn attempt_end(self) -> AttemptEnd {
+        match self {
+            Self::Unreachable(_)
+            | Self::NotTaken
+            | Self::Tunnel
+            | Self::BadTarget
+            | Self::Loop
+            | Self::NoHost => AttemptEnd::NotSent,
+            Self::Reset | Self::TimedOut(_) | Self::Incomplete => AttemptEnd::NoAnswer,
+        }
+    }
+
+    fn status(self) -> StatusCode {
+        match self {
+            Self::Unreachable(_) | Self::NotTaken | Self::Reset => StatusCode::BAD_GATEWAY,
+            Self::TimedOut(_) => StatusCode::GATEWAY_TIMEOUT,
+            Self::Incomplete | Self::BadTarget | Self::NoHost => StatusCode::BAD_REQUEST,
+            Self::Tunnel => StatusCode::NOT_IMPLEMENTED,
+            Self::Loop => StatusCode::LOOP_DETECTED,
+        }
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Unreachable(_) | Self::NotTaken => "UPSTREAM_UNREACHABLE",
+            Self::Reset => "UPSTREAM_RESET",
+            Self::TimedOut(_) => "UPSTREAM_TIMEOUT",
+            Self::Incomplete => "REQUEST_INCOMPLETE",
+            Self::Tunnel => "NO_TUNNELS",
+            Self::BadTarget => "INVALID_TARGET",
+            Self::Loop => "UPSTREAM_LOOP",
+            Self::NoHost => "INVALID_HOST",
+        }
+    }
+
+    fn detail(self) -> String {
+        match self {
+            Self::Unreachable(ConnectErrorKind::Refused) => {
+                "The service behind the proxy refused the connection; nothing was sent to it".into()
+            }
+            Self::Unreachable(ConnectErrorKind::UnknownHost) => {
+                "The name of the service behind the proxy was not found; nothing was sent to it".into()
+            }
+            Self::Unreachable(ConnectErrorKind::Tls) => {
+                "There is no TLS with the service behind the proxy that can be trusted; nothing was sent to it".into()
+            }
+            Self::Unreachable(ConnectErrorKind::Other) | Self::NotTaken => {
+                "The service behind the proxy cannot be reached; nothing was sent to it".into()
+            }
+            Self::Reset => {
+                "The connection to the service behind the proxy ended before it answered; the request may have been done"
+                    .into()
+            }
+            Self::TimedOut(limit) => format!(
+                "The service behind the proxy was silent for {limit:?}; the request may have been done"
+            ),
+            Self::Incomplete => "The request's body ended too early".into(),
+            Self::Tunnel => "This proxy makes no tunnels".into(),
+            Self::BadTarget => {
+                "The path of the request cannot be sent on: it leads out of the path that is served here, or is none".into()
+            }
+            Self::Loop => {
+                "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
+            }
+            Self::NoHost => "A request over HTTP/1.1 must have one Host header".into(),
+        }
+    }
+
+    /// The answer to a request with this key, with what is known of the request in its extensions.
+    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<Body> {
+        let (detail, code) = (Value::from(self.detail()), self.code());
+        let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
+        let key = key.unwrap_or_default();
+        let body = format!("{{\"detail\":{detail},\"error_code\":\"{code}\"{key}}}");
+        let mut response = Response::new(CollectedBody::from(Bytes::from(body)).into_body());
+        *response.status_mut() = self.status();
+        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response.extensions_mut().insert(classify(self.attempt_end(), false));
+        metrics::counter!("tidegate_proxy_faults_total", "code" => code).increment(1);
+        response
+    }
+}
+
+/// What kept the connection from being there, if that is what an error is about.
+pub(super) fn connect_error(error: &legacy::Error) -> Option<&ConnectError> {
+    error.source()?.downcast_ref()
+}
+
+fn is_refused(error: &h2::Error) -> bool {
+    error.is_remote() && error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)
+}

@@ -1,0 +1,102 @@
+//! An answer as it is kept for repeats: status, headers that matter, body and trailers. What belongs to one connection or one
+//! moment is left out.
+
+mod codec;
+mod sealing_keys;
+
+pub(crate) use codec::{ResponseBinding, ResponseDecodeError, decode, encode};
+pub use sealing_keys::{SealingKeyError, SealingKeys};
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use tidegate_core::credential::{is_credential_name, is_credential_value};
+
+use crate::hop_by_hop;
+
+/// What is kept of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum SavedResponse {
+    /// All of it.
+    Buffered(BufferedResponse),
+    /// It was too large to be kept: that it was given, and with which status.
+    TooLarge(StatusCode),
+}
+
+/// A whole answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BufferedResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+    pub(crate) body: Bytes,
+    pub(crate) trailers: Option<HeaderMap>,
+}
+
+/// The headers of an answer that a repeat gets, repeated ones in their order. Never a cookie or another credential, which is
+/// one caller's and belongs into no store; never a date; nothing about the connection or how the body was cut.
+pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
+    let named = hop_by_hop::named_by_connection(headers);
+    headers
+        .iter()
+        .filter(|(name, value)| {
+            !hop_by_hop::is_hop_by_hop(name, &named) && !is_transient(name) && !is_credential(name, value)
+        })
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect()
+}
+
+/// The same of trailers.
+pub(crate) fn replayable_trailers(trailers: &HeaderMap) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    for (name, value) in trailers.iter().filter(|(name, value)| !is_credential(name, value)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
+}
+
+fn is_transient(name: &HeaderName) -> bool {
+    [header::DATE, header::CONTENT_LENGTH].contains(name)
+}
+
+fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
+    is_credential_name(name.as_str()) || is_credential_value(value.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// IDM-19: no cookie, no other credential, no date, nothing of the connection; repeated headers in order, odd values byte for byte.
+    #[test]
+    fn a_repeat_gets_what_matters_and_nothing_of_the_moment() {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("set-cookie", &b"session=1"[..]),
+            ("set-cookie2", b"session=1"),
+            ("x-vault-token", b"hunter2"),
+            ("x-refreshed", b"Bearer hunter2"),
+            ("authentication-info", b"nextnonce=1"),
+            ("date", b"Sun, 15 Nov 2026 10:00:00 GMT"),
+            ("connection", b"keep-alive, X-Once"),
+            ("keep-alive", b"timeout=5"),
+            ("x-once", b"1"),
+            ("transfer-encoding", b"chunked"),
+            ("content-length", b"7"),
+            ("link", b"</a>; rel=next"),
+            ("cache-control", b"no-store"),
+            ("x-odd", b"\xfe, \"a, b\""),
+            ("link", b"</b>; rel=prev"),
+        ] {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            headers.append(name, HeaderValue::from_bytes(value).unwrap());
+        }
+        let kept = replayable_headers(&headers);
+        let of = |name: &str| -> Vec<&[u8]> {
+            kept.iter().filter(|(n, _)| n == name).map(|(_, value)| value.as_bytes()).collect()
+        };
+        assert_eq!(kept.len(), 4, "{kept:?}");
+        assert_eq!(of("link"), [&b"</a>; rel=next"[..], b"</b>; rel=prev"]);
+        assert_eq!(of("x-odd"), [b"\xfe, \"a, b\""]);
+        assert_eq!(of("cache-control"), [b"no-store"]);
+    }
+}

@@ -1,0 +1,94 @@
+//! The one task that serves a line: it asks the store for whoever is first, at the time that was told, and in the same step
+//! for those behind as far as what is left will do. So a line of thousands costs one question for each time something came
+//! back, and a far server does not slow it down to one grant for each trip.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome, Settlement};
+use tokio::time::{Instant, sleep_until};
+
+use super::{Inner, Waiter, after};
+use crate::Error;
+
+/// The one who serves a line. When it ends with those still waiting, they are told.
+pub(super) struct QueueServer(pub(super) Arc<Inner>);
+
+impl Drop for QueueServer {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue.queue();
+        if queue.is_served {
+            queue.is_served = false;
+            queue.waiters.clear();
+        }
+    }
+}
+
+/// Serves until nobody waits.
+pub(super) async fn serve(server: QueueServer) {
+    let bucket = &server.0;
+    let mut left = Vec::new();
+    while let Some(not_before) = bucket.queue.next() {
+        if not_before > Instant::now() {
+            left.clear();
+            tokio::select! {
+                () = sleep_until(not_before) => {}
+                () = bucket.queue.left.notified() => continue,
+            }
+        }
+        let (count, mut wanted) = bucket.queue.batch(&left);
+        bucket.params.renew(&bucket.name, &mut wanted);
+        left.clear();
+        match bucket.store.reserve(wanted).await {
+            Ok(ReserveOutcome::Granted { remaining }) => {
+                for place in bucket.queue.take_first(count) {
+                    grant(bucket, place, remaining.clone()).await;
+                }
+                left = remaining;
+            }
+            // Others were quicker: the first one alone is asked for next.
+            Ok(_) if count > 1 => {}
+            Ok(ReserveOutcome::Wait { delay, remaining }) => postpone_first(bucket, delay, remaining),
+            Ok(never @ ReserveOutcome::Never { .. }) => {
+                for place in bucket.queue.take_first(1) {
+                    // Whoever left does not want to know.
+                    let _ = place.answer.send(Ok(never.clone()));
+                }
+            }
+            Err(error) => {
+                for place in bucket.queue.take_first(usize::MAX) {
+                    let _ = place.answer.send(Err(Error::duplicate(&error)));
+                }
+            }
+        }
+    }
+}
+
+/// Hands a grant out; what its owner no longer waits for is given back.
+async fn grant(bucket: &Inner, place: Waiter, remaining: Vec<u64>) {
+    if place.answer.send(Ok(ReserveOutcome::Granted { remaining })).is_err() {
+        return_tokens(bucket, &place.wanted).await;
+    }
+}
+
+/// Puts back what was granted and nobody uses.
+pub(super) async fn return_tokens(bucket: &Inner, wanted: &[ReservationRequest]) {
+    for want in wanted {
+        let settlement = Settlement { reserved: want.cost, actual: 0 };
+        // What cannot be given back stays taken, which is the safe side.
+        let _ = bucket.store.settle_bucket(&want.name, settlement).await;
+    }
+}
+
+/// The first one comes back when it was told to, or is told so when its patience ends before.
+fn postpone_first(bucket: &Inner, delay: Duration, remaining: Vec<u64>) {
+    let told = after(delay);
+    let mut queue = bucket.queue.queue();
+    let Some(first) = queue.waiters.front_mut() else { return };
+    first.not_before = told;
+    if first.until.is_some_and(|until| told > until)
+        && let Some(place) = queue.waiters.pop_front()
+    {
+        let _ = place.answer.send(Ok(ReserveOutcome::Wait { delay, remaining }));
+    }
+}

@@ -1,0 +1,61 @@
+//! What a person orders of one operation: cancel it, run it again, say what became of it.
+
+use axum::Extension;
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::IntoResponse;
+use tidegate::OperationView;
+use tidegate_core::model::Resolution;
+
+use super::{HandlerResult, parse_id};
+use crate::edge::auth::Caller;
+use crate::edge::content;
+use crate::state::SharedPartition;
+use crate::wire::field::Field;
+use crate::wire::object::{Fields, missing, read};
+use crate::wire::response::OperationOut;
+
+const RESOLUTIONS: [(&str, Resolution); 3] =
+    [("succeeded", Resolution::Succeeded), ("failed", Resolution::Failed), ("repeat", Resolution::Repeat)];
+
+pub(super) async fn cancel(
+    State(app): State<SharedPartition>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> HandlerResult {
+    let view = app.engine.cancel(parse_id(&text)?).await?;
+    operation_response("canceled", &caller, &view)
+}
+
+pub(super) async fn rerun(
+    State(app): State<SharedPartition>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+) -> HandlerResult {
+    let view = app.engine.rerun(parse_id(&text)?).await?;
+    operation_response("run again", &caller, &view)
+}
+
+pub(super) async fn resolve(
+    State(app): State<SharedPartition>,
+    Extension(caller): Extension<Caller>,
+    Path(text): Path<String>,
+    body: Body,
+) -> HandlerResult {
+    let id = parse_id(&text)?;
+    let body = content::read(body, content::SMALL_MAX, app.server.read_timeout).await?;
+    let Fields { values: [raw], mut problems } = read(&body, &["as"])?;
+    let resolution = Field { name: "as", raw }.word(&RESOLUTIONS);
+    let resolution = resolution.and_then(|word| word.map(Some).ok_or_else(|| missing("as")));
+    let resolution = problems.check(resolution);
+    problems.finish()?;
+    let resolution = resolution.ok_or_else(|| missing("as"))?;
+    let view = app.engine.resolve(id, resolution).await?;
+    operation_response("resolved", &caller, &view)
+}
+
+fn operation_response(order: &str, caller: &Caller, view: &OperationView) -> HandlerResult {
+    tracing::info!(operation_id = %view.id, group = &*view.group, by = &*caller.0, order, "a person's order");
+    Ok(Json(OperationOut::whole(view)).into_response())
+}

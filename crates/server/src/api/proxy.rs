@@ -1,0 +1,206 @@
+//! `/proxy/{upstream}/…`: hands in a client's request, waits for its end and gives the upstream's answer back. Whoever
+//! goes away leaves nothing in the line; what is under way goes on.
+
+use axum::Extension;
+use axum::extract::{Request, State};
+use axum::http::Method;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Error, ErrorCode, OperationView, Result, Submission};
+use tidegate_core::{OperationId, State as OperationState};
+use tidegate_upstream::http::ResponseWaiter;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+
+use crate::edge::content::{self, IncomingBody};
+use crate::edge::request_id::RequestId;
+use crate::pacing::request::{BODY_MAX, ProxyRequest, end_to_end_headers};
+use crate::pacing::{body, response};
+use crate::state::SharedPartition;
+use crate::telemetry;
+use crate::wire::error::ApiError;
+
+pub(super) async fn proxy_request(
+    State(app): State<SharedPartition>,
+    Extension(RequestId(request_id)): Extension<RequestId>,
+    request: Request,
+) -> Response {
+    if app.server.stopping.is_cancelled() {
+        return response::refusal_response(stopping());
+    }
+    let (parts, body) = request.into_parts();
+    let arriving = match content::read_or_stream(body, BODY_MAX, app.server.read_timeout).await {
+        Ok(arriving) => arriving,
+        Err(error) => return response::refusal_response(error),
+    };
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let headers = end_to_end_headers(parts.headers, !app.server.tokens.is_empty());
+    let asked = ProxyRequest { method: &parts.method, target, headers, body: None, request_id };
+    let (submission, expected) = match build_submission(&app, asked, arriving).await {
+        Ok(ready) => ready,
+        Err(error) => {
+            telemetry::record_refused(&error);
+            return response::refusal_response(error);
+        }
+    };
+    let method = parts.method;
+    let (tell, told) = oneshot::channel();
+    // On its own, so that it knows its operation also when the client goes away right now.
+    tokio::spawn(submit_and_wait(app, method, submission, expected, tell));
+    told.await.unwrap_or_else(|_| {
+        ApiError(Error::new(ErrorCode::Internal, "The call was dropped; this is a bug.")).into_response()
+    })
+}
+
+/// The operation of a request. Its body is kept with it, or passed on while it comes when it is too large for that.
+async fn build_submission(
+    app: &SharedPartition,
+    asked: ProxyRequest<'_>,
+    arriving: IncomingBody,
+) -> Result<(Submission, ResponseWaiter)> {
+    let pacing = &app.server.pacing;
+    let (first, rest, len) = match arriving {
+        IncomingBody::Whole(body) => {
+            match (ProxyRequest { body: Some(body.clone()), ..asked.clone() }).into_submission(pacing) {
+                Err(error) if error.code == ErrorCode::TooLarge => {
+                    let len = body.len() as u64;
+                    (body, None, Some(len))
+                }
+                submission => return submission,
+            }
+        }
+        IncomingBody::Partial { first, rest, len } => (first, Some(rest), len),
+    };
+    let idle_max = app.server.read_timeout;
+    let (submission, expected) = match asked.into_submission(pacing) {
+        Ok(ready) => ready,
+        Err(error) => {
+            if let Some(rest) = rest {
+                body::discard(rest, idle_max).await;
+            }
+            return Err(error);
+        }
+    };
+    expected.set_request_body(body::stream_body(first, rest, len, idle_max));
+    Ok((submission, expected))
+}
+
+async fn submit_and_wait(
+    app: SharedPartition,
+    method: Method,
+    submission: Submission,
+    expected: ResponseWaiter,
+    mut tell: oneshot::Sender<Response>,
+) {
+    let started = Instant::now();
+    let unaware = app.server.pacing.hold_stop().await;
+    let accepted = app.engine.submit(submission).await;
+    let response = match accepted {
+        Ok(receipt) => {
+            telemetry::record_accepted(started, receipt.deduplicated);
+            let waiting = PendingResponse { app: &app, method, id: receipt.id, expected, started };
+            tokio::select! {
+                response = waiting.wait_for_response(unaware) => response,
+                () = tell.closed() => return withdraw_abandoned(&app, receipt.id).await,
+            }
+        }
+        Err(error) => {
+            telemetry::record_refused(&error);
+            response::submit_error_response(&method, error)
+        }
+    };
+    // The client may have gone in this moment.
+    let _ = tell.send(response);
+}
+
+/// Nobody waits any more.
+async fn withdraw_abandoned(app: &SharedPartition, id: OperationId) {
+    match app.engine.withdraw(id).await {
+        Ok(view) => tracing::debug!(operation_id = %id, state = %view.state, "the client has gone"),
+        // Its deadline ends it.
+        Err(error) => {
+            tracing::debug!(operation_id = %id, %error, "the client has gone; it was not called off");
+        }
+    }
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorCode::Stopping, "The server is about to stop; nothing was sent.")
+}
+
+fn stopping_after_send() -> Error {
+    Error::new(ErrorCode::Stopping, "The server is about to stop. It was sent before, and is not sent again.")
+}
+
+struct PendingResponse<'a> {
+    app: &'a SharedPartition,
+    method: Method,
+    id: OperationId,
+    expected: ResponseWaiter,
+    started: Instant,
+}
+
+impl PendingResponse<'_> {
+    /// The end of the operation, or of the time. `unaware` holds a stop up until this one has acted on it.
+    async fn wait_for_response<T>(self, unaware: T) -> Response {
+        let house = &self.app.server;
+        let (id, wait) = (self.id, house.pacing.config.wait);
+        let end = self.started + wait;
+        let mut unaware = Some(unaware);
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let stops = async {
+                house.stopping.cancelled().await;
+            };
+            let found = tokio::select! {
+                found = self.app.engine.wait(id, left) => found,
+                streaming = self.expected.wait_streaming() => {
+                    return response::streamed_response(&self.method, id, streaming);
+                }
+                () = stops, if unaware.is_some() => {
+                    let found = self.app.engine.withdraw(id).await;
+                    unaware = None;
+                    match &found {
+                        Ok(view) if view.state != OperationState::Canceled => {}
+                        Ok(view) if view.attempt == 0 => return response::refusal_response(stopping()),
+                        Ok(_) => return response::failure_response(stopping_after_send(), id),
+                        Err(_) => {}
+                    }
+                    found
+                }
+            };
+            match found {
+                Ok(view) if view.state.is_ended() => return self.ended_response(&view),
+                Ok(_) if Instant::now() < end => {}
+                Ok(_) => return self.timeout_response(self.app.engine.withdraw(id).await, wait.as_secs()),
+                Err(error) => return self.lost_response(&error),
+            }
+        }
+    }
+
+    fn ended_response(&self, view: &OperationView) -> Response {
+        // One that came and ended in the same moment.
+        if let Some(streaming) = self.expected.take_streaming() {
+            return response::streamed_response(&self.method, view.id, streaming);
+        }
+        response::ended_response(&self.method, view, self.expected.take())
+    }
+
+    fn timeout_response(&self, withdrawn: Result<OperationView>, waited_s: u64) -> Response {
+        match withdrawn {
+            Ok(view) if view.state == OperationState::Canceled => {
+                response::timeout_response(self.id, true, waited_s)
+            }
+            Ok(view) if view.state.is_ended() => self.ended_response(&view),
+            _ => response::timeout_response(self.id, false, waited_s),
+        }
+    }
+
+    /// The engine has stopped. What many nodes share goes on in another one.
+    fn lost_response(&self, error: &Error) -> Response {
+        if self.app.server.store.is_shared() {
+            return response::moved_response(self.id);
+        }
+        let message = format!("What became of it is not known: {}.", error.message);
+        response::failure_response(Error::new(ErrorCode::NoAnswer, message), self.id)
+    }
+}

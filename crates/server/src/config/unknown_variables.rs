@@ -1,0 +1,99 @@
+//! Variables of the environment that begin with our name and that nobody asks for. A misspelled one would be ignored
+//! without a word, so it is refused; what other programs set is left alone.
+
+use super::problem::{ConfigProblem, SourceLocation};
+use super::section::Environment;
+
+const PREFIX: &str = "TIDEGATE_";
+/// Asked for by other parts: the log, the commands that call a server, the tests.
+const OTHER_VARIABLES: [&str; 4] = ["TIDEGATE_LOG", "TIDEGATE_SEED", "TIDEGATE_SERVER", "TIDEGATE_TOKEN"];
+
+/// One for each of `set` that begins with our name and is not among `asked`.
+pub(super) fn problems(set: &[String], asked: &[String], env: Environment<'_>) -> Vec<ConfigProblem> {
+    let mut known: Vec<&str> = asked.iter().map(String::as_str).chain(OTHER_VARIABLES).collect();
+    known.retain(|name| name.starts_with(PREFIX));
+    known.sort_unstable();
+    known.dedup();
+    let strange = |name: &&String| {
+        name.starts_with(PREFIX) && !known.contains(&name.as_str()) && !is_service_link(name, env)
+    };
+    let problem = |name: &String| {
+        let message = match nearest(name, &known) {
+            Some(meant) => format!("There is no such variable; did you mean {meant}?"),
+            None => format!("There is no such variable; there are {}.", known.join(", ")),
+        };
+        ConfigProblem { at: SourceLocation::outside_file(name), key_path: String::new(), message }
+    };
+    set.iter().filter(strange).map(problem).collect()
+}
+
+/// Kubernetes sets such variables in every container beside a service whose name begins with tidegate.
+fn is_service_link(name: &str, env: Environment<'_>) -> bool {
+    let value = env(name).unwrap_or_default();
+    let is_url = ["tcp://", "udp://", "sctp://"].iter().any(|scheme| value.starts_with(scheme));
+    let of_port = ["_TCP", "_UDP", "_SCTP"].iter().any(|protocol| name.contains(protocol));
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || name.ends_with("_PORT") && is_url
+        || name.contains("_PORT_") && of_port
+}
+
+/// The known name that takes the fewest changes, if those are few.
+fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+    let (changes, meant) = known.iter().map(|known| (edit_distance(name, known), *known)).min()?;
+    (changes <= (meant.len() - PREFIX.len()).div_ceil(2)).then_some(meant)
+}
+
+/// How many letters must be put in, taken out or replaced to make one text of the other.
+fn edit_distance(from: &str, to: &str) -> usize {
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, letter) in from.bytes().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in to.bytes().enumerate() {
+            let replaced = diagonal + usize::from(letter != other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_counted() {
+        for (from, to, count) in
+            [("", "", 0), ("ab", "", 2), ("", "ab", 2), ("url", "ulr", 2), ("abc", "xbcd", 2)]
+        {
+            assert_eq!(edit_distance(from, to), count, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn what_other_programs_set_is_left_alone() {
+        let env = |name: &str| {
+            let link = ["TIDEGATE_PORT", "TIDEGATE_SERVER_PORT"].contains(&name);
+            Some(if link { "tcp://10.0.0.7:7400".to_owned() } else { "7400".to_owned() })
+        };
+        let told =
+            |name: &str| !problems(&[name.to_owned()], &["TIDEGATE_STORE_URL".to_owned()], &env).is_empty();
+        for name in [
+            "HOME",
+            "TIDEGATE",
+            "TIDEGATE_LOG",
+            "TIDEGATE_SERVICE_HOST",
+            "TIDEGATE_SERVICE_PORT_HTTP",
+            "TIDEGATE_PORT",
+            "TIDEGATE_PORT_7400_TCP_ADDR",
+            "TIDEGATE_SERVER_PORT",
+            "TIDEGATE_STORE_URL",
+        ] {
+            assert!(!told(name), "{name}");
+        }
+        for name in ["TIDEGATE_STORE_ULR", "TIDEGATE_STORE_PORT", "TIDEGATE_", "TIDEGATE_store_url"] {
+            assert!(told(name), "{name}");
+        }
+    }
+}

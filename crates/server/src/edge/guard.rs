@@ -1,0 +1,205 @@
+//! The front door: every request passes it before a handler sees it. What it asks for stands in the record of the route,
+//! and a route comes before a listener in no other way: a record without its checks cannot be served.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::handler::Handler;
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::MethodFilter;
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_idempotency::HEADER;
+
+use super::auth::{self, Caller, PeerAddr};
+use super::node_secret::NodeSecret;
+use super::query::Query;
+use super::{idempotency, origin, request_id};
+use crate::api::route::{Access, AllowedOrigin, Route};
+use crate::api::{no_method, no_route};
+use crate::config::TokenScope;
+use crate::listen::ReservedConnection;
+use crate::pacing::links;
+use crate::page;
+use crate::state::ServerState;
+use crate::wire::error::ApiError;
+
+/// Who comes to a door, and how they are told apart.
+#[derive(Clone)]
+pub(crate) enum CallerPolicy {
+    /// By their tokens, or with none configured only this machine.
+    Configured(Arc<ServerState>),
+    /// Only this machine: nobody says who they are.
+    ThisMachine,
+    /// Everybody who reaches it: nobody says who they are.
+    Everybody,
+}
+
+/// What a door goes by.
+struct AccessRules {
+    callers: CallerPolicy,
+    /// What other nodes say to be let in; without it none is.
+    node_secret: Option<Arc<NodeSecret>>,
+}
+
+impl AccessRules {
+    /// Whether only this machine may call.
+    fn is_local(&self) -> bool {
+        match &self.callers {
+            CallerPolicy::Configured(house) => house.tokens.is_empty(),
+            CallerPolicy::ThisMachine => true,
+            CallerPolicy::Everybody => false,
+        }
+    }
+}
+
+/// A router that is behind its front door: the only kind that a listener takes.
+#[derive(Clone)]
+pub(crate) struct GuardedRouter(Router);
+
+impl GuardedRouter {
+    /// All paths of a service behind, which has its own rules about who may call: Tidegate adds no right to a call of its
+    /// clients.
+    pub(crate) fn without_checks(router: Router) -> Self {
+        Self(router)
+    }
+
+    pub(crate) fn into_router(self) -> Router {
+        self.0
+    }
+}
+
+/// A front door, while it is built.
+pub(crate) struct GuardedRouterBuilder {
+    rules: Arc<AccessRules>,
+    router: Router,
+}
+
+impl GuardedRouterBuilder {
+    pub(crate) fn new(callers: CallerPolicy, node_secret: Option<Arc<NodeSecret>>) -> Self {
+        Self { rules: Arc::new(AccessRules { callers, node_secret }), router: Router::new() }
+    }
+
+    /// Puts routes behind it, each with the checks that its record asks for. Whatever is posted there may have an
+    /// idempotency key, which is looked at when its sender was let in.
+    pub(crate) fn add_routes<S: Clone + Send + Sync + 'static>(
+        self,
+        routes: impl IntoIterator<Item = Route<S>>,
+        state: &S,
+    ) -> Self {
+        let Self { rules, router } = self;
+        let router = routes.into_iter().fold(router, |router, route| {
+            let takes_keys = route.method == MethodFilter::POST && matches!(route.access, Access::Scoped(_));
+            let check = RouteCheck {
+                rules: Arc::clone(&rules),
+                access: route.access,
+                allowed_origin: route.allowed_origin,
+                keyed_max: takes_keys.then(|| idempotency::body_max(route.path)),
+                takes_query: route.takes_query,
+            };
+            let served = Router::new().route(route.path, route.call);
+            router
+                .merge(served.route_layer(from_fn_with_state(check, check_request)).with_state(state.clone()))
+        });
+        Self { rules, router }
+    }
+
+    /// Nothing more comes behind it. What is not there is told only to those who may ask.
+    pub(crate) fn build(self) -> GuardedRouter {
+        let Self { rules, router } = self;
+        let house = match &rules.callers {
+            CallerPolicy::Configured(house) => Some(Arc::clone(house)),
+            CallerPolicy::ThisMachine | CallerPolicy::Everybody => None,
+        };
+        let check = RouteCheck {
+            rules,
+            access: Access::Open,
+            allowed_origin: AllowedOrigin::Linked,
+            keyed_max: None,
+            takes_query: true,
+        };
+        let layer = from_fn_with_state(check, check_request);
+        let router = router
+            .fallback(no_route.layer(layer.clone()))
+            .method_not_allowed_fallback(no_method.layer(layer));
+        let router = match house {
+            Some(house) => router
+                .layer(from_fn_with_state(Arc::clone(&house), links::layer))
+                .layer(from_fn_with_state(house, request_id::layer)),
+            None => router,
+        };
+        GuardedRouter(router.layer(from_fn(page::headers)))
+    }
+}
+
+/// What one route asks for.
+#[derive(Clone)]
+struct RouteCheck {
+    rules: Arc<AccessRules>,
+    access: Access,
+    allowed_origin: AllowedOrigin,
+    /// Largest body of a request with an idempotency key, where one may be sent.
+    keyed_max: Option<usize>,
+    /// Whether the handler reads the query.
+    takes_query: bool,
+}
+
+async fn check_request(State(check): State<RouteCheck>, request: Request, next: Next) -> Response {
+    let (mut head, body) = request.into_parts();
+    match check.admit(&head).await {
+        Ok(caller) => drop(head.extensions.insert(caller)),
+        Err(error) => return ApiError(error).into_response(),
+    }
+    if !check.takes_query
+        && let Err(error) = Query::parse(head.uri.query().unwrap_or_default()).finish()
+    {
+        return ApiError(error).into_response();
+    }
+    let request = Request::from_parts(head, body);
+    match (&check.rules.callers, check.keyed_max) {
+        (CallerPolicy::Configured(house), Some(most)) if request.headers().contains_key(HEADER) => {
+            idempotency::run(house, most, request, next).await
+        }
+        _ => next.run(request).await,
+    }
+}
+
+impl RouteCheck {
+    async fn admit(&self, head: &Parts) -> Result<Caller> {
+        let secret = self.rules.node_secret.as_deref().filter(|_| self.access == Access::Nodes);
+        // A node calls by whatever name is advertised, and proves itself by more than a name.
+        if self.rules.is_local() && !secret.is_some_and(NodeSecret::is_configured) {
+            origin::require_local_host(head)?;
+        }
+        origin::reject_cross_site(head, self.allowed_origin)?;
+        let is_reserved = head.extensions.get::<ReservedConnection>().is_some();
+        if is_reserved && self.access == Access::Scoped(TokenScope::Write) {
+            let message = "All connections are at work. Nothing was accepted.";
+            return Err(Error::new(ErrorCode::StoreUnavailable, message));
+        }
+        let peer = head.extensions.get::<PeerAddr>().copied();
+        match (self.access, &self.rules.callers) {
+            (Access::Open, _) => Ok(Caller::named("anybody")),
+            (Access::Nodes, _) => match secret {
+                Some(secret) if is_node(secret, peer, &head.headers).await => Ok(Caller::named("node")),
+                _ => Err(Error::new(ErrorCode::Forbidden, "Only nodes of this cluster call here.")),
+            },
+            (Access::Scoped(scope), CallerPolicy::Configured(house)) => {
+                auth::admit(house, scope, peer, head.uri.path(), &head.headers)
+            }
+            (Access::Scoped(_), CallerPolicy::ThisMachine) => auth::admit_local(peer),
+            (Access::Scoped(_), CallerPolicy::Everybody) => {
+                Err(Error::new(ErrorCode::Forbidden, "This is served to this machine only."))
+            }
+        }
+    }
+}
+
+/// A secret that is in no configuration is good on this machine only.
+async fn is_node(secret: &NodeSecret, peer: Option<PeerAddr>, headers: &HeaderMap) -> bool {
+    let may_call = secret.is_configured() || peer.is_some_and(PeerAddr::is_local);
+    may_call && secret.is_presented_in(headers).await
+}

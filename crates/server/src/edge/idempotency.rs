@@ -1,0 +1,78 @@
+//! `Idempotency-Key` on the server's own POST routes. A request with a key is read whole, within the bounds of its route,
+//! and happens once; one without never comes here. Who sends it was checked before.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_idempotency::{CallerScope, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
+use tower::{Layer, Service};
+
+use crate::config::Config;
+use crate::edge::auth::Caller;
+use crate::edge::content;
+use crate::path_map::PathMap;
+use crate::state::ServerState;
+use crate::wire::error::ApiError;
+
+/// What lets a POST with a key happen once: each token has keys of its own, and without tokens there is one caller.
+///
+/// # Errors
+/// When a figure is out of its bounds.
+pub(crate) fn layers(config: &Config, gate: &KeyStore) -> Result<PathMap<IdempotencyLayer>> {
+    let scoping = if config.tokens.is_empty() {
+        ScopeExtractor::unscoped()
+    } else {
+        ScopeExtractor::from_fn(|parts| {
+            parts.extensions.get::<Caller>().map(|Caller(name)| CallerScope::named(name))
+        })
+    };
+    let layer = |policy: &Policy| {
+        IdempotencyLayer::new(gate.clone(), policy.clone(), scoping.clone())
+            .map_err(|bad| Error::new(ErrorCode::BadConfig, format!("In [idempotency], {bad}.")))
+    };
+    let mut others = Vec::new();
+    for route in &config.idempotency.routes {
+        others.push((route.path.as_str(), layer(&route.policy)?));
+    }
+    Ok(PathMap::new(layer(&config.idempotency.policy)?, others))
+}
+
+/// Largest body that a route takes from a request with a key.
+pub(crate) fn body_max(path: &str) -> usize {
+    match path {
+        "/v1/operations" | "/v1/deployments" => content::ONE_MAX,
+        "/v1/operations/batch" => content::BATCH_MAX,
+        _ => content::SMALL_MAX,
+    }
+}
+
+/// Lets a request with a key, from a caller who was let in, happen once.
+pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match content::read(body, body_max, house.read_timeout).await {
+        Ok(body) => body,
+        Err(error) => return ApiError(error).into_response(),
+    };
+    let once = house.idempotency.get(parts.uri.path());
+    match call_layer(once, Request::from_parts(parts, Body::from(body)), next).await {
+        Ok(response) => response.into_response(),
+        Err(never) => match never {},
+    }
+}
+
+type LayerFuture = Pin<Box<dyn Future<Output = std::result::Result<LayerResponse, Infallible>> + Send>>;
+type LayerResponse = axum::http::Response<tidegate_idempotency::Body>;
+
+fn call_layer(once: &IdempotencyLayer, request: Request, next: Next) -> LayerFuture {
+    let handler = move |request: axum::http::Request<tidegate_idempotency::Body>| {
+        let next = next.clone();
+        async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
+    };
+    // A function is always ready to be called.
+    once.layer(tower::service_fn(handler)).call(request)
+}

@@ -1,0 +1,83 @@
+//! Who carries which kind of operation, and the limits that stand before anything is carried.
+
+use std::sync::Arc;
+
+use tidegate::{Error, ErrorCode, Executors, Result};
+use tidegate_discord::deploy::StepExecutor;
+use tidegate_discord::deploy::executor::KINDS;
+use tidegate_shopify::executor::{self, BulkUpstreams};
+use tidegate_upstream::http::{LimitDefinition, ResponseRelay, UpstreamConfig};
+use tidegate_upstream::{FieldRefusal, HttpUpstreams, Upstream};
+
+use crate::config::Config;
+use crate::dialects::Dialects;
+
+/// The kind that sends one request.
+const HTTP: &str = "http";
+
+/// What an engine is opened with.
+pub(crate) struct EngineInputs {
+    pub executors: Executors,
+    pub limits: Vec<LimitDefinition>,
+}
+
+pub(crate) fn from_config(
+    config: &Config,
+    dialects: Dialects,
+    handover: ResponseRelay,
+) -> Result<EngineInputs> {
+    let upstreams =
+        HttpUpstreams::with_dialects(dialects).map_err(bad_upstream)?.with_response_relay(handover);
+    let limits = upstreams.limits();
+    let http: Arc<dyn Upstream> = Arc::new(upstreams);
+    let mut executors = Executors::new();
+    executors.insert(Arc::from(HTTP), Arc::clone(&http));
+    let is_shop = |upstream: &&UpstreamConfig| config.shopify.contains_key(&upstream.name);
+    let shops = BulkUpstreams::new(config.upstreams.iter().filter(is_shop)).map_err(bad_upstream)?;
+    // Each holds a worker until it has ended, and half of them are left for what is quick.
+    let shops = shops.with_max_at_once(config.workers / 2);
+    if !shops.is_empty() {
+        executors.insert(Arc::from(executor::KIND), Arc::new(shops) as Arc<dyn Upstream>);
+    }
+    if !config.discord.is_empty() {
+        executors.extend(StepExecutor::executors(http));
+    }
+    Ok(EngineInputs { executors, limits })
+}
+
+/// The kinds of operations that are carried, by name.
+pub(crate) fn kinds(config: &Config) -> Vec<&'static str> {
+    let bulk = (!config.shopify.is_empty()).then_some(executor::KIND);
+    let steps = KINDS.into_iter().filter(|_| !config.discord.is_empty());
+    std::iter::once(HTTP).chain(bulk).chain(steps).collect()
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err hands over")]
+fn bad_upstream(refusal: FieldRefusal) -> Error {
+    Error::new(ErrorCode::BadConfig, refusal.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::config::Overrides;
+    use crate::dialects;
+
+    #[test]
+    fn the_kinds_are_those_that_are_carried() {
+        let http = "[[upstream]]\nname = \"a\"\nbase_url = \"http://127.0.0.1:1\"\n";
+        let shop = http.replace("\"a\"", "\"b\"") + "dialect = \"shopify\"\ntoken_env = \"T\"\n";
+        let bot = http.replace("\"a\"", "\"c\"") + "dialect = \"discord\"\ntoken_env = \"T\"\n";
+        for upstreams in [http.to_owned(), format!("{http}{shop}"), format!("{http}{shop}{bot}")] {
+            let env = |name: &str| (name == "T").then(|| "secret".to_owned());
+            let config = Config::parse("t", &upstreams, &env, &Overrides::default(), &[]).unwrap();
+            let carried = from_config(&config, dialects::from_config(&config), ResponseRelay::default())
+                .unwrap()
+                .executors;
+            let carried: BTreeSet<_> = carried.keys().map(AsRef::as_ref).collect();
+            assert_eq!(kinds(&config).into_iter().collect::<BTreeSet<&str>>(), carried);
+        }
+    }
+}

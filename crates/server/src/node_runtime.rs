@@ -1,0 +1,183 @@
+//! What works behind the door: one engine, when the store is this process's own, or this node's share of the
+//! partitions of a store that many nodes use.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Engine, Error, ErrorCode, Options, Result};
+use tidegate_cluster::{Cluster, Settings};
+use tidegate_core::model::Counts;
+use tidegate_store::outbox::PublishedUpstream;
+
+use crate::api;
+use crate::config::Config;
+use crate::dialects::Dialects;
+use crate::edge::guard::GuardedRouter;
+use crate::edge::node_secret::NodeSecret;
+use crate::executors::{self, EngineInputs};
+use crate::routing::{
+    self, HandshakeClient, LocalPartitionHost, LocalPartitions, NodeHandshake, PartitionSetup, PeerClient,
+    RoutingState,
+};
+use crate::state::{PartitionState, ServerState};
+
+/// How long a start waits until this node takes part: longer than the others take to say who they are.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) enum NodeRuntime {
+    /// All of it, in one engine.
+    SingleNode(Arc<PartitionState>),
+    /// A share of it.
+    Clustered(Arc<RoutingState>),
+}
+
+impl NodeRuntime {
+    pub(crate) async fn start(
+        config: &Config,
+        addr: SocketAddr,
+        house: Arc<ServerState>,
+        dialects: Dialects,
+    ) -> Result<Self> {
+        let EngineInputs { executors, limits } =
+            executors::from_config(config, dialects, house.pacing.handover.clone())?;
+        let options = engine_options(config);
+        if !house.store.is_shared() {
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors, limits).await?;
+            let app = PartitionState::new(engine, house);
+            if !app.server.discord_upstreams.is_empty() {
+                let bots = app.server.discord_upstreams.clone();
+                app.deployments.resume_interrupted(move |wanted| bots.contains(&wanted.upstream));
+            }
+            return Ok(Self::SingleNode(Arc::new(app)));
+        }
+        let address = advertised_address(config, addr)?;
+        house.store.migrate().await?;
+        let partitions = house.store.ensure_partitions(config.cluster.partitions).await?;
+        if partitions != config.cluster.partitions {
+            let asked_for = config.cluster.partitions;
+            tracing::warn!(
+                partitions,
+                asked_for,
+                "the store keeps the number of partitions it was first used with"
+            );
+        }
+        let node = format!("{}@{address}", config.node);
+        let plan = PartitionSetup {
+            server: Arc::clone(&house),
+            options: Options { node: node.clone(), ..options },
+            executors,
+            limits,
+            spread: config.spread.clone(),
+            partitions,
+        };
+        let rooms = Arc::new(LocalPartitions::new(plan));
+        if house.store.outbox().is_some() {
+            tokio::spawn(routing::wake_drainers(Arc::clone(&rooms)));
+        }
+        let secret = match &config.cluster.token {
+            Some(secret) => NodeSecret::configured(secret.reveal())?,
+            None => NodeSecret::from_store(Arc::clone(&house.store)).await?,
+        };
+        let courier = PeerClient::new(Arc::new(secret));
+        let hello = Arc::new(NodeHandshake::new(&node, &config.upstreams, &config.spread));
+        let settings =
+            Settings { partitions, placement_hash: hello.placement_hash(), ..Settings::new(node, address) };
+        let greeter = HandshakeClient::new(courier.clone(), Arc::clone(&hello));
+        let landlord = LocalPartitionHost {
+            partitions: Arc::clone(&rooms),
+            handshakes: greeter,
+            published: outbox_upstreams(config),
+        };
+        let cluster = Cluster::join(Arc::clone(&house.store), settings, Arc::new(landlord)).await?;
+        let spread = config.spread.clone();
+        Ok(Self::Clustered(Arc::new(RoutingState {
+            cluster,
+            partitions: rooms,
+            peers: courier,
+            server: house,
+            handshake: hello,
+            spread,
+        })))
+    }
+
+    /// Waits until this node takes part, or says why it does not. It has to be reached for that.
+    pub(crate) async fn wait_until_joined(&self) {
+        if let Self::Clustered(front) = self {
+            front.cluster.wait_until_decided(JOIN_TIMEOUT).await;
+        }
+    }
+
+    pub(crate) fn router(&self) -> GuardedRouter {
+        match self {
+            Self::SingleNode(app) => api::router(app),
+            Self::Clustered(front) => routing::router(front),
+        }
+    }
+
+    pub(crate) async fn counts(&self) -> Result<Counts> {
+        match self {
+            Self::SingleNode(app) => app.engine.counts().await,
+            Self::Clustered(front) => front.partitions.counts().await,
+        }
+    }
+
+    pub(crate) async fn failed(&self) -> Error {
+        match self {
+            Self::SingleNode(app) => app.engine.stopped().await,
+            // A share that was lost is taken on again, here or elsewhere.
+            Self::Clustered(_) => std::future::pending().await,
+        }
+    }
+
+    pub(crate) async fn drain(&self) {
+        match self {
+            Self::SingleNode(app) => {
+                app.deployments.stop().await;
+                app.engine.drain().await;
+            }
+            Self::Clustered(front) => front.cluster.leave().await,
+        }
+    }
+}
+
+/// What the store's outbox has to know of upstreams.
+fn outbox_upstreams(config: &Config) -> Vec<PublishedUpstream> {
+    let is_spread = |name: &String| config.spread.contains(name);
+    let names = config.upstreams.iter().map(|upstream| &upstream.name);
+    names.map(|name| PublishedUpstream { name: name.clone(), is_spread: is_spread(name) }).collect()
+}
+
+/// Where the other nodes reach this one.
+fn advertised_address(config: &Config, addr: SocketAddr) -> Result<String> {
+    let wrong = |message: String| Err(Error::new(ErrorCode::BadConfig, message));
+    let address = match &config.cluster.advertise {
+        Some(address) => address.clone(),
+        None if addr.ip().is_unspecified() => {
+            return wrong(format!(
+                "It listens on {addr}, where no other node can reach it by that name: set advertise in [cluster]."
+            ));
+        }
+        None => addr.to_string(),
+    };
+    if config.cluster.token.is_none() && !addr.ip().is_loopback() {
+        return wrong(
+            "Nodes that can be reached from other machines need a secret: set token_env in [cluster].".into(),
+        );
+    }
+    Ok(address)
+}
+
+/// The settings of engines.
+pub(crate) fn engine_options(config: &Config) -> Options {
+    Options {
+        node: config.node.clone(),
+        workers: config.workers,
+        dedupe_window: config.dedupe_window,
+        on_failure: config.on_failure.clone(),
+        retention: config.retention,
+        drain: config.drain,
+        ..Options::default()
+    }
+}

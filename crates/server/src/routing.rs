@@ -1,0 +1,222 @@
+//! The front of a node that shares its store with others. Every node answers every call: the front finds the partition
+//! that a call is about, serves it from the room it has here or passes it on to the node that owns it, once. What a call
+//! means is decided behind it, in the partition's own router; the front reads no more than it needs to find the way.
+
+mod batch;
+mod cursor;
+mod drainer;
+mod fan_out;
+mod handshake;
+mod local_partitions;
+mod node_routes;
+mod operations;
+mod peer_call;
+mod peer_client;
+mod placement;
+mod proxy_call;
+mod relay;
+mod submit;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use tidegate::{Error, ErrorCode};
+use tidegate_cluster::Cluster;
+use tidegate_upstream::http::stream::StreamedBody;
+
+pub(crate) use drainer::wake_drainers;
+pub(crate) use handshake::{HandshakeClient, NodeHandshake};
+pub(crate) use local_partitions::{LocalPartitionHost, LocalPartitions, PartitionSetup};
+pub(crate) use node_routes::cluster_view_json as show_view;
+pub(crate) use peer_client::PeerClient;
+pub(crate) use placement::upstream_partition;
+
+use crate::api;
+use crate::api::route::{self, Access};
+use crate::config::TokenScope;
+use crate::edge::auth::Caller;
+use crate::edge::content::{self, IncomingBody};
+use crate::edge::guard::{CallerPolicy, GuardedRouter, GuardedRouterBuilder};
+use crate::edge::request_id::RequestId;
+use crate::pacing::body::stream_body;
+use crate::pacing::request::BODY_MAX;
+use crate::state::ServerState;
+use crate::wire::error::ApiError;
+use placement::RoutingRule;
+use proxy_call::ProxyContext;
+
+/// How long a call is held while this node joins.
+const JOIN: Duration = Duration::from_secs(12);
+
+/// What the front works with.
+pub(crate) struct RoutingState {
+    pub cluster: Cluster,
+    pub partitions: Arc<LocalPartitions>,
+    pub peers: PeerClient,
+    pub server: Arc<ServerState>,
+    /// What it says to other nodes of itself.
+    pub handshake: Arc<NodeHandshake>,
+    /// Upstreams whose operations are spread by group; all others have one place each.
+    pub spread: BTreeSet<String>,
+}
+
+/// A call on its way: what is left of it once its caller was admitted and its body read.
+#[derive(Clone, Debug)]
+pub(crate) struct RoutedCall {
+    pub method: axum::http::Method,
+    /// Path and query.
+    pub target: String,
+    pub content_type: Option<axum::http::HeaderValue>,
+    pub body: Bytes,
+    pub caller: Arc<str>,
+    pub request_id: Arc<str>,
+    /// Of a call that is passed on to an upstream, the client's own headers.
+    pub proxy: Option<Arc<ProxyContext>>,
+    /// A body that is too large to be kept, until it is on its way.
+    pub streamed: Option<Arc<OneShotBody>>,
+}
+
+/// A body that can be sent once.
+#[derive(Debug)]
+pub(crate) struct OneShotBody(Mutex<Option<StreamedBody>>);
+
+impl RoutedCall {
+    /// Its body, on its way now.
+    fn take_body(&self) -> Body {
+        match &self.streamed {
+            Some(streamed) => {
+                let mut streamed = streamed.0.lock().unwrap_or_else(PoisonError::into_inner);
+                streamed.take().map_or_else(Body::empty, Body::new)
+            }
+            None => Body::from(self.body.clone()),
+        }
+    }
+
+    /// Whether its body went with an earlier attempt, so that there is no other.
+    fn is_spent(&self) -> bool {
+        self.streamed
+            .as_ref()
+            .is_some_and(|streamed| streamed.0.lock().unwrap_or_else(PoisonError::into_inner).is_none())
+    }
+
+    /// The same call to another target.
+    fn with_target(&self, target: String) -> Self {
+        Self { target, ..self.clone() }
+    }
+}
+
+/// Everything that is served.
+pub(crate) fn router(front: &Arc<RoutingState>) -> GuardedRouter {
+    let relayed = api::routes().into_iter().filter_map(|route| {
+        let way = placement::rule_for(route.method, route.path)?;
+        let handler =
+            move |State(front): State<Arc<RoutingState>>, request: Request| route_call(front, way, request);
+        Some(route.with_handler(handler))
+    });
+    let own = [
+        route::get(TokenScope::Read, "/v1/events", node_routes::events),
+        route::get(TokenScope::Read, "/metrics", node_routes::metrics).without_query(),
+        route::get(TokenScope::Read, "/v1/cluster", node_routes::cluster).without_query(),
+        route::page(TokenScope::Read, "/", node_routes::page),
+        route::get(Access::Open, "/readyz", node_routes::ready).without_query(),
+        route::get(Access::Nodes, handshake::PATH, handshake::answer),
+        route::any(Access::Nodes, "/internal/{partition}/{*rest}", peer_call::handle_peer_call),
+    ];
+    let callers = CallerPolicy::Configured(Arc::clone(&front.server));
+    let door = GuardedRouterBuilder::new(callers, Some(Arc::clone(front.peers.secret())));
+    api::add_common_routes(door.add_routes(relayed.chain(own), front), &front.server).build()
+}
+
+async fn route_call(front: Arc<RoutingState>, way: RoutingRule, request: Request) -> Response {
+    if way.uses_local_config()
+        && let Err(failure) = require_joined(&front).await
+    {
+        return failure.into_response();
+    }
+    let headers = if way == RoutingRule::Submission { request.headers().clone() } else { HeaderMap::new() };
+    match read_call(&front, way, request).await {
+        Ok(call) => match way {
+            RoutingRule::Operation => relay::by_id(&front, call).await,
+            RoutingRule::Submission => submit::route_submission(&front, call, &headers).await,
+            RoutingRule::Batch => batch::route_batch(&front, call).await,
+            RoutingRule::Deployment => relay::by_guild(&front, call).await,
+            RoutingRule::Operations => operations::list(&front, call).await,
+            RoutingRule::Groups => fan_out::groups(&front, call).await,
+            RoutingRule::Group => fan_out::group(&front, call).await,
+            RoutingRule::Pause => fan_out::pause(&front, call).await,
+            RoutingRule::Limits => fan_out::limits(&front, call).await,
+            RoutingRule::Limit => relay::by_limit(&front, call).await,
+            RoutingRule::Proxy => proxy_call::route_proxy_call(&front, call).await,
+        },
+        Err(failure) => failure.into_response(),
+    }
+}
+
+/// Refuses while this node has no part: where it would place something is not where the others look for it.
+async fn require_joined(front: &RoutingState) -> Result<(), ApiError> {
+    if front.cluster.has_joined() {
+        return Ok(());
+    }
+    let view = front.cluster.wait_until_decided(JOIN).await;
+    if view.joined {
+        return Ok(());
+    }
+    let why = view.problem.unwrap_or_else(|| "it has not joined the others yet".to_owned());
+    let message = format!("This node takes no part: {why}. Nothing was accepted; ask another node.");
+    Err(ApiError(Error::new(ErrorCode::StoreUnavailable, message)))
+}
+
+async fn read_call(front: &RoutingState, way: RoutingRule, request: Request) -> Result<RoutedCall, ApiError> {
+    let most = match way {
+        RoutingRule::Submission | RoutingRule::Deployment => content::ONE_MAX,
+        RoutingRule::Batch => content::BATCH_MAX,
+        RoutingRule::Proxy => BODY_MAX,
+        _ => content::SMALL_MAX,
+    };
+    let (parts, body) = request.into_parts();
+    let (body, streamed) = match way {
+        RoutingRule::Proxy => read_proxied_body(&front.server, body).await?,
+        _ => (content::read(body, most, front.server.read_timeout).await?, None),
+    };
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str()).to_owned();
+    let caller =
+        parts.extensions.get::<Caller>().map_or_else(|| "local".into(), |caller| Arc::clone(&caller.0));
+    let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
+    let content_type = content_type(&parts.headers);
+    let passing =
+        (way == RoutingRule::Proxy).then(|| ProxyContext::from_headers(&front.server, parts.headers));
+    Ok(RoutedCall {
+        method: parts.method,
+        target,
+        content_type,
+        body,
+        caller,
+        request_id,
+        proxy: passing,
+        streamed,
+    })
+}
+
+/// The body of a call that is passed on to an upstream, or the beginning of one that is too large to be kept.
+async fn read_proxied_body(
+    house: &ServerState,
+    body: Body,
+) -> Result<(Bytes, Option<Arc<OneShotBody>>), ApiError> {
+    let arriving = content::read_or_stream(body, BODY_MAX, house.read_timeout).await?;
+    Ok(match arriving {
+        IncomingBody::Whole(body) => (body, None),
+        IncomingBody::Partial { first, rest, len } => {
+            let body = stream_body(first, Some(rest), len, house.read_timeout);
+            (Bytes::new(), Some(Arc::new(OneShotBody(Mutex::new(Some(body))))))
+        }
+    })
+}
+
+fn content_type(headers: &HeaderMap) -> Option<axum::http::HeaderValue> {
+    headers.get(axum::http::header::CONTENT_TYPE).cloned()
+}

@@ -1,0 +1,152 @@
+//! The drainer of a room: what applications handed in inside their own transactions is accepted here, in the order of
+//! its numbers, by the same rules as `POST /v1/operations`. What cannot be accepted is moved aside, so that the rest goes
+//! on. It keeps nothing in memory: what it did not finish is still in the outbox when it looks again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Engine, Error, ErrorCode, Result, Submission};
+use tidegate_store::outbox::{OutboxId, OutboxRow, TOPIC};
+use tokio::sync::Notify;
+use tokio::time::{sleep, timeout};
+
+use super::LocalPartitions;
+use crate::telemetry;
+use crate::wire::{request, submission};
+
+/// Rows that are accepted in one step.
+const PAGE: usize = 200;
+/// How often it looks when nobody tells it to.
+const EVERY: Duration = Duration::from_secs(1);
+/// How long it waits after a failure at first, and at the most.
+const PAUSE: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+/// How long an operation for an upstream that this node does not know may wait for a node that does.
+const NEWS: Duration = Duration::from_secs(300);
+
+pub(super) struct Drainer {
+    pub engine: Engine,
+    /// Told when something was handed in.
+    pub wake: Arc<Notify>,
+}
+
+impl Drainer {
+    /// Until the engine has stopped.
+    pub(super) async fn run(self) {
+        tokio::select! {
+            _ = self.engine.stopped() => {}
+            () = self.drain() => {}
+        }
+    }
+
+    async fn drain(&self) {
+        let mut pause = PAUSE;
+        loop {
+            match self.drain_page().await {
+                Ok(0) => {
+                    pause = PAUSE;
+                    // Told, or the time is over: it looks again in both cases.
+                    let _ = timeout(EVERY, self.wake.notified()).await;
+                }
+                Ok(_) => pause = PAUSE,
+                Err(error) => {
+                    if pause == PAUSE && error.code != ErrorCode::Stopping {
+                        let partition = self.engine.partition();
+                        tracing::warn!(partition, %error, "the outbox waits");
+                    }
+                    sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// Accepts or moves aside the first rows that wait; answers how many it has done with.
+    pub(super) async fn drain_page(&self) -> Result<usize> {
+        let rows = self.engine.outbox_rows(PAGE).await?;
+        let (mut good, mut handed_in, mut bad) = (Vec::new(), Vec::new(), Vec::new());
+        for row in rows {
+            match parse_row(&row) {
+                Ok(submission) => {
+                    handed_in.push((row.id, row.waited, submission.payload.clone()));
+                    good.push((row.id, submission));
+                }
+                Err(error) => bad.push((row.id, error)),
+            }
+        }
+        let (mut accepted, mut later) = (0, None);
+        let answers = self.engine.submit_outbox_rows(good).await;
+        for ((id, waited, payload), answer) in handed_in.into_iter().zip(answers) {
+            match answer {
+                Ok(()) => accepted += 1,
+                Err(error) if is_transient(error.code) => later = Some(error),
+                // Nodes are started with a new configuration one after the other.
+                Err(error) if error.code == ErrorCode::UnknownUpstream && waited < NEWS => {}
+                Err(error) => bad.push((id, request::explain(error, &payload))),
+            }
+        }
+        telemetry::record_drained(accepted);
+        let aside = bad.len();
+        for (id, why) in bad {
+            self.move_aside(id, &why).await?;
+        }
+        later.map_or_else(|| Ok(aside + accepted), Err)
+    }
+
+    async fn move_aside(&self, id: OutboxId, why: &Error) -> Result<()> {
+        self.engine.refuse_outbox_row(id, why).await?;
+        let (partition, code) = (self.engine.partition(), why.code.to_string());
+        let field = why.field.as_deref().unwrap_or_default();
+        tracing::warn!(partition, row = id.0, %code, field, "an operation in the outbox was refused and moved aside");
+        telemetry::record_outbox_refused(why);
+        Ok(())
+    }
+}
+
+/// Whether the same row may be accepted later.
+const fn is_transient(code: ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::StoreUnavailable | ErrorCode::Stopping | ErrorCode::StoreRefused | ErrorCode::Internal
+    )
+}
+
+/// A row as a submission. Its times count from the moment it was handed in, and it always has a key.
+fn parse_row(row: &OutboxRow) -> Result<Submission> {
+    let name: Arc<str> = format!("outbox-{}", row.id.0).into();
+    let mut submission = submission::parse_one(&row.operation, &name)?;
+    submission.dedupe_key.get_or_insert(name);
+    submission.delay = submission.delay.map(|delay| delay.saturating_sub(row.waited));
+    if let Some(deadline) = &mut submission.deadline {
+        *deadline = deadline.saturating_sub(row.waited);
+        if deadline.is_zero() {
+            let message = "Its deadline was over before it could be accepted.";
+            return Err(Error::new(ErrorCode::TooLate, message).field("deadline_ms"));
+        }
+    }
+    Ok(submission)
+}
+
+/// Wakes the drainers of this node when something was handed in for them. Hints may be lost: they look by themselves.
+pub(crate) async fn wake_drainers(rooms: Arc<LocalPartitions>) {
+    let house = Arc::clone(rooms.house());
+    let hearing = async {
+        loop {
+            if let Ok(mut hints) = house.store.listen(TOPIC).await {
+                while let Some(hint) = hints.recv().await {
+                    if let Ok(partition) = hint.parse() {
+                        rooms.wake(partition);
+                    }
+                }
+            }
+            sleep(EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = house.stopping.cancelled() => {}
+        () = hearing => {}
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,155 @@
+//! Calls about all partitions: each is asked, at the same time, and the answers are put together by name. A group that
+//! has operations for several upstreams is in several partitions; it is shown once, as it stands where it is longest.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use tidegate_core::id::Partition;
+
+use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
+use super::{RoutedCall, RoutingState};
+use crate::api;
+use crate::edge::query::Query;
+use crate::wire::error::ApiError;
+
+/// What one partition answered.
+pub(super) struct PartitionAnswer {
+    pub partition: Partition,
+    pub value: Value,
+}
+
+/// Asks partitions, each at its own target. The first refusal is the answer to all.
+pub(super) async fn ask_partitions(
+    front: &RoutingState,
+    call: &RoutedCall,
+    targets: Vec<(Partition, String)>,
+) -> Result<Vec<PartitionAnswer>, Response> {
+    let asked = targets.into_iter().map(|(partition, target)| async move {
+        let response =
+            relay::forward_to_partition(front, partition, &call.with_target(target), ForwardRetry::Allowed)
+                .await;
+        if response.status() != StatusCode::OK {
+            return Err(response);
+        }
+        let body = axum::body::to_bytes(response.into_body(), ANSWER_LEN_MAX).await.unwrap_or_default();
+        let value = serde_json::from_slice(&body).unwrap_or_default();
+        Ok(PartitionAnswer { partition, value })
+    });
+    join_all(asked).await.into_iter().collect()
+}
+
+fn all_targets(front: &RoutingState, target: &str) -> Vec<(Partition, String)> {
+    (0..front.cluster.partitions()).map(|partition| (partition, target.to_owned())).collect()
+}
+
+pub(super) async fn groups(front: &RoutingState, call: RoutedCall) -> Response {
+    let parts = match ask_partitions(front, &call, all_targets(front, &call.target)).await {
+        Ok(parts) => parts,
+        Err(refused) => return refused,
+    };
+    // What is wrong with it was told by the partitions.
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let (limit, (which, _)) = (query.limit(), api::groups::read_list(&mut query));
+    // What lies beyond the end of any page is not known of all of them yet.
+    let end = parts.iter().filter_map(|part| part.value["next"].as_str()).min().map(str::to_owned);
+    let mut merged: BTreeMap<String, Value> = BTreeMap::new();
+    for mut part in parts {
+        for group in part.value["groups"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            let Some(name) = group["group"].as_str().map(str::to_owned) else { continue };
+            if end.as_ref().is_none_or(|end| name <= *end) {
+                keep_longest(merged.entry(name).or_default(), group);
+            }
+        }
+    }
+    let more = end.is_some() || merged.len() > limit;
+    let groups: Vec<(String, Value)> = merged.into_iter().take(limit).collect();
+    let next = groups.last().filter(|_| more).map(|(name, _)| name.clone());
+    let groups: Vec<Value> = groups.into_iter().map(|(_, group)| group).collect();
+    let next_cursor = next.as_deref().map(|next| api::groups::next_cursor(next, which));
+    Json(json!({ "groups": groups, "next_cursor": next_cursor, "next": next })).into_response()
+}
+
+/// Stops a group everywhere, once any partition knows an operation of it: the next one may be
+/// accepted elsewhere.
+pub(super) async fn pause(front: &RoutingState, call: RoutedCall) -> Response {
+    let response = group(front, call.clone()).await;
+    if response.status() != StatusCode::OK {
+        return response;
+    }
+    let body: &[u8] = if call.body.is_empty() { b"{}" } else { &call.body };
+    let Ok(Value::Object(mut body)) = serde_json::from_slice(body) else { return response };
+    if body.insert("create".to_owned(), true.into()) == Some(true.into()) {
+        return response;
+    }
+    group(front, RoutedCall { body: Value::Object(body).to_string().into(), ..call }).await
+}
+
+/// One group: looked at where it is longest; stopped and started wherever it may have operations.
+pub(super) async fn group(front: &RoutingState, call: RoutedCall) -> Response {
+    let changes = call.method != Method::GET;
+    let asked = (0..front.cluster.partitions())
+        .map(|partition| relay::forward_to_partition(front, partition, &call, ForwardRetry::Allowed));
+    let (mut best, mut refused, mut unknown) = (None::<(u64, Response)>, None, None);
+    for response in join_all(asked).await {
+        // Where nothing is known of it there is nothing to do; any other refusal counts.
+        match response.status() {
+            StatusCode::OK => {}
+            StatusCode::NOT_FOUND => {
+                unknown = Some(response);
+                continue;
+            }
+            _ => {
+                refused = Some(response);
+                continue;
+            }
+        }
+        let (head, body) = response.into_parts();
+        let body = axum::body::to_bytes(body, ANSWER_LEN_MAX).await.unwrap_or_default();
+        let depth = serde_json::from_slice::<Value>(&body)
+            .ok()
+            .and_then(|group| group["depth"].as_u64())
+            .unwrap_or(0);
+        if best.as_ref().is_none_or(|(most, _)| depth > *most) {
+            best = Some((depth, Response::from_parts(head, body.into())));
+        }
+    }
+    match (best, refused) {
+        (_, Some(refused)) if changes => refused,
+        (Some((_, best)), _) => best,
+        (None, Some(refused)) => refused,
+        (None, None) => unknown.unwrap_or_else(|| StatusCode::NOT_FOUND.into_response()),
+    }
+}
+
+pub(super) async fn limits(front: &RoutingState, call: RoutedCall) -> Response {
+    let mut query = Query::parse(call.target.split_once('?').map_or("", |(_, query)| query));
+    let page = api::limits::read_list(&mut query);
+    if let Err(error) = query.finish() {
+        return ApiError(error).into_response();
+    }
+    let parts = match ask_partitions(front, &call, all_targets(front, "/v1/limits")).await {
+        Ok(parts) => parts,
+        Err(refused) => return refused,
+    };
+    let mut merged: BTreeMap<String, Value> = BTreeMap::new();
+    for mut part in parts {
+        for limit in part.value["limits"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            if let Some(name) = limit["name"].as_str().map(str::to_owned) {
+                merged.entry(name).or_insert(limit);
+            }
+        }
+    }
+    let (limits, next_cursor) = page
+        .select(merged.into_values().collect(), |limit: &Value| limit["name"].as_str().unwrap_or_default());
+    Json(json!({ "limits": limits, "next_cursor": next_cursor })).into_response()
+}
+
+fn keep_longest(kept: &mut Value, group: Value) {
+    if kept.is_null() || group["depth"].as_u64() > kept["depth"].as_u64() {
+        *kept = group;
+    }
+}

@@ -1,0 +1,167 @@
+//! Nodes tell each other who they are: `GET /internal/hello`. Whoever asks learns whether the one it means answers there,
+//! whether their secrets agree, and what of their configurations does not. It decides nothing about that.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{BuildHasher, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use tidegate_cluster::HandshakeOutcome;
+use tidegate_core::fingerprint::{Fingerprint, hex};
+use tidegate_upstream::http::{LimitKind, UpstreamConfig};
+
+use super::RoutingState;
+use super::peer_client::PeerClient;
+
+/// Where it is asked.
+pub(super) const PATH: &str = "/internal/hello";
+/// How long the answer is waited for. Nobody has to be quick, and a node that stands still must not hold others up.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Bytes of a hash that are told: enough to tell configurations apart.
+const HASH_LEN: usize = 8;
+
+/// What a node says of itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct NodeHandshake {
+    node: String,
+    /// Another one each time it starts, and in each process.
+    run: String,
+    /// Upstreams that are spread by group.
+    spread: BTreeSet<String>,
+    /// A hash of each upstream's limits.
+    limits: BTreeMap<String, String>,
+}
+
+impl NodeHandshake {
+    pub(crate) fn new(node: &str, upstreams: &[UpstreamConfig], spread: &BTreeSet<String>) -> Self {
+        let chance = std::hash::RandomState::new().build_hasher().finish();
+        let run = format!("{chance:016x}-{}", std::process::id());
+        let limits =
+            upstreams.iter().map(|upstream| (upstream.name.clone(), limits_hash(upstream))).collect();
+        Self { node: node.to_owned(), run, spread: spread.clone(), limits }
+    }
+
+    /// A hash of exactly what decides in which partition an operation has its place, besides the number of partitions,
+    /// which the store keeps.
+    pub(crate) fn placement_hash(&self) -> String {
+        let rule = Fingerprint::of("placing 1");
+        let whole = self.spread.iter().fold(rule, |whole, name| whole.part(name.as_bytes()));
+        hex(&whole.finish()[..HASH_LEN])
+    }
+
+    /// What places operations differently at the other one, as the end of a sentence.
+    fn placement_mismatch(&self, other: &Self) -> Option<String> {
+        let name = self.spread.symmetric_difference(&other.spread).next()?;
+        let (spread, not) = if self.spread.contains(name) { (self, other) } else { (other, self) };
+        Some(format!("the upstream {name} is spread by group at {}, and not at {}", spread.node, not.node))
+    }
+}
+
+fn limits_hash(upstream: &UpstreamConfig) -> String {
+    let mut limits: Vec<_> = upstream.limits.iter().collect();
+    limits.sort_by(|a, b| a.name.cmp(&b.name));
+    let whole = limits.into_iter().fold(Fingerprint::of("limits 1"), |whole, limit| {
+        let figures = match limit.kind {
+            LimitKind::Drip { capacity, refill_per_s } => format!("drip {capacity} {refill_per_s}"),
+            LimitKind::AtOnce { at_once } => format!("cap {at_once}"),
+        };
+        whole.part(limit.name.as_bytes()).part(figures.as_bytes())
+    });
+    hex(&whole.finish()[..HASH_LEN])
+}
+
+/// Answers other nodes.
+pub(super) async fn answer(State(front): State<Arc<RoutingState>>) -> Response {
+    Json(&*front.handshake).into_response()
+}
+
+/// Asks others.
+pub(crate) struct HandshakeClient {
+    pub peers: PeerClient,
+    pub handshake: Arc<NodeHandshake>,
+    /// Limits that differ, by node and upstream, each told of once.
+    reported: Mutex<BTreeSet<(String, String)>>,
+}
+
+impl HandshakeClient {
+    pub(crate) fn new(courier: PeerClient, hello: Arc<NodeHandshake>) -> Self {
+        Self { peers: courier, handshake: hello, reported: Mutex::default() }
+    }
+
+    /// Who answers at an address.
+    pub(super) async fn probe(&self, address: &str) -> HandshakeOutcome {
+        let nobody = |found: &str| HandshakeOutcome::Nobody(found.to_owned());
+        // A store that forgot the secret is given it again, so that whoever comes next is no stranger.
+        self.peers.secret().refresh().await;
+        match tokio::time::timeout(TIMEOUT, self.peers.ask(address, PATH)).await {
+            Err(_) => nobody(&format!("no answer came within {} s", TIMEOUT.as_secs())),
+            Ok(None) => nobody("nobody answers there"),
+            Ok(Some((StatusCode::FORBIDDEN, _))) => HandshakeOutcome::Refused,
+            Ok(Some((status, body))) => match serde_json::from_slice::<NodeHandshake>(&body) {
+                Ok(_) if status != StatusCode::OK => nobody(&format!("the answer there is {status}")),
+                Ok(other) if other.run == self.handshake.run => HandshakeOutcome::ThisProcess,
+                Ok(other) => {
+                    self.warn_of_limit_drift(&other);
+                    HandshakeOutcome::Node {
+                        differs: self.handshake.placement_mismatch(&other),
+                        name: other.node,
+                    }
+                }
+                Err(_) => {
+                    nobody(&format!("somebody answers with {status} who is not a node of this version"))
+                }
+            },
+        }
+    }
+
+    /// Limits that differ harm nobody: each partition goes by those of its owner. But they are hardly meant.
+    fn warn_of_limit_drift(&self, other: &NodeHandshake) {
+        let mut told = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        for (upstream, mine) in &self.handshake.limits {
+            let differs = other.limits.get(upstream).is_some_and(|theirs| theirs != mine);
+            if differs && told.insert((other.node.clone(), upstream.clone())) {
+                tracing::warn!(
+                    upstream,
+                    node = other.node,
+                    "its limits are others there: those of the node that owns its partition hold"
+                );
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(node: &str, spread: &[&str]) -> NodeHandshake {
+        let spread = spread.iter().map(|name| (*name).to_owned()).collect();
+        NodeHandshake::new(node, &[UpstreamConfig::new("echo", "http://localhost")], &spread)
+    }
+
+    /// OPS-7: nodes that place operations alike have one hash, and those that do not have two; it is frozen, because
+    /// nodes of two versions compare it.
+    #[test]
+    fn ops_7_a_hash_tells_of_exactly_what_places_operations() {
+        let plain = hello("ann", &[]).placement_hash();
+        assert_eq!(plain, "970cee96895aeb6e");
+        assert_eq!(hello("ben", &[]).placement_hash(), plain);
+        let wide = hello("ann", &["wide"]);
+        assert_eq!(wide.placement_hash(), hello("ben", &["wide"]).placement_hash());
+        assert_ne!(wide.placement_hash(), plain);
+        assert_ne!(wide.placement_hash(), hello("ann", &["wi", "de"]).placement_hash());
+        let differs = wide.placement_mismatch(&hello("ben", &[])).unwrap();
+        assert_eq!(differs, "the upstream wide is spread by group at ann, and not at ben");
+        assert_eq!(wide.placement_mismatch(&hello("ben", &["wide"])), None);
+    }
+
+    #[test]
+    fn a_process_knows_itself_from_one_of_the_same_name() {
+        assert_ne!(hello("ann", &[]).run, hello("ann", &[]).run);
+    }
+}

@@ -1,0 +1,229 @@
+//! The partitions that this node serves: each a room with an engine and a router of its own. The cluster says when a
+//! room is opened and when it is given to another node.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use axum::Router;
+use tidegate::{Engine, Event, Executors, InFlightCalls, Options};
+use tidegate_cluster::{AcquireError, BoxFuture, HandshakeOutcome, PartitionHandle, PartitionHost};
+use tidegate_core::fact::LimitShape;
+use tidegate_core::id::Partition;
+use tidegate_core::model::Counts;
+use tidegate_store::outbox::PublishedUpstream;
+use tokio::sync::{Notify, broadcast};
+
+use super::drainer::Drainer;
+use super::handshake::HandshakeClient;
+use super::placement::{PlacementKey, upstream_partition};
+use crate::api;
+use crate::deployment_runner::DeploymentRunner;
+use crate::state::{PartitionState, ServerState};
+
+/// Events that a slow listener may be behind.
+const EVENTS_KEPT: usize = 4_096;
+
+/// What every room is furnished with.
+pub(crate) struct PartitionSetup {
+    pub server: Arc<ServerState>,
+    pub options: Options,
+    pub executors: Executors,
+    /// Limits by the upstream they belong to.
+    pub limits: Vec<(Arc<str>, LimitShape)>,
+    pub spread: std::collections::BTreeSet<String>,
+    pub partitions: Partition,
+}
+
+struct LocalPartition {
+    engine: Engine,
+    router: Router,
+    /// Tells its drainer to look.
+    wake: Arc<Notify>,
+}
+
+/// The rooms that are open.
+pub(crate) struct LocalPartitions {
+    setup: PartitionSetup,
+    /// Calls in flight, by partition: kept when an engine loses its partition.
+    in_flight: Mutex<BTreeMap<Partition, InFlightCalls>>,
+    open: RwLock<BTreeMap<Partition, LocalPartition>>,
+    events: broadcast::Sender<Arc<Event>>,
+}
+
+impl LocalPartitions {
+    pub(crate) fn new(plan: PartitionSetup) -> Self {
+        Self {
+            setup: plan,
+            in_flight: Mutex::default(),
+            open: RwLock::default(),
+            events: broadcast::channel(EVENTS_KEPT).0,
+        }
+    }
+
+    /// The way into a room, if it is here.
+    pub(super) fn router(&self, partition: Partition) -> Option<Router> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.get(&partition).map(|room| room.router.clone())
+    }
+
+    pub(crate) fn engines(&self) -> Vec<Engine> {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        open.values().map(|room| room.engine.clone()).collect()
+    }
+
+    pub(super) fn house(&self) -> &Arc<ServerState> {
+        &self.setup.server
+    }
+
+    /// Has the drainer of a partition look, if it is here.
+    pub(super) fn wake(&self, partition: Partition) {
+        let open = self.open.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(room) = open.get(&partition) {
+            room.wake.notify_one();
+        }
+    }
+
+    /// What happens in all rooms.
+    pub(super) fn events(&self) -> broadcast::Receiver<Arc<Event>> {
+        self.events.subscribe()
+    }
+
+    /// Operations in all rooms, by state.
+    pub(crate) async fn counts(&self) -> tidegate::Result<Counts> {
+        let mut counts = Counts::default();
+        for engine in self.engines() {
+            counts += engine.counts().await?;
+        }
+        Ok(counts)
+    }
+
+    fn in_flight(&self, partition: Partition) -> InFlightCalls {
+        let mut all = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        all.entry(partition).or_default().clone()
+    }
+
+    fn close(&self, partition: Partition) {
+        self.open.write().unwrap_or_else(PoisonError::into_inner).remove(&partition);
+    }
+
+    /// The limits that have their place in a partition.
+    fn limits_of(&self, partition: Partition) -> Vec<(Arc<str>, LimitShape)> {
+        let here = |name: &str| {
+            let upstream = name.split('/').next().unwrap_or_default();
+            self.setup.spread.contains(upstream)
+                || upstream_partition(upstream, self.setup.partitions) == partition
+        };
+        self.setup.limits.iter().filter(|(name, _)| here(name)).cloned().collect()
+    }
+
+    /// Goes on with the deployments that have their place in a partition.
+    fn resume_deployments(&self, deploying: &DeploymentRunner, partition: Partition) {
+        let PartitionSetup { server: house, spread, partitions, .. } = &self.setup;
+        if house.discord_upstreams.is_empty() {
+            return;
+        }
+        let (bots, spread, partitions) = (house.discord_upstreams.clone(), spread.clone(), *partitions);
+        deploying.resume_interrupted(move |wanted| {
+            let head = PlacementKey::new(wanted.upstream.as_str().into(), wanted.group().into());
+            bots.contains(&wanted.upstream) && head.partition_among(&spread, partitions) == partition
+        });
+    }
+
+    /// Lets those who listen hear what happens in a room.
+    fn forward_events(&self, engine: &Engine) {
+        let (mut live, events) = (engine.events(None).live, self.events.clone());
+        tokio::spawn(async move {
+            loop {
+                match live.recv().await {
+                    // Nobody has to listen.
+                    Ok(event) => drop(events.send(event)),
+                    Err(broadcast::error::RecvError::Lagged(_)) => {}
+                    Err(broadcast::error::RecvError::Closed) => return,
+                }
+            }
+        });
+    }
+}
+
+/// The host that the cluster talks to.
+pub(crate) struct LocalPartitionHost {
+    pub partitions: Arc<LocalPartitions>,
+    pub handshakes: HandshakeClient,
+    /// What the store's outbox has to know.
+    pub published: Vec<PublishedUpstream>,
+}
+
+impl PartitionHost for LocalPartitionHost {
+    fn handshake(&self, address: String) -> BoxFuture<'_, HandshakeOutcome> {
+        Box::pin(async move { self.handshakes.probe(&address).await })
+    }
+
+    /// Has the store's outbox know where what is handed in has its place. One that places differently must not.
+    fn prepare(&self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async move {
+            let Some(outbox) = self.partitions.setup.server.store.outbox() else { return Ok(()) };
+            outbox.publish(self.published.clone()).await.map_err(|error| error.to_string())
+        })
+    }
+
+    fn acquire_partition(
+        &self,
+        partition: Partition,
+    ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>> {
+        let rooms = Arc::clone(&self.partitions);
+        Box::pin(async move {
+            let PartitionSetup { server: house, options, executors, .. } = &rooms.setup;
+            let in_flight = rooms.in_flight(partition);
+            let options = Options { partition, in_flight, ..options.clone() };
+            let limits = rooms.limits_of(partition);
+            let (store, archiving) = (Arc::clone(&house.store), house.archiving.clone());
+            let engine = Engine::open_archived(store, archiving, options, executors.clone(), limits).await;
+            let declined =
+                |error: tidegate::Error| AcquireError { why: error.message, unreadable: error.unreadable };
+            let engine = engine.map_err(declined)?;
+            rooms.forward_events(&engine);
+            let app = Arc::new(PartitionState::new(engine.clone(), Arc::clone(house)));
+            let deploying = app.deployments.clone();
+            rooms.resume_deployments(&deploying, partition);
+            let wake = Arc::new(Notify::new());
+            if house.store.outbox().is_some() {
+                let drainer = Drainer { engine: engine.clone(), wake: Arc::clone(&wake) };
+                tokio::spawn(drainer.run());
+            }
+            let room = LocalPartition { engine: engine.clone(), router: api::partition_router(app), wake };
+            rooms.open.write().unwrap_or_else(PoisonError::into_inner).insert(partition, room);
+            Ok(Arc::new(LocalPartitionHandle {
+                partitions: Arc::clone(&rooms),
+                engine,
+                deployments: deploying,
+                partition,
+            }) as Arc<dyn PartitionHandle>)
+        })
+    }
+}
+
+struct LocalPartitionHandle {
+    partitions: Arc<LocalPartitions>,
+    engine: Engine,
+    deployments: DeploymentRunner,
+    partition: Partition,
+}
+
+impl PartitionHandle for LocalPartitionHandle {
+    fn hand_over(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.deployments.stop().await;
+            self.engine.hand_over().await;
+            self.partitions.close(self.partition);
+        })
+    }
+
+    fn ended(&self) -> BoxFuture<'_, String> {
+        Box::pin(async move {
+            let why = self.engine.stopped().await;
+            self.deployments.stop().await;
+            self.partitions.close(self.partition);
+            why.message
+        })
+    }
+}

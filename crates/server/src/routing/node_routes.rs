@@ -1,0 +1,123 @@
+//! What a node answers by itself: its figures, whether it is ready, what happens in its rooms, and who is there.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use maud::html;
+use serde_json::{Value, json};
+use tidegate::{Error, ErrorCode, Subscription};
+use tidegate_cluster::ClusterView;
+use tidegate_core::id::Partition;
+
+use super::RoutingState;
+use crate::api::events::{self, EngineLookup, EventFilter};
+use crate::edge::query::Query;
+use crate::page;
+use crate::telemetry;
+use crate::wire::error::ApiError;
+use crate::wire::time::Timestamp;
+
+pub(super) async fn metrics(State(front): State<Arc<RoutingState>>) -> Response {
+    telemetry::refresh(&front.server, &front.partitions.engines()).await;
+    let text = front.server.metrics.render();
+    ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+}
+
+/// Ready means that the store can be written, this node takes part, and the others reach it.
+pub(super) async fn ready(State(front): State<Arc<RoutingState>>) -> Response {
+    if front.server.stopping.is_cancelled() {
+        return ApiError(Error::new(ErrorCode::Stopping, "The server is about to stop.")).into_response();
+    }
+    if let Err(error) = front.server.store.health().await {
+        return ApiError(error.into()).into_response();
+    }
+    let view = front.cluster.view();
+    let is_known = view.joined && view.nodes.iter().any(|node| node.name == view.this_node);
+    let trouble = match view.problem {
+        Some(why) if is_known => Some(format!("Something is wrong with this node's part: {why}.")),
+        Some(why) => Some(format!("This node takes no part: {why}.")),
+        None => (!is_known).then(|| "This node has not joined the others yet.".to_owned()),
+    };
+    if let Some(message) = trouble {
+        return ApiError(Error::new(ErrorCode::StoreUnavailable, message)).into_response();
+    }
+    Json(json!({ "status": "ready" })).into_response()
+}
+
+/// What happens in the rooms of this node, from now on. Whoever comes back is told to look again.
+pub(super) async fn events(
+    State(front): State<Arc<RoutingState>>,
+    headers: HeaderMap,
+    mut query: Query,
+) -> Response {
+    let came_back = query.take("last_event_id").is_some() || headers.contains_key("last-event-id");
+    let wanted = match EventFilter::read(&mut query).and_then(|wanted| query.finish().map(|()| wanted)) {
+        Ok(wanted) => wanted,
+        Err(error) => return ApiError(error).into_response(),
+    };
+    let from = Subscription { missed: Vec::new(), gap: came_back, live: front.partitions.events() };
+    let rooms = Arc::clone(&front.partitions);
+    let find: EngineLookup =
+        Arc::new(move |id| rooms.engines().into_iter().find(|engine| engine.partition() == id.partition()));
+    events::respond(from, wanted, find, &front.server)
+}
+
+pub(super) async fn cluster(State(front): State<Arc<RoutingState>>) -> Json<Value> {
+    Json(cluster_view_json(&front.cluster.view()))
+}
+
+/// Nodes and partitions as they are told.
+pub(crate) fn cluster_view_json(view: &ClusterView) -> Value {
+    let owned = |name: &str| -> Vec<Partition> {
+        view.owners.values().filter(|owner| owner.node == name).map(|owner| owner.partition).collect()
+    };
+    let nodes: Vec<Value> = view
+        .nodes
+        .iter()
+        .map(|node| {
+            json!({
+                "name": node.name, "address": node.address, "until": Timestamp(node.until),
+                "partitions": owned(&node.name),
+            })
+        })
+        .collect();
+    let partitions: Vec<Value> = view
+        .partitions()
+        .map(|one| {
+            json!({ "partition": one.partition, "node": one.node, "epoch": one.epoch, "until": one.until.map(Timestamp) })
+        })
+        .collect();
+    json!({ "node": view.this_node, "nodes": nodes, "partitions": partitions })
+}
+
+pub(super) async fn page(State(front): State<Arc<RoutingState>>) -> Response {
+    let view = front.cluster.view();
+    let counts = front.partitions.counts().await.unwrap_or_default();
+    let deployments = page::deployments::list_recent(&front.server).await.unwrap_or_default();
+    let content = html! {
+        h1 { "Node " (view.this_node) }
+        p { (counts.queued) " queued, " (counts.waiting) " waiting, " (counts.running) " running, " (counts.unknown) " unknown in the partitions of this node." }
+        table {
+            thead { tr { th { "Node" } th { "Address" } th { "Partitions" } } }
+            tbody {
+                @for node in &view.nodes {
+                    tr {
+                        td { (node.name) }
+                        td { a href={ "http://" (node.address) "/" } { (node.address) } }
+                        td {
+                            @for owner in view.owners.values().filter(|owner| owner.node == node.name) {
+                                (owner.partition) " "
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        section { (page::deployments::panel(&deployments, front.server.clock.now())) }
+    };
+    page::document("Cluster", false, &content).into_response()
+}

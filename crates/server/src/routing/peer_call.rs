@@ -1,0 +1,56 @@
+//! A call that another node passed on: into the room, or back with the word that it is not here. It is never passed on
+//! again.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use tidegate_core::id::Partition;
+
+use super::peer_client::{CALLER, ForwardOutcome};
+use super::proxy_call::ProxyContext;
+use super::{RoutedCall, RoutingState, content_type, read_proxied_body, relay};
+use crate::edge::content;
+use crate::edge::request_id::RequestId;
+use crate::wire::error::ApiError;
+
+pub(super) async fn handle_peer_call(
+    State(front): State<Arc<RoutingState>>,
+    Path((partition, _)): Path<(Partition, String)>,
+    request: Request,
+) -> Response {
+    let (parts, body) = request.into_parts();
+    let prefix = format!("/internal/{partition}");
+    let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
+    let target = target.strip_prefix(&prefix).unwrap_or(target).to_owned();
+    let caller = parts.headers.get(&CALLER).and_then(|caller| caller.to_str().ok()).unwrap_or("node").into();
+    let request_id = parts.extensions.get::<RequestId>().map_or_else(|| "".into(), |id| Arc::clone(&id.0));
+    let content_type = content_type(&parts.headers);
+    let passing = ProxyContext::unpack_headers(&front.server, &target, &parts.headers);
+    let read = match &passing {
+        Some(_) => read_proxied_body(&front.server, body).await,
+        None => {
+            let read = content::read(body, content::BATCH_MAX, front.server.read_timeout).await;
+            read.map(|body| (body, None)).map_err(ApiError)
+        }
+    };
+    let (body, streamed) = match read {
+        Ok(read) => read,
+        Err(failure) => return failure.into_response(),
+    };
+    let call = RoutedCall {
+        method: parts.method,
+        target,
+        content_type,
+        body,
+        caller,
+        request_id,
+        proxy: passing,
+        streamed,
+    };
+    match relay::call_local(&front, partition, &call).await {
+        ForwardOutcome::Answered(response) if !relay::has_moved(&response) => response,
+        _ => StatusCode::MISDIRECTED_REQUEST.into_response(),
+    }
+}

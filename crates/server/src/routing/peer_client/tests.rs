@@ -1,0 +1,86 @@
+//! A courier and the nodes it may meet: one that does not know it, one that is not there, one that breaks off.
+
+use axum::Router;
+use axum::http::Method;
+use axum::routing::any;
+use tidegate_core::Time;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::edge::guard::GuardedRouter;
+use crate::listen::{self, AcceptOptions, Slots};
+
+const SECRET: &str = "a-secret-of-some-length";
+
+fn node(listener: &TcpListener) -> Node {
+    let address = listener.local_addr().unwrap().to_string();
+    Node { name: format!("ben@{address}"), address, until: Time::ZERO }
+}
+
+fn call() -> RoutedCall {
+    RoutedCall {
+        method: Method::POST,
+        target: "/v1/operations".into(),
+        content_type: None,
+        body: Bytes::from_static(b"{}"),
+        caller: "ann".into(),
+        request_id: "r".into(),
+        proxy: None,
+        streamed: None,
+    }
+}
+
+fn courier() -> PeerClient {
+    PeerClient::new(Arc::new(NodeSecret::configured(SECRET).unwrap()))
+}
+
+async fn listener() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// OPS-7: a node that does not know the secret has done nothing with a call, and that is told of once.
+#[tokio::test]
+async fn ops_7_a_node_that_does_not_know_the_secret_has_done_nothing() {
+    let listener = listener().await;
+    let node = node(&listener);
+    let door = AcceptOptions {
+        router: GuardedRouter::without_checks(
+            Router::new().fallback(any(|| async { StatusCode::FORBIDDEN })),
+        ),
+        slots: Slots::new(8),
+        read_timeout: Duration::from_secs(5),
+        stopping: tokio_util::sync::CancellationToken::new(),
+        tasks: tokio_util::task::TaskTracker::new(),
+    };
+    tokio::spawn(listen::run(listener, door));
+    let courier = courier();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let passed = courier.send(&node, 3, &call()).await;
+        assert!(matches!(passed, ForwardOutcome::Refused), "{passed:?}");
+        told.push(courier.log_secret_mismatch(&node.name));
+    }
+    assert_eq!(told, [false, false], "sending has told of it");
+    assert!(courier.log_secret_mismatch("cleo"), "and of nobody else");
+}
+
+/// OPS-7: where nobody listens nothing was sent; where the line breaks later it may have been.
+#[tokio::test]
+async fn ops_7_not_sent_and_lost_are_told_apart() {
+    let courier = courier();
+    let gone = listener().await;
+    let nobody = node(&gone);
+    drop(gone);
+    let passed = courier.send(&nobody, 3, &call()).await;
+    assert!(matches!(passed, ForwardOutcome::NotSent), "{passed:?}");
+    let rude = listener().await;
+    let breaks_off = node(&rude);
+    tokio::spawn(async move {
+        while let Ok((mut line, _)) = rude.accept().await {
+            let _ = line.read(&mut [0; 1024]).await;
+        }
+    });
+    let passed = courier.send(&breaks_off, 3, &call()).await;
+    assert!(matches!(passed, ForwardOutcome::Lost), "{passed:?}");
+}

@@ -1,0 +1,236 @@
+//! Which partition a call is about, as far as its path and body say.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use axum::routing::MethodFilter;
+use serde::Deserialize;
+use tidegate_cluster::partition_of;
+use tidegate_core::OperationId;
+use tidegate_core::id::Partition;
+use tidegate_discord::deploy;
+
+use super::RoutingState;
+use crate::api;
+
+/// How a call finds its partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RoutingRule {
+    /// By the id in its path.
+    Operation,
+    /// By the upstream, or the group, in its body.
+    Submission,
+    /// The same for each of its members.
+    Batch,
+    /// By the upstream, or the guild, in its body.
+    Deployment,
+    /// All of them, newest first.
+    Operations,
+    /// All of them, by name.
+    Groups,
+    /// All of them: a group may have operations for several upstreams.
+    Group,
+    /// All of them, once one of them knows the group.
+    Pause,
+    /// All of them.
+    Limits,
+    /// By the upstream in the limit's name.
+    Limit,
+    /// By the upstream in its path, or the group in its headers.
+    Proxy,
+}
+
+impl RoutingRule {
+    /// Whether the place of such a call follows from this node's configuration.
+    pub(super) const fn uses_local_config(self) -> bool {
+        matches!(self, Self::Submission | Self::Batch | Self::Deployment | Self::Limit | Self::Proxy)
+    }
+}
+
+/// How the calls of a route find their way; `None` for those that each node answers by itself.
+pub(super) fn rule_for(method: MethodFilter, path: &str) -> Option<RoutingRule> {
+    Some(match path {
+        "/v1/operations" if method == MethodFilter::POST => RoutingRule::Submission,
+        "/v1/operations" => RoutingRule::Operations,
+        "/v1/operations/batch" => RoutingRule::Batch,
+        "/v1/deployments" if method == MethodFilter::POST => RoutingRule::Deployment,
+        "/v1/operations/{id}"
+        | "/v1/operations/{id}/why"
+        | "/v1/operations/{id}/cancel"
+        | "/v1/operations/{id}/rerun"
+        | "/v1/operations/{id}/resolve"
+        | "/operations/{id}" => RoutingRule::Operation,
+        "/v1/groups" => RoutingRule::Groups,
+        "/v1/groups/{group}/pause" => RoutingRule::Pause,
+        "/v1/groups/{group}" | "/v1/groups/{group}/resume" | "/groups/{group}" => RoutingRule::Group,
+        "/v1/limits" => RoutingRule::Limits,
+        "/v1/limits/{*name}" => RoutingRule::Limit,
+        path if api::PROXY.contains(&path) => RoutingRule::Proxy,
+        _ => return None,
+    })
+}
+
+/// What a submission says about its place.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct PlacementKey<'a> {
+    #[serde(borrow, default)]
+    upstream: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    group: Option<Cow<'a, str>>,
+    #[serde(default)]
+    dedupe_key: Option<serde::de::IgnoredAny>,
+}
+
+/// What a deployment says about its place.
+#[derive(Debug, Default, Deserialize)]
+struct DeploymentPlacement<'a> {
+    #[serde(borrow, default)]
+    upstream: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    guild: Option<Cow<'a, str>>,
+}
+
+impl<'a> PlacementKey<'a> {
+    /// What can be read of it. One that cannot be read has a place too, where it is told what is wrong with it.
+    pub(super) fn read(body: &'a [u8]) -> Self {
+        serde_json::from_slice(body).unwrap_or_default()
+    }
+
+    /// Of a call whose upstream and group are known.
+    pub(super) fn new(upstream: Cow<'a, str>, group: Cow<'a, str>) -> Self {
+        Self { upstream: Some(upstream), group: Some(group), dedupe_key: None }
+    }
+
+    /// Of a deployment: its steps are operations of the guild's group.
+    pub(super) fn from_deployment(body: &'a [u8]) -> Self {
+        let DeploymentPlacement { upstream, guild } = serde_json::from_slice(body).unwrap_or_default();
+        let group = guild.and_then(|guild| guild.parse().ok()).map(|guild| Cow::Owned(deploy::group(guild)));
+        Self { upstream, group, dedupe_key: None }
+    }
+
+    /// Whether it may be handed in again without being accepted twice.
+    pub(super) const fn may_be_repeated(&self) -> bool {
+        self.dedupe_key.is_some()
+    }
+
+    pub(super) fn partition(&self, front: &RoutingState) -> Partition {
+        self.partition_among(&front.spread, front.cluster.partitions())
+    }
+
+    /// The rule. A store with an outbox knows it too, and a test holds the two together.
+    pub(super) fn partition_among(&self, spread: &BTreeSet<String>, partitions: Partition) -> Partition {
+        let group = self.group.as_deref().unwrap_or_default();
+        match self.upstream.as_deref() {
+            Some(upstream) if !spread.contains(upstream) => upstream_partition(upstream, partitions),
+            _ => partition_of(&format!("group {group}"), partitions),
+        }
+    }
+}
+
+/// Where everything of an upstream has its place.
+pub(crate) fn upstream_partition(upstream: &str, partitions: Partition) -> Partition {
+    partition_of(&format!("upstream {upstream}"), partitions)
+}
+
+/// The id in a path such as `/v1/operations/op_…/why`, however its caller has written it.
+pub(super) fn id_in(target: &str) -> Option<OperationId> {
+    let path = target.split('?').next().unwrap_or_default();
+    path.split('/')
+        .find_map(|part| percent_encoding::percent_decode_str(part).decode_utf8().ok()?.parse().ok())
+}
+
+/// The upstream of the limit in a path such as `/v1/limits/echo/requests`.
+pub(super) fn upstream_in(target: &str) -> String {
+    let path = target.split('?').next().unwrap_or_default();
+    let name = path.strip_prefix("/v1/limits/").unwrap_or_default();
+    let name = percent_encoding::percent_decode_str(name).decode_utf8_lossy();
+    name.split('/').next().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Connection;
+    use tidegate_sim::rng::SeededRng;
+    use tidegate_store::Upkeep;
+    use tidegate_store::outbox::{Outbox, PublishedUpstream};
+    use tidegate_store_postgres::{PostgresStore, outbox};
+
+    use super::*;
+
+    /// A name of letters from everywhere, and of what JSON has to escape.
+    fn name(chance: &mut SeededRng) -> String {
+        const LETTERS: [char; 16] =
+            ['a', 'Z', '0', ':', '/', '-', ' ', '"', '\\', 'é', 'ß', 'Ω', 'ж', '日', '🌊', '\u{301}'];
+        let len = 1 + chance.next() % 12;
+        (0..len).map(|_| LETTERS[(chance.next() % LETTERS.len() as u64) as usize]).collect()
+    }
+
+    /// An id is found in a path as it is, and where its caller has escaped more of it than needed.
+    #[test]
+    fn an_id_is_found_however_it_is_written() {
+        let id =
+            OperationId::new(tidegate_core::Time::from_millis(1_794_737_805_458), 3, tidegate_core::Seq(7));
+        let escaped = id.to_string().replace('_', "%5F");
+        for target in [format!("/v1/operations/{id}/why?x=1"), format!("/v1/operations/{escaped}/why")] {
+            assert_eq!(id_in(&target), Some(id), "{target}");
+        }
+        assert_eq!(id_in("/v1/operations/op%ff"), None);
+    }
+
+    /// OPS-4: what is handed in with SQL has the place that it has when it is handed in over HTTP, so that a group is in
+    /// one line whichever way its operations come.
+    #[tokio::test]
+    async fn ops_4_sql_and_http_agree_on_every_place() {
+        const PARTITIONS: Partition = 23;
+        let server = tidegate_fixture::postgres::PostgresServer::start();
+        let store = PostgresStore::connect(&server.url()).await.unwrap();
+        store.migrate().await.unwrap();
+        store.ensure_partitions(PARTITIONS).await.unwrap();
+        let mut chance = SeededRng::new(7);
+        let names: BTreeSet<String> = (0..60).map(|_| name(&mut chance)).collect();
+        let spread: BTreeSet<String> = names.iter().filter(|_| chance.happens(0.5)).cloned().collect();
+        let published = names
+            .iter()
+            .map(|name| PublishedUpstream { name: name.clone(), is_spread: spread.contains(name) });
+        store.publish(published.collect()).await.unwrap();
+        let mut sql = sqlx::PgConnection::connect(&server.url()).await.unwrap();
+        let mut wanted = BTreeSet::new();
+        for upstream in names.iter().cycle().take(400) {
+            let body = serde_json::json!({ "upstream": upstream, "group": name(&mut chance), "request": {} });
+            let body = body.to_string();
+            let place = PlacementKey::read(body.as_bytes()).partition_among(&spread, PARTITIONS);
+            let id = outbox::enqueue(&mut sql, "tidegate", &body).await.unwrap();
+            wanted.insert((id, place));
+        }
+        let mut found = BTreeSet::new();
+        for partition in 0..PARTITIONS {
+            let rows = store.waiting_rows(partition, 1_000).await.unwrap();
+            found.extend(rows.into_iter().map(|row| (row.id, partition)));
+        }
+        assert_eq!(found, wanted);
+    }
+
+    #[test]
+    fn paths_say_what_they_are_about() {
+        let id = OperationId::new(tidegate_core::Time::from_millis(7), 3, tidegate_core::Seq(9));
+        assert_eq!(id_in(&format!("/v1/operations/{id}/why?x=1")), Some(id));
+        assert_eq!(id_in("/v1/operations/nothing"), None);
+        assert_eq!(upstream_in("/v1/limits/echo/requests"), "echo");
+        assert_eq!(upstream_in("/v1/limits/echo%2Frequests?x"), "echo");
+    }
+
+    #[test]
+    fn heads_are_read_as_far_as_they_go() {
+        let head = PlacementKey::read(
+            br#"{"upstream":"echo","group":"g\u00e9","dedupe_key":"k","request":{"body":[1]}}"#,
+        );
+        assert_eq!((head.upstream.as_deref(), head.group.as_deref()), (Some("echo"), Some("gé")));
+        assert!(head.may_be_repeated());
+        assert!(!PlacementKey::read(b"nonsense").may_be_repeated());
+        assert!(!PlacementKey::read(br#"{"dedupe_key":null}"#).may_be_repeated());
+        let head = PlacementKey::from_deployment(
+            br#"{"upstream":"bot","guild":"7","template":"a\nb","prune":true}"#,
+        );
+        assert_eq!((head.upstream.as_deref(), head.group.as_deref()), (Some("bot"), Some("guild:7")));
+    }
+}

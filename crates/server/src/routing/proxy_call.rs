@@ -1,0 +1,139 @@
+//! A client's call to an upstream, passed whole to the node that owns its place and answered there. When that place moves
+//! while it waits, it is followed, and its answer is what is stored of it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, HeaderName, Method};
+use axum::response::Response;
+use http_body_util::{BodyExt, Limited};
+use tidegate_core::OperationId;
+use tidegate_idempotency::OutcomeClass;
+use tokio::time::Instant;
+
+use super::placement::PlacementKey;
+use super::relay::{self, ANSWER_LEN_MAX, ForwardRetry};
+use super::{RoutedCall, RoutingState};
+use crate::pacing::request::{GROUP, end_to_end_headers};
+use crate::pacing::response::{self, without_made_up_length};
+use crate::pacing::stored;
+use crate::pacing::target::{PREFIX, ProxyTarget};
+use crate::state::ServerState;
+
+/// What a client's header is called between nodes, so that none of theirs is in its way.
+const PACKED: &str = "x-tidegate-passed-";
+/// Longest time that one look at an operation waits, in milliseconds.
+const LOOK_MS: u128 = 30_000;
+/// A pause after a look that told nothing.
+const RETRY_PAUSE: Duration = Duration::from_millis(250);
+
+/// What goes along with a call to an upstream.
+#[derive(Debug)]
+pub(crate) struct ProxyContext {
+    /// The client's own headers.
+    pub headers: HeaderMap,
+    /// The longest that it takes.
+    pub within: Duration,
+}
+
+impl ProxyContext {
+    /// Of a client's headers.
+    pub(super) fn from_headers(house: &ServerState, headers: HeaderMap) -> Arc<Self> {
+        let headers = end_to_end_headers(headers, !house.tokens.is_empty());
+        Arc::new(Self { headers, within: house.pacing.answer_timeout() })
+    }
+
+    /// Puts the headers beside those of the node.
+    pub(super) fn pack_headers(&self, into: &mut HeaderMap) {
+        for (name, value) in &self.headers {
+            if let Ok(name) = HeaderName::from_bytes(format!("{PACKED}{name}").as_bytes()) {
+                into.append(name, value.clone());
+            }
+        }
+    }
+
+    /// And takes them out again.
+    pub(super) fn unpack_headers(house: &ServerState, target: &str, from: &HeaderMap) -> Option<Arc<Self>> {
+        if !target.starts_with(PREFIX) {
+            return None;
+        }
+        let mut headers = HeaderMap::new();
+        for (name, value) in from {
+            let name = name.as_str().strip_prefix(PACKED);
+            if let Some(name) = name.and_then(|name| HeaderName::from_bytes(name.as_bytes()).ok()) {
+                headers.append(name, value.clone());
+            }
+        }
+        Some(Arc::new(Self { headers, within: house.pacing.answer_timeout() }))
+    }
+
+    fn group(&self) -> Option<Cow<'_, str>> {
+        self.headers.get(GROUP).map(|group| String::from_utf8_lossy(group.as_bytes()))
+    }
+}
+
+pub(super) async fn route_proxy_call(front: &RoutingState, call: RoutedCall) -> Response {
+    let begun = Instant::now();
+    let response =
+        relay::forward_to_partition(front, partition_of(front, &call), &call, retry_for(front, &call)).await;
+    let response = match response::moved_operation(&response) {
+        Some(id) => follow_operation(front, &call, id, begun + front.server.pacing.config.wait).await,
+        None if response.extensions().get::<OutcomeClass>() == Some(&OutcomeClass::Unknown) => {
+            response::unknown_outcome_response(response)
+        }
+        None => response,
+    };
+    without_made_up_length(&call.method, response)
+}
+
+/// Where it belongs; one whose upstream is not known has a place too, where that is told.
+fn partition_of(front: &RoutingState, call: &RoutedCall) -> tidegate_core::id::Partition {
+    let Some(ProxyTarget { upstream, .. }) = ProxyTarget::read(&call.target) else { return 0 };
+    let group = call.proxy.as_ref().and_then(|passing| passing.group());
+    // One without a group stands behind no other: where calls are spread, it may go anywhere.
+    let group = group.unwrap_or_else(|| Cow::Borrowed(&*call.request_id));
+    PlacementKey::new(upstream.clone(), group).partition(front)
+}
+
+/// Only what changes nothing is handed in again when it may have arrived: by its method, or as its dialect knows.
+fn retry_for(front: &RoutingState, call: &RoutedCall) -> ForwardRetry {
+    let headers = call.proxy.as_ref().map(|passing| &passing.headers);
+    let content_type = headers.and_then(|headers| headers.get(CONTENT_TYPE)?.to_str().ok());
+    let (method, pacing) = (&call.method, &front.server.pacing);
+    let reads = || pacing.only_reads(method.as_str(), &call.target, content_type, &call.body);
+    let is_kept = call.streamed.is_none();
+    if is_kept && (method.is_safe() || reads()) { ForwardRetry::Allowed } else { ForwardRetry::Forbidden }
+}
+
+/// Waits for an operation whose partition went to another node. It ends there by its deadline at the latest.
+async fn follow_operation(
+    front: &RoutingState,
+    call: &RoutedCall,
+    id: OperationId,
+    end: Instant,
+) -> Response {
+    loop {
+        let left = end.saturating_duration_since(Instant::now()).as_millis();
+        let look = RoutedCall {
+            method: Method::GET,
+            target: format!("/v1/operations/{id}?wait_ms={}", left.min(LOOK_MS)),
+            body: bytes::Bytes::new(),
+            content_type: None,
+            proxy: None,
+            streamed: None,
+            ..call.clone()
+        };
+        let told = relay::forward_to_partition(front, id.partition(), &look, ForwardRetry::Allowed).await;
+        if let Ok(told) = Limited::new(told.into_body(), ANSWER_LEN_MAX).collect().await
+            && let Some(response) = stored::stored_response(&call.method, id, &told.to_bytes())
+        {
+            return response;
+        }
+        if left == 0 {
+            return response::timeout_response(id, false, front.server.pacing.config.wait.as_secs());
+        }
+        tokio::time::sleep(RETRY_PAUSE).await;
+    }
+}

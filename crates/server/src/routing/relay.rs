@@ -1,0 +1,169 @@
+//! A call to one partition: into the room here, or to the node that owns it. While nobody does, and while it changes
+//! hands, it is held for a moment and tried again, as far as that is safe.
+
+mod forward_trace;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use tidegate::{Error, ErrorCode};
+use tidegate_cluster::PartitionRoute;
+use tidegate_core::id::Partition;
+use tokio::time::Instant;
+use tower::ServiceExt;
+
+use super::peer_client::ForwardOutcome;
+use super::placement::{self, PlacementKey};
+use super::{RoutedCall, RoutingState};
+use crate::edge::auth::Caller;
+use crate::edge::request_id::RequestId;
+use crate::pacing::response::{OPERATION, without_made_up_length};
+use crate::wire::error::ApiError;
+use forward_trace::ForwardTrace;
+
+/// How long a call is held while its partition changes hands. A take-over after a crash is shorter.
+const FORWARD_TIMEOUT: Duration = Duration::from_secs(12);
+/// Largest answer of a partition that is put together with others.
+pub(super) const ANSWER_LEN_MAX: usize = 32 * 1024 * 1024;
+/// How long one look at who owns it is waited for.
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// How long the answer of a node that has gone may be on its way.
+const GONE_GRACE: Duration = Duration::from_secs(1);
+
+/// Whether a call may be made again when it is not known whether it arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ForwardRetry {
+    Allowed,
+    Forbidden,
+}
+
+pub(super) async fn by_id(front: &RoutingState, call: RoutedCall) -> Response {
+    match placement::id_in(&call.target) {
+        Some(id) if id.partition() < front.cluster.partitions() => {
+            let again = if call.method == axum::http::Method::GET {
+                ForwardRetry::Allowed
+            } else {
+                ForwardRetry::Forbidden
+            };
+            forward_to_partition(front, id.partition(), &call, again).await
+        }
+        // Where it is told that there is no such operation.
+        _ => forward_to_partition(front, 0, &call, ForwardRetry::Allowed).await,
+    }
+}
+
+pub(super) async fn by_placement(front: &RoutingState, call: RoutedCall) -> Response {
+    let head = PlacementKey::read(&call.body);
+    let again = if head.may_be_repeated() { ForwardRetry::Allowed } else { ForwardRetry::Forbidden };
+    let partition = head.partition(front);
+    forward_to_partition(front, partition, &call, again).await
+}
+
+pub(super) async fn by_guild(front: &RoutingState, call: RoutedCall) -> Response {
+    let partition = PlacementKey::from_deployment(&call.body).partition(front);
+    forward_to_partition(front, partition, &call, ForwardRetry::Forbidden).await
+}
+
+pub(super) async fn by_limit(front: &RoutingState, call: RoutedCall) -> Response {
+    let upstream = placement::upstream_in(&call.target);
+    if front.spread.contains(&upstream) {
+        let message =
+            format!("The upstream {upstream} is spread by group; its limits are not kept in one place.");
+        return ApiError(Error::new(ErrorCode::NotNow, message)).into_response();
+    }
+    let partition = placement::upstream_partition(&upstream, front.cluster.partitions());
+    forward_to_partition(front, partition, &call, ForwardRetry::Allowed).await
+}
+
+/// Makes a call to the partition, wherever it is.
+pub(super) async fn forward_to_partition(
+    front: &RoutingState,
+    partition: Partition,
+    call: &RoutedCall,
+    again: ForwardRetry,
+) -> Response {
+    let begun = Instant::now();
+    let mut end = begun + FORWARD_TIMEOUT;
+    let mut story = ForwardTrace::default();
+    loop {
+        let route = front.cluster.route(partition);
+        let passed = match &route {
+            PartitionRoute::ThisNode => call_local(front, partition, call).await,
+            PartitionRoute::OtherNode(node) => tokio::select! {
+                passed = front.peers.send(node, partition, call) => passed,
+                () = wait_until_gone(front, node) => ForwardOutcome::Lost,
+            },
+            PartitionRoute::Unowned => ForwardOutcome::NotSent,
+        };
+        story.record(&route, &passed);
+        match passed {
+            ForwardOutcome::Answered(response) if !has_moved(&response) => return response,
+            // It went with a body that nobody has kept.
+            _ if call.is_spent() => return story.failure_response(partition, call, ForwardRetry::Forbidden),
+            ForwardOutcome::Lost if again == ForwardRetry::Forbidden => {
+                return story.failure_response(partition, call, again);
+            }
+            // It may have waited there for long, and still has time.
+            ForwardOutcome::Answered(_) | ForwardOutcome::Lost => {
+                end = extended_deadline(call, begun).unwrap_or(end);
+            }
+            ForwardOutcome::NotSent | ForwardOutcome::Refused => {}
+        }
+        if Instant::now() >= end {
+            return story.failure_response(partition, call, again);
+        }
+        front.cluster.route_after(partition, &route, LOOKUP_TIMEOUT).await;
+    }
+}
+
+/// Until when a call that waits for an upstream is tried elsewhere.
+fn extended_deadline(call: &RoutedCall, begun: Instant) -> Option<Instant> {
+    call.proxy.as_ref().map(|passing| (Instant::now() + FORWARD_TIMEOUT).min(begun + passing.within))
+}
+
+/// Into the room, if it is here.
+pub(super) async fn call_local(
+    front: &RoutingState,
+    partition: Partition,
+    call: &RoutedCall,
+) -> ForwardOutcome {
+    let Some(router) = front.partitions.router(partition) else { return ForwardOutcome::NotSent };
+    let mut request = Request::builder().method(call.method.clone()).uri(&call.target);
+    if let Some(kind) = &call.content_type {
+        request = request.header(axum::http::header::CONTENT_TYPE, kind.clone());
+    }
+    let Ok(mut request) = request.body(call.take_body()) else { return ForwardOutcome::NotSent };
+    if let Some(passing) = &call.proxy {
+        request.headers_mut().clone_from(&passing.headers);
+    }
+    request.extensions_mut().insert(Caller(Arc::clone(&call.caller)));
+    request.extensions_mut().insert(RequestId(Arc::clone(&call.request_id)));
+    match router.oneshot(request).await {
+        // What leaves a room is only known to have no body there.
+        Ok(response) if call.proxy.is_some() => {
+            ForwardOutcome::Answered(without_made_up_length(&call.method, response))
+        }
+        Ok(response) => ForwardOutcome::Answered(response),
+        Err(never) => match never {},
+    }
+}
+
+/// Resolves when a node is gone and has not answered for a moment after that. One that has only handed the partition
+/// over is still there, and answers.
+async fn wait_until_gone(front: &RoutingState, node: &tidegate_store::nodes::Node) {
+    let mut cluster = front.cluster.clone();
+    while cluster.view().nodes.iter().any(|there| there.name == node.name) {
+        cluster.changed().await;
+    }
+    tokio::time::sleep(GONE_GRACE).await;
+}
+
+/// Whether nothing was done because the partition is not there any more.
+pub(super) fn has_moved(response: &Response) -> bool {
+    // An upstream may answer so too, and then it has an operation.
+    (response.status() == StatusCode::MISDIRECTED_REQUEST && !response.headers().contains_key(OPERATION))
+        || response.extensions().get::<ErrorCode>() == Some(&ErrorCode::Stopping)
+}

@@ -1,0 +1,72 @@
+//! An engine without a door: for a command that has something carried and then ends. It owns the one partition that it
+//! needs; where a server owns it, the server has to be asked instead.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tidegate::{Engine, Error, ErrorCode, Options, Result};
+use tidegate_store::{SteadyClock, Store};
+use tidegate_upstream::http::ResponseRelay;
+use tokio::time::Instant;
+
+use crate::config::Config;
+use crate::routing::upstream_partition;
+use crate::{backend, dialects, executors};
+
+/// How long a partition is waited for: longer than a process that has died still owns it.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Between two looks.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// How long a call of a process that has died is waited for.
+const LEASE: Duration = Duration::from_secs(6);
+
+/// An engine and its store.
+pub struct StandaloneEngine {
+    /// The engine.
+    pub engine: Engine,
+    /// Its store.
+    pub store: Arc<dyn Store>,
+}
+
+impl StandaloneEngine {
+    /// Opens the configured store and carries for the upstream of this name.
+    ///
+    /// # Errors
+    /// When the store cannot be opened, or somebody else owns what is needed of it.
+    pub async fn open(config: &Config, upstream: &str) -> Result<Self> {
+        let store = backend::open(&config.store_url, Arc::new(SteadyClock::new())).await?;
+        let mut options = Options { lease: LEASE, ..crate::node_runtime::engine_options(config) };
+        if store.is_shared() {
+            store.migrate().await?;
+            let partitions = store.ensure_partitions(config.cluster.partitions).await?;
+            options.partition = upstream_partition(upstream, partitions);
+            options.node = format!("{}@{}", config.node, std::process::id());
+        }
+        let end = Instant::now() + OPEN_TIMEOUT;
+        loop {
+            let made =
+                executors::from_config(config, dialects::from_config(config), ResponseRelay::default())?;
+            let (store, options) = (Arc::clone(&store), options.clone());
+            match Engine::open(Arc::clone(&store), options, made.executors, made.limits).await {
+                Ok(engine) => return Ok(Self { engine, store }),
+                Err(error) if error.code != ErrorCode::StoreRefused || !store.is_shared() => {
+                    return Err(error);
+                }
+                Err(error) if Instant::now() >= end => return Err(already_owned(&error)),
+                Err(_) => tokio::time::sleep(RETRY_INTERVAL).await,
+            }
+        }
+    }
+}
+
+fn already_owned(error: &Error) -> Error {
+    let message =
+        format!("{} Where a server uses this store, let it do it: --server URL.", sentence(&error.message));
+    Error::new(ErrorCode::StoreRefused, message)
+}
+
+fn sentence(text: &str) -> String {
+    let text = text.trim_end_matches('.');
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| format!("{}{}.", first.to_uppercase(), chars.as_str()))
+}

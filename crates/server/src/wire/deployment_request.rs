@@ -1,0 +1,98 @@
+//! A deployment as it is asked for, read field by field.
+
+use tidegate::{Error, ErrorCode, Result};
+use tidegate_discord::Id;
+use tidegate_discord::deploy::DeployRequest;
+
+use super::field::Field;
+use super::object::{self, Fields};
+use tidegate_core::bounds::DEPLOYMENT_LEN_MAX;
+
+const NAMES: [&str; 7] = ["guild", "upstream", "template", "prune", "verify", "audit_channel", "dry_run"];
+/// What a template that came over the wire is called in what is said about it.
+const FILE: &str = "template";
+
+/// What is asked for.
+pub(crate) struct DeploymentRequest {
+    pub wanted: DeployRequest,
+    /// Only say what would be done.
+    pub dry_run: bool,
+}
+
+/// Reads a body.
+///
+/// # Errors
+/// Every field that is not as it must be. What is wrong inside the template is another matter.
+pub(crate) fn read(body: &[u8]) -> Result<DeploymentRequest> {
+    let Fields { values, mut problems } = object::read(body, &NAMES)?;
+    let mut fields = NAMES.iter().zip(values).map(|(name, raw)| Field { name, raw });
+    let mut next = || fields.next().unwrap_or(Field { name: "", raw: None });
+    let (guild, upstream, template) = (next(), next(), next());
+    let (prune, verify, audit_channel, dry_run) = (next(), next(), next(), next());
+    let guild = guild.required_text().and_then(|text| parse_discord_id(guild.name, &text)).map(Some);
+    let audit_channel = audit_channel
+        .text()
+        .and_then(|text| text.map(|text| parse_discord_id(audit_channel.name, &text)).transpose());
+    let (guild, audit_channel) = (problems.check(guild), problems.check(audit_channel));
+    let wanted = DeployRequest {
+        guild: guild.unwrap_or(Id(0)),
+        upstream: problems.check(upstream.required_text()),
+        file: FILE.to_owned(),
+        template: problems.check(template.required_text()),
+        prune: problems.check(prune.flag()).unwrap_or(false),
+        verify: problems.check(verify.flag()).unwrap_or(false),
+        audit_channel,
+    };
+    let dry_run = problems.check(dry_run.flag()).unwrap_or(false);
+    problems.finish()?;
+    let length = serde_json::to_vec(&wanted).map_or(usize::MAX, |kept| kept.len());
+    if length > DEPLOYMENT_LEN_MAX {
+        let message =
+            format!("The deployment takes {length} bytes as JSON; at most {DEPLOYMENT_LEN_MAX} are kept.");
+        return Err(Error::new(ErrorCode::TooLarge, message).field("template"));
+    }
+    Ok(DeploymentRequest { wanted, dry_run })
+}
+
+/// An id of Discord's, from a field or a parameter.
+pub(crate) fn parse_discord_id(field: &str, text: &str) -> Result<Id> {
+    let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let parsed = text.parse().ok().filter(|_| is_plain);
+    parsed.ok_or_else(|| {
+        let message = format!("{field:?} must be an id of Discord's: a number in quotes, as in \"4177\".");
+        Error::new(ErrorCode::Malformed, message).field(field)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_off() {
+        let asked = read(br#"{"guild":"7","upstream":"discord","template":"roles: []"}"#).unwrap();
+        let DeployRequest { guild, prune, verify, audit_channel, .. } = asked.wanted;
+        assert_eq!((guild, prune, verify, audit_channel, asked.dry_run), (Id(7), false, false, None, false));
+    }
+
+    #[test]
+    fn each_mistake_is_told_by_its_field() {
+        let table = [
+            (r#"{"upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":7,"upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":"+7","upstream":"d","template":""}"#, "guild"),
+            (r#"{"guild":"7","template":""}"#, "upstream"),
+            (r#"{"guild":"7","upstream":"d"}"#, "template"),
+            (r#"{"guild":"7","upstream":"d","template":"","prune":1}"#, "prune"),
+            (r#"{"guild":"7","upstream":"d","template":"","audit_channel":"x"}"#, "audit_channel"),
+            (r#"{"guild":"7","upstream":"d","template":"","file":"x"}"#, "file"),
+        ];
+        for (body, field) in table {
+            let error = read(body.as_bytes()).err().unwrap();
+            assert_eq!((error.code, error.field.as_deref()), (ErrorCode::Malformed, Some(field)), "{body}");
+        }
+        let long = "x".repeat(DEPLOYMENT_LEN_MAX);
+        let body = format!(r#"{{"guild":"7","upstream":"d","template":"{long}"}}"#);
+        assert_eq!(read(body.as_bytes()).err().unwrap().code, ErrorCode::TooLarge);
+    }
+}

@@ -1,0 +1,183 @@
+//! An error as an answer: the status that fits its code, and
+//! `{"error":{"code","title","message","field","detail","problems","link"}}`.
+
+use axum::Json;
+use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+use serde_json::Value;
+use tidegate::{Error, ErrorCode};
+
+use super::object::truncate_name;
+use super::time::Timestamp;
+
+/// When a caller may try again after the store could not be written.
+const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
+
+/// The code, where a client of the proxy looks for it: an upstream's own failure has none.
+pub(crate) const ERROR: HeaderName = HeaderName::from_static("x-tidegate-error");
+
+/// What a handler fails with.
+#[derive(Debug)]
+pub(crate) struct ApiError(pub Error);
+
+impl From<Error> for ApiError {
+    fn from(error: Error) -> Self {
+        Self(error)
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct ErrorEnvelope {
+    pub error: ErrorBody,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ErrorBody {
+    code: String,
+    /// What kind of problem it is; the same for all of its code.
+    title: &'static str,
+    message: String,
+    field: Option<String>,
+    detail: ErrorDetail,
+    /// Everything that is wrong with the request; the first is the error itself.
+    problems: Vec<ProblemOut>,
+    /// Where its page is, on this server.
+    link: String,
+}
+
+#[derive(Serialize)]
+struct ProblemOut {
+    code: String,
+    field: Option<String>,
+    message: String,
+}
+
+impl ProblemOut {
+    fn new(error: &Error) -> Self {
+        Self { code: error.code.to_string(), field: error.field.clone(), message: error.message.clone() }
+    }
+}
+
+/// Where the page of a code is.
+pub(crate) const PAGES: &str = "/docs/errors";
+
+#[derive(Default, Serialize)]
+struct ErrorDetail {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    field: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    earliest: Option<Timestamp>,
+    #[serde(flatten)]
+    about: ErrorContext,
+}
+
+/// More of what a failure is about.
+#[derive(Default, Serialize)]
+pub(crate) struct ErrorContext {
+    /// What it may be about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub candidates: Option<Value>,
+    /// Everything that is wrong with a template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problems: Option<Value>,
+    /// The deployment that is in the way.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<String>,
+}
+
+impl From<Error> for ErrorEnvelope {
+    fn from(error: Error) -> Self {
+        let problems = std::iter::once(&error).chain(&error.also).map(ProblemOut::new).collect();
+        let Error { code, message, field, operation, earliest, .. } = error;
+        let detail = ErrorDetail {
+            field: field.clone(),
+            operation: operation.map(|id| id.to_string()),
+            earliest: earliest.map(Timestamp),
+            about: ErrorContext::default(),
+        };
+        let (code, title, link) = (code.to_string(), code.title(), format!("{PAGES}/{code}"));
+        Self { error: ErrorBody { code, title, message, field, detail, problems, link } }
+    }
+}
+
+pub(crate) const fn status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::Malformed | ErrorCode::Invalid | ErrorCode::BadCursor => StatusCode::BAD_REQUEST,
+        ErrorCode::UnknownUpstream
+        | ErrorCode::UnknownKind
+        | ErrorCode::TooCostly
+        | ErrorCode::UnknownLimit
+        | ErrorCode::TooLate
+        | ErrorCode::BadTemplate => StatusCode::UNPROCESSABLE_ENTITY,
+        ErrorCode::TooLarge | ErrorCode::BatchTooLong => StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::KeyConflict | ErrorCode::NotNow | ErrorCode::KeyNotUnique => StatusCode::CONFLICT,
+        ErrorCode::NoOperation
+        | ErrorCode::NoGroup
+        | ErrorCode::NoLimit
+        | ErrorCode::NoRoute
+        | ErrorCode::NoKey
+        | ErrorCode::NoDeployment => StatusCode::NOT_FOUND,
+        ErrorCode::Unauthorized => StatusCode::UNAUTHORIZED,
+        ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+        ErrorCode::StoreUnavailable | ErrorCode::Stopping | ErrorCode::StoreRefused => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        ErrorCode::BadConfig | ErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        ErrorCode::NotInTime => StatusCode::GATEWAY_TIMEOUT,
+        ErrorCode::NoAnswer => StatusCode::BAD_GATEWAY,
+    }
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        let code = self.0.code;
+        error_response(code, self.0.into())
+    }
+}
+
+/// A failure that may be about any of several things, which are told with it.
+pub(crate) fn ambiguous_response(error: Error, candidates: Value) -> Response {
+    response_with_context(error, ErrorContext { candidates: Some(candidates), ..ErrorContext::default() })
+}
+
+/// A failure with more of what it is about.
+pub(crate) fn response_with_context(error: Error, about: ErrorContext) -> Response {
+    let code = error.code;
+    let mut wrapped = ErrorEnvelope::from(error);
+    wrapped.error.detail.about = about;
+    error_response(code, wrapped)
+}
+
+fn error_response(code: ErrorCode, wrapped: ErrorEnvelope) -> Response {
+    metrics::counter!("tidegate_requests_refused_total", "code" => code.to_string()).increment(1);
+    let mut response = (status(code), Json(wrapped)).into_response();
+    if status(code) == StatusCode::SERVICE_UNAVAILABLE {
+        response.headers_mut().insert(RETRY_AFTER, RETRY_AFTER_S);
+    }
+    if let Ok(code) = HeaderValue::from_str(&code.to_string()) {
+        response.headers_mut().insert(ERROR, code);
+    }
+    // For whoever passes the answer on within this process.
+    response.extensions_mut().insert(code);
+    if code == ErrorCode::Unauthorized {
+        for way in ["Bearer realm=\"tidegate\"", "Basic realm=\"tidegate\""] {
+            response.headers_mut().append(WWW_AUTHENTICATE, HeaderValue::from_static(way));
+        }
+    }
+    response
+}
+
+/// There is such a page, but not with this method.
+pub(crate) fn wrong_method(method: &Method) -> Response {
+    let error = Error::new(
+        ErrorCode::NoRoute,
+        format!("This page does not take {}.", truncate_name(method.as_str())),
+    );
+    let mut response = ApiError(error).into_response();
+    *response.status_mut() = StatusCode::METHOD_NOT_ALLOWED;
+    response
+}

@@ -1,0 +1,171 @@
+//! What callers get: operations and reasons as JSON, and groups and limits beside them.
+
+mod group;
+mod limit;
+
+use serde::{Serialize, Serializer};
+use serde_json::value::RawValue;
+use tidegate::{OperationView, Reason, Receipt};
+use tidegate_core::{Fault, OperationId};
+
+pub(crate) use group::{GroupOut, GroupsOut, group_state};
+pub(crate) use limit::{LimitOut, LimitsOut, TokenAmount, source_word};
+
+use super::error::ErrorEnvelope;
+use super::time::Timestamp;
+
+#[derive(Serialize)]
+pub(crate) struct AcceptedOut<'a> {
+    #[serde(serialize_with = "as_text")]
+    pub id: OperationId,
+    pub state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<&'a str>,
+    pub deduplicated: bool,
+}
+
+impl<'a> AcceptedOut<'a> {
+    pub(crate) const fn new(receipt: Receipt, group: Option<&'a str>) -> Self {
+        Self { id: receipt.id, state: receipt.state.as_str(), group, deduplicated: receipt.deduplicated }
+    }
+}
+
+/// An operation whose end was waited for where it was submitted.
+#[derive(Serialize)]
+pub(crate) struct AwaitedOperationOut<'a> {
+    #[serde(flatten)]
+    pub operation: OperationOut<'a>,
+    pub deduplicated: bool,
+}
+
+/// One member of a batch: accepted, or what is wrong with it.
+#[derive(Serialize)]
+#[serde(untagged)]
+pub(crate) enum BatchItemOut {
+    Accepted(AcceptedOut<'static>),
+    Refused(Box<ErrorEnvelope>),
+}
+
+#[derive(Serialize)]
+pub(crate) struct BatchOut {
+    pub operations: Vec<BatchItemOut>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct OperationOut<'a> {
+    #[serde(serialize_with = "as_text")]
+    id: OperationId,
+    state: &'static str,
+    kind: &'a str,
+    group: &'a str,
+    attempt: u16,
+    created_at: Timestamp,
+    finished_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Option<&'a RawValue>>,
+    fault: Option<FaultOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dedupe_key: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deployment_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upstream: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_attempts: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fingerprint: Option<String>,
+}
+
+impl<'a> OperationOut<'a> {
+    /// With its result.
+    pub(crate) fn whole(view: &'a OperationView) -> Self {
+        let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        let fingerprint = view.fingerprint.map(|hash| format!("{hash:032x}"));
+        Self { result: Some(result), max_attempts: Some(view.max_attempts), fingerprint, ..Self::line(view) }
+    }
+
+    /// As a line of a list.
+    pub(crate) fn line(view: &'a OperationView) -> Self {
+        Self {
+            id: view.id,
+            state: view.state.as_str(),
+            kind: &view.kind,
+            group: &view.group,
+            attempt: view.attempt,
+            created_at: Timestamp(view.created_at),
+            finished_at: view.finished_at.map(Timestamp),
+            result: None,
+            fault: view.fault.as_ref().map(FaultOut::new),
+            dedupe_key: view.dedupe_key.as_deref(),
+            request_id: view.request_id.as_deref(),
+            deployment_id: view.deployment_id.as_deref(),
+            upstream: view.upstream.as_deref(),
+            deadline_at: view.deadline_at.map(Timestamp),
+            max_attempts: None,
+            fingerprint: None,
+        }
+    }
+}
+
+/// What became of an operation, in an event.
+#[derive(Serialize)]
+pub(crate) struct EndOut<'a> {
+    result: Option<&'a RawValue>,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> EndOut<'a> {
+    pub(crate) fn new(view: &'a OperationView) -> Self {
+        let result = view.result.as_deref().and_then(|json| serde_json::from_slice(json).ok());
+        Self { result, fault: view.fault.as_ref().map(FaultOut::new) }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct FaultOut<'a> {
+    class: &'static str,
+    message: &'a str,
+}
+
+impl<'a> FaultOut<'a> {
+    fn new(fault: &'a Fault) -> Self {
+        Self { class: fault.class.as_str(), message: &fault.message }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct PageOut<'a> {
+    pub operations: Vec<OperationOut<'a>>,
+    pub next_cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct WhyOut<'a> {
+    waiting_for: &'static str,
+    name: Option<&'a str>,
+    until: Option<Timestamp>,
+    starts_at: Option<Timestamp>,
+    behind: Option<String>,
+    because: &'a str,
+}
+
+impl<'a> WhyOut<'a> {
+    pub(crate) fn new(reason: &'a Reason) -> Self {
+        Self {
+            waiting_for: reason.waiting_for,
+            name: reason.name.as_deref(),
+            until: reason.until.map(Timestamp),
+            starts_at: reason.starts_at.map(Timestamp),
+            behind: reason.behind.map(|id| id.to_string()),
+            because: &reason.because,
+        }
+    }
+}
+
+fn as_text<S: Serializer>(id: &OperationId, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(id)
+}

@@ -1,0 +1,117 @@
+//! Groups as JSON: how each stands, and what it waits for.
+
+use serde::Serialize;
+use tidegate::{OperationView, Reason};
+use tidegate_core::OperationId;
+use tidegate_core::fact::GroupHold;
+use tidegate_core::id::Partition;
+use tidegate_core::model::{ActiveOperation, GroupView};
+
+use super::{FaultOut, OperationOut, WhyOut};
+use crate::wire::time::Timestamp;
+
+#[derive(Serialize)]
+pub(crate) struct GroupOut<'a> {
+    group: &'a str,
+    state: &'static str,
+    depth: u32,
+    head: Option<HeadOut<'a>>,
+    why: Option<WhyOut<'a>>,
+    paused: Option<PauseOut<'a>>,
+    held: Option<HeldOut<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<Vec<OperationOut<'a>>>,
+}
+
+impl<'a> GroupOut<'a> {
+    pub(crate) fn new(partition: Partition, view: &'a GroupView, why: Option<&'a Reason>) -> Self {
+        let paused = view.paused.as_ref();
+        Self {
+            group: &view.name,
+            state: group_state(view),
+            depth: view.depth,
+            head: view.head.as_ref().map(|head| HeadOut::new(partition, head)),
+            why: why.map(WhyOut::new),
+            paused: paused.map(|(by, since, reason)| PauseOut { by, since: Timestamp(*since), reason }),
+            held: view.held.as_ref().map(HeldOut::new),
+            line: None,
+        }
+    }
+
+    /// With the first of its line.
+    pub(crate) fn with_line(mut self, line: &'a [OperationView]) -> Self {
+        self.line = Some(line.iter().map(OperationOut::line).collect());
+        self
+    }
+
+    /// A group with nothing in it.
+    pub(crate) const fn idle(name: &'a str) -> Self {
+        let (group, state) = (name, "idle");
+        Self { group, state, depth: 0, head: None, why: None, paused: None, held: None, line: None }
+    }
+}
+
+/// A person's doing comes before everything else.
+pub(crate) fn group_state(view: &GroupView) -> &'static str {
+    match (&view.paused, &view.held, &view.head) {
+        (Some(_), ..) => "paused",
+        (None, Some(_), _) => "held",
+        (None, None, Some(head)) => head.state.as_str(),
+        (None, None, None) => "idle",
+    }
+}
+
+#[derive(Serialize)]
+struct HeadOut<'a> {
+    id: String,
+    state: &'static str,
+    kind: &'a str,
+    attempt: u16,
+    created_at: Timestamp,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> HeadOut<'a> {
+    fn new(partition: Partition, head: &'a ActiveOperation) -> Self {
+        Self {
+            id: OperationId::new(head.at, partition, head.seq).to_string(),
+            state: head.state.as_str(),
+            kind: &head.kind,
+            attempt: head.attempt,
+            created_at: Timestamp(head.at),
+            fault: head.fault.as_ref().map(FaultOut::new),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct PauseOut<'a> {
+    by: &'a str,
+    since: Timestamp,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct HeldOut<'a> {
+    since: Timestamp,
+    unknown: bool,
+    fault: Option<FaultOut<'a>>,
+}
+
+impl<'a> HeldOut<'a> {
+    fn new(held: &'a GroupHold) -> Self {
+        Self {
+            since: Timestamp(held.since),
+            unknown: held.unknown,
+            fault: held.fault.as_ref().map(FaultOut::new),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct GroupsOut<'a> {
+    pub groups: Vec<GroupOut<'a>>,
+    pub next_cursor: Option<String>,
+    /// Where to go on, by the name it had before there were cursors.
+    pub next: Option<&'a str>,
+}

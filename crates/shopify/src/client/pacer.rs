@@ -1,0 +1,143 @@
+//! What a call waits for before it is made, and what its answer teaches: the two buckets of a shop, shared by every process
+//! that opens the same store. Inside the queue nothing is waited for here, because the queue has granted it already; only
+//! what the answers say is kept, to be told to it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tidegate_limits::{Grant, ReportedLevels, SharedBucket, TokenTakeOutcome, Tokens};
+use tidegate_store::SharedState;
+
+use super::attempt::{ApiKind, AttemptOutcome, AttemptResult};
+use super::error::{Error, Result, ShopifyErrorKind};
+use crate::budget::{InitialBudget, POINTS, POINTS_INITIAL, REQUESTS, REQUESTS_INITIAL};
+use crate::response_meta::{QueryCost, ResponseMeta};
+use crate::shop::ShopId;
+
+/// Who paces the calls.
+pub(crate) enum Pacer {
+    /// Buckets that this program shares with others.
+    Buckets { points: SharedBucket, requests: SharedBucket },
+    /// The queue. What was spent and what was last said is kept for it.
+    Queue(Mutex<ObservedCosts>),
+}
+
+/// What the answers of one attempt of the queue said.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ObservedCosts {
+    /// What all calls took together, in micro-points.
+    pub(crate) spent: u64,
+    /// What the last answer said.
+    pub(crate) last: QueryCost,
+}
+
+impl Pacer {
+    pub(crate) fn buckets(store: &Arc<dyn SharedState>, shop: &ShopId) -> Result<Self> {
+        let bucket = |what: &str, InitialBudget { capacity, refill_per_s }| {
+            SharedBucket::learning(
+                Arc::clone(store),
+                format!("shopify/{shop}/{what}"),
+                capacity,
+                refill_per_s,
+            )
+        };
+        let (points, requests) = (bucket(POINTS, POINTS_INITIAL)?, bucket(REQUESTS, REQUESTS_INITIAL)?);
+        Ok(Self::Buckets { points, requests })
+    }
+
+    pub(crate) fn queue() -> Self {
+        Self::Queue(Mutex::default())
+    }
+
+    /// What the queue is told.
+    pub(crate) fn observed_costs(&self) -> ObservedCosts {
+        match self {
+            Self::Buckets { .. } => ObservedCosts::default(),
+            Self::Queue(heard) => *heard.lock().unwrap_or_else(PoisonError::into_inner),
+        }
+    }
+
+    /// Waits until a call that costs so many micro-points, or one REST call, may be made.
+    pub(crate) async fn take(
+        &self,
+        speech: ApiKind,
+        micro: u64,
+        patience: Duration,
+    ) -> Result<Option<Grant>> {
+        let (bucket, cost) = match (self, speech) {
+            (Self::Queue(_), _) => return Ok(None),
+            (Self::Buckets { points: bucket, .. }, ApiKind::Graphql) => (bucket, Tokens::from_micro(micro)),
+            (Self::Buckets { requests, .. }, ApiKind::Rest) => (requests, 1.into()),
+        };
+        let taken = match bucket.take_within(cost, patience).await {
+            // An estimate above what the budget holds proves nothing: Shopify knows what it costs, and says so.
+            Err(tidegate_limits::Error::TooCostly { capacity, .. }) => {
+                bucket.take_within(capacity, patience).await?
+            }
+            taken => taken?,
+        };
+        match taken {
+            TokenTakeOutcome::Granted(grant) => Ok(Some(grant)),
+            TokenTakeOutcome::Wait(wait) => Err(Error::new(ShopifyErrorKind::Throttled { wait: wait.delay })),
+        }
+    }
+
+    /// Settles a call that asked for so many micro-points by what its answer said. A store that fails does not take the answer away.
+    pub(crate) async fn settle(&self, grant: Option<Grant>, asked: u64, tried: &AttemptResult) {
+        match (self, grant) {
+            (Self::Queue(heard), _) => {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                // What was turned away took nothing; what was lost may have taken all that it asked for.
+                let unsaid = match &tried.outcome {
+                    AttemptOutcome::Throttled { .. }
+                    | AttemptOutcome::NotSent(_)
+                    | AttemptOutcome::Refused(_) => 0,
+                    AttemptOutcome::Done { .. } | AttemptOutcome::Unknown(_) => asked,
+                };
+                heard.spent += tried.meta.cost.actual.unwrap_or(unsaid);
+                if tried.meta.cost.available.is_some() {
+                    heard.last = tried.meta.cost;
+                }
+            }
+            (Self::Buckets { .. }, Some(grant)) => {
+                let Some(spent) = spent(tried, &grant) else { return };
+                let bucket = grant.bucket().to_owned();
+                if let Err(error) = grant.settle_as_reported(spent, reported_levels(tried)).await {
+                    tracing::warn!(%bucket, %error, "what a call cost could not be settled");
+                }
+            }
+            (Self::Buckets { .. }, None) => {}
+        }
+    }
+}
+
+/// What it took; `None` when nobody knows, and then what was reserved stays taken.
+fn spent(tried: &AttemptResult, grant: &Grant) -> Option<Tokens> {
+    match &tried.outcome {
+        AttemptOutcome::Throttled { .. } | AttemptOutcome::NotSent(_) => Some(0.into()),
+        AttemptOutcome::Unknown(_) => tried.meta.cost.actual.map(Tokens::from_micro),
+        AttemptOutcome::Done { .. } | AttemptOutcome::Refused(_) => {
+            Some(tried.meta.cost.actual.map_or_else(|| grant.reserved().into(), Tokens::from_micro))
+        }
+    }
+}
+
+fn reported_levels(tried: &AttemptResult) -> ReportedLevels {
+    let tokens = |micro: Option<u64>| micro.map(Tokens::from_micro);
+    let said: &ResponseMeta = &tried.meta;
+    let told = match said.calls {
+        Some(calls) => ReportedLevels {
+            capacity: tokens(Some(calls.capacity())),
+            refill_per_s: tokens(Some(calls.refill_per_s())),
+            remaining: tokens(Some(calls.remaining())),
+        },
+        None => ReportedLevels {
+            capacity: tokens(said.cost.maximum),
+            refill_per_s: tokens(said.cost.restore_per_s),
+            remaining: tokens(said.cost.available),
+        },
+    };
+    // A 429 without figures says one thing all the same.
+    let nothing = matches!(tried.outcome, AttemptOutcome::Throttled { .. }).then(|| Tokens::from(0));
+    ReportedLevels { remaining: told.remaining.or(nothing), ..told }
+}

@@ -1,0 +1,77 @@
+//! What came of a call, as its caller gets it. Printing it shows what it is about, never the data.
+
+use std::fmt;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::{Error, Result, ShopifyErrorKind};
+use crate::response_meta::ResponseMeta;
+
+/// The answer to a query or mutation that ran.
+#[derive(Clone, PartialEq)]
+pub struct GraphqlResponse {
+    /// The data.
+    pub data: Value,
+    /// Errors beside the data: parts of it that are null for a reason.
+    pub errors: Vec<Value>,
+    /// What it cost and what is left, the version that answered, and what will stop working.
+    pub meta: ResponseMeta,
+}
+
+/// The answer to a REST call that succeeded.
+#[derive(Clone, PartialEq)]
+pub struct RestResponse {
+    /// Its status.
+    pub status: u16,
+    /// Its body, `Null` when there is none.
+    pub body: Value,
+    /// The `Link` header, by which pages follow one another.
+    pub link: Option<String>,
+    /// The calls used, the version that answered, and what will stop working.
+    pub meta: ResponseMeta,
+}
+
+impl GraphqlResponse {
+    /// The data as a type of the caller's.
+    ///
+    /// # Errors
+    /// `Unreadable` when it does not fit.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T> {
+        read(self.data)
+    }
+}
+
+impl RestResponse {
+    /// The body as a type of the caller's.
+    ///
+    /// # Errors
+    /// `Unreadable` when it does not fit.
+    pub fn read<T: DeserializeOwned>(self) -> Result<T> {
+        read(self.body)
+    }
+}
+
+/// Says where it does not fit, and repeats no value.
+pub(crate) fn read<T: DeserializeOwned>(json: Value) -> Result<T> {
+    serde_json::from_value(json).map_err(|error| {
+        let about =
+            if error.is_data() { "it has another shape than was asked for" } else { "it is not JSON" };
+        Error::new(ShopifyErrorKind::Unreadable(format!("{about}.")))
+    })
+}
+
+impl fmt::Debug for GraphqlResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphqlResponse").field("meta", &self.meta).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RestResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RestResponse")
+            .field("status", &self.status)
+            .field("meta", &self.meta)
+            .finish_non_exhaustive()
+    }
+}

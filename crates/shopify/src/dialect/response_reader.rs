@@ -1,0 +1,131 @@
+//! The answer to one call: what it says about budgets, as hints, and what the call cost, for those who look later.
+
+use std::sync::Arc;
+
+use tidegate_core::operation::MICRO;
+use tidegate_core::{Hint, Verdict};
+use tidegate_upstream::CallCost;
+use tidegate_upstream::http::response::{Content, RequestSummary, UpstreamResponse};
+use tidegate_upstream::http::{Meaning, ResponseInterpreter};
+
+use super::ShopifyDialect;
+use super::verdict;
+use crate::cost::CallShape;
+use crate::response_meta::{CallLimit, ResponseMeta};
+use crate::version::ApiVersion;
+
+/// What was called.
+pub(super) enum CallKind {
+    Graphql {
+        shape: Option<CallShape>,
+        reads: bool,
+        /// What it was taken to cost, in micro-points.
+        estimated: u64,
+    },
+    Rest {
+        shape: String,
+        reads: bool,
+    },
+}
+
+/// One call under way.
+pub(super) struct ResponseReader<'a> {
+    pub dialect: &'a ShopifyDialect,
+    /// The version that was asked for.
+    pub asked: Option<ApiVersion>,
+    pub call: CallKind,
+}
+
+impl ResponseInterpreter for ResponseReader<'_> {
+    fn interpret(
+        self: Box<Self>,
+        answer: &UpstreamResponse,
+        asked: &RequestSummary<'_>,
+        verdict: Verdict,
+    ) -> Meaning {
+        let body: &[u8] = match &answer.content {
+            Content::Whole(body) => body,
+            Content::TooLarge { .. } | Content::Cut(_) | Content::Relayed => b"",
+        };
+        let said = match &self.call {
+            CallKind::Graphql { .. } => ResponseMeta::from_graphql(&answer.headers, body),
+            CallKind::Rest { .. } => ResponseMeta::from_headers(&answer.headers),
+        };
+        self.dialect.once_logger.log(&self.dialect.gate, &said, self.asked);
+        let call = verdict::AnsweredCall { asked, answer, body, meta: &said };
+        match &self.call {
+            CallKind::Graphql { shape, reads, estimated } => {
+                let verdict = verdict::graphql_verdict(&call, &self.dialect.points, *reads, verdict);
+                self.graphql(&said, answer, verdict, shape.as_ref(), *estimated)
+            }
+            CallKind::Rest { shape, reads } => {
+                let verdict = verdict::rest_verdict(&call, &self.dialect.requests, *reads, verdict);
+                self.rest(&said, answer, verdict, shape)
+            }
+        }
+    }
+}
+
+impl ResponseReader<'_> {
+    fn graphql(
+        &self,
+        said: &ResponseMeta,
+        answer: &UpstreamResponse,
+        verdict: Verdict,
+        shape: Option<&CallShape>,
+        estimated: u64,
+    ) -> Meaning {
+        let cost = &said.cost;
+        if let (Some(requested), Some(shape)) = (cost.requested, shape) {
+            self.dialect.cost_cache.put(shape.hash, requested);
+        }
+        // What was turned away took nothing; what went wrong may have taken all of it.
+        let turned_away = match &verdict {
+            Verdict::Throttled { .. } => true,
+            Verdict::Rejected(_) => answer.status.is_success() || answer.status.is_client_error(),
+            _ => false,
+        };
+        let spent = cost.actual.or(turned_away.then_some(0));
+        let hint = Hint {
+            limit: Arc::clone(&self.dialect.points),
+            remaining: cost.available.filter(|_| !is_throttled(&verdict)),
+            capacity: cost.maximum,
+            refill_per_s: cost.restore_per_s,
+            reset_at: None,
+            spent,
+        };
+        let spending = shape.map(|shape| CallCost {
+            limit: Arc::clone(&self.dialect.points),
+            shape: Arc::from(shape.label.as_str()),
+            requested: cost.requested.unwrap_or(estimated),
+            actual: spent,
+        });
+        Meaning { verdict, hints: vec![hint], spending: spending.into_iter().collect() }
+    }
+
+    fn rest(&self, said: &ResponseMeta, answer: &UpstreamResponse, verdict: Verdict, shape: &str) -> Meaning {
+        let spent = (answer.status.as_u16() == 429).then_some(0);
+        let calls = said.calls;
+        let hint = Hint {
+            limit: Arc::clone(&self.dialect.requests),
+            remaining: calls.map(CallLimit::remaining).filter(|_| !is_throttled(&verdict)),
+            capacity: calls.map(CallLimit::capacity),
+            refill_per_s: calls.map(CallLimit::refill_per_s),
+            reset_at: None,
+            spent,
+        };
+        let spending = CallCost {
+            limit: Arc::clone(&self.dialect.requests),
+            shape: Arc::from(shape),
+            requested: MICRO,
+            actual: Some(spent.unwrap_or(MICRO)),
+        };
+        Meaning { verdict, hints: vec![hint], spending: vec![spending] }
+    }
+}
+
+/// The wait that a throttled answer asks for ends when there is enough again: what is left now is in it already, and
+/// would be waited for twice.
+const fn is_throttled(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Throttled { .. })
+}

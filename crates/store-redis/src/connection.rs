@@ -1,0 +1,259 @@
+//! The connection to the server: one that everybody shares, made anew when it was lost. Says of every failure whether
+//! anything can have reached the server.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::cluster::ClusterClient;
+use redis::cluster_async::ClusterConnection;
+use redis::cluster_routing::{Route, RoutingInfo, SingleNodeRoutingInfo, SlotAddr};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, Pipeline, PushInfo, PushKind, RedisError, RedisResult, Value,
+};
+use tidegate_store::Result;
+use tokio::sync::watch;
+
+use crate::address::Address;
+use crate::errors::{Delivery, unusable};
+use crate::subscriber::Subscriber;
+
+/// How long a connection may take to be made.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long an answer may take.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often the driver tries again when a cluster changes under it.
+const CLUSTER_RETRIES: u32 = 6;
+/// Longest wait between two of these, in milliseconds.
+const CLUSTER_RETRY_WAIT_MAX_MS: u64 = 500;
+
+/// A connection that makes itself anew.
+pub(crate) struct SharedConnection {
+    name: String,
+    maker: ConnectionFactory,
+    live: Mutex<Option<LiveConnection>>,
+    /// Held while a connection is made, so that one is made for all who wait.
+    making: tokio::sync::Mutex<()>,
+}
+
+enum ConnectionFactory {
+    Server(Box<Client>),
+    Cluster { cluster: Box<ClusterClient>, nodes: Vec<Client> },
+}
+
+#[derive(Clone)]
+struct LiveConnection {
+    raw: RawConnection,
+    lost: Arc<watch::Sender<bool>>,
+}
+
+#[derive(Clone)]
+enum RawConnection {
+    Server(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+/// A failure, and whether the server may have seen what was sent.
+#[derive(Debug)]
+pub(crate) struct CommandFailure {
+    pub(crate) delivery: Delivery,
+    pub(crate) cause: RedisError,
+}
+
+impl SharedConnection {
+    /// For this address; nothing is connected yet.
+    pub(crate) fn new(address: &Address) -> Result<Self> {
+        if address.is_tls() {
+            provide_cryptography();
+        }
+        let name = address.to_string();
+        let wrong = |cause| unusable(&name, CommandFailure { delivery: Delivery::NoEffect, cause });
+        let client = |node: &redis::ConnectionInfo| Client::open(node.clone()).map_err(wrong);
+        let nodes = address.nodes.iter().map(client).collect::<Result<Vec<_>>>()?;
+        let maker = if address.is_cluster {
+            let cluster = ClusterClient::builder(address.nodes.clone())
+                .retries(CLUSTER_RETRIES)
+                .max_retry_wait(CLUSTER_RETRY_WAIT_MAX_MS)
+                .connection_timeout(CONNECT_TIMEOUT)
+                .response_timeout(RESPONSE_TIMEOUT)
+                .overall_response_timeout(None)
+                .build()
+                .map_err(wrong)?;
+            ConnectionFactory::Cluster { cluster: Box::new(cluster), nodes }
+        } else {
+            let Some(client) = nodes.into_iter().next() else {
+                return Err(wrong((redis::ErrorKind::InvalidClientConfig, "no server is named").into()));
+            };
+            ConnectionFactory::Server(Box::new(client))
+        };
+        Ok(Self { name, maker, live: Mutex::default(), making: tokio::sync::Mutex::default() })
+    }
+
+    /// The server, as people may see it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether keys of one step must lie in one slot.
+    pub(crate) const fn is_cluster(&self) -> bool {
+        matches!(self.maker, ConnectionFactory::Cluster { .. })
+    }
+
+    /// One command.
+    pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, CommandFailure> {
+        let mut live = self.live_connection().await?;
+        let lost = live.lost();
+        let answer = match &mut live.raw {
+            RawConnection::Server(wire) => unless_lost(lost, wire.req_packed_command(command)).await,
+            RawConnection::Cluster(wire) => wire.req_packed_command(command).await,
+        };
+        self.check_answer(&live, answer.and_then(Value::extract_error))
+    }
+
+    /// Several commands in one go. Each has its own answer, which may be the server's refusal.
+    pub(crate) async fn send_all(
+        &self,
+        commands: &Pipeline,
+    ) -> std::result::Result<Vec<Value>, CommandFailure> {
+        let mut live = self.live_connection().await?;
+        let lost = live.lost();
+        let answer = match &mut live.raw {
+            RawConnection::Server(wire) => {
+                unless_lost(lost, wire.req_packed_commands(commands, 0, commands.len())).await
+            }
+            RawConnection::Cluster(wire) => wire.req_packed_commands(commands, 0, commands.len()).await,
+        };
+        self.check_answer(&live, answer)
+    }
+
+    /// One command to whichever node keeps `key`, for commands that name none.
+    pub(crate) async fn send_to(
+        &self,
+        key: &str,
+        command: Cmd,
+    ) -> std::result::Result<Value, CommandFailure> {
+        self.send_along(Route::with_key(key, SlotAddr::Master), command).await
+    }
+
+    async fn send_along(&self, route: Route, command: Cmd) -> std::result::Result<Value, CommandFailure> {
+        let mut live = self.live_connection().await?;
+        let lost = live.lost();
+        let answer = match &mut live.raw {
+            RawConnection::Server(wire) => unless_lost(lost, wire.req_packed_command(&command)).await,
+            RawConnection::Cluster(wire) => {
+                let node = RoutingInfo::SingleNode(SingleNodeRoutingInfo::SpecificNode(route));
+                wire.route_command(command, node).await
+            }
+        };
+        self.check_answer(&live, answer.and_then(Value::extract_error))
+    }
+
+    /// One command to whichever node keeps a slot, for commands that name no key.
+    pub(crate) async fn send_to_slot(
+        &self,
+        slot: u16,
+        command: Cmd,
+    ) -> std::result::Result<Value, CommandFailure> {
+        self.send_along(Route::new(slot, SlotAddr::Master), command).await
+    }
+
+    /// What makes connections that hear a channel. In a cluster any node that answers will do.
+    pub(crate) fn subscriber(&self) -> Subscriber {
+        Subscriber::new(match &self.maker {
+            ConnectionFactory::Server(client) => vec![Client::clone(client)],
+            ConnectionFactory::Cluster { nodes, .. } => nodes.clone(),
+        })
+    }
+
+    async fn live_connection(&self) -> std::result::Result<LiveConnection, CommandFailure> {
+        if let Some(live) = self.current() {
+            return Ok(live);
+        }
+        let _making = self.making.lock().await;
+        if let Some(live) = self.current() {
+            return Ok(live);
+        }
+        let lost = Arc::new(watch::Sender::new(false));
+        let made = tokio::time::timeout(CONNECT_TIMEOUT, self.connect(&lost)).await;
+        let made = made.unwrap_or_else(|_| Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()));
+        let wire = made.map_err(|cause| CommandFailure { delivery: Delivery::NoEffect, cause })?;
+        let live = LiveConnection { raw: wire, lost };
+        *self.slot() = Some(live.clone());
+        Ok(live)
+    }
+
+    async fn connect(&self, lost: &Arc<watch::Sender<bool>>) -> RedisResult<RawConnection> {
+        let lost = Arc::clone(lost);
+        match &self.maker {
+            ConnectionFactory::Server(client) => {
+                let config = AsyncConnectionConfig::new()
+                    .set_connection_timeout(Some(CONNECT_TIMEOUT))
+                    .set_response_timeout(Some(RESPONSE_TIMEOUT))
+                    .set_push_sender(move |push: PushInfo| {
+                        if push.kind == PushKind::Disconnection {
+                            lost.send_replace(true);
+                        }
+                        Ok::<(), redis::aio::SendError>(())
+                    });
+                client.get_multiplexed_async_connection_with_config(&config).await.map(RawConnection::Server)
+            }
+            ConnectionFactory::Cluster { cluster, .. } => {
+                cluster.get_async_connection().await.map(RawConnection::Cluster)
+            }
+        }
+    }
+
+    fn check_answer<T>(
+        &self,
+        live: &LiveConnection,
+        answer: RedisResult<T>,
+    ) -> std::result::Result<T, CommandFailure> {
+        answer.map_err(|cause| {
+            // A cluster's driver sends again by itself, so whatever it says last, an earlier try may have arrived.
+            let reach = if self.is_cluster() { Delivery::Unknown } else { Delivery::of(&cause) };
+            if reach == Delivery::Unknown && (!self.is_cluster() || cause.is_unrecoverable_error()) {
+                live.lost.send_replace(true);
+            }
+            CommandFailure { delivery: reach, cause }
+        })
+    }
+
+    fn current(&self) -> Option<LiveConnection> {
+        self.slot().as_ref().filter(|live| !*live.lost.borrow()).cloned()
+    }
+
+    fn slot(&self) -> MutexGuard<'_, Option<LiveConnection>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl LiveConnection {
+    /// Ends when the connection is lost.
+    fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
+        let mut lost = self.lost.subscribe();
+        async move {
+            // The sender lives as long as the connection does.
+            let _ = lost.wait_for(|is_lost| *is_lost).await;
+        }
+    }
+}
+
+/// An answer, or the loss of the connection: the driver can overlook a command that came while it was being lost.
+async fn unless_lost<T>(
+    lost: impl Future<Output = ()>,
+    answer: impl Future<Output = RedisResult<T>>,
+) -> RedisResult<T> {
+    tokio::select! {
+        biased;
+        answer = answer => answer,
+        () = lost => Err(std::io::Error::from(std::io::ErrorKind::ConnectionAborted).into()),
+    }
+}
+
+/// The driver asks the process which cryptography to use, and panics when there is none or more than one.
+fn provide_cryptography() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Somebody else may have been quicker: then theirs is used.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+    }
+}

@@ -1,0 +1,34 @@
+//! Listening: connections that hear one channel each, apart from the one that everybody shares. What is said while one
+//! is being made is not heard.
+
+use redis::aio::PubSub;
+use redis::{Client, RedisError, RedisResult};
+
+use crate::connection::CONNECT_TIMEOUT;
+
+/// Makes connections that hear a channel.
+pub(crate) struct Subscriber(Vec<Client>);
+
+impl Subscriber {
+    pub(crate) const fn new(nodes: Vec<Client>) -> Self {
+        Self(nodes)
+    }
+
+    /// A connection of its own that hears one channel.
+    pub(crate) async fn subscribe(&self, channel: &str) -> RedisResult<PubSub> {
+        let mut failed = RedisError::from((redis::ErrorKind::InvalidClientConfig, "no server is named"));
+        for node in &self.0 {
+            let made = tokio::time::timeout(CONNECT_TIMEOUT, async {
+                let mut ear = node.get_async_pubsub().await?;
+                ear.subscribe(channel).await?;
+                Ok(ear)
+            });
+            match made.await {
+                Ok(Ok(ear)) => return Ok(ear),
+                Ok(Err(cause)) => failed = cause,
+                Err(_) => failed = std::io::Error::from(std::io::ErrorKind::TimedOut).into(),
+            }
+        }
+        Err(failed)
+    }
+}

@@ -1,0 +1,163 @@
+//! A client's own request, whose answer it waits for itself. Most answers are handed over whole;
+//! one that is long, or that comes bit by bit on purpose, is passed on while it comes, and nothing
+//! of it is kept.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_TYPE;
+use tidegate_core::{Fault, FaultClass, Hint, Verdict};
+use tokio::time::timeout;
+
+use super::dialect::ResponseInterpreter;
+use super::response::RequestSummary;
+use super::response_relay::CompleteResponse;
+use super::send::{BufferedBody, IncomingResponse, innermost};
+use super::stream::BodySender;
+use super::{ConfiguredUpstream, HttpUpstreams};
+use crate::port::{Call, Outcome};
+use crate::request::{HttpRequest, ProxyInfo};
+
+/// Types of bodies that come bit by bit: each piece is meant to be read when it comes.
+const STREAMING_TYPES: [&str; 5] = [
+    "text/event-stream",
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/stream+json",
+];
+
+impl HttpUpstreams {
+    /// Sends a client's request and hands its answer over. Whatever it gets is an answer, also
+    /// where it is pointed elsewhere.
+    pub(super) async fn send_proxied(
+        &self,
+        upstream: &ConfiguredUpstream,
+        request: HttpRequest,
+        reader: Option<Box<dyn ResponseInterpreter + '_>>,
+        proxied: &ProxyInfo,
+        call: Call<'_>,
+    ) -> Outcome {
+        let (ticket, sender) = (proxied.ticket.as_str(), &upstream.sender);
+        let body = match proxied.streamed.then(|| self.response_relay.take_body(ticket)) {
+            Some(None) => return Outcome::unanswered(Verdict::Rejected(missing_body_fault())),
+            body => body.flatten(),
+        };
+        self.response_relay.put(ticket, None);
+        let asked = sender.summarize(request.method);
+        let accept = request.header("accept-encoding").map(str::to_owned);
+        let mut incoming = match sender.send_for_head(request, body, call).await {
+            Ok(incoming) => incoming,
+            Err(missed) => return missed,
+        };
+        let can_stream = incoming.status().is_success() && incoming.is_readable_to(accept.as_deref());
+        let gathered = match can_stream && is_streaming_type(incoming.headers()) {
+            true => BufferedBody::More(Bytes::new()),
+            false => incoming.gather(sender.response_max_bytes()).await,
+        };
+        let to_client = match &gathered {
+            BufferedBody::More(_) if can_stream => self.response_relay.stream(
+                ticket,
+                incoming.status().as_u16(),
+                incoming.headers(),
+                incoming.content_length(),
+            ),
+            _ => None,
+        };
+        if let (BufferedBody::More(first), Some(to_client)) = (&gathered, to_client) {
+            let broken = relay_body(&mut incoming, first.clone(), to_client).await.err();
+            return streamed_outcome(incoming, &asked, reader, broken);
+        }
+        let received = incoming.into_response(gathered, sender.response_max_bytes());
+        let as_it_came =
+            received.is_readable_to(accept.as_deref()).then(|| CompleteResponse::from(&received));
+        let answer = received.decoded(sender.response_max_bytes()).await;
+        self.response_relay.put(ticket, Some(as_it_came.unwrap_or_else(|| CompleteResponse::from(&answer))));
+        let mut outcome = answer.outcome(&asked, reader);
+        if outcome.status.is_some_and(|status| (300..400).contains(&status)) {
+            outcome.verdict = Verdict::Done;
+        }
+        if proxied.streamed { forbid_repeat(outcome, call) } else { outcome }
+    }
+}
+
+/// Why a body was not passed on to its end.
+enum RelayError {
+    /// The client has gone.
+    ClientGone,
+    /// The upstream broke it off, for this reason.
+    Interrupted(String),
+}
+
+async fn relay_body(
+    incoming: &mut IncomingResponse,
+    first: Bytes,
+    to_client: BodySender,
+) -> Result<(), RelayError> {
+    let unread = |_| RelayError::ClientGone;
+    to_client.send(first).await.map_err(unread)?;
+    let idle = incoming.idle_max();
+    loop {
+        let piece = tokio::select! {
+            piece = timeout(idle, incoming.piece()) => piece,
+            () = to_client.closed() => return Err(RelayError::ClientGone),
+        };
+        match piece {
+            Ok(Ok(Some(piece))) => to_client.send(piece).await.map_err(unread)?,
+            Ok(Ok(None)) => return to_client.end().await.map_err(unread),
+            Ok(Err(error)) => return Err(RelayError::Interrupted(innermost(&error))),
+            Err(_) => {
+                return Err(RelayError::Interrupted(format!("nothing came within {} ms", idle.as_millis())));
+            }
+        }
+    }
+}
+
+/// What is settled of an answer that was passed on while it came. It is never made again: the
+/// client has had its beginning.
+fn streamed_outcome(
+    incoming: IncomingResponse,
+    asked: &RequestSummary<'_>,
+    reader: Option<Box<dyn ResponseInterpreter + '_>>,
+    broken: Option<RelayError>,
+) -> Outcome {
+    let status = incoming.status();
+    let outcome = incoming.into_relayed_response().outcome(asked, reader);
+    let verdict = match broken {
+        None | Some(RelayError::ClientGone) => Verdict::Done,
+        Some(RelayError::Interrupted(reason)) => {
+            let message = format!("{asked} was answered {status}, and its body broke off: {reason}.");
+            Verdict::Rejected(Fault::new(FaultClass::Transient, message))
+        }
+    };
+    Outcome { verdict, ..outcome }
+}
+
+/// A request whose body was passed on while it came cannot be sent again: its client gets whatever
+/// it was answered. What the answer says about waiting counts for everybody else.
+fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
+    let (after, scope, fault) = match outcome.verdict {
+        Verdict::Throttled { after, scope, fault } => (after, scope, fault),
+        Verdict::Retry { fault, .. } => (None, None, fault),
+        _ => return outcome,
+    };
+    if let Some(limit) = scope {
+        let reset_at = Some(call.now.after(after.unwrap_or(Duration::from_secs(1))));
+        outcome.hints.push(Hint { limit, reset_at, ..Hint::default() });
+    }
+    let message = format!("{} Its body was passed on while it came, so it is not sent again.", fault.message);
+    outcome.verdict = Verdict::Rejected(Fault::new(FaultClass::Transient, message));
+    outcome
+}
+
+fn missing_body_fault() -> Fault {
+    let message = "It was not sent: its body was to be passed on while it came, and its client has gone.";
+    Fault::new(FaultClass::Transient, message)
+}
+
+fn is_streaming_type(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    STREAMING_TYPES.iter().any(|known| kind.eq_ignore_ascii_case(known))
+}

@@ -1,0 +1,172 @@
+//! What an answer means: its status decides, its `Retry-After` says when, and a body that never came whole makes a
+//! success unknown.
+
+use std::fmt;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, DATE, HeaderMap, HeaderName, LOCATION, RETRY_AFTER};
+use std::sync::Arc;
+use std::time::Duration;
+use tidegate_core::{Fault, FaultClass, Time, Verdict};
+use tidegate_encoding::{AcceptEncoding, Codings, DecodeError, decode};
+
+use super::dialect::{Meaning, ResponseInterpreter};
+use super::result;
+use super::target::BaseUrl;
+use crate::port::Outcome;
+use crate::request::Method;
+use crate::retry_after;
+
+/// What was asked, as far as a message may say it.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestSummary<'a> {
+    /// How.
+    pub method: Method,
+    /// Whom.
+    pub upstream: &'a str,
+    /// Where it is.
+    pub base: &'a BaseUrl,
+}
+
+impl fmt::Display for RequestSummary<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.method, self.upstream)
+    }
+}
+
+/// The body of an answer, as far as it came.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Content {
+    /// All of it.
+    Whole(Bytes),
+    /// More than may be kept.
+    TooLarge {
+        /// What may be kept, in bytes.
+        most: usize,
+    },
+    /// Not all of it came, for this reason.
+    Cut(String),
+    /// It was passed on while it came, and nothing of it was kept.
+    Relayed,
+}
+
+/// An answer.
+#[derive(Clone)]
+pub struct UpstreamResponse {
+    /// Its status.
+    pub status: StatusCode,
+    /// Its headers.
+    pub headers: HeaderMap,
+    /// Its body.
+    pub content: Content,
+    /// When it came.
+    pub at: Time,
+}
+
+impl UpstreamResponse {
+    /// The same with its body decoded, as far as it may be kept. A body that is not in the coding that its header names,
+    /// or in one that is not known here, stays as it came.
+    #[must_use]
+    pub async fn decoded(mut self, most: usize) -> Self {
+        let Content::Whole(body) = &self.content else { return self };
+        let Some(codings) = codings(&self.headers).filter(|codings| !codings.is_empty()) else { return self };
+        self.content = match decode(&codings, body, most).await {
+            Ok(body) => Content::Whole(body),
+            Err(DecodeError::TooLarge) => Content::TooLarge { most },
+            Err(DecodeError::Damaged) => return self,
+        };
+        self.headers.remove(CONTENT_ENCODING);
+        self.headers.remove(CONTENT_LENGTH);
+        self
+    }
+
+    /// Whether a client with this `Accept-Encoding` can read its body as it came.
+    #[must_use]
+    pub fn is_readable_to(&self, accept: Option<&str>) -> bool {
+        is_readable(&self.headers, accept)
+    }
+
+    /// What it means to its reader, or by its status alone, and what is kept of it.
+    #[must_use]
+    pub fn outcome(
+        self,
+        asked: &RequestSummary<'_>,
+        reader: Option<Box<dyn ResponseInterpreter + '_>>,
+    ) -> Outcome {
+        let verdict = self.verdict(asked);
+        let Meaning { verdict, hints, spending } = match reader {
+            Some(reader) => reader.interpret(&self, asked, verdict),
+            None => Meaning { verdict, hints: Vec::new(), spending: Vec::new() },
+        };
+        let body = result::encode(self.status.as_u16(), &self.headers, self.content);
+        Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
+    }
+
+    /// What it means by its status alone.
+    #[must_use]
+    pub fn verdict(&self, asked: &RequestSummary<'_>) -> Verdict {
+        let told = format!("{asked} was answered {}", self.status);
+        if self.status.is_success() {
+            return match &self.content {
+                Content::Cut(reason) => {
+                    let message = format!("{told}, but {reason}.");
+                    Verdict::Unknown(Fault::new(FaultClass::Transient, message))
+                }
+                Content::Whole(_) | Content::TooLarge { .. } | Content::Relayed => Verdict::Done,
+            };
+        }
+        let Some(class) = FaultClass::of_status(self.status.as_u16()) else {
+            return Verdict::Rejected(Fault::new(
+                FaultClass::Validation,
+                self.describe_redirect(&told, asked),
+            ));
+        };
+        let after = self.retry_after();
+        let fault = Fault::new(
+            class,
+            match after {
+                Some(wait) => format!("{told}; it asks to wait {} ms.", wait.as_millis()),
+                None => format!("{told}."),
+            },
+        );
+        match class {
+            FaultClass::RateLimited => {
+                Verdict::Throttled { after, scope: Some(Arc::from(asked.upstream)), fault }
+            }
+            FaultClass::Transient => Verdict::Retry { after, fault },
+            _ => Verdict::Rejected(fault),
+        }
+    }
+
+    /// What is said of an answer that is neither a success nor a failure.
+    fn describe_redirect(&self, told: &str, asked: &RequestSummary<'_>) -> String {
+        match self.text(&LOCATION).and_then(|location| asked.base.redirect_target(location)) {
+            Some(to) => format!("{told} and pointed to {to}; redirects are not followed."),
+            None => format!("{told}, which is no answer to a call."),
+        }
+    }
+
+    /// How long it asks to wait. A date is held against the upstream's own clock where it tells it.
+    fn retry_after(&self) -> Option<Duration> {
+        let now = self.text(&DATE).and_then(retry_after::parse_http_date).unwrap_or(self.at);
+        retry_after::parse(self.text(&RETRY_AFTER)?, now)
+    }
+
+    fn text(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+/// Whether a client with this `Accept-Encoding` can read a body with these headers as it came.
+pub(super) fn is_readable(headers: &HeaderMap, accept: Option<&str>) -> bool {
+    // A coding that is not known here cannot be undone here either.
+    codings(headers).is_none_or(|codings| AcceptEncoding::parse(accept.unwrap_or_default()).accepts(&codings))
+}
+
+/// The codings of a body; `None` when one of them is not known here.
+fn codings(headers: &HeaderMap) -> Option<Codings> {
+    let lines = headers.get_all(CONTENT_ENCODING).iter();
+    let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;
+    Codings::parse(&named.join(","))
+}

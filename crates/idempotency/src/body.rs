@@ -15,10 +15,10 @@ use tokio::sync::mpsc;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The body of requests that a layer gives on and of responses that it gives back.
-pub type Body = UnsyncBoxBody<Bytes, BoxError>;
+pub type LayerBody = UnsyncBoxBody<Bytes, BoxError>;
 
 /// Somebody's body, as it comes.
-pub(crate) fn box_body<B>(body: B) -> Body
+pub(crate) fn box_body<B>(body: B) -> LayerBody
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -62,7 +62,7 @@ impl CollectedBody {
         }
     }
 
-    pub(crate) fn into_body(self) -> Body {
+    pub(crate) fn into_body(self) -> LayerBody {
         self.map_err(|never| match never {}).boxed_unsync()
     }
 }
@@ -109,7 +109,7 @@ impl http_body::Body for CollectedBody {
 pub(crate) enum ResponseFrame {
     Frame(Frame<Bytes>),
     Broken(BoxError),
-    Rest(Body),
+    Rest(LayerBody),
 }
 
 /// The end that is given to. What lies between is bounded by what may be kept: who gives more gives the rest itself.
@@ -118,11 +118,11 @@ pub(crate) type ResponseFrameSender = mpsc::UnboundedSender<ResponseFrame>;
 /// The end that a client reads from.
 struct ChannelBody {
     queue: mpsc::UnboundedReceiver<ResponseFrame>,
-    rest: Option<Body>,
+    rest: Option<LayerBody>,
 }
 
 /// A body whose frames are handed on one by one.
-pub(crate) fn channel_body() -> (ResponseFrameSender, Body) {
+pub(crate) fn channel_body() -> (ResponseFrameSender, LayerBody) {
     let (hand, queue) = mpsc::unbounded_channel();
     (hand, ChannelBody { queue, rest: None }.boxed_unsync())
 }

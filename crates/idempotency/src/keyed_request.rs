@@ -11,7 +11,7 @@ use std::time::Duration;
 use http::{HeaderName, HeaderValue, Request, Response};
 use tokio::sync::oneshot;
 
-use crate::body::Body;
+use crate::body::LayerBody;
 use crate::counters::Event;
 use crate::key_store::{ClaimOutcome, KeyClaim, KeySettleAction, KeyStore, StoreUnavailable};
 use crate::policy::{InFlightPolicy, StoreUnavailablePolicy};
@@ -25,20 +25,20 @@ const UNPROTECTED: HeaderName = HeaderName::from_static("idempotency-unprotected
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
 /// The client that waits for the answer, if it still does.
-pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<Body>, E>>;
+pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<LayerBody>, E>>;
 
 /// The handler's answer in the making.
-pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
+pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, E>> + Send>>;
 
 /// The handler, called at most once.
-pub(crate) type Handler<E> = Box<dyn FnOnce(Request<Body>) -> ResponseFuture<E> + Send>;
+pub(crate) type Handler<E> = Box<dyn FnOnce(Request<LayerBody>) -> ResponseFuture<E> + Send>;
 
 /// A request with a key, read whole.
 pub(crate) struct KeyedRequest<E> {
     pub(crate) key_store: KeyStore,
     pub(crate) claim: Arc<KeyClaim>,
     pub(crate) handler: Handler<E>,
-    pub(crate) request: Request<Body>,
+    pub(crate) request: Request<LayerBody>,
     pub(crate) client: ResponseSender<E>,
 }
 

@@ -11,7 +11,7 @@ use tidegate_encoding::AcceptEncoding;
 use tokio::sync::oneshot;
 use tower::{Layer, Service};
 
-use crate::body::{self, Body, BoxError};
+use crate::body::{self, BoxError, LayerBody};
 use crate::fingerprint::Fingerprint;
 use crate::key::{self, IdempotencyKey, KeyHeader};
 use crate::key_store::{KeyClaim, KeyStore};
@@ -59,7 +59,7 @@ pub struct Idempotency<S> {
 
 impl<S, B, RB> Service<Request<B>> for Idempotency<S>
 where
-    S: Service<Request<Body>, Response = Response<RB>> + Clone + Send + 'static,
+    S: Service<Request<LayerBody>, Response = Response<RB>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -67,7 +67,7 @@ where
     RB: http_body::Body<Data = Bytes> + Send + 'static,
     RB::Error: Into<BoxError>,
 {
-    type Response = Response<Body>;
+    type Response = Response<LayerBody>;
     type Error = S::Error;
     type Future = ResponseFuture<S::Error>;
 
@@ -124,9 +124,9 @@ impl IdempotencyLayer {
     async fn handle_once<E: Send + 'static>(
         self,
         handler: Handler<E>,
-        request: Request<Body>,
+        request: Request<LayerBody>,
         key: IdempotencyKey,
-    ) -> Result<Response<Body>, E> {
+    ) -> Result<Response<LayerBody>, E> {
         let dialect = self.policy.dialect;
         let refused =
             |refusal: Refusal, key: &IdempotencyKey| Ok(refusal.answer(dialect, Some(key.as_str())));

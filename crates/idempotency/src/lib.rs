@@ -24,7 +24,7 @@ mod scope;
 mod sweeper;
 mod waiters;
 
-pub use body::{Body, BoxError};
+pub use body::{BoxError, LayerBody};
 pub use hop_by_hop::strip as strip_hop_by_hop;
 pub use key::{HEADER, IdempotencyKey, KEY_LEN_MAX, KeyAlphabet};
 pub use key_admin::{

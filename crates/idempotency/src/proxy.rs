@@ -27,7 +27,7 @@ use tower::Service;
 pub use body_timeout::{BodyTimeoutError, with_body_timeout};
 pub use upstream::{ProxyUpstream, ProxyUpstreamError};
 
-use crate::body::{Body, box_body};
+use crate::body::{LayerBody, box_body};
 use crate::key::{self, IdempotencyKey};
 use body_timeout::LastActivity;
 use connect::{ConnectErrorKind, Connector};
@@ -46,7 +46,7 @@ pub struct ConnectionPermit(pub Arc<dyn std::any::Any + Send + Sync>);
 /// Sends requests on.
 #[derive(Clone)]
 pub struct ReverseProxy {
-    client: Client<Connector, Body>,
+    client: Client<Connector, LayerBody>,
     upstream: Arc<ProxyUpstream>,
     own: Arc<Pseudonym>,
     /// Whether the last request found nobody there: told once, not for each request.
@@ -77,7 +77,7 @@ impl ReverseProxy {
     /// The answer to a request that is not to be looked at any further: one that this proxy sent on before, or one whose
     /// host nobody can tell. Ask before its key is looked at, which its own first pass may hold.
     #[must_use]
-    pub fn early_rejection<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+    pub fn early_rejection<B>(&self, request: &Request<B>) -> Option<Response<LayerBody>> {
         let fault = via::early_rejection(&self.own, request.headers(), request.version())?;
         let mut answer = fault.answer(key::find_key(request.headers()).as_ref());
         if fault == ProxyError::Loop {
@@ -102,7 +102,7 @@ impl ReverseProxy {
     }
 
     /// The answer in the upstream's place, when there was none within the time.
-    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<Body> {
+    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
             self.note_availability(None);
@@ -118,7 +118,7 @@ impl ReverseProxy {
         error: &legacy::Error,
         request_broke: bool,
         key: Option<&IdempotencyKey>,
-    ) -> Response<Body> {
+    ) -> Response<LayerBody> {
         let fault = ProxyError::of(error, request_broke);
         match (fault, proxy_error::connect_error(error)) {
             (ProxyError::Unreachable(_), Some(failed)) => self.note_availability(Some(&failed.describe())),
@@ -129,7 +129,7 @@ impl ReverseProxy {
         fault.answer(key)
     }
 
-    async fn send(self, mut request: Request<Body>) -> Response<Body> {
+    async fn send(self, mut request: Request<LayerBody>) -> Response<LayerBody> {
         if request.method() == Method::CONNECT {
             return ProxyError::Tunnel.answer(None);
         }
@@ -179,16 +179,16 @@ impl ReverseProxy {
     }
 }
 
-impl Service<Request<Body>> for ReverseProxy {
-    type Response = Response<Body>;
+impl Service<Request<LayerBody>> for ReverseProxy {
+    type Response = Response<LayerBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<LayerBody>) -> Self::Future {
         let sending = self.clone().send(request);
         Box::pin(async move { Ok(sending.await) })
     }

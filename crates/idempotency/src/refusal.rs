@@ -8,7 +8,7 @@ use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde_json::Value;
 
-use crate::body::{Body, CollectedBody};
+use crate::body::{CollectedBody, LayerBody};
 use crate::counters::Event;
 use crate::fingerprint::Differences;
 use crate::key::{KeyAlphabet, KeyForm};
@@ -159,7 +159,7 @@ impl Refusal {
     }
 
     /// The answer to a request with this key.
-    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<Body> {
+    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<LayerBody> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
             RefusalDialect::Tidegate => ("application/json", self.plain(key)),

@@ -13,7 +13,7 @@ use http_body_util::BodyExt;
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::body::{Body, BoxError, CollectedBody};
+use crate::body::{BoxError, CollectedBody, LayerBody};
 use crate::fingerprint::Fingerprint;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
@@ -100,11 +100,11 @@ impl Drop for BudgetPermit {
 /// # Errors
 /// When it is too large, breaks off, comes too slowly, or finds no room.
 pub(crate) async fn read_body(
-    mut body: Body,
+    mut body: LayerBody,
     mut fingerprint: Fingerprint,
     policy: &Policy,
     room: &BodyBudget,
-) -> Result<(Body, [u8; 32]), Refusal> {
+) -> Result<(LayerBody, [u8; 32]), Refusal> {
     let len_max = policy.request_max.min(room.0.len);
     if http_body::Body::size_hint(&body).lower() > len_max as u64 {
         return Err(Refusal::BodyTooLarge(len_max));
@@ -190,7 +190,10 @@ impl MinimumRate {
     }
 
     /// The next frame of the body.
-    async fn next(&mut self, body: &mut Body) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
+    async fn next(
+        &mut self,
+        body: &mut LayerBody,
+    ) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
         loop {
             match timeout_at(self.window_end, body.frame()).await {
                 Ok(frame) => {

@@ -12,6 +12,8 @@ mod error_pages;
 #[cfg(test)]
 mod floors;
 #[cfg(test)]
+mod linked;
+#[cfg(test)]
 mod links;
 #[cfg(test)]
 mod manifest;
@@ -25,5 +27,7 @@ mod repository;
 mod requirements;
 #[cfg(test)]
 mod sizes;
+#[cfg(test)]
+mod type_names;
 #[cfg(test)]
 mod words;

@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use tidegate_core::outcome::{AttemptEnd, OutcomeClass, classify};
 
 use super::{KeyedRequest, replay};
-use crate::body::{Body, CollectedBody, ResponseFrame, channel_body};
+use crate::body::{CollectedBody, LayerBody, ResponseFrame, channel_body};
 use crate::counters::Event;
 use crate::key_store::{KeyClaim, KeySettleAction, KeySettleOutcome, KeyStore};
 use crate::refusal::Refusal;
@@ -55,7 +55,7 @@ struct ClaimSettler {
 }
 
 impl ClaimSettler {
-    fn refusal(&self, refusal: &Refusal) -> Response<Body> {
+    fn refusal(&self, refusal: &Refusal) -> Response<LayerBody> {
         refusal.answer(self.claim.policy.dialect, Some(self.claim.name.key.as_str()))
     }
 
@@ -81,7 +81,11 @@ impl ClaimSettler {
         }
     }
 
-    async fn settle_response(self, mut response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+    async fn settle_response(
+        self,
+        mut response: Response<LayerBody>,
+        tell: impl FnOnce(Response<LayerBody>),
+    ) {
         let said = response.extensions_mut().remove::<OutcomeClass>();
         let status = response.status();
         let by_status =
@@ -118,7 +122,7 @@ impl ClaimSettler {
 
     /// An answer of known length is read, kept, and then told. One that breaks has told nobody anything yet, so the client
     /// gets a whole refusal in its place.
-    async fn relay_buffered(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+    async fn relay_buffered(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
         let (parts, mut body) = response.into_parts();
         let mut pieces = CollectedBody::default();
         while let Some(frame) = body.frame().await {
@@ -144,7 +148,7 @@ impl ClaimSettler {
 
     /// An answer whose length nobody knows is handed on as it comes; only its end waits until all of it
     /// is kept.
-    async fn relay_streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
+    async fn relay_streamed(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
         let (parts, mut body) = response.into_parts();
         let (hand, handed) = channel_body();
         let (mut told, _) = Response::new(()).into_parts();

@@ -4,7 +4,7 @@ use http::header::{CONTENT_ENCODING, ETAG, TRAILER, VARY};
 use http::{HeaderName, HeaderValue, Response};
 use tidegate_encoding::{AcceptEncoding, Codings, decode};
 
-use crate::body::{Body, CollectedBody};
+use crate::body::{CollectedBody, LayerBody};
 use crate::saved_response::BufferedResponse;
 
 /// Bytes of the largest body that is decoded.
@@ -16,7 +16,10 @@ const OF_THE_BYTES: [&str; 5] =
 /// Says that an answer was given before.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
-pub(super) async fn replay_response(whole: BufferedResponse, accepts: &AcceptEncoding) -> Response<Body> {
+pub(super) async fn replay_response(
+    whole: BufferedResponse,
+    accepts: &AcceptEncoding,
+) -> Response<LayerBody> {
     let whole = decode_for_client(whole, accepts).await;
     let mut pieces = CollectedBody::from(whole.body);
     pieces.trailers = whole.trailers;

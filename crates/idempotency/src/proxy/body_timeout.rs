@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt;
 use tokio::time::{Instant, Sleep};
 
-use crate::body::{Body, BoxError};
+use crate::body::{BoxError, LayerBody};
 
 /// Somebody was silent for too long in the middle of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,7 +20,7 @@ pub struct BodyTimeoutError(Duration);
 
 /// A body that breaks when nothing comes for this long while it is waited for.
 #[must_use]
-pub fn with_body_timeout(body: Body, limit: Duration) -> Body {
+pub fn with_body_timeout(body: LayerBody, limit: Duration) -> LayerBody {
     if http_body::Body::is_end_stream(&body) {
         return body;
     }
@@ -28,7 +28,7 @@ pub fn with_body_timeout(body: Body, limit: Duration) -> Body {
 }
 
 struct TimeoutBody {
-    body: Body,
+    body: LayerBody,
     limit: Duration,
     waiting: Option<Pin<Box<Sleep>>>,
 }
@@ -84,7 +84,7 @@ impl LastActivity {
     }
 
     /// A body that beats with every piece of it that is taken.
-    pub(super) fn track(&self, body: Body) -> Body {
+    pub(super) fn track(&self, body: LayerBody) -> LayerBody {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
@@ -104,7 +104,7 @@ impl LastActivity {
 }
 
 struct ActivityBody {
-    body: Body,
+    body: LayerBody,
     activity: LastActivity,
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tidegate_core::outcome::{AttemptEnd, classify};
 
 use super::connect::{ConnectError, ConnectErrorKind};
-use crate::body::{Body, CollectedBody};
+use crate::body::{CollectedBody, LayerBody};
 use crate::key::IdempotencyKey;
 
 /// Why there is no answer of the upstream's own.
@@ -130,7 +130,7 @@ impl ProxyError {
     }
 
     /// The answer to a request with this key, with what is known of the request in its extensions.
-    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<Body> {
+    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
         let (detail, code) = (Value::from(self.detail()), self.code());
         let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
         let key = key.unwrap_or_default();

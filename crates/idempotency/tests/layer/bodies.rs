@@ -7,13 +7,13 @@ use futures_util::{StreamExt, stream};
 use http::Request;
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
-use tidegate_idempotency::{Body, BoxError, KeyStore, Policy};
+use tidegate_idempotency::{BoxError, KeyStore, LayerBody, Policy};
 use tokio::time::Instant;
 
 use crate::world::{Answer, Handler, World, ms, post, secs, store};
 
 /// A request whose pieces come one after the other, each after a pause.
-fn dripping(key: &str, pieces: Vec<(Duration, usize)>) -> Request<Body> {
+fn dripping(key: &str, pieces: Vec<(Duration, usize)>) -> Request<LayerBody> {
     let pieces = stream::iter(pieces).then(|(pause, len)| async move {
         tokio::time::sleep(pause).await;
         Ok::<_, BoxError>(Frame::data(Bytes::from(vec![b'x'; len])))
@@ -28,7 +28,7 @@ fn with_room(bytes: usize, policy: Policy) -> World {
     World::behind(gate, store, Handler::creating(), policy)
 }
 
-fn sending(world: &World, request: Request<Body>) -> tokio::task::JoinHandle<Answer> {
+fn sending(world: &World, request: Request<LayerBody>) -> tokio::task::JoinHandle<Answer> {
     let world = world.clone();
     tokio::spawn(async move { world.send_body(request).await })
 }

@@ -9,7 +9,7 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, Full, StreamBody};
-use tidegate_idempotency::{Body, BoxError, Policy};
+use tidegate_idempotency::{BoxError, LayerBody, Policy};
 
 use crate::world::{Handler, World, post};
 
@@ -20,7 +20,7 @@ fn data(text: &'static str) -> Piece {
 }
 
 /// A body whose length nobody knows.
-fn streamed(pieces: Vec<Piece>) -> Body {
+fn streamed(pieces: Vec<Piece>) -> LayerBody {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
 
@@ -28,7 +28,7 @@ fn small() -> Policy {
     Policy { request_max: 8, answer_max: 8, ..Policy::default() }
 }
 
-fn request(pieces: Vec<Piece>) -> Request<Body> {
+fn request(pieces: Vec<Piece>) -> Request<LayerBody> {
     post("k", "").map(|_| streamed(pieces))
 }
 
@@ -63,7 +63,7 @@ async fn a_broken_request_is_not_handled() {
     assert_eq!(world.post("k", "1234").await.text(), "made 1");
 }
 
-fn answering(body: impl Fn() -> Body + Send + Sync + 'static) -> Handler {
+fn answering(body: impl Fn() -> LayerBody + Send + Sync + 'static) -> Handler {
     Handler::new(move |_| {
         let response = Response::new(body());
         async move { Ok(response) }

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt, Full};
 use tidegate_contract::{FaultPlan, FaultyStore};
 use tidegate_core::Time;
 use tidegate_idempotency::{
-    Body, CallerScope, Idempotency, IdempotencyLayer, KeyStore, Policy, ScopeExtractor,
+    CallerScope, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy, ScopeExtractor,
 };
 use tidegate_store::Clock;
 use tidegate_store_embedded::MemoryStore;
@@ -32,7 +32,7 @@ impl Clock for TokioClock {
 #[derive(Debug)]
 pub(crate) struct HandlerError;
 
-type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response<Body>, HandlerError>> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, HandlerError>> + Send>>;
 type Script = dyn Fn(usize) -> HandlerFuture + Send + Sync;
 
 /// Counts its calls, from 1, remembers their bodies, and answers as its script says.
@@ -46,7 +46,7 @@ pub(crate) struct Handler {
 impl Handler {
     pub(crate) fn new<F>(script: impl Fn(usize) -> F + Send + Sync + 'static) -> Self
     where
-        F: Future<Output = Result<Response<Body>, HandlerError>> + Send + 'static,
+        F: Future<Output = Result<Response<LayerBody>, HandlerError>> + Send + 'static,
     {
         let script = Arc::new(move |nth| -> HandlerFuture { Box::pin(script(nth)) });
         Self { runs: Arc::default(), bodies: Arc::default(), script }
@@ -82,8 +82,8 @@ impl Handler {
     }
 }
 
-impl Service<Request<Body>> for Handler {
-    type Response = Response<Body>;
+impl Service<Request<LayerBody>> for Handler {
+    type Response = Response<LayerBody>;
     type Error = HandlerError;
     type Future = HandlerFuture;
 
@@ -91,7 +91,7 @@ impl Service<Request<Body>> for Handler {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> HandlerFuture {
+    fn call(&mut self, request: Request<LayerBody>) -> HandlerFuture {
         let handler = self.clone();
         Box::pin(async move {
             let nth = handler.runs.fetch_add(1, Ordering::SeqCst) + 1;
@@ -145,7 +145,7 @@ impl World {
     pub(crate) async fn try_send(
         &self,
         request: Request<Full<Bytes>>,
-    ) -> Result<Response<Body>, HandlerError> {
+    ) -> Result<Response<LayerBody>, HandlerError> {
         let mut service = self.service.clone();
         std::future::poll_fn(|context| service_ready(&mut service, context)).await?;
         service.call(request).await
@@ -184,7 +184,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    pub(crate) async fn of(response: Response<Body>) -> Self {
+    pub(crate) async fn of(response: Response<LayerBody>) -> Self {
         let (parts, body) = response.into_parts();
         let read = body.collect().await.ok();
         let trailers = read.as_ref().and_then(|body| body.trailers().cloned());
@@ -215,7 +215,7 @@ pub(crate) fn post(key: &str, body: &str) -> Request<Full<Bytes>> {
         .unwrap()
 }
 
-pub(crate) fn text(status: StatusCode, text: &str) -> Response<Body> {
+pub(crate) fn text(status: StatusCode, text: &str) -> Response<LayerBody> {
     let body = Full::from(text.to_owned()).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);
     *response.status_mut() = status;

@@ -4,7 +4,7 @@ use http::{HeaderMap, Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use tidegate_idempotency::proxy::ProxyUpstream;
-use tidegate_idempotency::{Body, BoxError, Policy};
+use tidegate_idempotency::{BoxError, LayerBody, Policy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -104,7 +104,7 @@ async fn idm_12_no_path_leads_out_of_the_upstreams() {
     assert_eq!(told["uri"], "/public/a/../b?next=/../c");
 }
 
-fn with_trailers(text: &'static str) -> Body {
+fn with_trailers(text: &'static str) -> LayerBody {
     let mut trailers = HeaderMap::new();
     trailers.insert("x-sum", "42".parse().unwrap());
     let frames = [Ok::<_, BoxError>(Frame::data(text.into())), Ok(Frame::trailers(trailers))];

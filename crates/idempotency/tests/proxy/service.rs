@@ -10,12 +10,12 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use tidegate_idempotency::Body;
+use tidegate_idempotency::LayerBody;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
 /// A body that is there.
-pub(crate) fn full(text: impl Into<Bytes>) -> Body {
+pub(crate) fn full(text: impl Into<Bytes>) -> LayerBody {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn full(text: impl Into<Bytes>) -> Body {
 pub(crate) async fn serving<F, A>(handle: F) -> SocketAddr
 where
     F: Fn(Request<Incoming>) -> A + Clone + Send + 'static,
-    A: Future<Output = Response<Body>> + Send + 'static,
+    A: Future<Output = Response<LayerBody>> + Send + 'static,
 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let addr = listener.local_addr().unwrap();

@@ -9,7 +9,7 @@ use http::{Request, Response};
 use http_body::Frame;
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
-use tidegate_idempotency::{Body, BoxError, Policy};
+use tidegate_idempotency::{BoxError, LayerBody, Policy};
 use tokio::sync::Notify;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -22,7 +22,7 @@ const PIECES: usize = 512;
 const ON_THE_WAY_MAX: usize = 200;
 
 /// A body that counts the pieces that were taken of it.
-fn counted(count: Count) -> Body {
+fn counted(count: Count) -> LayerBody {
     let pieces = stream::unfold(0, move |n| {
         let count = count.clone();
         async move {

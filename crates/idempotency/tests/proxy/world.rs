@@ -12,7 +12,9 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use tidegate_idempotency::proxy::{ClientAddr, ProxyUpstream, ReverseProxy};
-use tidegate_idempotency::{Body, IdempotencyLayer, KeyStore, Policy, ScopeExtractor, UnknownOutcomePolicy};
+use tidegate_idempotency::{
+    IdempotencyLayer, KeyStore, LayerBody, Policy, ScopeExtractor, UnknownOutcomePolicy,
+};
 use tidegate_store::WallClock;
 use tower::{Layer, Service};
 
@@ -23,7 +25,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
     pub(crate) addr: SocketAddr,
-    client: Client<HttpConnector, Body>,
+    client: Client<HttpConnector, LayerBody>,
 }
 
 /// What came back.
@@ -72,18 +74,18 @@ impl World {
         Self { addr, client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()) }
     }
 
-    pub(crate) async fn ask(&self, request: http::request::Builder, body: Body) -> ReceivedResponse {
+    pub(crate) async fn ask(&self, request: http::request::Builder, body: LayerBody) -> ReceivedResponse {
         let answer = tokio::time::timeout(PATIENCE, self.begin(request, body)).await.unwrap();
         read_response(answer).await
     }
 
     /// The same, as far as the head of the answer.
-    pub(crate) async fn begin(&self, request: http::request::Builder, body: Body) -> Response<Incoming> {
+    pub(crate) async fn begin(&self, request: http::request::Builder, body: LayerBody) -> Response<Incoming> {
         self.client.request(request.body(body).unwrap()).await.unwrap()
     }
 
     /// Whether the client sees that the answer broke.
-    pub(crate) async fn breaks(&self, request: http::request::Builder, body: Body) -> bool {
+    pub(crate) async fn breaks(&self, request: http::request::Builder, body: LayerBody) -> bool {
         match self.client.request(request.body(body).unwrap()).await {
             Ok(answer) => answer.into_body().collect().await.is_err(),
             Err(_) => true,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
-use tidegate_idempotency::{Body, IdempotencyLayer, KeyStore, Policy, ScopeExtractor};
+use tidegate_idempotency::{IdempotencyLayer, KeyStore, LayerBody, Policy, ScopeExtractor};
 use tidegate_store::Store;
 use tower::{Layer, Service};
 
@@ -47,7 +47,7 @@ impl Process {
     /// Status, headers and body of the answer to a POST.
     pub(crate) async fn post(&self, key: &str, body: &str) -> (u16, HeaderMap, Bytes) {
         let work = self.work.clone();
-        let handler = tower::service_fn(move |_: Request<Body>| {
+        let handler = tower::service_fn(move |_: Request<LayerBody>| {
             let work = work.clone();
             async move {
                 work.runs.fetch_add(1, Ordering::SeqCst);

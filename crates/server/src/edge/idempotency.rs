@@ -66,10 +66,10 @@ pub(crate) async fn run(house: &ServerState, body_max: usize, request: Request, 
 }
 
 type LayerFuture = Pin<Box<dyn Future<Output = std::result::Result<LayerResponse, Infallible>> + Send>>;
-type LayerResponse = axum::http::Response<tidegate_idempotency::Body>;
+type LayerResponse = axum::http::Response<tidegate_idempotency::LayerBody>;
 
 fn call_layer(once: &IdempotencyLayer, request: Request, next: Next) -> LayerFuture {
-    let handler = move |request: axum::http::Request<tidegate_idempotency::Body>| {
+    let handler = move |request: axum::http::Request<tidegate_idempotency::LayerBody>| {
         let next = next.clone();
         async move { Ok::<_, Infallible>(next.run(request.map(Body::new)).await) }
     };

@@ -9,7 +9,7 @@ use std::time::Duration;
 use axum::http::{Request, Response};
 use http_body_util::BodyExt;
 use tidegate_idempotency::proxy::{self, ReverseProxy};
-use tidegate_idempotency::{Body, BoxError, Idempotency, IdempotencyLayer, KeyStore, Policy};
+use tidegate_idempotency::{BoxError, Idempotency, IdempotencyLayer, KeyStore, LayerBody, Policy};
 use tower::{Layer, Service};
 
 use crate::config::ProxyConfig;
@@ -46,9 +46,9 @@ impl ProxyService {
 }
 
 impl Service<Request<axum::body::Body>> for ProxyService {
-    type Response = Response<Body>;
+    type Response = Response<LayerBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))

@@ -19,6 +19,8 @@ const UPSTREAMS: [&str; 2] = ["limited", "wide"];
 const GROUPS: usize = 8;
 /// What one group has waiting at the most, so that the end comes soon after the load.
 const AHEAD: usize = 4;
+/// Operations of each group, however slow the machine is: fewer would be no load.
+const EACH_MIN: usize = 7;
 /// Between two operations of a group: some hundred a second in all.
 const PACE: Duration = Duration::from_millis(30);
 /// How long the end of everything is waited for: what a dead node had under way is taken up when its claim has run out.
@@ -63,7 +65,7 @@ async fn work(
 ) -> GroupLog {
     let mut ended = 0;
     loop {
-        let stopped = stop.load(Ordering::Relaxed);
+        let stopped = stop.load(Ordering::Relaxed) && group.ids.len() >= EACH_MIN;
         if !stopped && group.ids.len() < ended + AHEAD {
             let mut operation = operation(group.upstream, &group.name, group.ids.len());
             if temper == RetryMode::Strict {

@@ -1,4 +1,5 @@
-//! What must hold after every step. Linear in the size of the partition: for tests and simulations.
+//! Invariants that must hold after every step. The check is linear in the size of the partition:
+//! for tests and simulations.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ impl Model {
     /// Checks every invariant.
     ///
     /// # Errors
-    /// A sentence about the first one that does not hold.
+    /// Describes the first invariant that does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.check_lines()?;
         self.check_places()?;
@@ -20,10 +21,10 @@ impl Model {
         self.check_limits()
     }
 
-    /// After a take that was not cut short: nothing waits for what is already free.
+    /// Checks, after a take that was not cut short, that no group waits for what is already free.
     ///
     /// # Errors
-    /// A sentence about the first group that does.
+    /// Describes the first group that does.
     pub fn check_no_stuck_groups(&self, now: Time) -> Result<(), String> {
         let now = self.now(now);
         if let Some((_, ix)) = self.ready.first() {
@@ -108,7 +109,7 @@ impl Model {
         Ok(())
     }
 
-    /// Whatever needs a person is in its index, and nothing else is.
+    /// Checks that the index holds exactly the groups that need an operator.
     fn check_held(&self) -> Result<(), String> {
         let held = || {
             let groups = self.by_group.iter().map(|(name, ix)| (name, &self.groups[ix.at()].held));

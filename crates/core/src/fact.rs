@@ -1,6 +1,6 @@
-//! What the log keeps: facts that have been decided. The model changes only by absorbing facts, so absorbing the
-//! same ones again gives the same state. A snapshot is a shorter list of facts that says the same.
-//! Facts name groups, kinds and limits by their names and hold no payload.
+//! Facts: the decisions that the log keeps. The model changes only by absorbing facts, so absorbing
+//! the same facts again gives the same state. A snapshot is a shorter, equivalent list of facts.
+//! Facts refer to groups, kinds and limits by name and hold no payload.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Why something waits, as one sentence: what for, who or what holds it, until when. One cause, never "A or B".
+//! Explains why an operation waits, in one sentence: for what, who or what holds it, and until
+//! when. It names one cause, never "A or B".
 
 use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
 use tidegate_core::model::{Cause, WaitStatus};
@@ -7,7 +8,7 @@ use tidegate_core::{Fault, OperationId, Time};
 use crate::owner::format_tokens;
 use crate::view::Reason;
 
-/// The reason for `why`; `behind` is the id of the operation it is behind, `of` names the operation of a hold.
+/// Builds the reason for `why`; `behind` is the id of the operation ahead of it.
 pub(crate) fn wait_reason(why: WaitStatus, behind: Option<OperationId>, now: Time) -> Reason {
     let (waiting_for, name, sentence) = describe(&why, now);
     let (waiting_for, until, because) = match (&why.behind, behind) {
@@ -121,7 +122,7 @@ const fn source_word(source: LimitSource) -> &'static str {
 }
 
 fn short_message(fault: &Fault) -> &str {
-    // It stands inside a sentence of ours.
+    // The message is embedded in our own sentence.
     fault.message.trim_end_matches('.')
 }
 
@@ -137,7 +138,7 @@ fn describe_ago(since: Time, now: Time) -> String {
     format!("{} ago", format_span(now.since(since).as_millis()))
 }
 
-/// A span of time in the two largest units that matter.
+/// Formats a span of time in its two largest units.
 fn format_span(millis: u128) -> String {
     let seconds = millis / 1_000;
     match seconds {

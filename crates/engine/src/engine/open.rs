@@ -1,5 +1,5 @@
-//! Opening an engine: own the partition, replay its log, set the configured limits, start the owner, the janitor and the
-//! archiver.
+//! Opens an engine: acquires the partition, replays its log, sets the configured limits, and starts
+//! the owner, the retention sweep and the archiver.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,20 +25,20 @@ use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
 use crate::rng::JitterRng;
 
-/// How often what retention no longer keeps is removed.
+/// How often operations past their retention are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Operations removed in one step.
 const SWEEP_MOST: usize = 500;
-/// Costs of calls removed in one step.
+/// Call costs removed in one step.
 const SWEEP_COSTS_MOST: usize = 1_000;
-/// How far the wall clock may be behind the log before it is worth a word.
+/// How far the wall clock may be behind the log before a warning is logged.
 const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Becomes the owner, replays the log, sets the configured limits and starts working.
+    /// Acquires the partition, replays its log, sets the configured limits and starts working.
     ///
     /// # Errors
-    /// When the store cannot be owned or read, or the options make no sense.
+    /// When the partition cannot be acquired or read, or the options are invalid.
     pub async fn open(
         store: Arc<dyn Store>,
         options: Options,
@@ -48,10 +48,11 @@ impl Engine {
         Self::open_archived(store, None, options, executors, limits).await
     }
 
-    /// The same with an archive, to which what ended is copied. The store must have a trail.
+    /// Opens an engine with an archive, to which ended operations are copied. The store must have
+    /// an archive queue.
     ///
     /// # Errors
-    /// As for `open`. That the archive cannot be reached is no error.
+    /// As for `open`. An unreachable archive is not an error.
     pub async fn open_archived(
         store: Arc<dyn Store>,
         archiving: Option<SharedArchive>,
@@ -96,7 +97,7 @@ impl Engine {
             executors: Arc::new(executors),
             options: Arc::new(options),
             commands,
-            // Ids of events must not start again where a listener has been before.
+            // Event ids must not restart below an id that a listener has already seen.
             events: Arc::new(Events::new(now.as_micros())),
             stopped,
             ownership: tenures.clone(),
@@ -184,7 +185,7 @@ impl Engine {
     }
 }
 
-/// A partition that cannot be read here is left to a node that can.
+/// Releases a partition that this node cannot read, for a node that can.
 async fn release_unreadable(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
     if error.kind() == StoreErrorKind::Unreadable
         && let Err(error) = store.release(owner).await
@@ -223,7 +224,7 @@ fn check(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Removes what retention no longer keeps, a little at a time, until the engine stops.
+/// Removes operations past their retention, a few at a time, until the engine stops.
 async fn sweep(
     store: Arc<dyn Store>,
     tenure: watch::Receiver<Ownership>,
@@ -256,7 +257,7 @@ async fn sweep(
     }
 }
 
-/// The same for what calls cost.
+/// Does the same for call costs.
 async fn sweep_costs(store: &dyn Store, tenure: &watch::Receiver<Ownership>, cut: impl Fn() -> Time) {
     let Some(costs) = store.costs() else { return };
     loop {

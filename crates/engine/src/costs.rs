@@ -1,4 +1,4 @@
-//! What calls cost, asked of whoever keeps it: the store, or the archive beside one that has no tables.
+//! Queries call costs from the store, or from the archive of a store that has no tables.
 
 use tidegate_store::Store;
 use tidegate_store::costs::{CostQuery, CostReport};
@@ -7,10 +7,10 @@ use crate::archiver::SharedArchive;
 use crate::error::{Error, ErrorCode, Result};
 use crate::query::ARCHIVE_MAX;
 
-/// What calls cost, by shape; `None` where it is not kept.
+/// Returns call costs by shape; `None` where they are not kept.
 ///
 /// # Errors
-/// When whoever keeps it cannot be asked now.
+/// When the costs cannot be queried now.
 pub async fn cost_report(
     store: &dyn Store,
     archiving: Option<&SharedArchive>,

@@ -104,7 +104,7 @@ impl Calls {
         self.unsent.extend(claims.iter().map(|claim| (claim.fence, claim.seq)));
     }
 
-    /// Records that the append of these claims failed: whether it succeeded or not, their calls
+    /// Records that the append of these claims failed: whether or not it was written, their calls
     /// were not sent.
     pub(crate) fn mark_never_sent(&mut self, claims: &[Claim]) {
         for Claim { seq, fence, .. } in claims {

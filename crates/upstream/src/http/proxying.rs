@@ -1,6 +1,6 @@
-//! A client's own request, whose answer it waits for itself. Most answers are handed over whole;
-//! one that is long, or that comes bit by bit on purpose, is passed on while it comes, and nothing
-//! of it is kept.
+//! Sends a client's own request, whose response the client itself awaits. Most responses are
+//! relayed whole; a long one, or one that is incremental by design, is streamed, and nothing of it
+//! is kept.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::{ConfiguredUpstream, HttpUpstreams};
 use crate::port::{Call, Outcome};
 use crate::request::{HttpRequest, ProxyInfo};
 
-/// Types of bodies that come bit by bit: each piece is meant to be read when it comes.
+/// Content types of incremental bodies: each chunk is meant to be read when it arrives.
 const STREAMING_TYPES: [&str; 5] = [
     "text/event-stream",
     "application/x-ndjson",
@@ -29,8 +29,8 @@ const STREAMING_TYPES: [&str; 5] = [
 ];
 
 impl HttpUpstreams {
-    /// Sends a client's request and hands its answer over. Whatever it gets is an answer, also
-    /// where it is pointed elsewhere.
+    /// Sends a client's request and relays its response. Whatever comes back is a response,
+    /// including a redirect.
     pub(super) async fn send_proxied(
         &self,
         upstream: &ConfiguredUpstream,
@@ -82,9 +82,9 @@ impl HttpUpstreams {
     }
 }
 
-/// Why a body was not passed on to its end.
+/// Why a body was not relayed to its end.
 enum RelayError {
-    /// The client has gone.
+    /// The client is gone.
     ClientGone,
     /// The upstream broke it off, for this reason.
     Interrupted(String),
@@ -114,8 +114,7 @@ async fn relay_body(
     }
 }
 
-/// What is settled of an answer that was passed on while it came. It is never made again: the
-/// client has had its beginning.
+/// The outcome of a streamed response. It is never retried: the client has had its beginning.
 fn streamed_outcome(
     incoming: IncomingResponse,
     asked: &RequestSummary<'_>,
@@ -134,8 +133,8 @@ fn streamed_outcome(
     Outcome { verdict, ..outcome }
 }
 
-/// A request whose body was passed on while it came cannot be sent again: its client gets whatever
-/// it was answered. What the answer says about waiting counts for everybody else.
+/// Forbids the retry of a request with a streamed body, which cannot be sent again: its client gets
+/// whatever response came. What the response says about waiting still applies to all others.
 fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
     let (after, scope, fault) = match outcome.verdict {
         Verdict::Throttled { after, scope, fault } => (after, scope, fault),

@@ -77,7 +77,8 @@ pub(crate) struct Drain {
     pub accepts: bool,
 }
 
-/// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a recovery.
+/// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a
+/// recovery.
 pub(crate) struct Owner {
     pub(crate) model: Model,
     pub(crate) building: OpenBatch,

@@ -173,7 +173,8 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-6: what was granted never exceeds capacity plus refill, whatever the moments and costs.
+        /// LIM-6: what was granted never exceeds capacity plus refill, whatever the moments and
+        /// costs.
         #[test]
         fn lim_6_granted_within_capacity_plus_refill(
             steps in proptest::collection::vec((0_u64..700_000, 1_u64..5), 1..200),

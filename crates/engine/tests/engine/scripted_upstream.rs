@@ -26,7 +26,8 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
 }
 
-/// The scripted upstream. Payloads are `limit,limit|text`: the limits before the bar are charged one token each.
+/// The scripted upstream. Payloads are `limit,limit|text`: the limits before the bar are charged
+/// one token each.
 pub(crate) struct ScriptedUpstream {
     script: Box<Script>,
     pub(crate) arrivals: Mutex<Vec<Arrival>>,

@@ -3,7 +3,8 @@
 use super::*;
 use crate::operation::DedupeEntry;
 
-/// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next attempt.
+/// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next
+/// attempt.
 #[test]
 fn ops_4_strictly_one_at_a_time_and_in_order() {
     let mut world = ModelHarness::new();

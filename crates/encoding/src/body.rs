@@ -31,7 +31,7 @@ pub enum DecodeError {
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLarge => "the body is larger than it may be once it is decoded",
+            Self::TooLarge => "the decoded body exceeds the size limit",
             Self::Damaged => "the body is not in the coding that its header names",
         })
     }

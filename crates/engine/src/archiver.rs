@@ -81,7 +81,7 @@ impl Archiver {
                 Ok(CopiedCounts { operations, costs }) => {
                     progress.failures = 0;
                     if self.archiving.outage.record_success(self.partition) {
-                        tracing::info!("what ended is archived again");
+                        tracing::info!("archiving works again");
                     }
                     if operations + costs > 0 {
                         metrics::counter!("tidegate_archived_total").increment(operations as u64);
@@ -168,7 +168,7 @@ impl Archiver {
         // The engine learns of a newer owner by itself.
         if error.kind() != StoreErrorKind::Fenced && self.archiving.outage.record_failure(self.partition) {
             let (partition, archive) = (self.partition, self.archiving.archive.describe());
-            tracing::warn!(partition, archive, %error, "what ended is not archived now; it is kept until it is");
+            tracing::warn!(partition, archive, %error, "archiving fails; ended operations are kept until it works again");
         }
         progress.is_laid_out = false;
         let pause = RETRY.0.saturating_mul(1 << progress.failures.min(8)).min(RETRY.1);

@@ -22,7 +22,7 @@ pub(crate) enum CallEvent {
     Reported(Report),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
-    /// Payloads were read ahead of need.
+    /// Payloads were read ahead.
     ReadAhead(ReadAheadOutcome),
 }
 

@@ -49,7 +49,7 @@ impl Report {
 
     /// Creates the report of an executor that panicked: the effect of its call is unknown.
     pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
-        let fault = Fault::new(FaultClass::Transient, "the executor broke down while it was under way");
+        let fault = Fault::new(FaultClass::Transient, "the executor panicked during the call");
         Self::without_call(seq, fence, Verdict::Unknown(fault))
     }
 }
@@ -91,8 +91,10 @@ impl Carrier {
 
     async fn send(&self, claim: &Claim, operation: &StoredOperation, stop: &CancellationToken) -> Outcome {
         let Some(executor) = self.executors.get(&claim.kind) else {
-            let fault =
-                Fault::new(FaultClass::Transient, format!("nobody carries kind {:?} here", claim.kind));
+            let fault = Fault::new(
+                FaultClass::Transient,
+                format!("no executor handles kind {:?} on this node", claim.kind),
+            );
             return Outcome::unanswered(Verdict::Retry { after: None, fault });
         };
         if stop.is_cancelled() {
@@ -114,7 +116,7 @@ impl Carrier {
             outcome = executor.carry(call) => outcome,
             () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
             () = self.give_up.cancelled() => {
-                let fault = Fault::new(FaultClass::Transient, "the process stopped before the answer came");
+                let fault = Fault::new(FaultClass::Transient, "the process stopped before the response came");
                 Outcome::unanswered(Verdict::Unknown(fault))
             }
         }

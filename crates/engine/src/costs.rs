@@ -23,12 +23,12 @@ pub async fn cost_report(
     let away = |why: String| {
         Error::new(
             ErrorCode::StoreUnavailable,
-            format!("costs are in the archive, which cannot be asked now: {why}"),
+            format!("costs are in the archive, which is unavailable: {why}"),
         )
     };
     match tokio::time::timeout(ARCHIVE_MAX, archiving.archive.cost_report(question)).await {
         Ok(Ok(report)) => Ok(Some(report)),
         Ok(Err(error)) => Err(away(error.to_string())),
-        Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),
+        Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
     }
 }

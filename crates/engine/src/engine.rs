@@ -132,7 +132,7 @@ impl Engine {
                     // Accepted operations are kept for longer than their keys are remembered.
                     ErrorCode::NoOperation => Error::new(
                         ErrorCode::StoreUnavailable,
-                        "the store does not have what it had accepted; try again",
+                        "the store does not have an operation that it accepted; try again",
                     ),
                     _ => error,
                 })?;

@@ -38,7 +38,7 @@ pub(crate) fn prepare(
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
-        Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {kind:?}; there is: {known}"))
+        Error::new(ErrorCode::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
             .field("kind")
     })?;
     let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
@@ -51,7 +51,7 @@ pub(crate) fn prepare(
     })?;
     let on_unknown = submission.on_unknown.unwrap_or(checked.on_unknown);
     if on_unknown == OnUnknown::Reconcile && !checked.can_reconcile {
-        let message = format!("kind {kind:?} cannot look whether a call took effect; use repeat or ask");
+        let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
         return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
     }
     let dedupe = dedupe_key.as_ref().map(|key| DedupeEntry {
@@ -95,7 +95,7 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
             wrong(ErrorCode::Invalid, "either deadline_at or deadline_ms can be given, not both")
         }
         (_, Some(at)) if at <= now => {
-            wrong(ErrorCode::TooLate, "deadline_at is over: it cannot start before that")
+            wrong(ErrorCode::TooLate, "deadline_at has passed: it cannot start before that")
         }
         (_, Some(at)) if at > now.after(bounds::HORIZON_MAX) => {
             wrong(ErrorCode::Invalid, "deadline_at must not be more than a year away")

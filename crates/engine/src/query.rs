@@ -54,7 +54,7 @@ impl Engine {
         }
         let class = view.fault.as_ref().map_or(FaultClass::Validation, |fault| fault.class);
         let before = view.fault.map(|fault| format!("{}; ", fault.message)).unwrap_or_default();
-        view.fault = Some(Fault::new(class, format!("{before}what is stored of it: {}", damage.message)));
+        view.fault = Some(Fault::new(class, format!("{before}its stored data: {}", damage.message)));
         Ok(view)
     }
 
@@ -62,13 +62,13 @@ impl Engine {
     pub(crate) async fn archived_view(&self, id: OperationId) -> Result<Option<OperationView>> {
         let Some(archived) = &self.archived else { return Ok(None) };
         let away = |why: String| {
-            let message = format!("the store does not have {id}, and the archive cannot be asked now: {why}");
+            let message = format!("the store does not have {id}, and the archive is unavailable: {why}");
             Error::new(ErrorCode::StoreUnavailable, message).operation(id)
         };
         match tokio::time::timeout(ARCHIVE_MAX, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
             Ok(Err(error)) => Err(away(error.to_string())),
-            Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),
+            Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
         }
     }
 

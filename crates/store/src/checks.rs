@@ -73,7 +73,7 @@ pub fn check_cost_count(batch: &Batch) -> Result<()> {
 pub fn check_nothing_drained(batch: &Batch) -> Result<()> {
     match batch.drained.len() {
         0 => Ok(()),
-        rows => Err(invalid_error(format!("this store has no outbox to take {rows} rows out of"))),
+        rows => Err(invalid_error(format!("this store has no outbox to drain {rows} rows from"))),
     }
 }
 
@@ -95,7 +95,7 @@ pub fn check_snapshot_parts(parts: &[Bytes]) -> Result<()> {
 #[must_use]
 pub fn not_following_error(follows: Lsn, last: Lsn) -> Error {
     let message = format!(
-        "append {} does not stand, so the one after it was not written; the last append is {}",
+        "append {} failed, so the one after it was not written; the last append is {}",
         follows.0, last.0
     );
     Error::new(StoreErrorKind::Unavailable, message)

@@ -147,7 +147,7 @@ fn stale_payload_verdict(refusal: &FieldRefusal) -> Verdict {
 fn cannot_reconcile(envelope: &Envelope) -> Fault {
     let (method, upstream) = (envelope.request.method, &envelope.upstream);
     let message =
-        format!("{method} to {upstream} was not sent again: whether it took effect cannot be looked up.");
+        format!("{method} to {upstream} was not sent again: whether it took effect cannot be checked.");
     Fault::new(FaultClass::Transient, message)
 }
 

@@ -52,10 +52,10 @@ impl Model {
             for at in std::iter::successors(group.head, |ix| self.entries[ix.at()].next) {
                 let entry = &self.entries[at.at()];
                 if entry.group != *ix || entry.prev != prev {
-                    return Err(format!("the line of {name} is broken at {:?}", entry.seq));
+                    return Err(format!("the queue of {name} is broken at {:?}", entry.seq));
                 }
                 if !seen.insert(entry.seq) {
-                    return Err(format!("{:?} stands in two lines", entry.seq));
+                    return Err(format!("{:?} is in two queues", entry.seq));
                 }
                 (depth, prev) = (depth + 1, Some(at));
             }
@@ -65,10 +65,10 @@ impl Model {
         }
         let known: BTreeSet<_> = self.by_seq.newest_first(None).map(|(seq, _)| seq).collect();
         if known != seen || self.entries.len() != seen.len() {
-            return Err(format!("{} accepted, {} in line", known.len(), seen.len()));
+            return Err(format!("{} accepted, {} in queues", known.len(), seen.len()));
         }
         if seen.last().is_some_and(|last| *last >= self.counters.next_seq) {
-            return Err("an operation has a seq that was not given out".into());
+            return Err("an operation has a seq that was not assigned".into());
         }
         Ok(())
     }
@@ -91,20 +91,20 @@ impl Model {
                 }
             };
             if !is_there || group.run.is_some() != (group.placement == GroupPlacement::Running) {
-                return Err(format!("{name} is not where it says: {:?}", group.placement));
+                return Err(format!("{name} is not in its placement: {:?}", group.placement));
             }
             if group.is_stopped() != self.stopped.contains(name) {
                 return Err(format!("{name} is stopped and not listed, or the other way round"));
             }
             if group.head.is_none() && !group.is_stopped() {
-                return Err(format!("{name} is kept for nothing"));
+                return Err(format!("{name} is kept without need"));
             }
             filed += usize::from(group.placement != GroupPlacement::Unqueued);
         }
         let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
         if places != filed || self.groups.len() != self.by_group.len() {
-            return Err(format!("{filed} groups are filed in {places} places"));
+            return Err(format!("{filed} groups are queued in {places} places"));
         }
         Ok(())
     }
@@ -141,7 +141,7 @@ impl Model {
                 Meter::Bucket(bucket) => bucket.in_flight as usize,
             };
             if counted != holders {
-                return Err(format!("{} counts {counted} under way, there are {holders}", limit.name));
+                return Err(format!("{} counts {counted} in flight, there are {holders}", limit.name));
             }
             let users = self
                 .by_seq
@@ -164,7 +164,7 @@ impl Model {
                 LimitWake::Due(turn) => self.due.contains(&(turn, ix)),
             };
             if !filed {
-                return Err(format!("{} is not where it wakes", limit.name));
+                return Err(format!("{} is not in its wake-up structure", limit.name));
             }
         }
         Ok(())

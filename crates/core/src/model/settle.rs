@@ -157,10 +157,7 @@ impl Model {
             Verdict::Done => (SettleEffect::Ended { state: EndState::Succeeded, hold: false }, None),
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
-                    Fault::new(
-                        FaultClass::Transient,
-                        "it was called off while under way: it may have happened",
-                    )
+                    Fault::new(FaultClass::Transient, "it was canceled while in flight: it may have happened")
                 });
                 canceled(fault)
             }

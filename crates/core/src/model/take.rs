@@ -100,7 +100,8 @@ impl Model {
             && until <= now
         {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
-            let fault = Fault::new(FaultClass::Transient, "the worker's lease ran out before it answered");
+            let fault =
+                Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
             let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);

@@ -83,7 +83,10 @@ impl Engine {
     fn draft_for_rerun(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
         let envelope = Envelope::decode(&operation.envelope);
         let executor = self.executors.get(&operation.kind).ok_or_else(|| {
-            Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {:?} here", operation.kind))
+            Error::new(
+                ErrorCode::UnknownKind,
+                format!("no executor handles kind {:?} on this node", operation.kind),
+            )
         })?;
         let checked = executor
             .check(&operation.payload, &envelope.cost)
@@ -148,7 +151,7 @@ impl Engine {
             owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
             owner.model.group(&group)
         });
-        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and is not there"))
+        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and does not exist"))
     }
 
     /// Resumes a paused or held group.
@@ -230,8 +233,8 @@ impl Engine {
 
 fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
     let hint = match verb {
-        "cancel" => "only what has not ended can be called off",
-        "rerun" => "only what failed or was called off can run again",
+        "cancel" => "only an operation that has not ended can be canceled",
+        "rerun" => "only a failed or canceled operation can be rerun",
         _ => "only an unknown outcome can be resolved",
     };
     Error::new(ErrorCode::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
@@ -240,7 +243,7 @@ fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
 /// The error for an operation that only the archive has: its sequence number may belong to another
 /// operation by now.
 fn only_archived_error(id: OperationId) -> Error {
-    let message = format!("{id} is only in the archive: it can be looked at and cannot run again");
+    let message = format!("{id} is only in the archive: it can be read but not rerun");
     Error::new(ErrorCode::NotNow, message).operation(id)
 }
 

@@ -62,7 +62,7 @@ impl Engine {
     ) -> Result<Self> {
         check(&options)?;
         if archiving.is_some() && store.archive_queue().is_none() {
-            let message = format!("{} notes nothing for an archive", store.describe());
+            let message = format!("{} has no archive queue", store.describe());
             return Err(Error::new(ErrorCode::BadConfig, message));
         }
         let started = Instant::now();
@@ -82,7 +82,7 @@ impl Engine {
         let now = if store.is_shared() { granted.check_wall_clock(WallClock.now()) } else { WallClock.now() };
         if model.clock() > now.after(CLOCK_BEHIND) {
             let behind = model.clock().since(now);
-            tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
+            tracing::warn!(?behind, "the clock is behind the log; continuing from the log's last time");
         }
         let clock = EngineClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
@@ -190,7 +190,7 @@ async fn release_unreadable(store: &Arc<dyn Store>, owner: Ownership, error: tid
     if error.kind() == StoreErrorKind::Unreadable
         && let Err(error) = store.release(owner).await
     {
-        tracing::warn!(%error, "the partition could not be given up");
+        tracing::warn!(%error, "the partition could not be released");
     }
     error.into()
 }
@@ -245,14 +245,14 @@ async fn sweep(
                 Ok(0) => break,
                 Ok(some) => gone += some,
                 Err(error) => {
-                    tracing::warn!(%error, "clean-up stopped; it goes on in a minute");
+                    tracing::warn!(%error, "clean-up stopped; it resumes in a minute");
                     break;
                 }
             }
         }
         sweep_costs(&*store, &tenure, || clock.now().before(retention)).await;
         if gone > 0 {
-            tracing::info!(operations = gone, "clean-up removed what is no longer kept");
+            tracing::info!(operations = gone, "clean-up removed operations past their retention");
         }
     }
 }
@@ -267,7 +267,7 @@ async fn sweep_costs(store: &dyn Store, tenure: &watch::Receiver<Ownership>, cut
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, "clean-up of costs stopped; it goes on in a minute");
+                tracing::warn!(%error, "clean-up of costs stopped; it resumes in a minute");
                 return;
             }
         }

@@ -83,7 +83,7 @@ impl Owner {
         let status = self.model.claim_status(report.seq, report.fence);
         let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
         if report.accepted_at.is_some_and(is_another) {
-            tracing::error!(seq = report.seq.0, "an answer to an operation that the log no longer has");
+            tracing::error!(seq = report.seq.0, "a response for an operation that is no longer in the log");
             return;
         }
         let now = self.clock.now();

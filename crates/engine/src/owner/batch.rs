@@ -154,7 +154,7 @@ impl OpenBatch {
         if costs.len() > room {
             tracing::warn!(
                 costs = costs.len() - room,
-                "too many calls were settled at once to keep what all of them cost"
+                "too many calls were settled at once to record all of their costs"
             );
         }
         self.costs.extend(costs.iter().take(room).cloned());

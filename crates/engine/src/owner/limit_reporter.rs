@@ -90,7 +90,7 @@ impl LimitReporter {
         under_way.store(true, Ordering::Release);
         tokio::spawn(async move {
             if let Err(error) = keeper.save(owner, news).await {
-                tracing::debug!(%error, "how limits stand was not kept; it is told again");
+                tracing::debug!(%error, "the state of limits was not saved; it is reported again");
                 is_lost.store(true, Ordering::Release);
             }
             under_way.store(false, Ordering::Release);

@@ -143,7 +143,7 @@ async fn read(
                 (most, rest) = (room / largest, later);
             }
             Err(error) => {
-                tracing::debug!(%error, "payloads could not be read ahead of need");
+                tracing::debug!(%error, "payloads could not be read ahead");
                 return (operations, true);
             }
         }

@@ -108,7 +108,8 @@ impl Owner {
                 return;
             }
             CallStatus::Untracked => {
-                let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
+                let fault =
+                    Fault::new(FaultClass::Transient, "the process stopped while the call was in flight");
                 Verdict::Unknown(fault)
             }
         };

@@ -54,7 +54,7 @@ impl Owner {
         let ended = tokio::select! {
             ended = self.work_until_stopped() => ended,
             () = async { give_up.cancelled().await; tokio::time::sleep(LAST_WRITES).await } => {
-                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not answer in time"))
+                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not respond in time"))
             }
         };
         let reason = match ended {
@@ -81,7 +81,7 @@ impl Owner {
             match self.run().await {
                 LoopExit::Drained => return Ok(()),
                 LoopExit::Lost(error) => {
-                    tracing::error!(%error, "the log could not be written; reading it again");
+                    tracing::error!(%error, "the log could not be written; replaying it");
                     self.recover(error).await?;
                 }
             }
@@ -96,7 +96,7 @@ impl Owner {
             %error,
             calls_in_flight = in_flight,
             answers_not_written = answered,
-            "the engine stops; what is not written down has an unknown outcome"
+            "the engine stops; calls that are not settled in the log have an unknown outcome"
         );
     }
 
@@ -242,7 +242,7 @@ impl Owner {
         let told = match error.kind() {
             StoreErrorKind::Unsure => {
                 let message = format!(
-                    "it is not known whether this was stored; repeat it with the same dedupe_key: {error}"
+                    "it is unknown whether this was stored; repeat it with the same dedupe_key: {error}"
                 );
                 Error { unsure: true, ..Error::new(crate::error::ErrorCode::StoreUnavailable, message) }
             }
@@ -270,7 +270,7 @@ async fn release(store: &dyn Store, ownership: Ownership) {
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer".to_owned(),
     };
-    tracing::warn!(error, "the partition could not be given up");
+    tracing::warn!(error, "the partition could not be released");
 }
 
 /// Tells a caller that the batch failed.

@@ -165,7 +165,7 @@ async fn fetch(
                 return claims.into_iter().map(|claim| (claim, Err(verdict.clone()))).collect();
             }
             Err(error) => {
-                tracing::debug!(%error, "payloads cannot be read now; trying again");
+                tracing::debug!(%error, "payloads cannot be read now; retrying");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -177,8 +177,8 @@ async fn fetch(
 fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
     let operation = match found {
         Some(operation) if matches_claim(&claim, &operation) => Ok(operation),
-        Some(_) => Err(missing(&claim, "what the store has in its place is another request")),
-        None => Err(missing(&claim, "its payload is no longer kept")),
+        Some(_) => Err(missing(&claim, "the store has a different request in its place")),
+        None => Err(missing(&claim, "its payload is no longer stored")),
     };
     (claim, operation)
 }

@@ -344,6 +344,6 @@ async fn a_store_without_a_trail_is_refused() {
     let refused = open(&memory(), nowhere, &all_done(0), "node").await.unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
-        (ErrorCode::BadConfig, "memory: notes nothing for an archive")
+        (ErrorCode::BadConfig, "memory: has no archive queue")
     );
 }

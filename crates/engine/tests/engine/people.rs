@@ -41,7 +41,7 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(waited.state, State::Waiting);
     let why = engine.why(first).await.unwrap();
     assert_eq!((why.waiting_for, why.name.as_deref(), why.until), ("person", Some("anna"), None));
-    assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to go on.");
+    assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to continue.");
     let behind = engine.why(second).await.unwrap();
     assert_eq!((behind.waiting_for, behind.behind), ("turn", Some(first)));
     let page = engine.groups(tidegate::GroupFilter::Stopped, None, 10).await.unwrap();

@@ -29,7 +29,7 @@ impl fmt::Display for Problem {
         f.write_str(match self {
             Self::Short => "it ends too early",
             Self::Large => "a number is too large",
-            Self::Tag => "a tag is not known",
+            Self::Tag => "a tag is unknown",
             Self::Text => "text is not UTF-8",
         })
     }

@@ -98,7 +98,7 @@ impl LimitKind {
             Self::Drip { refill_per_s, .. } if !(1e-6..=most).contains(&refill_per_s) => {
                 Some(format!("Its refill_per_s must be 0.000001 to {TOKENS_MAX}."))
             }
-            Self::AtOnce { at_once: 0 } => Some("It must let at least one run at once.".into()),
+            Self::AtOnce { at_once: 0 } => Some("It must allow at least one concurrent call.".into()),
             _ => None,
         }
     }
@@ -161,7 +161,7 @@ impl UpstreamConfig {
             return Err(self.refuse("name", NAME_RULE));
         }
         if self.timeout.is_zero() || self.connect_timeout.is_zero() {
-            return Err(self.refuse("timeout", "A time-out of nothing lets no call through."));
+            return Err(self.refuse("timeout", "A zero timeout lets no call through."));
         }
         if self.response_max_bytes == 0 || self.response_max_bytes > RESULT_LEN_MAX {
             let message = format!("It must be 1 to {RESULT_LEN_MAX} bytes.");
@@ -192,7 +192,7 @@ impl UpstreamConfig {
                 return Err(self.refuse("limit.name", NAME_RULE));
             }
             if self.limits[..index].iter().any(|earlier| earlier.name == limit.name) {
-                return Err(self.refuse("limit.name", format!("Two limits are called {}.", limit.name)));
+                return Err(self.refuse("limit.name", format!("Two limits are named {}.", limit.name)));
             }
             if let Some(problem) = limit.kind.problem() {
                 return Err(self.refuse(&format!("limit.{}", limit.name), problem));

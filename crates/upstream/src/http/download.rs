@@ -53,7 +53,7 @@ impl Downloads {
     /// # Errors
     /// When the URL is invalid, the server does not respond, or the response is no success.
     pub async fn open(&self, url: &str) -> Result<Download, DownloadError> {
-        let url = Url::parse(url).map_err(|error| DownloadError(format!("It is no URL: {error}.")))?;
+        let url = Url::parse(url).map_err(|error| DownloadError(format!("It is not a URL: {error}.")))?;
         let scheme = if self.is_plain { "http" } else { "https" };
         if url.scheme() != scheme || url.host_str().is_none_or(str::is_empty) {
             return Err(DownloadError(format!(
@@ -62,13 +62,15 @@ impl Downloads {
         }
         let response = match timeout(self.idle_max, self.get(&url)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(DownloadError(format!("Nothing came: {}.", innermost(&*error)))),
+            Ok(Err(error)) => {
+                return Err(DownloadError(format!("No response came: {}.", innermost(&*error))));
+            }
             Err(_) => return Err(self.stalled_error()),
         };
         let status = response.head.status;
         if !status.is_success() {
             return Err(DownloadError(format!(
-                "It was answered {status}; a result is kept for a week at most."
+                "The server returned {status}; a result is kept for a week at most."
             )));
         }
         Ok(Download { response, idle_max: self.idle_max })
@@ -105,7 +107,7 @@ impl Download {
 }
 
 fn stalled_error(idle_max: Duration) -> DownloadError {
-    DownloadError(format!("Nothing more came within {} ms.", idle_max.as_millis()))
+    DownloadError(format!("No data came within {} ms.", idle_max.as_millis()))
 }
 
 impl fmt::Display for DownloadError {

@@ -108,7 +108,7 @@ async fn relay_body(
             Ok(Ok(None)) => return to_client.end().await.map_err(unread),
             Ok(Err(error)) => return Err(RelayError::Interrupted(innermost(&error))),
             Err(_) => {
-                return Err(RelayError::Interrupted(format!("nothing came within {} ms", idle.as_millis())));
+                return Err(RelayError::Interrupted(format!("no data came within {} ms", idle.as_millis())));
             }
         }
     }
@@ -145,13 +145,13 @@ fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
         let reset_at = Some(call.now.after(after.unwrap_or(Duration::from_secs(1))));
         outcome.hints.push(Hint { limit, reset_at, ..Hint::default() });
     }
-    let message = format!("{} Its body was passed on while it came, so it is not sent again.", fault.message);
+    let message = format!("{} Its body was streamed, so it is not sent again.", fault.message);
     outcome.verdict = Verdict::Rejected(Fault::new(FaultClass::Transient, message));
     outcome
 }
 
 fn missing_body_fault() -> Fault {
-    let message = "It was not sent: its body was to be passed on while it came, and its client has gone.";
+    let message = "It was not sent: its body was to be streamed, and its client is gone.";
     Fault::new(FaultClass::Transient, message)
 }
 

@@ -105,7 +105,7 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
         }
         Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
         Content::Cut(reason) => format!("The body was not kept: {reason}."),
-        Content::Relayed => "The body was not kept: it was passed on while it came.".to_owned(),
+        Content::Relayed => "The body was not kept: it was streamed to the client.".to_owned(),
     };
     let kept = StoredResponse {
         status,

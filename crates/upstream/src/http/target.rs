@@ -19,7 +19,7 @@ impl BaseUrl {
     /// # Errors
     /// A message. It does not repeat the URL, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("It is no URL: {error}."))?;
+        let url = Url::parse(text).map_err(|error| format!("It is not a URL: {error}."))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("It must start with http:// or https://.".into());
         }

@@ -57,7 +57,7 @@ pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> 
         }
         refuse_connection(&lower)?;
         if headers[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
-            return Err(format!("The header {lower} is there twice; put its values into one."));
+            return Err(format!("The header {lower} occurs twice; combine its values."));
         }
     }
     Ok(())

@@ -42,7 +42,7 @@ fn below(base: &Url, path: &str) -> Result<Url, String> {
     let start = base.path().trim_end_matches('/');
     // Joined, not parsed as a whole: the host was parsed once, with the base.
     let joined = if start.is_empty() { base.join(path) } else { base.join(&format!("{start}{path}")) };
-    let url = joined.map_err(|_| "The path makes no URL.".to_owned())?;
+    let url = joined.map_err(|_| "The path does not form a URL.".to_owned())?;
     let is_same_host = url.authority() == base.authority() && url.scheme() == base.scheme();
     let rest = url.path().strip_prefix(start);
     let stays = rest.is_some_and(|rest| rest.starts_with('/') && !escapes_base(rest));

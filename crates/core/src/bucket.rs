@@ -1,5 +1,5 @@
 //! A budget that refills, behind one interface for every shape: when can a cost be taken, take it,
-//! return it, learn from a response, close and reopen. Arithmetic only: the model keeps track of
+//! put it back, learn from a response, close and reopen. Arithmetic only: the model keeps track of
 //! who waits for it.
 
 pub mod drip;
@@ -230,7 +230,7 @@ impl Bucket {
         }
     }
 
-    /// Returns what was taken for the grant `mark`, whose call was not sent.
+    /// Puts back what was taken for the grant `mark`, whose call was not sent.
     pub fn return_unsent(&mut self, mark: u64, cost: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.correct(Correction { mark, reserved: cost, actual: 0 });
@@ -244,7 +244,7 @@ impl Bucket {
         }
     }
 
-    /// Returns what a call did not use.
+    /// Puts back what a call did not use.
     fn give_back(&mut self, cost: u64, now: Time) {
         match &mut self.budget {
             Budget::Drip(paced) => paced.drip.give_back(cost, now),

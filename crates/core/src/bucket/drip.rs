@@ -121,7 +121,7 @@ impl Drip {
         self.level = self.level.saturating_sub(cost);
     }
 
-    /// Returns what was not used.
+    /// Puts back what was not used.
     pub fn give_back(&mut self, amount: u64, now: Time) {
         *self = self.refreshed(now);
         self.level = self.level.saturating_add(amount).min(self.capacity);

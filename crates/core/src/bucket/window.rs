@@ -72,7 +72,7 @@ impl Window {
         }
     }
 
-    /// Returns what was not sent.
+    /// Puts back what was not sent.
     pub fn give_back(&mut self, amount: u64, now: Time) {
         *self = self.refreshed(now);
         self.remaining = self.remaining.saturating_add(amount).min(self.limit);

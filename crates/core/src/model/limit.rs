@@ -140,7 +140,7 @@ impl Limit {
         }
     }
 
-    /// Whether an operation opened it and no one has configured it since.
+    /// Whether an operation opened it and no one has set it since.
     pub(super) fn is_opened(&self) -> bool {
         self.source == LimitSource::Learned && self.configured.is_none()
     }

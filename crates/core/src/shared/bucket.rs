@@ -95,7 +95,7 @@ pub fn reserve(
     (levels, answer)
 }
 
-/// Returns unused tokens, or takes the excess, never going below zero.
+/// Puts back unused tokens, or takes the excess, never going below zero.
 #[must_use]
 pub fn settle(state: Level, settlement: Settlement, now: Time) -> Level {
     let mut drip = drip(state);

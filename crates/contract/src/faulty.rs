@@ -1,5 +1,5 @@
-//! A store that fails on purpose, by a script or by chance: before it did anything, late, or after it did it and with
-//! the answer lost. What it wraps stays as it is.
+//! A store with fault injection, scripted or random: a call fails before it is executed, is late,
+//! or is executed and its reply lost. The wrapped store is unchanged.
 
 mod journal;
 mod log;
@@ -15,20 +15,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tidegate_store::{Error, Result, Store, StoreErrorKind, StoreFuture};
 
-/// What was injected so far.
+/// The faults injected so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounts {
-    /// Calls in all.
+    /// The total number of calls.
     pub calls: u64,
-    /// Failed before anything was done.
+    /// Calls that failed before they were executed.
     pub failed: u64,
-    /// Done late.
+    /// Calls that were delayed.
     pub delayed: u64,
-    /// Done, and answered as if it were not known.
+    /// Calls that were executed and whose reply was lost.
     pub lost: u64,
 }
 
-/// A store that fails as its plan says.
+/// A store that fails according to its plan.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Mutex<FaultPlan>,
@@ -58,23 +58,23 @@ impl FaultyStore {
         }
     }
 
-    /// The same, and it says that other processes have it open too.
+    /// Makes the store report that other processes have it open too.
     #[must_use]
     pub fn shared(self) -> Self {
         Self { is_shared: true, ..self }
     }
 
-    /// Goes by another plan from now on.
+    /// Replaces the plan.
     pub fn set_plan(&self, plan: FaultPlan) {
         *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
     }
 
-    /// Puts the store out of reach: until it is told otherwise, everything fails before it is done.
+    /// Makes the store unavailable: until it is up again, every call fails before it is executed.
     pub fn set_down(&self, is_down: bool) {
         self.is_down.store(is_down, Ordering::SeqCst);
     }
 
-    /// What was injected so far.
+    /// The faults injected so far.
     #[must_use]
     pub fn fault_counts(&self) -> FaultCounts {
         FaultCounts {
@@ -85,7 +85,7 @@ impl FaultyStore {
         }
     }
 
-    /// How often a verb was called.
+    /// The number of calls of a method.
     #[must_use]
     pub fn calls_of(&self, verb: StoreMethod) -> u64 {
         self.by_verb.lock().unwrap_or_else(PoisonError::into_inner).get(&verb).copied().unwrap_or_default()
@@ -100,8 +100,8 @@ impl FaultyStore {
         self.plan.lock().unwrap_or_else(PoisonError::into_inner).next_fault(verb)
     }
 
-    /// Does a verb with the injury that is due. `call` is made only when the verb is to be done at all, because a
-    /// backend may start before its answer is awaited.
+    /// Executes a call with the fault that is due. `call` is invoked only when the method is to be
+    /// executed at all, because a backend may start before its future is awaited.
     fn call_with_fault<'a, T: Send + 'a>(
         &'a self,
         verb: StoreMethod,
@@ -133,7 +133,8 @@ fn unavailable(verb: StoreMethod) -> Error {
     Error::new(StoreErrorKind::Unavailable, format!("the store is out of reach ({verb:?} was made to fail)"))
 }
 
-/// The answer was on its way and is gone. A refusal stays one: it is the same the next time.
+/// The result of a call whose reply was lost. A refusal stays one: it would be the same the next
+/// time.
 fn lost<T>(verb: StoreMethod, answer: Result<T>) -> Result<T> {
     answer?;
     if verb.only_reads() {

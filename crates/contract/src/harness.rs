@@ -1,4 +1,5 @@
-//! What a backend must bring to be tried, and how a suite insists. A suite knows the ports and nothing else.
+//! What a backend must provide to be tested, and assertions for suites. A suite knows the ports and
+//! nothing else.
 
 use std::sync::Arc;
 
@@ -6,32 +7,34 @@ use tidegate_store::{Result, Store, StoreFuture};
 
 use crate::clock::ManualClock;
 
-/// A backend on trial: one place where data is kept, opened as often as a suite needs. Each suite gets its own.
+/// A backend under test: one data location, opened as often as a suite needs. Each suite gets its
+/// own.
 ///
-/// A suite drops a store before it opens the next one, unless it asks for `beside`.
+/// A suite drops a store before it opens the next one, unless it calls `open_second`.
 pub trait Backend: Send + Sync {
-    /// Opens the data as a fresh process would after the old one is gone. The store is migrated and ready.
+    /// Opens the data as a fresh process would after the old one is gone. The store is migrated and
+    /// ready.
     fn open(&self) -> StoreFuture<'_, Arc<dyn Store>>;
 
-    /// What would be found if everything stopped at this moment, while the store is still open and perhaps in the
-    /// middle of a verb. It is only read from, at once. Where a server keeps the data, a second connection is such an
-    /// image: what it can see is what is there.
+    /// What would be found if everything stopped at this moment, while the store is still open and
+    /// perhaps in the middle of a call. It is only read from, at once. Where a server keeps the
+    /// data, a second connection is such an image: it sees what is stored.
     fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>>;
 
-    /// The clock that every store opened here goes by.
+    /// The clock of every store opened here.
     fn clock(&self) -> Arc<ManualClock>;
 
-    /// Another store on the same data, used at the same time as `first`. Where only one process may have the data
-    /// open, that is `first` itself.
+    /// Opens another store on the same data, used at the same time as `first`. Where only one
+    /// process may have the data open, that is `first` itself.
     fn open_second(&self, first: &Arc<dyn Store>) -> StoreFuture<'_, Arc<dyn Store>> {
         let same = Arc::clone(first);
         Box::pin(async move { Ok(same) })
     }
 }
 
-/// Insists on an answer: a suite ends where it does not get one.
+/// Unwraps a value: a suite ends where there is none.
 pub trait ExpectValue<T> {
-    /// The answer; otherwise the suite fails and says what it was about to do.
+    /// Returns the value; otherwise the suite fails and names the step it was at.
     fn expect_value(self, doing: &str) -> T;
 }
 
@@ -71,7 +74,7 @@ impl<T> ExpectValue<T> for std::result::Result<T, tokio::task::JoinError> {
     }
 }
 
-/// A runtime with threads of its own, so that races in a suite are real ones.
+/// Creates a multi-threaded runtime, so that races in a suite are real ones.
 #[must_use]
 #[expect(clippy::panic, reason = "a suite fails by panicking, as every test does")]
 pub fn runtime() -> tokio::runtime::Runtime {

@@ -1,5 +1,6 @@
-//! The suites of `Journal`: whatever is written in whatever order, a store answers as the pure rule does; lines are all or
-//! nothing and durable when answered; of two writers the newer fence wins; and many or odd lines are lines.
+//! The suites of `Journal`: for any writes in any order, a store returns what the in-memory journal
+//! does; lines are all or nothing and durable once a write returns; of two writers the newer fence
+//! wins; and many or unusual lines are stored like any others.
 
 mod conformance;
 mod race;
@@ -25,7 +26,7 @@ use tidegate_store::Store;
 
 use crate::harness::ExpectValue;
 
-/// Where most suites deploy to.
+/// The scope of most suites.
 const SCOPE: &str = "guild:41771983423143937";
 
 fn deployment(id: &str, scope: &str, fence: u64, stage: DeploymentStage) -> Deployment {
@@ -62,7 +63,7 @@ fn mapped(key: &str, id: &str) -> ObjectMapping {
     ObjectMapping { kind: "role".into(), key: key.into(), object: Some(object) }
 }
 
-/// So many lines whose note and object say who wrote them.
+/// Creates lines whose note and object name their writer.
 fn marked(count: u32, mark: &str) -> JournalLines {
     let keys: Vec<String> = (0..count).map(|n| format!("key-{n:05}")).collect();
     let line = |(key, nth): (&String, u32)| DeploymentStep {
@@ -75,7 +76,8 @@ fn marked(count: u32, mark: &str) -> JournalLines {
     }
 }
 
-/// Everything that the book and the store say of these deployments and scopes.
+/// Compares everything that the in-memory journal and the store return for these deployments and
+/// scopes.
 async fn check(store: &dyn Store, book: &MemoryJournal, ids: &[&str], scopes: &[&str], when: &str) {
     for id in ids {
         let found = store.deployment(id).await.expect_value("look at a deployment");

@@ -1,5 +1,6 @@
-//! The suites that every store must pass, as a library: a backend's tests call [`store_suites!`] and get one test for
-//! each. Also a clock moved by hand, seeded chance, and a store that fails on purpose. Nothing here knows a backend.
+//! The suites that every store must pass, as a library: a backend's tests call [`store_suites!`]
+//! and get one test for each. Also a manual clock, seeded randomness, and a store with fault
+//! injection. Nothing here knows a backend.
 
 pub mod clock;
 pub mod faulty;

@@ -1,4 +1,5 @@
-//! The suites of a `Log`: an append is all or nothing, durable when answered, fenced, and handed back exactly.
+//! The suites of a `Log`: an append is all or nothing, durable once it returns, fenced, and
+//! replayed exactly.
 
 mod append;
 mod costs;
@@ -42,7 +43,7 @@ use crate::harness::{Backend, ExpectValue};
 
 /// The partition most suites use.
 const PARTITION: Partition = 3;
-/// How long an owner holds a partition here.
+/// How long an owner holds a partition in these suites.
 const TTL: Duration = Duration::from_secs(10);
 
 /// A store, and the right to append to one partition of it.
@@ -52,7 +53,7 @@ struct OwnedPartition {
 }
 
 impl OwnedPartition {
-    /// Opens the store and owns the partition, after any earlier owner's time.
+    /// Opens the store and acquires the partition, after any earlier owner's lease.
     async fn open(backend: &dyn Backend, partition: Partition) -> Self {
         backend.clock().advance(TTL * 2);
         let store = backend.open().await.expect_value("open the store");

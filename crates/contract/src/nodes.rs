@@ -1,4 +1,5 @@
-//! The suites of `Nodes`: who is there, by the clock; and hints, which may be lost but never stand in the way.
+//! The suites of `Nodes`: which nodes are alive, by the clock; and hints, which may be lost but
+//! never block.
 
 use std::time::Duration;
 
@@ -11,16 +12,17 @@ use crate::harness::{Backend, ExpectValue};
 
 const TTL: Duration = Duration::from_secs(15);
 const MOMENT: Duration = Duration::from_millis(1);
-/// A hint that takes longer than this was lost, and is sent again.
+/// A hint that takes longer than this is considered lost, and sent again.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// Nothing here takes longer than this.
+/// The timeout of everything here.
 const BOUND: Duration = Duration::from_secs(30);
 
 async fn names<N: Nodes + ?Sized>(nodes: &N) -> Vec<String> {
     nodes.list_nodes().await.expect_value("list nodes").into_iter().map(|node| node.name).collect()
 }
 
-/// A node is listed from its register on until its time is up; a heartbeat or another register gives it more.
+/// A node is listed from its registration until it expires; a heartbeat or another registration
+/// extends that.
 pub async fn nodes_are_there_until_their_time_is_up(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");
@@ -52,7 +54,7 @@ pub async fn nodes_are_there_until_their_time_is_up(backend: &dyn Backend) {
     assert!(names(&*store).await.is_empty());
 }
 
-/// A heartbeat of somebody who never registered is refused, so that the node registers again.
+/// A heartbeat of an unregistered node is refused, so that the node registers again.
 pub async fn an_unknown_node_must_register(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let answer = store.heartbeat("nobody", TTL).await;
@@ -60,7 +62,7 @@ pub async fn an_unknown_node_must_register(backend: &dyn Backend) {
     assert!(names(&*store).await.is_empty(), "a refused heartbeat registers nobody");
 }
 
-/// Sends until it is heard: a hint may be lost, not all of them for ever.
+/// Sends until the hint is received: a hint may be lost, not all of them for ever.
 async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mut Receiver<String>) -> bool {
     for _ in 0..20 {
         nodes.notify(topic, hint).await.expect_value("notify");
@@ -73,7 +75,7 @@ async fn reaches<N: Nodes + ?Sized>(nodes: &N, topic: &str, hint: &str, ear: &mu
     false
 }
 
-/// A hint reaches whoever listens to its topic, in this store and beside it, and nobody else.
+/// A hint reaches the listeners of its topic, in this store and in a second one, and no one else.
 pub async fn a_hint_reaches_its_listeners(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let beside = backend.open_second(&store).await.expect_value("open another store beside the first");
@@ -90,7 +92,7 @@ pub async fn a_hint_reaches_its_listeners(backend: &dyn Backend) {
     store.notify("topic", "6").await.expect_value("notify those who have gone");
 }
 
-/// A listener that does not listen loses hints: nobody waits for it, and it goes on with later ones.
+/// A slow listener loses hints: no one waits for it, and it receives later ones.
 pub async fn a_slow_listener_blocks_nobody(backend: &dyn Backend) {
     const HINTS: usize = 5_000;
     let store = backend.open().await.expect_value("open the store");

@@ -1,5 +1,6 @@
-//! The model through a log: random commands decide, every batch is appended, and at any cut a fresh model that
-//! replays the log is the same model. Also asks the model for its invariants after every command.
+//! The model through a log: random commands are decided, every batch is appended, and at any cut a
+//! fresh model that replays the log equals the live one. The model's invariants are checked after
+//! every command.
 
 mod command;
 mod command_generator;
@@ -20,15 +21,16 @@ use command_generator::CommandGenerator;
 
 const PARTITION: Partition = 5;
 const TTL: Duration = Duration::from_secs(3_600);
-/// Commands that both models get after a cut.
+/// The number of commands that both models get after a cut.
 const LATER: usize = 6;
 
-/// How much of it to do.
+/// The extent of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Short sequences of commands, each from an empty model.
+    /// The number of short command sequences, each from an empty model.
     pub sequences: u64,
-    /// Every so many sequences a cut is replayed from a crash image; otherwise from the store itself.
+    /// How often a cut is replayed from a crash image, in sequences; otherwise from the store
+    /// itself.
     pub image_every: u64,
 }
 
@@ -37,7 +39,7 @@ pub async fn a_replayed_model_is_the_same_model(backend: &dyn Backend) {
     replay(backend, 91, Effort { sequences: 1_000, image_every: 10 }).await;
 }
 
-/// OPS-8: the same with another seed and as much effort as the caller wants.
+/// OPS-8: the same with another seed and a chosen extent.
 pub async fn replay(backend: &dyn Backend, seed: u64, effort: Effort) {
     let mut dice = TestRng::seeded_or(seed);
     let mut trial = Trial::begin(backend).await;
@@ -49,7 +51,7 @@ pub async fn replay(backend: &dyn Backend, seed: u64, effort: Effort) {
     }
 }
 
-/// One log that every sequence uses, one after the other.
+/// One log that all sequences use, one after the other.
 struct Trial<'a> {
     backend: &'a dyn Backend,
     store: Arc<dyn Store>,
@@ -64,7 +66,7 @@ impl<'a> Trial<'a> {
         Self { backend, store, owner, last: Lsn(0) }
     }
 
-    /// Commands in batches up to a cut, then the comparison.
+    /// Applies commands in batches up to a cut, then compares.
     async fn sequence(&mut self, commander: &mut CommandGenerator, wants_image: bool, what: &str) {
         let mut model = Model::new();
         self.start_anew(&model).await;
@@ -98,7 +100,7 @@ impl<'a> Trial<'a> {
         same(&fresh, &model, what, "after later commands");
     }
 
-    /// Leaves what earlier sequences wrote behind: a snapshot of an empty model replaces it.
+    /// Discards what earlier sequences wrote: a snapshot of an empty model replaces it.
     async fn start_anew(&self, empty: &Model) {
         if self.last > Lsn(0) {
             self.snapshot(empty).await;
@@ -124,7 +126,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Gives the model one command and asks for its invariants.
+/// Applies one command to the model and checks its invariants.
 #[track_caller]
 fn step(commander: &mut CommandGenerator, model: &mut Model, facts: &mut Vec<Fact>, what: &str) -> Command {
     let command = commander.next(model);
@@ -138,7 +140,7 @@ fn step(commander: &mut CommandGenerator, model: &mut Model, facts: &mut Vec<Fac
     command
 }
 
-/// Compares two models by what they would hand to a new owner.
+/// Compares two models by their snapshots.
 #[track_caller]
 fn same(fresh: &Model, live: &Model, what: &str, when: &str) {
     let mut places = fresh.snapshot().zip(live.snapshot());

@@ -1,9 +1,9 @@
-//! Chance from a seed: the same seed rolls the same numbers on every machine. A test that fails says which seed
-//! it had. Not for secrets.
+//! Seeded randomness: the same seed gives the same numbers on every machine. A failing test reports
+//! its seed. Not for secrets.
 
 use std::ops::Range;
 
-/// A seeded source of chance. Says its seed when its test panics.
+/// A seeded random generator. Prints its seed when its test panics.
 #[derive(Debug)]
 pub struct TestRng {
     seed: u64,
@@ -14,18 +14,19 @@ pub struct TestRng {
 /// Set this variable to a number to run every random test with another seed. `./test --long` does.
 pub const SEED_VARIABLE: &str = "TIDEGATE_SEED";
 
-/// The seed of a random test: `usual`, so that it draws the same every time, moved by `TIDEGATE_SEED` where that is set.
+/// The seed of a random test: `usual`, so that every run is the same, shifted by `TIDEGATE_SEED` if
+/// that is set.
 #[must_use]
 pub fn seed_or(usual: u64) -> u64 {
     usual.wrapping_add(seed_override().unwrap_or(0))
 }
 
-/// So many seeds, one after the other, moved in the same way.
+/// Returns `count` consecutive seeds, shifted in the same way.
 pub fn seeds(count: u64) -> impl Iterator<Item = u64> {
     (0..count).map(seed_or)
 }
 
-/// How a run is repeated that drew as this one does.
+/// Explains how to repeat a run with the same seeds.
 #[must_use]
 pub fn how_to_repeat() -> String {
     match seed_override() {
@@ -39,31 +40,31 @@ fn seed_override() -> Option<u64> {
 }
 
 impl TestRng {
-    /// Dice of this seed.
+    /// Creates a generator with this seed.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { seed, state: seed, quiet: false }
     }
 
-    /// Dice of the usual seed, moved by `TIDEGATE_SEED`.
+    /// Creates a generator with the default seed, shifted by `TIDEGATE_SEED`.
     #[must_use]
     pub fn seeded_or(usual: u64) -> Self {
         Self::new(seed_or(usual))
     }
 
-    /// Dice of their own whose rolls follow from these.
+    /// Creates an independent generator whose numbers derive from this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
         Self { quiet: true, ..Self::new(self.roll()) }
     }
 
-    /// The seed they were made with.
+    /// The seed it was created with.
     #[must_use]
     pub const fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// Any number (SplitMix64).
+    /// Returns any number (SplitMix64).
     pub const fn roll(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.state;
@@ -72,32 +73,32 @@ impl TestRng {
         bits ^ (bits >> 31)
     }
 
-    /// A number below `bound`; 0 when that is 0.
+    /// Returns a number below `bound`; 0 when that is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.roll()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number of the range.
+    /// Returns a number in the range.
     pub fn within(&mut self, range: Range<u64>) -> u64 {
         range.start + self.below(range.end.saturating_sub(range.start))
     }
 
-    /// A place in a list of `len`.
+    /// Returns an index into a list of `len`.
     pub fn index(&mut self, len: usize) -> usize {
         self.below(len as u64) as usize
     }
 
-    /// True so many times in a hundred.
+    /// Returns true in `percent` of a hundred cases.
     pub fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// One of these.
+    /// Returns one of the elements.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.index(from.len())]
     }
 
-    /// This many bytes.
+    /// Returns this many bytes.
     pub fn bytes(&mut self, len: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(len + 8);
         while bytes.len() < len {

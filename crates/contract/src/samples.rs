@@ -1,4 +1,4 @@
-//! Well-formed things to store, made by chance. They make no sense to a model: a log must not care.
+//! Well-formed random data to store. It makes no sense to a model: a log must not care.
 
 mod batch_writer;
 mod fact;
@@ -12,7 +12,7 @@ pub use fact::fact;
 
 use crate::rng::TestRng;
 
-/// Names that go wrong easily: short, long, spaced, quoted, not Latin.
+/// Names that cause problems easily: short, long, spaced, quoted, not Latin.
 const NAMES: [&str; 6] = ["a", "shop:acme", "guild 7", "it's \"quoted\"", "Größe-尺寸", "%_{}"];
 
 /// A name of a group, kind or limit.
@@ -33,12 +33,12 @@ pub fn number(dice: &mut TestRng) -> u64 {
     }
 }
 
-/// A moment, rarely the first or the last one.
+/// A time, rarely the first or the last one.
 pub fn time(dice: &mut TestRng) -> Time {
     Time::from_micros(number(dice))
 }
 
-/// How something ended.
+/// An end state.
 pub fn end_state(dice: &mut TestRng) -> EndState {
     *dice.pick(&[EndState::Succeeded, EndState::Failed, EndState::Canceled])
 }
@@ -53,12 +53,12 @@ pub fn fault(dice: &mut TestRng) -> Option<Fault> {
     Some(Fault::new(class, *dice.pick(&message)))
 }
 
-/// Something or nothing, in equal parts.
+/// A value or `None`, with equal chance.
 pub fn maybe<T>(dice: &mut TestRng, make: impl FnOnce(&mut TestRng) -> T) -> Option<T> {
     if dice.percent(50) { Some(make(dice)) } else { None }
 }
 
-/// Up to `most` of something.
+/// Up to `most` values.
 pub fn some<T>(dice: &mut TestRng, most: u64, mut make: impl FnMut(&mut TestRng) -> T) -> Vec<T> {
     let count = dice.below(most + 1);
     (0..count).map(|_| make(dice)).collect()

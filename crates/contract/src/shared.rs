@@ -1,6 +1,6 @@
-//! The suites of `Shared`: each verb answers as the pure function of the same name does, whatever came before and
-//! whatever the clock does; it survives a restart; and of any number of callers at once each gets an answer of its
-//! own.
+//! The suites of `SharedState`: each method returns what the pure function of the same name does,
+//! whatever came before and whatever the clock does; the state survives a restart; and each of any
+//! number of concurrent callers gets a result of its own.
 
 mod bucket;
 mod lease;
@@ -27,13 +27,13 @@ use tidegate_store::{Clock, Store};
 use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 
-/// Steps of a random sequence.
+/// The number of steps in a random sequence.
 const STEPS: usize = 700;
 
-/// Names that share nothing but their first letters, and one that is awkward.
+/// Names that share a prefix, and an awkward one.
 const KEYS: [&str; 4] = ["key", "key:2", "key:2:x", "schlüssel '%_{*}"];
 
-/// A store that is opened anew now and then, and a clock that moves between steps, sometimes back.
+/// A store that is reopened now and then, and a clock that moves between steps, sometimes back.
 struct Trial<'a> {
     backend: &'a dyn Backend,
     store: Arc<dyn Store>,
@@ -46,7 +46,7 @@ impl<'a> Trial<'a> {
         Self { backend, store, dice: TestRng::seeded_or(seed) }
     }
 
-    /// Goes on after some time, which is none for a third of the steps, and after a restart once in 70.
+    /// Lets some time pass, none for a third of the steps, and restarts the store once in 70.
     async fn pass_time(self, most: Duration) -> Self {
         let Self { backend, mut store, mut dice } = self;
         let clock = backend.clock();

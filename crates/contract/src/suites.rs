@@ -1,7 +1,7 @@
 //! All suites by name, so that a backend runs them with one line and each failure has a name.
 
-/// Hands the names of all suites, by module, to another macro: `every_suite!([callback] arguments)` becomes
-/// `callback! { (arguments) log: a, b; shared: c, d; }`.
+/// Passes the names of all suites, by module, to another macro: `every_suite!([callback]
+/// arguments)` becomes `callback! { (arguments) log: a, b; shared: c, d; }`.
 #[macro_export]
 macro_rules! every_suite {
     ([$($callback:tt)+] $($argument:tt)*) => {
@@ -74,7 +74,8 @@ macro_rules! every_suite {
     };
 }
 
-/// Makes a test of every suite. The argument is an expression that makes a fresh [`crate::Backend`]; it may await.
+/// Creates a test for every suite. The argument is an expression that creates a fresh
+/// [`crate::Backend`]; it may await.
 ///
 /// ```ignore
 /// tidegate_contract::store_suites!(MemoryBackend::new());

@@ -1,4 +1,5 @@
-//! The suite of `Upkeep`: a store can be migrated again, says that it is well, and counts what it holds.
+//! The suite of `Upkeep`: a store can be migrated again, reports that it is healthy, and counts its
+//! content.
 
 use tidegate_core::Time;
 use tidegate_store::Clock;
@@ -10,7 +11,7 @@ use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 use crate::samples::BatchWriter;
 
-/// Migrating what is up to date changes nothing; figures follow appends, snapshots and sweeps.
+/// Migrating an up-to-date store changes nothing; statistics follow appends, snapshots and sweeps.
 pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(81));
     let store = backend.open().await.expect_value("open the store");
@@ -39,7 +40,8 @@ pub async fn a_store_says_what_it_holds(backend: &dyn Backend) {
     assert_eq!((stats.operations, stats.appends), (16, 1), "the same after a restart");
 }
 
-/// The first who asks decides how many partitions there are; whoever asks later is told, also after a restart.
+/// The first request decides the number of partitions; later ones get that number, also after a
+/// restart.
 pub async fn the_number_of_partitions_never_changes(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let none = store.ensure_partitions(0).await.err().map(|error| error.kind());
@@ -51,14 +53,14 @@ pub async fn the_number_of_partitions_never_changes(backend: &dyn Backend) {
     assert_eq!(store.ensure_partitions(500).await.expect_value("ask after a restart"), 12);
 }
 
-/// Of all who offer a secret at once one decides; whoever asks later is given that one, also after a restart.
+/// Of all concurrent offers of a secret one wins; later ones get that secret, also after a restart.
 pub async fn one_secret_is_kept(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let beside = backend.open_second(&store).await.expect_value("open another store beside the first");
     let mut offers = tokio::task::JoinSet::new();
     for mark in 1..=8_u8 {
         let store = std::sync::Arc::clone(if mark % 2 == 0 { &store } else { &beside });
-        // Its first bit is set, and its halves differ: it is no number that could be taken for another.
+        // Its first bit is set, and its halves differ: a wrong number conversion would show.
         offers.spawn(async move { store.ensure_secret(offered(mark)).await });
     }
     let mut kept = Vec::new();

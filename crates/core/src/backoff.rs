@@ -1,22 +1,23 @@
-//! How long to wait before the next attempt. Chance is an argument: 0 is the shortest wait, `u32::MAX` the longest.
+//! Computes how long to wait before the next attempt. Randomness is an argument: 0 gives the
+//! shortest wait, `u32::MAX` the longest.
 
 use std::time::Duration;
 
 use crate::time::micros;
 
-/// Exponential growth with a ceiling and a jitter.
+/// Exponential growth with a ceiling and jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backoff {
     /// The wait after the first failure.
     pub base: Duration,
-    /// No wait is longer than this, jitter aside.
+    /// The maximum wait, jitter aside.
     pub ceiling: Duration,
-    /// The jitter on either side, in percent.
+    /// The jitter in either direction, in percent.
     pub jitter_percent: u8,
 }
 
 impl Backoff {
-    /// For failures that may pass: 500 ms, doubled up to 20 s, ±30 %.
+    /// For transient failures: 500 ms, doubled up to 20 s, ±30 %.
     pub const RETRY: Self =
         Self { base: Duration::from_millis(500), ceiling: Duration::from_secs(20), jitter_percent: 30 };
 
@@ -28,7 +29,7 @@ impl Backoff {
         Duration::from_micros(whole - swing + share(swing.saturating_mul(2), chance))
     }
 
-    /// The wait when the upstream named a time: that time is a floor, and jitter is only ever added.
+    /// The wait when the upstream gave a time: that time is a floor, and jitter is only ever added.
     #[must_use]
     pub fn delay_from(&self, floor: Duration, failures: u32, chance: u32) -> Duration {
         let own = self.delay(failures, chance);
@@ -36,7 +37,7 @@ impl Backoff {
     }
 }
 
-/// The wait after a 429 that named no time: full jitter below an exponential that ends at 60 s.
+/// The wait after a 429 without a time: full jitter below an exponential that ends at 60 s.
 #[must_use]
 pub fn throttled_without_hint(throttles: u32, chance: u32) -> Duration {
     const BASE: Duration = Duration::from_secs(1);
@@ -45,8 +46,9 @@ pub fn throttled_without_hint(throttles: u32, chance: u32) -> Duration {
     Duration::from_micros(share(doubled(BASE, CEILING, throttles), chance)).max(LEAST)
 }
 
-/// The wait after a 429 that named a time: that time is a floor. One that is too short to be meant (zero, or past) gets
-/// a wait of our own that grows with every 429 in a row, so that nothing is ever asked again at once, over and over.
+/// The wait after a 429 that gave a time: that time is a floor. A time too short to be meant (zero,
+/// or past) is replaced by a wait of our own that grows with every consecutive 429, so that a call
+/// is never repeated immediately over and over.
 #[must_use]
 pub fn throttled(named: Duration, throttles: u32, chance: u32) -> Duration {
     const LEAST: Duration = Duration::from_millis(100);
@@ -57,7 +59,8 @@ pub fn throttled(named: Duration, throttles: u32, chance: u32) -> Duration {
     with_jitter_above(Duration::from_micros(doubled(LEAST, CEILING, throttles)), chance)
 }
 
-/// A named time with up to 5 % (at most a quarter of a second) on top, so that not everybody comes back at once.
+/// Adds up to 5 % (at most a quarter of a second) to a given time, so that callers do not all
+/// return at once.
 #[must_use]
 pub fn with_jitter_above(floor: Duration, chance: u32) -> Duration {
     const MOST: Duration = Duration::from_millis(250);
@@ -79,8 +82,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// LIM-13: an upstream that says "at once" with every 429 is asked less and less often; a time that is meant counts
-    /// as it was named.
+    /// LIM-13: an upstream that says "at once" with every 429 is called less and less often; a time
+    /// that is meant is used as given.
     #[test]
     fn lim_13_at_once_is_never_taken_at_its_word() {
         let waits: Vec<_> = (1..=12).map(|n| throttled(Duration::ZERO, n, 0).as_millis()).collect();

@@ -1,4 +1,4 @@
-//! Every size, count and time that Tidegate bounds, in one place. Checked where data enters; what is
+//! Every size, count and time that Tidegate bounds, in one place. Checked where data enters; code
 //! inside may rely on them.
 
 use std::time::Duration;
@@ -15,39 +15,40 @@ pub const DEDUPE_KEY_LEN_MAX: usize = 512;
 pub const TRACE_LEN_MAX: usize = 255;
 /// Longest reason or author of a pause, in bytes.
 pub const NOTE_LEN_MAX: usize = 500;
-/// Longest sentence kept of a fault, in bytes; longer ones are cut.
+/// Longest message kept of a fault, in bytes; longer ones are truncated.
 pub const FAULT_MESSAGE_LEN_MAX: usize = 1_000;
 /// Largest payload of one operation, in bytes.
 pub const PAYLOAD_LEN_MAX: usize = 1024 * 1024;
-/// Largest answer kept as a result, in bytes.
+/// Largest response kept as a result, in bytes.
 pub const RESULT_LEN_MAX: usize = 8 * 1024 * 1024;
 /// Most operations in one batch of acceptances.
 pub const BATCH_ACCEPT_MAX: usize = 1_000;
-/// Longest shape of a call that a cost is kept under, in bytes; longer ones are cut.
+/// Longest call shape that a cost is recorded under, in bytes; longer ones are truncated.
 pub const SHAPE_LEN_MAX: usize = 255;
-/// Most costs of calls that one append keeps.
+/// Most call costs that one append keeps.
 pub const COSTS_MAX: usize = 4_096;
 /// Most charges on one operation.
 pub const CHARGES_MAX: usize = 8;
 /// Most limits one partition keeps.
 pub const LIMITS_MAX: usize = 100_000;
-/// Opened limits of a partition that are kept although nobody uses them.
+/// Opened limits of a partition that are kept although no operation uses them.
 pub const OPENED_KEPT: usize = 10_000;
 /// Most attempts an operation may ask for.
 pub const ATTEMPTS_MAX: u16 = 1_000;
-/// Attempts when none are asked for.
+/// Default number of attempts.
 pub const ATTEMPTS_DEFAULT: u16 = 8;
-/// Farthest deadline or delay that may be asked for.
+/// Farthest deadline or delay that may be requested.
 pub const HORIZON_MAX: Duration = Duration::from_secs(366 * 24 * 3_600);
-/// How long a dedupe key is remembered when nothing else is said.
+/// How long a dedupe key is remembered by default.
 pub const DEDUPE_WINDOW_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
-/// How long a worker may hold an operation without renewing.
+/// How long a worker may hold an operation without renewing its lease.
 pub const LEASE_TTL_DEFAULT: Duration = Duration::from_secs(30);
-/// How long a node may own a partition without renewing. Another one takes over when it has run out.
+/// How long a node may own a partition without renewing its lease. Another node takes over when it
+/// has expired.
 pub const PARTITION_TTL_DEFAULT: Duration = Duration::from_secs(6);
-/// Highest priority; 0 is the usual one.
+/// Highest priority; 0 is the default.
 pub const PRIORITY_MAX: u8 = 4;
-/// Largest capacity or refill, in whole tokens: micro-tokens of it still fit in 64 bits.
+/// Largest capacity or refill, in whole tokens: it still fits in 64 bits as micro-tokens.
 pub const TOKENS_MAX: u64 = 1_000_000_000_000;
 /// Longest name of a stand-alone bucket or a lease, in bytes.
 pub const NAME_LEN_MAX: usize = 255;
@@ -57,9 +58,10 @@ pub const BUCKETS_MAX: usize = 8;
 pub const NAMED_LEASE_TTL_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// How many operations ahead are counted when a deadline is checked at acceptance.
 pub const AHEAD_COUNTED_MAX: usize = 1_000;
-/// Ended deployments of one scope that are kept; older ones go with their steps when another one begins.
+/// Ended deployments kept per scope; older ones are removed with their steps when another one
+/// begins.
 pub const DEPLOYMENTS_KEPT: usize = 100;
 /// Largest request of a deployment that is kept, in bytes.
 pub const DEPLOYMENT_LEN_MAX: usize = 1024 * 1024;
-/// Most steps, and most objects, that are written into the journal at once.
+/// Most steps, and most objects, written to the journal in one call.
 pub const JOURNAL_LINES_MAX: usize = 10_000;

@@ -1,5 +1,6 @@
-//! A budget that refills, behind one interface whatever its shape: when can this be taken, take it, give it back,
-//! learn from an answer, close and open. Arithmetic only: who waits for it is the model's.
+//! A budget that refills, behind one interface for every shape: when can a cost be taken, take it,
+//! put it back, learn from a response, close and reopen. Arithmetic only: the model keeps track of
+//! who waits for it.
 
 pub mod drip;
 pub mod gate;
@@ -19,78 +20,81 @@ use crate::fact::LimitShape;
 use crate::time::Time;
 use crate::verdict::Hint;
 
-/// When something can be taken.
+/// When a cost can be taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Readiness {
-    /// At once.
+    /// Immediately.
     Now,
     /// Not before this time.
     At(Time),
-    /// When a call that is under way has been answered.
+    /// After a call in flight completes.
     AfterAnswer,
-    /// Never: it is more than there can be.
+    /// Never: it exceeds the capacity.
     Never,
 }
 
-/// What kind of budget it is, with its state.
+/// The kind of budget, with its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Budget {
     /// Refills evenly.
     Drip(PacedDrip),
-    /// Comes back all at once.
+    /// Refills all at once.
     Window(Window),
-    /// Only closed when told.
+    /// Closed only when the upstream says so.
     Gate(Gate),
 }
 
-/// A budget, and what is common to all of them.
+/// A budget, with the state common to all shapes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bucket {
     /// The budget.
     pub budget: Budget,
-    /// The upstream asked for quiet until then.
+    /// The time until which the upstream asked for quiet.
     pub frozen_until: Time,
-    /// Everything that was ever granted, wrapping. A grant remembers it, so a late answer can be placed.
+    /// The total ever granted, wrapping. Each grant records it, so that a late response can be
+    /// ordered.
     pub granted: u64,
-    /// Answers in a row that said to wait.
+    /// The number of consecutive throttled responses.
     pub throttles: u32,
-    /// Calls under way. Follows from the claims, so a snapshot does not keep it.
+    /// Calls in flight. Derived from the claims, so a snapshot does not keep it.
     pub in_flight: u32,
-    /// Grants whose calls have not left yet, in the order of granting. They are held aside: nothing
-    /// says when they will reach the upstream, so they are taken off the budget when they leave.
+    /// Grants whose calls have not been sent, in the order of granting. They stay reserved: nothing
+    /// says when they will reach the upstream, so they are deducted from the budget when they are
+    /// sent.
     pub unsent: VecDeque<UnsentGrant>,
-    /// What answered calls turned out to cost, while others are under way: an answer to an earlier grant does not know it. A
-    /// snapshot does not keep it: without it less is believed to be left, never more.
+    /// The actual costs of completed calls, while others are in flight: a response to an earlier
+    /// grant does not include them. A snapshot does not keep them: without them the budget is
+    /// believed to be smaller, never larger.
     pub corrections: VecDeque<Correction>,
 }
 
-/// What a grant turned out to cost, in micro-tokens.
+/// The actual cost of a grant, in micro-tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Correction {
-    /// Which grant.
+    /// The mark of the grant.
     pub mark: u64,
-    /// What was granted.
+    /// The amount granted.
     pub reserved: u64,
-    /// What it cost.
+    /// The actual cost.
     pub actual: u64,
 }
 
-/// Most corrections that are kept; the oldest goes first.
+/// The maximum number of corrections kept; the oldest is dropped first.
 const CORRECTIONS_MAX: usize = 1_024;
 
-/// A grant whose call has not left.
+/// A grant whose call has not been sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnsentGrant {
-    /// Which.
+    /// The mark of the grant.
     pub mark: u64,
-    /// What it takes, in micro-tokens.
+    /// Its cost, in micro-tokens.
     pub cost: u64,
 }
 
-/// How long two clocks may differ by: what refills in this time is left alone.
+/// How far two clocks may differ: what refills in this time is never granted.
 const MARGIN: Duration = Duration::from_millis(20);
 
-/// The usual margin of a drip: what refills in 20 ms, at most a quarter of what it holds.
+/// The default margin of a drip: what refills in 20 ms, at most a quarter of its capacity.
 #[must_use]
 pub fn default_margin(capacity: u64, refill_per_s: u64) -> u64 {
     let refilled = u128::from(refill_per_s) * MARGIN.as_micros() / 1_000_000;
@@ -98,7 +102,7 @@ pub fn default_margin(capacity: u64, refill_per_s: u64) -> u64 {
 }
 
 impl Bucket {
-    /// A full one of this shape; `None` for a cap, which is no bucket.
+    /// Creates a full bucket of this shape; `None` for a cap, which is no bucket.
     #[must_use]
     pub fn new(shape: LimitShape, now: Time) -> Option<Self> {
         let budget = match shape {
@@ -120,7 +124,7 @@ impl Bucket {
         })
     }
 
-    /// The shape it has now.
+    /// The current shape.
     #[must_use]
     pub const fn shape(&self) -> LimitShape {
         match &self.budget {
@@ -132,7 +136,8 @@ impl Bucket {
         }
     }
 
-    /// Takes on another shape from `now` on. What was spent of the old one stays spent where that can be said.
+    /// Changes the shape from `now` on. What was spent of the old budget stays spent where that is
+    /// well defined.
     pub fn reshape(&mut self, shape: LimitShape, now: Time) {
         match (&mut self.budget, shape) {
             (Budget::Drip(paced), LimitShape::Drip { capacity, refill_per_s, margin }) => {
@@ -150,7 +155,7 @@ impl Bucket {
         }
     }
 
-    /// Whether all of it is there, it is open and no call is under way.
+    /// Whether it is full, open and has no call in flight.
     #[must_use]
     pub fn is_at_rest(&self, now: Time) -> bool {
         let is_full = match &self.budget {
@@ -163,7 +168,7 @@ impl Bucket {
         is_full && self.in_flight == 0 && self.frozen_until <= now
     }
 
-    /// When `cost` can be taken, if nobody else takes any.
+    /// When `cost` can be taken, if no one else takes any.
     #[must_use]
     pub fn ready(&self, cost: u64, now: Time) -> Readiness {
         let budget = match &self.budget {
@@ -174,13 +179,13 @@ impl Bucket {
         if self.frozen_until > now { budget.max(Readiness::At(self.frozen_until)) } else { budget }
     }
 
-    /// What is held aside for calls that have not left.
+    /// The amount reserved for calls that have not been sent.
     #[must_use]
     pub fn held(&self) -> u64 {
         self.unsent.iter().map(|grant| grant.cost).sum()
     }
 
-    /// Grants `cost` and answers the mark of this grant. It is held aside until its call leaves.
+    /// Grants `cost` and returns the mark of this grant. It stays reserved until its call is sent.
     pub fn take(&mut self, cost: u64) -> u64 {
         if self.in_flight == 0 {
             self.corrections.clear();
@@ -193,13 +198,14 @@ impl Bucket {
         self.granted
     }
 
-    /// Whether the call of the grant `mark` has not left, as far as is known.
+    /// Whether the call of the grant `mark` has not been sent, as far as known.
     #[must_use]
     pub fn is_unsent(&self, mark: u64) -> bool {
         self.unsent.iter().any(|grant| grant.mark == mark)
     }
 
-    /// The call of the grant `mark` leaves now: what it costs is on its way to the upstream.
+    /// Records that the call of the grant `mark` is sent now: its cost is on its way to the
+    /// upstream.
     pub fn mark_sent(&mut self, mark: u64, now: Time) {
         let Some(grant) = self.release(mark) else { return };
         match &mut self.budget {
@@ -214,7 +220,8 @@ impl Bucket {
         self.unsent.remove(place)
     }
 
-    /// The call of the grant `mark` is no longer under way: it was answered, or nobody waits for it any more.
+    /// Records that the call of the grant `mark` is no longer in flight: it completed, or no one
+    /// waits for it any more.
     pub fn mark_finished(&mut self, mark: u64, now: Time) {
         self.mark_sent(mark, now);
         self.in_flight = self.in_flight.saturating_sub(1);
@@ -223,7 +230,7 @@ impl Bucket {
         }
     }
 
-    /// The call of the grant `mark` was not sent: what was taken for it is put back.
+    /// Puts back what was taken for the grant `mark`, whose call was not sent.
     pub fn return_unsent(&mut self, mark: u64, cost: u64, now: Time) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.correct(Correction { mark, reserved: cost, actual: 0 });
@@ -253,7 +260,7 @@ impl Bucket {
         self.corrections.push_back(correction);
     }
 
-    /// Corrects the grant `mark` of `reserved` by what it really cost.
+    /// Corrects the grant `mark` of `reserved` by its actual cost.
     pub fn settle(&mut self, mark: u64, reserved: u64, actual: u64, now: Time) {
         self.correct(Correction { mark, reserved, actual });
         if actual <= reserved {
@@ -267,8 +274,8 @@ impl Bucket {
         }
     }
 
-    /// What calls may have taken that were granted after `mark`: of one that was answered what it cost, of any other all of
-    /// its grant. What has not left is held aside anyway.
+    /// What calls granted after `mark` may have taken: the actual cost of completed ones, the full
+    /// grant of any other. What has not been sent is reserved anyway.
     fn taken_since(&self, mark: u64) -> u64 {
         let after = self.granted.wrapping_sub(mark);
         let is_later = |later: u64| self.granted.wrapping_sub(later) < after;
@@ -281,10 +288,11 @@ impl Bucket {
         after.saturating_sub(unsent).saturating_sub(reserved).saturating_add(actual)
     }
 
-    /// Learns from the answer to the grant marked `mark`. What left after it may not have been counted yet, so it
-    /// is taken off the upstream's figure; of that and ours the lower one counts. Only the answer to the newest grant,
-    /// with nothing else under way, is surely not out of order: then the upstream's figure is what is there, because
-    /// ours may have counted calls that the upstream had counted too.
+    /// Learns from the response to the grant marked `mark`. The upstream may not have counted calls
+    /// sent after it, so they are deducted from the upstream's figure; the lower of that and ours
+    /// counts. Only the response to the newest grant, with nothing else in flight, is certainly not
+    /// out of order: then the upstream's figure is used as it is, because ours may have counted
+    /// calls that the upstream had counted too.
     pub fn observe(&mut self, hint: &Hint, mark: u64, now: Time) {
         let since = self.taken_since(mark);
         let remaining = hint.remaining.map(|left| left.saturating_sub(since));
@@ -303,7 +311,7 @@ impl Bucket {
                 }
             }
             Budget::Window(window) => window.observe(remaining, hint.capacity, hint.reset_at, now),
-            // A call that failed for good may say that no other can do better before then.
+            // A call that failed for good may report that no other call can succeed before then.
             Budget::Gate(gate) => {
                 if let Some(until) = hint.reset_at.filter(|until| *until > now) {
                     gate.close();
@@ -313,7 +321,7 @@ impl Bucket {
         }
     }
 
-    /// A call went through.
+    /// Records a successful call.
     pub const fn succeed(&mut self) {
         self.throttles = 0;
         if let Budget::Gate(gate) = &mut self.budget {
@@ -321,8 +329,8 @@ impl Bucket {
         }
     }
 
-    /// The upstream asked for quiet until `until`. A later time is never shortened. When it is over, `cost` can be
-    /// taken once, and the rest refills from there.
+    /// Closes the bucket until `until`, as the upstream asked. A later time is never shortened.
+    /// Afterwards `cost` can be taken once, and the rest refills from there.
     pub fn freeze(&mut self, until: Time, cost: u64, now: Time) {
         self.throttles = self.throttles.saturating_add(1);
         self.frozen_until = self.frozen_until.max(until);
@@ -334,7 +342,7 @@ impl Bucket {
         }
     }
 
-    /// A person opens it again.
+    /// Reopens the bucket on behalf of an operator.
     pub fn thaw(&mut self, now: Time) {
         self.frozen_until = Time::ZERO;
         self.throttles = 0;

@@ -1,5 +1,5 @@
-//! A number of places to run at once. Who holds one is known by the fence of its claim, so a place that is given
-//! back twice is given back once.
+//! A limit on concurrent calls. The fence of a claim identifies the holder of a slot, so a slot
+//! that is released twice is released once.
 
 use std::collections::BTreeSet;
 
@@ -8,36 +8,36 @@ use crate::id::Fence;
 /// The state of a cap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cap {
-    /// How many places there are.
+    /// The number of slots.
     pub at_once: u32,
     holders: BTreeSet<Fence>,
 }
 
 impl Cap {
-    /// One with this many places, all free.
+    /// Creates a cap with this many slots, all free.
     #[must_use]
     pub const fn new(at_once: u32) -> Self {
         Self { at_once, holders: BTreeSet::new() }
     }
 
-    /// Whether a place is free. A cap that was made smaller has none until enough have left.
+    /// Whether a slot is free. A cap that was made smaller has none until enough are released.
     #[must_use]
     pub fn has_room(&self) -> bool {
         self.held() < self.at_once
     }
 
-    /// How many places are taken.
+    /// The number of slots taken.
     #[must_use]
     pub fn held(&self) -> u32 {
         u32::try_from(self.holders.len()).unwrap_or(u32::MAX)
     }
 
-    /// Takes a place for a claim.
+    /// Takes a slot for a claim.
     pub fn take(&mut self, fence: Fence) {
         self.holders.insert(fence);
     }
 
-    /// Gives a claim's place back; `false` when it held none.
+    /// Releases a claim's slot; `false` when it held none.
     pub fn release(&mut self, fence: Fence) -> bool {
         self.holders.remove(&fence)
     }

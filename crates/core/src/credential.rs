@@ -1,7 +1,7 @@
-//! Whether a header carries a credential, by its name and its value. One rule for all that is stored: what it finds is
-//! never written into a store in clear.
+//! Detects headers that carry a credential, by name and by value. Everything that is stored uses
+//! this one rule: what it detects is never written to a store in clear text.
 
-/// Words that a name, cut at its dashes, has only for a credential.
+/// Words that, in a name split at dashes, only occur for a credential.
 const CREDENTIAL_WORDS: [&str; 31] = [
     "accesskey",
     "apikey",
@@ -36,13 +36,14 @@ const CREDENTIAL_WORDS: [&str; 31] = [
     "xsrf",
 ];
 
-/// What makes a word one of those wherever it stands inside of it: `clientsecret`, `cookies`.
+/// Substrings that mark a word as a credential: `clientsecret`, `cookies`.
 const CREDENTIAL_SUBSTRINGS: [&str; 4] = ["cookie", "credential", "password", "secret"];
 
-/// What makes a word one of those at its end: `csrftoken`. Many of them (`x-ratelimit-remaining-tokens`) are a number.
+/// A suffix that marks a word as a credential: `csrftoken`. The plural
+/// (`x-ratelimit-remaining-tokens`) is a number.
 const CREDENTIAL_SUFFIX: &str = "token";
 
-/// Words before `key` with which it opens nothing: it says which of several things is meant.
+/// Words before `key` that make it harmless: such a key only says which of several things is meant.
 const HARMLESS_KEYS: [&str; 10] = [
     "cache",
     "correlation",
@@ -56,13 +57,13 @@ const HARMLESS_KEYS: [&str; 10] = [
     "surrogate",
 ];
 
-/// Names of such words that hold no credential all the same.
+/// Names with such words that hold no credential all the same.
 const HARMLESS_HEADERS: [&str; 1] = ["access-control-allow-credentials"];
 
-/// What a value starts with that is a credential whatever the name.
+/// Prefixes that mark a value as a credential under any name.
 const SCHEMES: [&str; 2] = ["basic ", "bearer "];
 
-/// Whether a header of this name is taken for a credential.
+/// Whether a header of this name is treated as a credential.
 #[must_use]
 pub fn is_credential_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
@@ -83,7 +84,8 @@ fn is_credential_word(word: &str) -> bool {
         || word.ends_with(CREDENTIAL_SUFFIX)
 }
 
-/// Whether a value is a credential whatever its header is called: it says so itself, or it is a JSON Web Token.
+/// Whether a value is a credential under any name: it starts with a scheme, or it is a JSON Web
+/// Token.
 #[must_use]
 pub fn is_credential_value(value: &[u8]) -> bool {
     let value = value.trim_ascii();
@@ -93,7 +95,7 @@ pub fn is_credential_value(value: &[u8]) -> bool {
     SCHEMES.iter().any(starts) || is_json_web_token(value)
 }
 
-/// Three parts of base64url, the first of which begins a JSON object.
+/// Whether a value has three base64url parts, the first of which begins a JSON object.
 fn is_json_web_token(value: &[u8]) -> bool {
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     value.starts_with(b"eyJ")
@@ -105,7 +107,7 @@ fn is_json_web_token(value: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// OPS-22: credentials are known by the words in their names, whoever the vendor is.
+    /// OPS-22: credentials are recognized by the words in their names, for any vendor.
     #[test]
     fn ops_22_credentials_are_known_by_their_names() {
         for name in [
@@ -145,7 +147,7 @@ mod tests {
         }
     }
 
-    /// What others send is not taken for one.
+    /// Ordinary headers are not mistaken for credentials.
     #[test]
     fn usual_headers_are_no_credentials() {
         for name in [
@@ -179,7 +181,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: and by their values.
+    /// OPS-22: credentials are also recognized by their values.
     #[test]
     fn ops_22_credentials_are_known_by_their_values() {
         for value in ["Bearer abc", "bearer abc", " Basic dTpw", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.x-_1"]

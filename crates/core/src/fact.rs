@@ -1,6 +1,6 @@
-//! What the log keeps: facts that have been decided. The model changes only by absorbing facts, so absorbing the
-//! same ones again gives the same state. A snapshot is a shorter list of facts that says the same.
-//! Facts name groups, kinds and limits by their names and hold no payload.
+//! Facts: the decisions that the log keeps. The model changes only by absorbing facts, so absorbing
+//! the same facts again gives the same state. A snapshot is a shorter, equivalent list of facts.
+//! Facts refer to groups, kinds and limits by name and hold no payload.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,118 +12,119 @@ use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Hint;
 
-/// One thing that was decided.
+/// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fact {
     /// An operation joined the end of its group.
     Accepted(Box<AcceptedOperation>),
-    /// An operation was handed to a worker; its charges were taken.
+    /// A worker claimed an operation; its charges were taken.
     Claimed {
-        /// Which.
+        /// The operation.
         seq: Seq,
         /// The claim's fence.
         fence: Fence,
-        /// When.
+        /// When it was claimed.
         at: Time,
-        /// When the claim runs out.
+        /// When the claim expires.
         until: Time,
     },
-    /// A worker still has it.
+    /// A worker renewed its claim.
     Renewed {
-        /// Which.
+        /// The operation.
         seq: Seq,
         /// The claim's fence.
         fence: Fence,
-        /// When the claim runs out now.
+        /// The new expiry of the claim.
         until: Time,
     },
-    /// The call of a claim left: what it charges counts from then. Said of claims that charge a
-    /// budget, and only for as long as they are under way.
+    /// The call of a claim was sent: its charges count from then. Recorded only for claims that
+    /// charge a budget, and only while they are in flight.
     Sent {
-        /// Which.
+        /// The operation.
         seq: Seq,
         /// The claim's fence.
         fence: Fence,
-        /// When.
+        /// When it was sent.
         at: Time,
     },
     /// A claim ended.
     Settled(Box<SettledClaim>),
     /// An operation that was not running ended.
     Ended {
-        /// Which.
+        /// The operation.
         seq: Seq,
-        /// When.
+        /// When it ended.
         at: Time,
-        /// How.
+        /// How it ended.
         state: EndState,
-        /// Whether its group waits for a person now.
+        /// Whether its group now waits for an operator.
         hold: bool,
     },
-    /// Somebody wants a running operation to stop.
+    /// A cancel was requested for a running operation.
     CancelRequested {
-        /// Which.
+        /// The operation.
         seq: Seq,
     },
-    /// A held operation of unknown outcome goes on.
+    /// A held operation of unknown outcome is repeated.
     Repeated {
-        /// Which.
+        /// The operation.
         seq: Seq,
-        /// When.
+        /// When it was resolved.
         at: Time,
     },
-    /// A group was stopped by a person.
+    /// An operator paused a group.
     Paused {
-        /// Which.
+        /// The group.
         group: Arc<str>,
-        /// When.
+        /// When it was paused.
         at: Time,
-        /// Who.
+        /// Who paused it.
         by: Arc<str>,
-        /// Why.
+        /// The reason given.
         reason: Arc<str>,
     },
-    /// A group that was paused or held goes on.
+    /// A paused or held group resumed.
     Resumed {
-        /// Which.
+        /// The group.
         group: Arc<str>,
-        /// When.
+        /// When it resumed.
         at: Time,
     },
-    /// A limit was made or changed.
+    /// A limit was created or changed.
     LimitSet {
-        /// Which.
+        /// The name of the limit.
         limit: Arc<str>,
-        /// What it is now.
+        /// Its new shape.
         shape: LimitShape,
-        /// Who said so.
+        /// Where its figures come from.
         source: LimitSource,
-        /// When.
+        /// When it was set.
         at: Time,
     },
-    /// A limit that an upstream had closed was opened by a person.
+    /// An operator reopened a limit that an upstream had closed.
     Thawed {
-        /// Which.
+        /// The name of the limit.
         limit: Arc<str>,
-        /// When.
+        /// When it was reopened.
         at: Time,
     },
-    /// A limit that a call had opened went: nobody uses it, and it has nothing to remember.
+    /// A limit that a call had opened was removed: no operation uses it, and it has no state to
+    /// keep.
     LimitGone {
-        /// Which.
+        /// The name of the limit.
         limit: Arc<str>,
-        /// When.
+        /// When it was removed.
         at: Time,
     },
     /// Part of a snapshot: the counters.
     Counters(Counters),
-    /// Part of a snapshot: a limit as it stands.
+    /// Part of a snapshot: the state of a limit.
     LimitImage(Box<LimitImage>),
-    /// Part of a snapshot: a group as it stands. Its operations follow in order.
+    /// Part of a snapshot: the state of a group. Its operations follow in order.
     GroupImage(Box<GroupImage>),
-    /// Part of a snapshot: an operation as it stands, at the end of the group that came last.
+    /// Part of a snapshot: the state of an operation, appended to the last group.
     OperationImage(Box<OperationImage>),
-    /// Part of a snapshot: a key that is remembered.
+    /// Part of a snapshot: a remembered key.
     KeyImage {
         /// The operation it belongs to.
         seq: Seq,
@@ -135,29 +136,29 @@ pub enum Fact {
 /// An operation that was accepted, or reopened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptedOperation {
-    /// Its place in the partition.
+    /// Its sequence number in the partition.
     pub seq: Seq,
-    /// When.
+    /// When it was accepted.
     pub at: Time,
     /// Its group.
     pub group: Arc<str>,
-    /// Who carries it.
+    /// The kind of worker that executes it.
     pub kind: Arc<str>,
     /// What it charges.
     pub charges: Vec<Charge>,
-    /// Not to be started after this.
+    /// The time after which it must not start.
     pub deadline: Option<Time>,
-    /// Not to be started before this.
+    /// The time before which it must not start.
     pub not_before: Option<Time>,
-    /// Attempts in all.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
     /// Its priority.
     pub priority: u8,
-    /// What follows an unknown outcome.
+    /// What to do after an unknown outcome.
     pub on_unknown: OnUnknown,
-    /// What follows a failure.
+    /// What to do after a failure.
     pub on_failure: OnFailure,
-    /// The caller's key.
+    /// The caller's dedupe key.
     pub dedupe: Option<DedupeEntry>,
     /// Whether it had ended before and runs again.
     pub is_rerun: bool,
@@ -166,74 +167,74 @@ pub struct AcceptedOperation {
 /// How a claim ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledClaim {
-    /// Which operation.
+    /// The operation.
     pub seq: Seq,
     /// The claim's fence.
     pub fence: Fence,
-    /// When.
+    /// When it was settled.
     pub at: Time,
     /// What follows.
     pub effect: SettleEffect,
-    /// Why it was not a success.
+    /// Why it did not succeed.
     pub fault: Option<Fault>,
-    /// What the answer said about limits.
+    /// What the response said about limits.
     pub hints: Vec<Hint>,
 }
 
 /// What follows a settled claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettleEffect {
-    /// It leaves its group.
+    /// The operation leaves its group.
     Ended {
-        /// How.
+        /// How it ended.
         state: EndState,
-        /// Whether the group waits for a person now.
+        /// Whether the group now waits for an operator.
         hold: bool,
     },
-    /// It runs again, not before this; an attempt was spent.
+    /// The operation is retried; an attempt was spent.
     Retry {
-        /// Not before.
+        /// The earliest time of the retry.
         at: Time,
-        /// Whether the worker must look first whether it happened already.
+        /// Whether the worker must first check whether the call already took effect.
         reconcile_first: bool,
     },
     /// These limits are closed; no attempt was spent.
     Throttled {
-        /// Until when.
+        /// When they reopen.
         until: Time,
-        /// Which; with none of them the group alone waits.
+        /// The closed limits; when empty, only the group waits.
         closed: Vec<Arc<str>>,
     },
-    /// Its outcome is unknown and a person must say.
+    /// Its outcome is unknown and an operator must resolve it.
     Held,
-    /// It was not sent; what it was charged is given back.
+    /// It was not sent; its charges are returned.
     Returned,
 }
 
-/// What a limit is.
+/// The shape of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitShape {
-    /// A budget that refills evenly. Micro-tokens.
+    /// A budget that refills evenly, in micro-tokens.
     Drip {
-        /// The most it holds.
+        /// The capacity.
         capacity: u64,
-        /// What comes back each second.
+        /// The refill per second.
         refill_per_s: u64,
-        /// What is left alone, to cover the difference between two clocks.
+        /// The reserve that is never granted, to cover the difference between two clocks.
         margin: u64,
     },
-    /// A budget that comes back all at once. Micro-tokens.
+    /// A budget that refills all at once, in micro-tokens.
     Window {
-        /// What a window allows; 0 while that is not known.
+        /// The budget of one window; 0 while it is unknown.
         limit: u64,
-        /// How long a window is; zero while that is not known.
+        /// The length of a window; zero while it is unknown.
         period: Duration,
     },
-    /// No budget: only closed when the upstream says so.
+    /// No budget: closed only when the upstream says so.
     Gate,
-    /// A number of places to run at once.
+    /// A maximum number of concurrent calls.
     Cap {
-        /// How many.
+        /// The number of slots.
         at_once: u32,
     },
 }
@@ -243,99 +244,100 @@ pub enum LimitShape {
 pub enum LimitSource {
     /// The configuration.
     Config,
-    /// A person, at run time.
+    /// An operator, at run time.
     Operator,
-    /// The upstream's own answers.
+    /// The upstream's responses.
     Learned,
 }
 
 /// The partition's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The next operation's place.
+    /// The sequence number of the next operation.
     pub next_seq: Seq,
-    /// The next claim's fence.
+    /// The fence of the next claim.
     pub next_fence: Fence,
-    /// The next ticket.
+    /// The next turn.
     pub next_turn: Turn,
     /// The latest time seen.
     pub clock: Time,
-    /// Ended so far, by end state: succeeded, failed, canceled.
+    /// Operations ended so far, by end state: succeeded, failed, canceled.
     pub ended: [u64; 3],
 }
 
-/// A limit as it stands.
+/// The state of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitImage {
     /// Its name.
     pub limit: Arc<str>,
-    /// What it is.
+    /// Its shape.
     pub shape: LimitShape,
-    /// What the configuration last said it is.
+    /// The shape last set by the configuration.
     pub configured: Option<LimitShape>,
     /// Where the figures come from.
     pub source: LimitSource,
-    /// What is left (drip, window) or allowed at once (gate; 0 is everything).
+    /// What is left (drip, window) or allowed concurrently (gate; 0 means unlimited).
     pub level: u64,
-    /// When `level` was true.
+    /// The time at which `level` was computed.
     pub at: Time,
-    /// The part of a micro-token that the last refill left over.
+    /// The fraction of a micro-token left over from the last refill.
     pub carry: u64,
-    /// When a window starts anew.
+    /// When the next window starts.
     pub reset_at: Time,
     /// Whether a window has been learned.
     pub known: bool,
-    /// Closed until then.
+    /// The time until which it is closed.
     pub frozen_until: Time,
-    /// All that was ever granted, wrapping.
+    /// The total ever granted, wrapping.
     pub granted: u64,
-    /// Answers in a row that said to wait.
+    /// The number of consecutive throttled responses.
     pub throttles: u32,
-    /// Calls that may not have reached the upstream: by when they have, what they cost, their grant.
+    /// Calls that may not have reached the upstream: the time by which they have, their cost, their
+    /// grant.
     pub transit: Vec<(Time, u64, u64)>,
 }
 
-/// A group as it stands.
+/// The state of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupImage {
     /// Its name.
     pub group: Arc<str>,
-    /// Its ticket.
+    /// Its turn.
     pub turn: Turn,
-    /// Its head does not start before this.
+    /// The time before which its head must not start.
     pub not_before: Time,
-    /// Who stopped it, when and why.
+    /// Who paused it, when and why.
     pub paused: Option<(Arc<str>, Time, Arc<str>)>,
-    /// Whether it waits for a person after a failure or an unknown outcome.
+    /// Set when it waits for an operator after a failure or an unknown outcome.
     pub held: Option<GroupHold>,
-    /// Its head's claim: fence, end, and what had been granted of each charge then.
+    /// Its head's claim: fence, expiry, and the total granted for each charge at that time.
     pub running: Option<(Fence, Time, Vec<u64>)>,
 }
 
-/// Why a group waits for a person.
+/// Why a group waits for an operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupHold {
     /// The operation that caused it.
     pub seq: Seq,
-    /// Since when.
+    /// When the hold began.
     pub since: Time,
-    /// Whether that one's outcome is unknown; otherwise it failed.
+    /// Whether its outcome is unknown; otherwise it failed.
     pub unknown: bool,
-    /// What went wrong.
+    /// The fault that caused it.
     pub fault: Option<Fault>,
 }
 
-/// An operation as it stands.
+/// The state of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OperationImage {
-    /// As it was accepted, without its key.
+    /// The operation as accepted, without its key.
     pub accepted: AcceptedOperation,
     /// Attempts spent.
     pub attempt: u16,
-    /// Whether the next worker must look first.
+    /// Whether the next worker must reconcile first.
     pub reconcile_first: bool,
-    /// Whether somebody wants it to stop.
+    /// Whether a cancel was requested.
     pub cancel_requested: bool,
-    /// What went wrong last.
+    /// The last fault.
     pub fault: Option<Fault>,
 }

@@ -1,28 +1,29 @@
-//! Why an attempt did not succeed, in six classes that decide what follows, and the sentence for people.
+//! Why an attempt did not succeed: one of six classes, which decides what follows, and a message
+//! for people.
 
 use std::fmt;
 
 use crate::bounds::FAULT_MESSAGE_LEN_MAX;
 
-/// What kind of failure it was. The class alone decides whether it is repeated.
+/// The class of a failure. The class alone decides whether the call is retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FaultClass {
-    /// Bad input: the call can never succeed as it is.
+    /// Invalid input: the call can never succeed as it is.
     Validation,
-    /// The credential may not do this.
+    /// The credential lacks permission.
     Forbidden,
-    /// What the call names does not exist.
+    /// Something that the call names does not exist.
     NotFound,
     /// The upstream asked to wait.
     RateLimited,
-    /// Network, time-out, 5xx: may pass.
+    /// Network, timeout, 5xx: may pass.
     Transient,
-    /// The state changed under us: the plan must be made anew.
+    /// The state changed concurrently: a new plan is needed.
     Conflict,
 }
 
 impl FaultClass {
-    /// All of them, in the order of the documentation.
+    /// All classes, in the order of the documentation.
     pub const ALL: [Self; 6] = [
         Self::Validation,
         Self::Forbidden,
@@ -32,7 +33,8 @@ impl FaultClass {
         Self::Conflict,
     ];
 
-    /// What the class of an HTTP status is; `None` for a success (2xx) and for what is no answer to a call (1xx, 3xx).
+    /// Maps an HTTP status to its class; `None` for a success (2xx) and for statuses that do not
+    /// conclude a call (1xx, 3xx).
     #[must_use]
     pub const fn of_status(status: u16) -> Option<Self> {
         match status {
@@ -46,13 +48,13 @@ impl FaultClass {
         }
     }
 
-    /// Whether the same call may be sent again by itself.
+    /// Whether the same call may be retried automatically.
     #[must_use]
     pub const fn is_repeatable(self) -> bool {
         matches!(self, Self::RateLimited | Self::Transient)
     }
 
-    /// The stable word for machines.
+    /// The stable name for machines.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,7 +67,7 @@ impl FaultClass {
         }
     }
 
-    /// The class of a stable word.
+    /// Parses a stable name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|class| class.as_str() == word)
@@ -78,20 +80,20 @@ impl fmt::Display for FaultClass {
     }
 }
 
-/// Stands between what happened last and what an earlier attempt had left.
+/// Separates the latest fault from the one an earlier attempt left.
 const BEFORE: &str = "; before that: ";
 
-/// A failure: its class and a sentence. The sentence never holds a secret or a body.
+/// A failure: its class and a message. The message never holds a secret or a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What follows from it.
+    /// The class, which decides what follows.
     pub class: FaultClass,
-    /// What happened, for a person.
+    /// What happened, for people.
     pub message: String,
 }
 
 impl Fault {
-    /// A fault of `class`; a sentence over the bound is cut at a character.
+    /// Creates a fault of `class`; a message over the bound is truncated at a character boundary.
     #[must_use]
     pub fn new(class: FaultClass, message: impl Into<String>) -> Self {
         let mut message = message.into();
@@ -106,9 +108,9 @@ impl Fault {
         Self { class, message }
     }
 
-    /// This fault, followed by what an earlier attempt had left: that one may have happened, and must
+    /// Appends the fault that an earlier attempt left: that attempt may have taken effect, and must
     /// not be forgotten because the call was throttled, canceled or came too late afterwards. Of
-    /// several throttles in a row only the last is kept.
+    /// several consecutive throttles only the last is kept.
     #[must_use]
     pub fn with_earlier(self, earlier: Option<&Self>) -> Self {
         let Some(earlier) = earlier else { return self };
@@ -132,7 +134,7 @@ impl fmt::Display for Fault {
 mod tests {
     use super::*;
 
-    /// OPS-10: the class of each status of the table, and what may be repeated.
+    /// OPS-10: the class of each status in the table, and which may be retried.
     #[test]
     fn ops_10_statuses_fall_into_their_classes() {
         let table = [
@@ -165,7 +167,7 @@ mod tests {
         assert!(fault.message.ends_with("é…"));
     }
 
-    /// What an attempt left stays through any number of throttles, and they do not pile up.
+    /// The fault of an attempt survives any number of throttles, and throttles do not pile up.
     #[test]
     fn an_earlier_fault_is_kept_once() {
         let lost = Fault::new(FaultClass::Transient, "the answer was lost");

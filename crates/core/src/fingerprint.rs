@@ -1,5 +1,6 @@
-//! Stable hashes of what must be equal. Every part is prefixed with its length, so no two lists of parts read
-//! alike; the same parts give the same hash on every machine and in every version.
+//! Stable hashes for comparing values. Every part is prefixed with its length, so no two lists of
+//! parts collide by concatenation; the same parts give the same hash on every machine and in every
+//! version.
 
 use sha2::{Digest, Sha256};
 
@@ -8,7 +9,7 @@ use sha2::{Digest, Sha256};
 pub struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// A hash for one purpose; two purposes never give the same one.
+    /// Starts a hash for one purpose; two purposes never give the same hash.
     #[must_use]
     pub fn of(purpose: &str) -> Self {
         Self::default().part(purpose.as_bytes())
@@ -22,13 +23,14 @@ impl Fingerprint {
         self
     }
 
-    /// All 256 bits.
+    /// Returns all 256 bits.
     #[must_use]
     pub fn finish(self) -> [u8; 32] {
         self.0.finalize().into()
     }
 
-    /// The first 128 bits: enough for a key in memory, still out of reach of a search for collisions.
+    /// Returns the first 128 bits: enough for an in-memory key, and still infeasible to find a
+    /// collision for.
     #[must_use]
     pub fn short(self) -> u128 {
         let mut first = [0; 16];
@@ -37,7 +39,7 @@ impl Fingerprint {
     }
 }
 
-/// Lower-case hexadecimal.
+/// Formats bytes as lower-case hexadecimal.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
@@ -52,7 +54,8 @@ pub fn hex(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// OPS-3: the fingerprint is the same on every machine and in every version; this one is written down.
+    /// OPS-3: the fingerprint is the same on every machine and in every version; this one is
+    /// pinned.
     #[test]
     fn ops_3_the_hash_is_frozen() {
         let hash = Fingerprint::of("operation").part(b"a").part(b"bc").finish();

@@ -1,5 +1,5 @@
-//! Names of things: the position of an operation in its partition, the public id that embeds it,
-//! fences and turns. The public id sorts by time and needs no index to be looked up.
+//! Identifiers: the sequence number of an operation in its partition, the public id that embeds it,
+//! fences and turns. The public id sorts by time and can be looked up without an index.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,23 +10,23 @@ use crate::time::Time;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Seq(pub u64);
 
-/// Grows with every claim of a partition; a settlement with an old one changes nothing.
+/// Increases with every claim of a partition; a settlement with an old fence changes nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence(pub u64);
 
-/// A ticket that says who goes first. Lower goes earlier.
+/// Decides which group goes first: lower goes earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Turn(pub u64);
 
-/// Number of a partition inside one store.
+/// The number of a partition inside one store.
 pub type Partition = u16;
 
 const PREFIX: &str = "op_";
 const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LEN: usize = 26;
 
-/// The id a user holds: `op_` and 26 digits of base 32 over milliseconds, partition and seq, so ids sort
-/// by time of acceptance.
+/// The public id of an operation: `op_` and 26 base-32 digits over milliseconds, partition and
+/// sequence number, so ids sort by time of acceptance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OperationId {
     millis: u64,
@@ -35,7 +35,7 @@ pub struct OperationId {
 }
 
 impl OperationId {
-    /// The id of the operation accepted at `at` as `seq` of `partition`.
+    /// Creates the id of the operation accepted at `at` as `seq` of `partition`.
     #[must_use]
     pub const fn new(at: Time, partition: Partition, seq: Seq) -> Self {
         Self { millis: at.as_millis() & 0xffff_ffff_ffff, partition, seq }
@@ -53,7 +53,7 @@ impl OperationId {
         self.partition
     }
 
-    /// Its place in the partition.
+    /// Its sequence number in the partition.
     #[must_use]
     pub const fn seq(self) -> Seq {
         self.seq
@@ -82,7 +82,7 @@ impl fmt::Debug for OperationId {
     }
 }
 
-/// The text is not an operation's id.
+/// The error of parsing a text that is not an operation id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ParseOperationIdError;
 
@@ -117,7 +117,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// OPS-1: ids are unique, sortable by time, and read back to what they were made of.
+        /// OPS-1: ids are unique, sort by time, and parse back to their parts.
         #[test]
         fn ids_round_trip_and_sort_by_time(
             a in (0_u64..1 << 48, any::<u16>(), any::<u64>()),

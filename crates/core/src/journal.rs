@@ -1,6 +1,7 @@
-//! The journal of deployments: what was planned for a foreign system, what became of each step, and which object there
-//! has which key. It knows neither the system nor the plan: kinds, keys and ids are words. [`MemoryJournal`] is the whole rule;
-//! every store answers as it does.
+//! The journal of deployments: what was planned for a foreign system, the state of each step, and
+//! which object there has which key. The journal knows neither the system nor the plan: kinds, keys
+//! and ids are opaque strings. [`MemoryJournal`] is the reference implementation; every store
+//! behaves the same.
 
 mod book;
 
@@ -15,17 +16,18 @@ pub use book::MemoryJournal;
 pub struct Deployment {
     /// Its id; ids sort by time.
     pub id: Arc<str>,
-    /// What it changes, as in `guild:41771983423143937`. One runs there at a time.
+    /// The scope it changes, as in `guild:41771983423143937`. Only one deployment runs in a scope
+    /// at a time.
     pub scope: Arc<str>,
-    /// Who writes it: the fence of the lease on its scope. An older one's writes change nothing.
+    /// The writer: the fence of the lease on its scope. Writes with an older fence change nothing.
     pub fence: u64,
-    /// How often a plan was made.
+    /// The number of plans made so far.
     pub round: u32,
-    /// Where it stands.
+    /// Its current stage.
     pub stage: DeploymentStage,
-    /// What is wanted, as the deployer reads it back to go on after a crash.
+    /// The requested state; the deployer reads it back to resume after a crash.
     pub request: Arc<[u8]>,
-    /// Why it failed, or what there is to say.
+    /// Why it failed, or another remark.
     pub note: Option<Arc<str>>,
     /// When it began.
     pub started_at: Time,
@@ -33,19 +35,19 @@ pub struct Deployment {
     pub updated_at: Time,
 }
 
-/// Where a deployment stands.
+/// The stage of a deployment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DeploymentStage {
-    /// It runs, or was interrupted and can be gone on with.
+    /// It is running, or was interrupted and can be resumed.
     Running,
-    /// All is as it was wanted.
+    /// The requested state is reached.
     Done,
-    /// It was given up.
+    /// It was abandoned.
     Failed,
 }
 
 impl DeploymentStage {
-    /// In one word, as it is stored.
+    /// The stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -55,51 +57,52 @@ impl DeploymentStage {
         }
     }
 
-    /// Back from its word.
+    /// Parses the stored name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Running, Self::Done, Self::Failed].into_iter().find(|stage| stage.as_str() == word)
     }
 }
 
-/// What became of one step. A deployment has one line for each kind and key; a later plan writes it again.
+/// The state of one step. A deployment has one line for each kind and key; a later plan overwrites
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeploymentStep {
     /// The kind of object, as in `role`.
     pub kind: Arc<str>,
     /// Its key in the template.
     pub key: Arc<str>,
-    /// Its place among the steps.
+    /// Its position among the steps.
     pub nth: u32,
-    /// What is done, as in `create`.
+    /// The action, as in `create`.
     pub action: Arc<str>,
-    /// Of the state that is wanted.
+    /// The fingerprint of the desired state.
     pub fingerprint: Arc<str>,
-    /// Where it stands.
+    /// Its current state.
     pub state: StepState,
-    /// The operation that carries it.
+    /// The operation that executes it.
     pub operation: Option<Arc<str>>,
     /// The object, when it is known.
     pub foreign_id: Option<Arc<str>>,
     /// Why it failed.
     pub note: Option<Arc<str>>,
-    /// When this was written.
+    /// When this line was written.
     pub at: Time,
 }
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum StepState {
-    /// It is to be done, and may have been.
+    /// It is to be done, and may have been done.
     Planned,
-    /// The object is there as wanted.
+    /// The object exists in the desired state.
     Applied,
-    /// It was not done.
+    /// It failed.
     Failed,
 }
 
 impl StepState {
-    /// In one word, as it is stored.
+    /// The stored name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -109,40 +112,40 @@ impl StepState {
         }
     }
 
-    /// Back from its word.
+    /// Parses the stored name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         [Self::Planned, Self::Applied, Self::Failed].into_iter().find(|state| state.as_str() == word)
     }
 }
 
-/// Which object has which key in a scope.
+/// Maps a key to an object of a scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ObjectMapping {
     /// The kind of object.
     pub kind: Arc<str>,
     /// Its key.
     pub key: Arc<str>,
-    /// The object; none when the mapping is to be forgotten.
+    /// The object; `None` removes the mapping.
     pub object: Option<ForeignObject>,
 }
 
 /// An object of the foreign system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignObject {
-    /// Its id there.
+    /// Its id in the foreign system.
     pub id: Arc<str>,
-    /// Where it is inside the scope, if that matters: a message's channel.
+    /// Its location inside the scope, if that matters: the channel of a message.
     pub place: Option<Arc<str>>,
-    /// Of the state that it was last brought to.
+    /// The fingerprint of the state it was last brought to.
     pub fingerprint: Arc<str>,
 }
 
-/// Lines for the journal, written all or none.
+/// Lines for the journal, written all or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct JournalLines {
-    /// Steps; of a kind and key that is there already, the line is replaced.
+    /// Steps; a line with an existing kind and key is replaced.
     pub steps: Vec<DeploymentStep>,
-    /// Objects of the deployment's scope, likewise.
+    /// Objects of the deployment's scope, replaced in the same way.
     pub mapped: Vec<ObjectMapping>,
 }

@@ -1,6 +1,6 @@
 //! The vocabulary of Tidegate and every decision it makes, as pure functions and one plain state
-//! machine. No I/O, no async, no clock, no randomness, no wire format: time and chance come in as
-//! arguments, so the same input always gives the same answer.
+//! machine. No I/O, no async, no clock, no randomness, no wire format: time and randomness are
+//! arguments, so the same input always gives the same result.
 
 pub mod backoff;
 pub mod bounds;

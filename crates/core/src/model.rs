@@ -1,7 +1,7 @@
-//! A partition as one plain deterministic state machine: groups in order, limits with those who wait for them, and
-//! the one decision of who runs now. Commands decide and put facts into a list; only absorbing a fact changes what
-//! a restart must find again. Where a group that could run is filed (ready, or waiting for a limit) is worked out
-//! anew by `take` and is not in the log.
+//! A partition as one deterministic state machine: ordered groups, limits with their waiting
+//! groups, and the decision which operation runs now. Commands decide and append facts to a list;
+//! only absorbing a fact changes what a restart must restore. Where a group that could run is
+//! queued (ready, or waiting for a limit) is recomputed by `take` and is not in the log.
 
 mod absorb;
 mod accept;
@@ -49,7 +49,7 @@ use crate::fact::Counters;
 use crate::id::{Fence, Seq, Turn};
 use crate::time::Time;
 
-/// A key that is remembered.
+/// A remembered key.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     seq: Seq,
@@ -69,20 +69,20 @@ pub struct Model {
     by_limit: HashMap<Arc<str>, LimitIx>,
     /// Limits that operations opened.
     opened: BTreeSet<LimitIx>,
-    /// The one of them that was looked at last.
+    /// The opened limit that was examined last.
     looked_at: LimitIx,
     kinds: Vec<Arc<str>>,
     keys: HashMap<u128, Key>,
     keys_by_age: VecDeque<(Time, u128)>,
-    /// Groups that may run now, as far as their own time goes.
+    /// Groups that may run now, as far as their own start time is concerned.
     ready: BTreeSet<(Turn, GroupIx)>,
     /// Groups whose head must not start yet.
     asleep: BTreeSet<(Time, GroupIx)>,
-    /// Claims by the time they run out.
+    /// Claims by expiry.
     running: BTreeMap<(Time, Fence), GroupIx>,
-    /// Limits by the time their first waiting group can be fed.
+    /// Limits by the time they can serve their first waiting group.
     wakes: BTreeSet<(Time, LimitIx)>,
-    /// Limits whose first waiting group can be fed now, by its turn.
+    /// Limits that can serve their first waiting group now, by its turn.
     due: BTreeSet<(Turn, LimitIx)>,
     /// Operations that are not running, by deadline.
     deadlines: BTreeSet<(Time, Seq)>,
@@ -92,11 +92,11 @@ pub struct Model {
     held: BTreeSet<Arc<str>>,
     /// Operations whose outcome is unknown; each holds its group.
     unknown: BTreeSet<Seq>,
-    /// Charges that were seen before.
+    /// Distinct sets of charges, shared by operations.
     charge_sets: HashSet<entry::Charges>,
-    /// Limits whose wake-up must be worked out anew.
+    /// Limits whose wake-up must be recomputed.
     stale: Vec<LimitIx>,
-    /// The group that a snapshot's operations belong to.
+    /// The group that the operations of a snapshot belong to.
     restoring: Option<GroupIx>,
 }
 
@@ -107,7 +107,7 @@ impl Default for Model {
 }
 
 impl Model {
-    /// An empty partition.
+    /// Creates an empty partition.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -144,13 +144,13 @@ impl Model {
         }
     }
 
-    /// The latest time that was decided at. The owner's clock starts here at the earliest.
+    /// The latest time at which a decision was made. The owner's clock starts here at the earliest.
     #[must_use]
     pub const fn clock(&self) -> Time {
         self.counters.clock
     }
 
-    /// Time never runs backwards in here, whatever the caller's clock does.
+    /// Returns a time that never runs backwards, whatever the caller's clock does.
     fn now(&self, now: Time) -> Time {
         now.max(self.counters.clock)
     }

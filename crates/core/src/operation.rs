@@ -1,5 +1,5 @@
-//! An operation as the model sees it: what it charges, its budget and its rules. What is sent, and what came
-//! back, are bytes that the model never looks at.
+//! An operation as the model sees it: its charges, its retry budget and its rules. The request and
+//! the response are bytes that the model never inspects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,65 +8,66 @@ use crate::bounds;
 use crate::fact::LimitShape;
 use crate::time::Time;
 
-/// One million of these are one token.
+/// The number of micro-tokens in one token.
 pub const MICRO: u64 = 1_000_000;
 
-/// What an operation takes from one limit: micro-tokens of a bucket, or one place of a cap.
+/// What an operation takes from one limit: micro-tokens of a bucket, or one slot of a cap.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Charge {
     /// The limit's name.
     pub limit: Arc<str>,
-    /// How much of it, in micro-tokens. Ignored by a cap, which always gives one place.
+    /// The cost, in micro-tokens. Ignored by a cap, which always grants one slot.
     pub cost: u64,
-    /// Whether nobody said so and it was worked out. An estimate proves nothing: it is never too much, and when it runs it
-    /// takes at most what the limit holds then.
+    /// Whether the cost was estimated rather than stated. An estimate proves nothing: it is never
+    /// too costly, and when the operation runs it takes at most the limit's capacity at that time.
     pub estimated: bool,
 }
 
 impl Charge {
-    /// A charge of whole tokens.
+    /// Creates a charge of whole tokens.
     #[must_use]
     pub fn tokens(limit: impl Into<Arc<str>>, tokens: u64) -> Self {
         Self { limit: limit.into(), cost: tokens.saturating_mul(MICRO), estimated: false }
     }
 
-    /// A charge that was worked out, in micro-tokens.
+    /// Creates an estimated charge, in micro-tokens.
     #[must_use]
     pub fn estimate(limit: impl Into<Arc<str>>, cost: u64) -> Self {
         Self { limit: limit.into(), cost, estimated: true }
     }
 }
 
-/// What follows when a request left and its answer never came.
+/// What to do when a request was sent and its response never came.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnUnknown {
-    /// Safe to repeat: treated as a failure that may pass.
+    /// Safe to repeat: treated as a transient failure.
     Repeat,
-    /// Taken again with the order to look first.
+    /// Retry it, with the instruction to check first whether it took effect.
     Reconcile,
-    /// The group waits for a person.
+    /// The group waits for an operator.
     #[default]
     Ask,
 }
 
-/// What follows for the group when its head has failed for good.
+/// What happens to the group when its head has failed for good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum OnFailure {
-    /// The next one goes on.
+    /// The next operation runs.
     #[default]
     Skip,
-    /// The group waits for a person.
+    /// The group waits for an operator.
     Hold,
 }
 
-/// What follows a failure in some groups, or of one kind, where a submission does not say.
+/// The default for what follows a failure, for some groups or one kind, where a submission does not
+/// specify it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureRule {
-    /// Only in this group; with `*` at its end, in all that begin so.
+    /// Only in this group; with a trailing `*`, in all groups with that prefix.
     pub group: Option<Arc<str>>,
-    /// Only of this kind.
+    /// Only for this kind.
     pub kind: Option<Arc<str>>,
-    /// What follows.
+    /// What follows the failure.
     pub on_failure: OnFailure,
 }
 
@@ -80,7 +81,8 @@ impl FailureRule {
     }
 }
 
-/// What follows a failure of an operation that does not say: what the first rule that fits it says.
+/// What follows a failure of an operation that does not specify it: the first matching rule
+/// decides.
 #[must_use]
 pub fn on_failure(rules: &[FailureRule], group: &str, kind: &str) -> OnFailure {
     rules
@@ -89,47 +91,47 @@ pub fn on_failure(rules: &[FailureRule], group: &str, kind: &str) -> OnFailure {
         .map_or_else(OnFailure::default, |rule| rule.on_failure)
 }
 
-/// How an operation is found again under the caller's key.
+/// Identifies an operation by the caller's key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct DedupeEntry {
     /// Hash of the key.
     pub key: u128,
-    /// Hash of everything that must be the same for it to be the same request.
+    /// Hash of everything that must match for two requests to be the same.
     pub fingerprint: u128,
     /// When the key is forgotten.
     pub expires: Time,
 }
 
-/// An operation that asks to be accepted.
+/// An operation submitted for acceptance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// The key inside which order holds.
+    /// The key within which order is kept.
     pub group: Arc<str>,
-    /// Who carries it.
+    /// The kind of worker that executes it.
     pub kind: Arc<str>,
     /// What must be granted before it runs, all or nothing.
     pub charges: Vec<Charge>,
-    /// Limits that are made like this if there are none of these names: those of an upstream that nobody can list in
-    /// advance, such as one for each route and channel.
+    /// Limits to create with these shapes where no limit of that name exists: those of an upstream
+    /// that cannot be listed in advance, such as one for each route and channel.
     pub opens: Vec<(Arc<str>, LimitShape)>,
-    /// Not to be started after this time.
+    /// The time after which it must not start.
     pub deadline: Option<Time>,
-    /// Not to be started before this time.
+    /// The time before which it must not start.
     pub not_before: Option<Time>,
-    /// Attempts in all.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// 0 is usual; higher goes earlier.
+    /// 0 is the default; higher goes earlier.
     pub priority: u8,
-    /// What follows an unknown outcome.
+    /// What to do after an unknown outcome.
     pub on_unknown: OnUnknown,
-    /// What follows a failure.
+    /// What to do after a failure.
     pub on_failure: OnFailure,
-    /// The caller's key, if any.
+    /// The caller's dedupe key, if any.
     pub dedupe: Option<DedupeEntry>,
 }
 
 impl Draft {
-    /// A draft with every default: no charge, no deadline, eight attempts.
+    /// Creates a draft with every default: no charge, no deadline, eight attempts.
     #[must_use]
     pub fn new(group: impl Into<Arc<str>>, kind: impl Into<Arc<str>>) -> Self {
         Self {
@@ -147,10 +149,10 @@ impl Draft {
         }
     }
 
-    /// The first field that is out of bounds, with what is wrong with it.
+    /// Checks every field against its bounds.
     ///
     /// # Errors
-    /// Names the field.
+    /// Names the first field that is out of bounds, and the problem.
     pub fn validate(&self, now: Time) -> Result<(), InvalidField> {
         let far = now.after(bounds::HORIZON_MAX);
         let wrong = |field, problem| Err(InvalidField { field, problem });
@@ -191,12 +193,12 @@ impl Draft {
     }
 }
 
-/// A field of a draft that cannot be taken as it is.
+/// A field of a draft that is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidField {
-    /// Which one, as callers spell it.
+    /// The field, as callers spell it.
     pub field: &'static str,
-    /// What is wrong with it: "`field` `problem`" is a sentence.
+    /// The problem: "`field` `problem`" is a sentence.
     pub problem: &'static str,
 }
 
@@ -210,7 +212,7 @@ pub fn time_left(deadline: Option<Time>, now: Time, most: Duration) -> Duration 
 mod tests {
     use super::*;
 
-    /// OPS-25: the first rule that fits counts, by group, by kind, or by both.
+    /// OPS-25: the first matching rule counts, by group, by kind, or by both.
     #[test]
     fn ops_25_the_first_rule_that_fits_counts() {
         let rule = |group: Option<&str>, kind: Option<&str>, on_failure| FailureRule {

@@ -1,28 +1,28 @@
-//! Whether a request took effect, as far as its sender can tell: one rule for every dialect and
-//! every proxy. A gateway that says it got no answer does not know either.
+//! Classifies whether a request took effect, as far as its sender can tell: one rule for every
+//! dialect and every proxy. A gateway that reports no response does not know either.
 
 /// How an attempt to send a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// The request was not sent, or the receiver said that it did not look at it.
+    /// The request was not sent, or the receiver said that it did not process it.
     NotSent,
-    /// The request was sent, and the connection broke or went silent before an answer began.
+    /// The request was sent, and the connection broke or timed out before a response began.
     NoAnswer,
-    /// An answer with this HTTP status came.
+    /// A response with this HTTP status came.
     Answered {
         /// The status.
         status: u16,
-        /// Whether the answer came to its end.
+        /// Whether the response was complete.
         is_complete: bool,
     },
 }
 
-/// What the sender knows of the effect.
+/// What the sender knows about the effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutcomeClass {
     /// There was no effect, or none that a repeat would double.
     NotStarted,
-    /// The answer says what happened.
+    /// The response says what happened.
     Answered,
     /// The request may or may not have taken effect.
     Unknown,
@@ -46,8 +46,9 @@ pub const fn classify(end: AttemptEnd, is_repeatable: bool) -> OutcomeClass {
     }
 }
 
-/// Whether a gateway says with this status that it passed the request on and got no proper answer:
-/// 502 and 504, and what a large CDN says instead (520 no proper answer, 522 and 524 none in time).
+/// Whether a gateway uses this status to say that it passed the request on and got no proper
+/// response: 502 and 504, and what a large CDN uses instead (520 no proper response, 522 and 524
+/// none in time).
 const fn is_ambiguous_gateway_status(status: u16) -> bool {
     matches!(status, 502 | 504 | 520 | 522 | 524)
 }
@@ -60,7 +61,7 @@ mod tests {
         AttemptEnd::Answered { status, is_complete: true }
     }
 
-    /// IDM-18: what a gateway could not find out is unknown; what a service says itself is not.
+    /// IDM-18: what a gateway could not find out is unknown; what a service reports itself is not.
     #[test]
     fn a_gateway_without_an_answer_leaves_the_outcome_unknown() {
         for end in [AttemptEnd::NoAnswer, answered(502), answered(504), answered(524)] {
@@ -73,7 +74,7 @@ mod tests {
         assert_eq!(classify(AttemptEnd::NotSent, false), OutcomeClass::NotStarted);
     }
 
-    /// IDM-18: half of a success is no success; half of a refusal is one.
+    /// IDM-18: half of a success is no success; half of a refusal is a refusal.
     #[test]
     fn half_an_answer_is_known_by_its_status_only_when_it_refuses() {
         let half = |status| classify(AttemptEnd::Answered { status, is_complete: false }, false);

@@ -1,5 +1,6 @@
-//! The decisions on shared records, as pure functions from the state that is there to the state that follows and
-//! an answer. A backend does each as one atomic step; the contract suite compares them with these.
+//! The decisions on shared records, as pure functions from the current state to the next state and
+//! a result. A backend does each as one atomic step; the contract suite compares backends with
+//! these functions.
 
 pub mod bucket;
 pub mod lease;

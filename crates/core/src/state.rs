@@ -1,29 +1,29 @@
-//! The states of an operation as users see them, and the table of legal transitions. The model asserts the
-//! table on every change; the documentation and the tests read the same one.
+//! The states of an operation as users see them, and the table of legal transitions. The model
+//! asserts the table on every change; the documentation and the tests read the same table.
 
 use std::fmt;
 
-/// Where an operation stands.
+/// The state of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Accepted, its turn has not come.
+    /// Accepted; its turn has not come.
     Queued,
-    /// At the head of its group, waiting for a time, a limit or a place.
+    /// At the head of its group, waiting for a time, a limit or a slot.
     Waiting,
-    /// A worker carries it.
+    /// A worker is executing it.
     Running,
-    /// The request left and no answer came; a person must say what happened.
+    /// The request was sent and no response came; an operator must resolve the outcome.
     Unknown,
-    /// It happened.
+    /// The call succeeded.
     Succeeded,
-    /// It will not happen.
+    /// The call failed for good.
     Failed,
-    /// It was called off.
+    /// It was canceled.
     Canceled,
 }
 
 impl State {
-    /// All of them.
+    /// All states.
     pub const ALL: [Self; 7] = [
         Self::Queued,
         Self::Waiting,
@@ -40,7 +40,7 @@ impl State {
         matches!(self, Self::Succeeded | Self::Failed | Self::Canceled)
     }
 
-    /// The stable word.
+    /// The stable name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ impl State {
         }
     }
 
-    /// The state of a stable word.
+    /// Parses a stable name.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|state| state.as_str() == word)
@@ -90,11 +90,11 @@ impl fmt::Display for State {
 /// How an operation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum EndState {
-    /// It happened.
+    /// The call succeeded.
     Succeeded,
-    /// It will not happen.
+    /// The call failed for good.
     Failed,
-    /// It was called off.
+    /// It was canceled.
     Canceled,
 }
 

@@ -1,5 +1,5 @@
 //! Points in time, in microseconds since the Unix epoch. Durations are `std::time::Duration`.
-//! Arithmetic saturates: a clock or a header that is out of its mind cannot overflow it.
+//! Arithmetic saturates: an absurd clock or header cannot overflow it.
 
 use std::time::Duration;
 
@@ -8,18 +8,18 @@ use std::time::Duration;
 pub struct Time(u64);
 
 impl Time {
-    /// The epoch; also what "no time" sorts before everything else as.
+    /// The epoch; as "no time" it sorts before everything else.
     pub const ZERO: Self = Self(0);
-    /// Later than anything that will happen.
+    /// Later than any real event.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// From microseconds since the epoch.
+    /// Converts from microseconds since the epoch.
     #[must_use]
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros)
     }
 
-    /// From milliseconds since the epoch.
+    /// Converts from milliseconds since the epoch.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000))
@@ -37,19 +37,19 @@ impl Time {
         self.0 / 1_000
     }
 
-    /// This much later.
+    /// Adds a duration.
     #[must_use]
     pub fn after(self, by: Duration) -> Self {
         Self(self.0.saturating_add(micros(by)))
     }
 
-    /// This much earlier.
+    /// Subtracts a duration.
     #[must_use]
     pub fn before(self, by: Duration) -> Self {
         Self(self.0.saturating_sub(micros(by)))
     }
 
-    /// How long since `earlier`; zero when that lies in the future.
+    /// The duration since `earlier`; zero when that lies in the future.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
@@ -62,7 +62,7 @@ pub fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// A duration in whole milliseconds, rounded up: nobody is ever told to come back too early.
+/// A duration in whole milliseconds, rounded up: a caller is never told to return too early.
 #[must_use]
 pub fn millis_up(duration: Duration) -> u64 {
     micros(duration).div_ceil(1_000)

@@ -1,11 +1,13 @@
-//! Where the path of a URL leads: whether its `..` segments climb above the place where it starts. One rule for all
-//! that is sent below a base path.
+//! Detects URL paths whose `..` segments climb above their starting point. Everything that is sent
+//! below a base path uses this one rule.
 
-/// How often a path is decoded at most: some servers decode what was decoded before them.
+/// The maximum number of times a path is decoded: some servers decode again what was already
+/// decoded.
 const DECODED_MAX: usize = 4;
 
-/// Whether a path, without its query, climbs above where it starts. What some server takes for a dot, a slash or a
-/// separator counts as one: percent-encoding, also of itself, backslashes, and parameters behind `;`.
+/// Whether a path, without its query, climbs above its starting point. Anything that some server
+/// treats as a dot, a slash or a separator counts as one: percent-encoding, also of itself,
+/// backslashes, and parameters after `;`.
 #[must_use]
 pub fn escapes_base(path: &str) -> bool {
     if !path.contains("..") && !path.contains('%') {
@@ -17,7 +19,8 @@ pub fn escapes_base(path: &str) -> bool {
         match segment.split(';').next().unwrap_or_default() {
             ".." if depth == 0 => return true,
             ".." => depth -= 1,
-            // An empty segment is a step for some servers and none for others: the smaller count is the safe one.
+            // Some servers count an empty segment as a step, others do not: the smaller count is
+            // the safe one.
             "." | "" => {}
             _ => depth += 1,
         }
@@ -25,7 +28,7 @@ pub fn escapes_base(path: &str) -> bool {
     false
 }
 
-/// The path with what matters here decoded: dots, slashes, backslashes and semicolons.
+/// Decodes the characters that matter to this check: dots, slashes, backslashes and semicolons.
 fn decoded(path: &str) -> String {
     let mut plain = path.to_ascii_lowercase();
     for _ in 0..DECODED_MAX {

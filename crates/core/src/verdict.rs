@@ -1,5 +1,5 @@
-//! What an answer means for the operation (`Verdict`) and what it says about limits (`Hint`). Being throttled is
-//! a value with a time in it, not an error.
+//! The meaning of a response for the operation (`Verdict`) and what it says about limits (`Hint`).
+//! Throttling is a value with a time in it, not an error.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,54 +7,54 @@ use std::time::Duration;
 use crate::fault::Fault;
 use crate::time::Time;
 
-/// What became of one attempt.
+/// The verdict on one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It happened.
+    /// The call succeeded.
     Done,
     /// The upstream asked to wait; no attempt is spent.
     Throttled {
-        /// How long it said, if it said.
+        /// The time the upstream gave, if any.
         after: Option<Duration>,
-        /// The limit that is closed, by name; `None` closes every bucket the operation charges. A cap closes nothing: the
-        /// operation's group alone waits.
+        /// The name of the closed limit; `None` closes every bucket the operation charges. A cap
+        /// cannot be closed: only the operation's group waits.
         scope: Option<Arc<str>>,
-        /// What it said.
+        /// The upstream's message.
         fault: Fault,
     },
-    /// It did not happen and may be tried again; an attempt is spent.
+    /// The call did not take effect and may be retried; an attempt is spent.
     Retry {
-        /// Not before this long, if the upstream said.
+        /// The shortest delay before the retry, if the upstream gave one.
         after: Option<Duration>,
-        /// What went wrong.
+        /// What failed.
         fault: Fault,
     },
-    /// It will not happen; repeating is pointless.
+    /// The call cannot succeed; a retry is pointless.
     Rejected(Fault),
-    /// The request left and no answer came: it may have happened.
+    /// The request was sent and no response came: it may have taken effect.
     Unknown(Fault),
-    /// It was not sent, and somebody else should try (a worker that drains).
+    /// It was not sent, and another worker should try (the worker is draining).
     Returned,
-    /// A person's cancel reached it.
+    /// An operator's cancel reached it.
     Canceled {
-        /// Whether the request may have left.
+        /// Whether the request may have been sent.
         may_have_happened: bool,
     },
 }
 
-/// What an answer said about one limit. Fields that it did not mention are `None`.
+/// What a response said about one limit. Fields it did not mention are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Hint {
     /// The limit's name.
     pub limit: Arc<str>,
-    /// What the upstream says is left, in micro-tokens.
+    /// The remaining budget reported by the upstream, in micro-tokens.
     pub remaining: Option<u64>,
     /// The upstream's capacity, in micro-tokens.
     pub capacity: Option<u64>,
     /// The upstream's refill, in micro-tokens per second.
     pub refill_per_s: Option<u64>,
-    /// When a window starts anew, or a gate opens again.
+    /// When the next window starts, or a gate reopens.
     pub reset_at: Option<Time>,
-    /// What the call really cost, in micro-tokens.
+    /// The actual cost of the call, in micro-tokens.
     pub spent: Option<u64>,
 }

@@ -1,23 +1,23 @@
-//! `Accept-Encoding`: what a client can read, and how much it likes it.
+//! Parses `Accept-Encoding`: the codings a client can read, and its preferences.
 
 use std::fmt;
 
 use crate::coding::{Coding, Codings};
 
-/// Most entries that are read of one header.
+/// The maximum number of entries read from one header.
 const ENTRIES_MAX: usize = 32;
 
 /// The codings that a client accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AcceptEncoding {
-    /// Those that can be written and read here, in the client's order.
+    /// Supported codings, in the client's order.
     codings: Vec<(Coding, f32)>,
-    /// What holds for all that are not named.
+    /// The weight of all codings that are not named.
     others: Option<f32>,
 }
 
 impl AcceptEncoding {
-    /// From the text of the header. What is malformed is not accepted.
+    /// Parses the header. Malformed entries are not accepted.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut accept = Self { codings: Vec::new(), others: None };
@@ -46,8 +46,8 @@ impl AcceptEncoding {
         codings.outermost_first().all(|coding| self.weight(coding) > 0.0)
     }
 
-    /// The coding that the client likes best, the first it named among equals; `None` when it wants
-    /// bodies as they are.
+    /// The coding that the client prefers, the first named among equals; `None` when it wants
+    /// bodies without a coding.
     #[must_use]
     pub fn preferred(&self) -> Option<Coding> {
         let named = self.codings.iter().map(|(coding, _)| *coding);
@@ -61,7 +61,7 @@ impl AcceptEncoding {
 }
 
 impl fmt::Display for AcceptEncoding {
-    /// As a header that asks for what both the client and this crate can read, and for nothing
+    /// Formats a header that asks for what both the client and this crate can read, and for nothing
     /// else.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let named = self.codings.iter().map(|(coding, _)| *coding);
@@ -80,7 +80,7 @@ impl fmt::Display for AcceptEncoding {
     }
 }
 
-/// The weight among an entry's parameters: 1 when there is none, 0 when it makes no sense.
+/// The weight among an entry's parameters: 1 when there is none, 0 when it is invalid.
 fn weight(parameters: &str) -> f32 {
     let weight = parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -1,5 +1,5 @@
-//! Bodies in a coding. Decoding takes memory for one window and what the caller lets it give out,
-//! whatever the body says.
+//! Encodes and decodes bodies. Decoding takes memory for one window and for the output that the
+//! caller allows, whatever the body claims.
 
 use std::fmt;
 use std::io;
@@ -14,24 +14,24 @@ use tokio::io::{AsyncBufRead, AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReade
 
 use crate::coding::{Coding, Codings};
 
-/// The largest window of zstd that HTTP allows, as a power of two: 8 MiB.
+/// The largest zstd window that HTTP allows, as a power of two: 8 MiB.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
-/// The format of deflate, in the low half of the first byte of zlib.
+/// The deflate format, in the low half of the first byte of zlib.
 const ZLIB_DEFLATE: u8 = 8;
 
 /// Why a body was not decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecodeError {
-    /// It is larger than the bound.
+    /// It exceeds the bound.
     TooLarge,
-    /// It is not in its coding, or it ends too early.
+    /// It is not in its coding, or is truncated.
     Damaged,
 }
 
 impl fmt::Display for DecodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::TooLarge => "the body is larger than it may be once it is decoded",
+            Self::TooLarge => "the decoded body exceeds the size limit",
             Self::Damaged => "the body is not in the coding that its header names",
         })
     }
@@ -54,7 +54,7 @@ pub async fn decode(codings: &Codings, body: &Bytes, most: usize) -> Result<Byte
     if decoded.len() <= most { Ok(decoded.into()) } else { Err(DecodeError::TooLarge) }
 }
 
-/// A reader.
+/// A boxed reader.
 type Reader = Box<dyn AsyncRead + Send + Sync + Unpin>;
 
 /// Decodes a body while it is read.

@@ -1,8 +1,8 @@
-//! The codings by name, and the list of them in a `Content-Encoding` header.
+//! The content codings by name, and the list of them in a `Content-Encoding` header.
 
 use std::fmt;
 
-/// Most codings on one body. One is usual; more than this is an attack.
+/// The maximum number of codings on one body. One is common; more than this is an attack.
 const CODINGS_MAX: usize = 3;
 
 /// A content coding that can be read and written.
@@ -10,7 +10,7 @@ const CODINGS_MAX: usize = 3;
 pub enum Coding {
     /// The format of gzip files.
     Gzip,
-    /// The zlib format. Some servers leave its envelope out, and are understood all the same.
+    /// The zlib format. Some servers omit its envelope; their bodies are decoded all the same.
     Deflate,
     /// Brotli.
     Brotli,
@@ -19,7 +19,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// All of them.
+    /// All codings.
     pub const ALL: [Self; 4] = [Self::Gzip, Self::Deflate, Self::Brotli, Self::Zstd];
 
     /// Its name in headers.
@@ -33,7 +33,7 @@ impl Coding {
         }
     }
 
-    /// By its name, in any case; `None` for any other coding.
+    /// Parses its name, in any case; `None` for any other coding.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let name = name.trim();
@@ -53,8 +53,8 @@ impl fmt::Display for Coding {
 pub struct Codings(Vec<Coding>);
 
 impl Codings {
-    /// From the text of a `Content-Encoding` header; `None` when one of them cannot be read here,
-    /// or there are too many.
+    /// Parses a `Content-Encoding` header; `None` when one of the codings is not supported, or
+    /// there are too many.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let names = text.split(',').map(str::trim);
@@ -63,13 +63,13 @@ impl Codings {
         (codings.len() <= CODINGS_MAX).then_some(Self(codings))
     }
 
-    /// Whether the body is as it is.
+    /// Whether the body has no coding.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Each of them, the one that was applied last first: the order in which they are undone.
+    /// Iterates over the codings, the last applied first: the order in which they are undone.
     pub fn outermost_first(&self) -> impl Iterator<Item = Coding> + '_ {
         self.0.iter().rev().copied()
     }

@@ -1,20 +1,20 @@
-//! JSON hashed by value: the order of members, white space, escapes and the spelling of numbers do
-//! not count. Numbers are compared exactly, however long they are. What is read is bounded in depth,
-//! because it comes from anybody.
+//! Hashes JSON by value: the order of members, white space, escapes and the spelling of numbers do
+//! not count. Numbers are compared exactly, however long they are. The nesting depth of the input
+//! is bounded, because it is untrusted.
 
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-/// Levels of a value; a deeper one is not read.
+/// The maximum nesting depth of a value.
 const DEPTH_MAX: usize = 128;
 
-/// A SHA-256.
+/// A SHA-256 hash.
 pub type Hash = [u8; 32];
 
 /// Hashes a JSON text by its value; `None` when it is not JSON, or nested too deeply.
 #[must_use]
 pub fn hash_by_value(text: &[u8]) -> Option<Hash> {
-    // What is walked below is known to be well formed.
+    // The code below relies on well-formed input.
     serde_json::from_slice::<&RawValue>(text).ok()?;
     JsonWalker { text, at: 0 }.value(DEPTH_MAX)
 }
@@ -25,7 +25,7 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// The next byte that is not white space.
+    /// Returns the next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while self.text.get(self.at)?.is_ascii_whitespace() {
             self.at += 1;
@@ -33,7 +33,7 @@ impl<'a> JsonWalker<'a> {
         self.text.get(self.at).copied()
     }
 
-    /// Takes the next byte if it is this one.
+    /// Consumes the next byte if it is this one.
     fn take(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
@@ -60,7 +60,7 @@ impl<'a> JsonWalker<'a> {
             self.take(b':');
             members.push((tagged(b'k', &name), self.value(depth)?));
         }
-        // Stable, so that a name that is there twice keeps the order of its values.
+        // A stable sort, so that a duplicate name keeps the order of its values.
         members.sort_by_key(|(name, _)| *name);
         Some(tagged(
             b'o',
@@ -78,7 +78,7 @@ impl<'a> JsonWalker<'a> {
         Some(hash.finalize().into())
     }
 
-    /// The text of a string; one that is no text, such as half a pair of surrogates, as it stands.
+    /// The text of a string; if it is not valid text, such as half a surrogate pair, its raw form.
     fn string(&mut self) -> Option<Vec<u8>> {
         let from = self.at;
         self.at += 1;
@@ -112,7 +112,8 @@ fn scalar(word: &[u8]) -> Hash {
     tagged(b'w', number.as_deref().map_or(word, str::as_bytes))
 }
 
-/// A number as its digits without zeros at either end and a power of ten; `None` when it is none.
+/// A number as its digits, without leading or trailing zeros, and a power of ten; `None` when it is
+/// not a number.
 fn plain_number(word: &str) -> Option<String> {
     let (sign, rest) = word.strip_prefix('-').map_or(("", word), |rest| ("-", rest));
     let (digits, power) = rest.split_once(['e', 'E']).unwrap_or((rest, "0"));
@@ -143,7 +144,7 @@ mod tests {
         hash(one) == hash(other)
     }
 
-    /// IDM-2, OPS-7: how a value is written does not count.
+    /// IDM-2, OPS-7: the spelling of a value does not count.
     #[test]
     fn idm_2_ops_7_one_value_has_one_hash() {
         assert!(same(r#"{"a":1,"b":[true,null]}"#, "{ \"b\" : [ true ,null ],\r\n\t\"a\":1 }"));
@@ -154,7 +155,7 @@ mod tests {
         assert!(same("-0.0", "0") && same("{}", " { } ") && same("[]", "[ ]"));
     }
 
-    /// IDM-2, OPS-7: and two values have two, however close they are.
+    /// IDM-2, OPS-7: two values have two hashes, however close they are.
     #[test]
     fn idm_2_ops_7_two_values_have_two_hashes() {
         for (one, other) in [
@@ -209,7 +210,7 @@ mod tests {
     }
 
     proptest! {
-        /// Two texts have one hash exactly when a parser makes the same of them.
+        /// Two texts have the same hash exactly when a parser reads the same value from them.
         #[test]
         fn it_agrees_with_a_parser(one in value(), other in value()) {
             let (compact, pretty) = (one.to_string(), serde_json::to_string_pretty(&one).unwrap());

@@ -1,6 +1,6 @@
-//! What the bytes of a body stand for. Content codings of HTTP (gzip, deflate, br and zstd): which of
-//! them a client accepts, and bodies read and written in them, within a bound, because a few bytes
-//! may stand for gigabytes. And JSON by its value, however it is written.
+//! Interprets the bytes of a body. Content codings of HTTP (gzip, deflate, br and zstd): which of
+//! them a client accepts, and reading and writing bodies in them, within a bound, because a few
+//! bytes may expand to gigabytes. And JSON compared by value, however it is written.
 
 pub mod accept;
 pub mod body;

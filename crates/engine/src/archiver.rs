@@ -1,5 +1,6 @@
-//! Copies what ended to the archive: reads the trail, keeps the operations there, then shortens the trail. Whatever breaks
-//! in between is done again, and twice is once. Nothing waits for it, and it decides nothing.
+//! Copies ended operations to the archive: reads the archive queue, saves the operations in the
+//! archive, then acknowledges them. After a failure the step is repeated; saving twice has no
+//! further effect. Nothing waits for the archiver, and it decides nothing.
 
 mod outage;
 
@@ -16,27 +17,27 @@ use tokio::sync::{Notify, watch};
 use crate::error::Error;
 pub use outage::SharedArchive;
 
-/// Operations that are taken from the trail in one round, about.
+/// The approximate number of operations taken from the queue in one round.
 const BATCH_SIZE: usize = 256;
-/// Costs that are taken in one round, about.
+/// The approximate number of costs taken in one round.
 const COST_BATCH_SIZE: usize = 1_000;
-/// Operations that are read at once to begin with; how many follow goes by how large they were.
+/// Operations in the first read; later reads depend on how large they were.
 const FIRST_READ: usize = 16;
-/// Bytes of payloads and answers that are held at once, about.
+/// The approximate number of bytes of payloads and responses held at once.
 const HELD_LEN: usize = 4 * 1024 * 1024;
-/// After something ended this much more is waited for, so that many are kept in one step.
+/// How long to wait for more after an operation ended, so that many are saved in one step.
 const GATHER: Duration = Duration::from_millis(100);
-/// How often the trail is looked at when nobody said that something ended.
+/// How often the queue is polled without a notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);
-/// Between two tries, at first and at the most.
+/// The first and the longest pause between two attempts.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
 
-/// What ended and is not in the archive yet, as it was last seen.
+/// Ended operations that are not in the archive yet, as last observed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Backlog {
-    /// How many.
+    /// The number of operations.
     pub waiting: u64,
-    /// When the first of them ended.
+    /// When the oldest of them ended.
     pub oldest: Option<Time>,
 }
 
@@ -47,18 +48,18 @@ pub(crate) struct Archiver {
     pub partition: Partition,
     pub ownership: watch::Receiver<Ownership>,
     pub stopped: watch::Receiver<Option<Error>>,
-    /// Told when something ended.
+    /// Notified when an operation ended.
     pub ended: Arc<Notify>,
     pub backlog: watch::Sender<Backlog>,
 }
 
-/// What a round did.
+/// What a round copied.
 struct CopiedCounts {
     operations: usize,
     costs: usize,
 }
 
-/// What it remembers from one round to the next.
+/// State kept from one round to the next.
 struct Progress {
     is_laid_out: bool,
     at_once: usize,
@@ -66,7 +67,7 @@ struct Progress {
 }
 
 impl Archiver {
-    /// Works until the engine stops.
+    /// Runs until the engine stops.
     pub(crate) async fn work(self) {
         self.copy_until_stopped().await;
         self.archiving.outage.remove_partition(self.partition);
@@ -80,7 +81,7 @@ impl Archiver {
                 Ok(CopiedCounts { operations, costs }) => {
                     progress.failures = 0;
                     if self.archiving.outage.record_success(self.partition) {
-                        tracing::info!("what ended is archived again");
+                        tracing::info!("archiving works again");
                     }
                     if operations + costs > 0 {
                         metrics::counter!("tidegate_archived_total").increment(operations as u64);
@@ -102,14 +103,14 @@ impl Archiver {
         match failed {
             Some(pause) => tokio::time::sleep(pause).await,
             None => {
-                // Whether somebody told or the time is over, it looks.
+                // Look again whether notified or timed out.
                 let _ = tokio::time::timeout(POLL_INTERVAL, self.ended.notified()).await;
                 tokio::time::sleep(GATHER).await;
             }
         }
     }
 
-    /// Copies some of what is noted; answers how many notes are done with.
+    /// Copies part of the queue; returns how many entries are done.
     async fn round(&self, progress: &mut Progress) -> Result<CopiedCounts, StoreError> {
         let Some(trail) = self.store.archive_queue() else {
             return Ok(CopiedCounts { operations: 0, costs: 0 });
@@ -130,7 +131,7 @@ impl Archiver {
         Ok(CopiedCounts { operations, costs: self.copy_costs(trail).await? })
     }
 
-    /// The same for what calls cost.
+    /// Does the same for call costs.
     async fn copy_costs(&self, trail: &dyn ArchiveQueue) -> Result<usize, StoreError> {
         let Some(spent) = trail.next_costs(self.partition, COST_BATCH_SIZE).await? else { return Ok(0) };
         let count = spent.costs.len();
@@ -150,7 +151,7 @@ impl Archiver {
         while !left.is_empty() {
             let (now, later) = left.split_at(progress.at_once.min(left.len()));
             let found = self.store.read(self.partition, now.to_vec()).await?;
-            // What runs again is noted again when it ends.
+            // A rerun operation is queued again when it ends.
             let ended: Vec<StoredEntry> =
                 found.into_iter().flatten().filter(|stored| stored.result.is_some()).collect();
             progress.at_once = next_size(now.len(), ended.iter().map(len).sum());
@@ -162,12 +163,12 @@ impl Archiver {
         Ok(noted.seqs.len())
     }
 
-    /// Says what is wrong, once for all partitions of this process; answers how long to wait.
+    /// Logs the failure, once for all partitions of this process; returns how long to wait.
     fn record_failure(&self, error: &StoreError, progress: &mut Progress) -> Duration {
-        // Of a newer owner the engine hears by itself.
+        // The engine learns of a newer owner by itself.
         if error.kind() != StoreErrorKind::Fenced && self.archiving.outage.record_failure(self.partition) {
             let (partition, archive) = (self.partition, self.archiving.archive.describe());
-            tracing::warn!(partition, archive, %error, "what ended is not archived now; it is kept until it is");
+            tracing::warn!(partition, archive, %error, "archiving fails; ended operations are kept until it works again");
         }
         progress.is_laid_out = false;
         let pause = RETRY.0.saturating_mul(1 << progress.failures.min(8)).min(RETRY.1);
@@ -180,7 +181,7 @@ fn len(stored: &StoredEntry) -> usize {
     stored.operation.payload.len() + stored.result.as_ref().map_or(0, |result| result.body.len())
 }
 
-/// How many to read next, when so many had so many bytes.
+/// The number to read next, given how many bytes the last reads had.
 fn next_size(read: usize, bytes: usize) -> usize {
     if bytes > HELD_LEN { (read * HELD_LEN / bytes).max(1) } else { (read * 2).clamp(FIRST_READ, BATCH_SIZE) }
 }

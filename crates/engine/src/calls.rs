@@ -1,7 +1,7 @@
-//! The calls of a partition that this process is responsible for: claimed and about to leave, in
-//! flight, or answered and not settled yet. They outlive the model, which is read again after an
-//! outage, and the engine, which another one of the same process may follow. So a living process
-//! never sends again what it still waits for, and does not forget an answer.
+//! The calls of a partition that this process is responsible for: claimed and about to be sent, in
+//! flight, or completed and not settled yet. They outlive the model, which is replayed after an
+//! outage, and the engine, which may be followed by another one in the same process. So a live
+//! process never resends a call it still waits for, and never loses a response.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,55 +16,55 @@ use tokio_util::sync::CancellationToken;
 use crate::carry::Report;
 use crate::owner::ReadAheadOutcome;
 
-/// Something happened to a call.
+/// An event of a call.
 pub(crate) enum CallEvent {
     /// An attempt has ended.
     Reported(Report),
     /// The payloads of claims were read.
     Fetched(Vec<(Claim, Result<StoredOperation, Verdict>)>),
-    /// Payloads were read ahead of need.
+    /// Payloads were read ahead.
     ReadAhead(ReadAheadOutcome),
 }
 
 /// A call in flight.
 #[derive(Debug)]
 pub(crate) struct InFlightCall {
-    /// The fence that it left with, which its report carries.
+    /// The fence it was sent with, which its report carries.
     pub sent_with: Fence,
     /// The claim that its report settles: a later one when its operation was claimed again since.
     pub fence: Fence,
-    /// With the seq, what tells its operation from every other.
+    /// Identifies its operation, together with the sequence number.
     pub accepted_at: Time,
     pub sent_at: Time,
-    /// Tells it to stop.
+    /// Cancels the call.
     pub stop: CancellationToken,
 }
 
-/// What this process knows of a claim.
+/// What this process knows about a claim.
 pub(crate) enum CallStatus {
-    /// Its call is in flight here.
+    /// Its call is in flight in this process.
     Sent { sent_at: Time },
-    /// Its call is about to leave here.
+    /// Its call is about to be sent by this process.
     Unsent,
-    /// Its call never left.
+    /// Its call was never sent.
     NeverSent,
-    /// Nothing.
+    /// This process knows nothing about it.
     Untracked,
 }
 
 pub(crate) struct Calls {
     sent: FxHashMap<Seq, InFlightCall>,
-    /// Claims whose calls have not left yet.
+    /// Claims whose calls have not been sent yet.
     unsent: FxHashMap<Fence, Seq>,
-    /// Claims of appends that may or may not stand, whose calls have not left.
+    /// Claims of appends that may or may not have succeeded, whose calls have not been sent.
     never_sent: FxHashSet<(Seq, Fence)>,
     /// The last epoch in which this process owned the partition.
     epoch: Option<Epoch>,
-    /// Reports whose settlement is not durable.
+    /// Reports whose settlement is not durable yet.
     pub(crate) unsettled: Vec<Report>,
     pub(crate) events: mpsc::UnboundedReceiver<CallEvent>,
     pub(crate) event: mpsc::UnboundedSender<CallEvent>,
-    /// The end of a drain: what is in flight is given up.
+    /// Canceled at the end of a drain: calls in flight are abandoned.
     pub(crate) give_up: CancellationToken,
 }
 
@@ -83,9 +83,10 @@ impl Calls {
         }
     }
 
-    /// This process owns the partition in a new epoch. A fence whose append does not stand is given
-    /// out again. So unless no other owner can have come in between, a claim with the fence of one
-    /// that never left here may be another owner's, with its call under way.
+    /// Starts a new epoch in which this process owns the partition. The fence of an append that did
+    /// not succeed is reused. So unless no other owner can have come in between, a claim with the
+    /// fence of one that was never sent by this process may be another owner's, with its call in
+    /// flight.
     pub(crate) fn begin_epoch(&mut self, epoch: Epoch) {
         let last = self.epoch.replace(epoch);
         if last.is_none_or(|last| last.0.checked_add(1) != Some(epoch.0)) {
@@ -93,17 +94,18 @@ impl Calls {
         }
     }
 
-    /// Calls that take up a worker: in flight or about to leave.
+    /// The number of calls that occupy a worker: in flight or about to be sent.
     pub(crate) fn count(&self) -> usize {
         self.sent.len() + self.unsent.len()
     }
 
-    /// Claims are being written: their calls leave when they are durable.
+    /// Tracks claims that are being written: their calls are sent when they are durable.
     pub(crate) fn track_unsent(&mut self, claims: &[Claim]) {
         self.unsent.extend(claims.iter().map(|claim| (claim.fence, claim.seq)));
     }
 
-    /// The append of these claims failed: whether it stands or not, their calls have not left.
+    /// Records that the append of these claims failed: whether or not it was written, their calls
+    /// were not sent.
     pub(crate) fn mark_never_sent(&mut self, claims: &[Claim]) {
         for Claim { seq, fence, .. } in claims {
             self.unsent.remove(fence);
@@ -111,12 +113,13 @@ impl Calls {
         }
     }
 
-    /// Takes a claim off those that are about to leave; `false` when it was none of them.
+    /// Removes a claim from those about to be sent; `false` when it was none of them.
     pub(crate) fn take_unsent(&mut self, fence: Fence) -> bool {
         self.unsent.remove(&fence).is_some()
     }
 
-    /// Has an earlier call of the same operation, which is still in flight here, answer this claim.
+    /// Lets an earlier call of the same operation, still in flight in this process, settle this
+    /// claim.
     pub(crate) fn adopt(&mut self, claim: &Claim) -> bool {
         match self.sent.get_mut(&claim.seq).filter(|sent| sent.accepted_at == claim.accepted_at) {
             Some(sent) => {
@@ -128,7 +131,7 @@ impl Calls {
         }
     }
 
-    /// A call leaves.
+    /// Records that a call is sent.
     pub(crate) fn mark_sent(&mut self, claim: &Claim, sent_at: Time) -> CancellationToken {
         let stop = CancellationToken::new();
         let sent = InFlightCall {
@@ -142,8 +145,9 @@ impl Calls {
         stop
     }
 
-    /// A report arrived: its call is in flight no more, and it settles the claim that stands for
-    /// it. Only the call that it is of ends: another one of the same operation goes on.
+    /// Takes a report: its call is no longer in flight, and the report settles the call's current
+    /// claim. It ends only the call that it belongs to: another call of the same operation
+    /// continues.
     pub(crate) fn finish_call(&mut self, mut report: Report) -> Report {
         if self.sent.get(&report.seq).is_some_and(|sent| sent.sent_with == report.fence)
             && let Some(sent) = self.sent.remove(&report.seq)
@@ -154,20 +158,20 @@ impl Calls {
         report
     }
 
-    /// Tells the call of an operation to stop.
+    /// Cancels the call of an operation.
     pub(crate) fn stop(&self, seq: Seq) {
         if let Some(sent) = self.sent.get(&seq) {
             sent.stop.cancel();
         }
     }
 
-    /// Every claim that stands for a call in flight or about to leave.
+    /// Iterates over the claims of calls in flight or about to be sent.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (Seq, Fence)> {
         let unsent = self.unsent.iter().map(|(fence, seq)| (*seq, *fence));
         self.sent.iter().map(|(seq, sent)| (*seq, sent.fence)).chain(unsent)
     }
 
-    /// What is known here of a claim that the log has.
+    /// What this process knows about a claim in the log.
     pub(crate) fn call_status(&self, seq: Seq, fence: Fence, accepted_at: Time) -> CallStatus {
         match self.sent.get(&seq) {
             Some(sent) if sent.fence == fence && sent.accepted_at == accepted_at => {
@@ -181,19 +185,19 @@ impl Calls {
         if self.never_sent.contains(&(seq, fence)) { CallStatus::NeverSent } else { CallStatus::Untracked }
     }
 
-    /// What never left has been settled.
+    /// Forgets the claims that were never sent, once they are settled.
     pub(crate) fn forget_never_sent(&mut self) {
         self.never_sent.clear();
     }
 
-    /// In flight, and answered but not settled.
+    /// The number of calls in flight, and of those completed but not settled.
     pub(crate) fn remaining_counts(&self) -> (usize, usize) {
         (self.sent.len(), self.unsettled.len())
     }
 }
 
 /// The calls of a partition, kept between the engines that a process opens on it one after the
-/// other. Give each of them the same one, and a later engine settles the calls of an earlier one.
+/// other. Give each of them the same value, and a later engine settles the calls of an earlier one.
 #[derive(Clone, Default)]
 pub struct InFlightCalls(Arc<Mutex<Option<Calls>>>);
 
@@ -204,13 +208,13 @@ impl fmt::Debug for InFlightCalls {
 }
 
 impl InFlightCalls {
-    /// The calls that an engine begins with.
+    /// Takes the calls that an engine starts with.
     pub(crate) fn take(&self) -> Calls {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         kept.filter(|calls| !calls.give_up.is_cancelled()).unwrap_or_else(Calls::new)
     }
 
-    /// Keeps what an engine that lost its partition leaves behind.
+    /// Keeps the calls of an engine that lost its partition.
     pub(crate) fn keep(&self, mut calls: Calls) {
         let unsent = std::mem::take(&mut calls.unsent);
         calls.never_sent.extend(unsent.into_iter().map(|(fence, seq)| (seq, fence)));
@@ -236,8 +240,8 @@ mod tests {
         }
     }
 
-    /// OPS-23: a late report ends only the call that it is of. The claim of another call at the same
-    /// place in the log stays, and goes on being renewed.
+    /// OPS-23: a late report ends only the call that it belongs to. The claim of another call at
+    /// the same position in the log stays, and is still renewed.
     #[test]
     fn ops_23_a_late_report_leaves_the_next_call_alone() {
         let mut calls = Calls::new();

@@ -1,5 +1,5 @@
-//! One attempt: the executor sends the payload, and what came of it goes back to the owner. A
-//! cancel or the end of a drain reaches it through its token.
+//! One attempt: the executor sends the payload and reports the outcome to the owner. A cancel or
+//! the end of a drain reaches it through its token.
 
 use std::sync::Arc;
 
@@ -20,24 +20,24 @@ use crate::envelope::Envelope;
 use crate::prepare::fingerprint;
 use crate::spent::costs;
 
-/// What a worker reports.
+/// A worker's report.
 #[derive(Clone, Debug)]
 pub(crate) struct Report {
     pub seq: tidegate_core::Seq,
     pub fence: tidegate_core::Fence,
     /// When the operation that was sent was accepted; `None` when nothing was sent.
     pub accepted_at: Option<Time>,
-    /// When its call left.
+    /// When its call was sent.
     pub sent_at: Option<Time>,
     pub verdict: Verdict,
     pub hints: Vec<Hint>,
     pub body: bytes::Bytes,
-    /// What the call cost, where the executor said so.
+    /// What the call cost, if the executor reported it.
     pub spent: Vec<Cost>,
 }
 
 impl Report {
-    /// Of a claim that was not carried, or of whose call nothing more is known.
+    /// Creates the report of a claim that was not executed, or whose call is lost track of.
     pub(crate) fn without_call(
         seq: tidegate_core::Seq,
         fence: tidegate_core::Fence,
@@ -47,9 +47,9 @@ impl Report {
         Self { seq, fence, accepted_at: None, sent_at: None, verdict, hints, body, spent }
     }
 
-    /// Of an executor that panicked: what it did is not known.
+    /// Creates the report of an executor that panicked: the effect of its call is unknown.
     pub(crate) fn panicked(seq: tidegate_core::Seq, fence: tidegate_core::Fence) -> Self {
-        let fault = Fault::new(FaultClass::Transient, "the executor broke down while it was under way");
+        let fault = Fault::new(FaultClass::Transient, "the executor panicked during the call");
         Self::without_call(seq, fence, Verdict::Unknown(fault))
     }
 }
@@ -60,7 +60,7 @@ pub(crate) struct Carrier {
     pub executors: Arc<Executors>,
     pub partition: Partition,
     pub clock: EngineClock,
-    /// The end of a drain: what is under way is given up.
+    /// Canceled at the end of a drain: calls in flight are abandoned.
     pub give_up: CancellationToken,
 }
 
@@ -91,8 +91,10 @@ impl Carrier {
 
     async fn send(&self, claim: &Claim, operation: &StoredOperation, stop: &CancellationToken) -> Outcome {
         let Some(executor) = self.executors.get(&claim.kind) else {
-            let fault =
-                Fault::new(FaultClass::Transient, format!("nobody carries kind {:?} here", claim.kind));
+            let fault = Fault::new(
+                FaultClass::Transient,
+                format!("no executor handles kind {:?} on this node", claim.kind),
+            );
             return Outcome::unanswered(Verdict::Retry { after: None, fault });
         };
         if stop.is_cancelled() {
@@ -114,14 +116,14 @@ impl Carrier {
             outcome = executor.carry(call) => outcome,
             () = stop.cancelled() => Outcome::unanswered(Verdict::Canceled { may_have_happened: true }),
             () = self.give_up.cancelled() => {
-                let fault = Fault::new(FaultClass::Transient, "the process stopped before the answer came");
+                let fault = Fault::new(FaultClass::Transient, "the process stopped before the response came");
                 Outcome::unanswered(Verdict::Unknown(fault))
             }
         }
     }
 }
 
-/// OPS-22: one line for each attempt, with its traces; never a body, never a secret.
+/// Logs one line for each attempt, with its trace ids; never a body, never a secret (OPS-22).
 fn log_attempt(
     id: OperationId,
     claim: &Claim,
@@ -153,7 +155,7 @@ fn log_attempt(
     );
 }
 
-/// The stable word for a verdict, and its fault.
+/// The stable name of a verdict, and its fault.
 pub(crate) const fn describe(verdict: &Verdict) -> (&'static str, Option<&Fault>) {
     match verdict {
         Verdict::Done => ("done", None),

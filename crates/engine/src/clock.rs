@@ -1,5 +1,6 @@
-//! The engine's clock: the wall's when it opens, as far as a store that others share agrees, never before the last time
-//! in the log, and from there on steady. A wall clock that jumps afterwards moves nothing; in tests it moves with tokio's.
+//! The engine's clock: it starts at the wall clock's time, as far as a shared store's clock agrees,
+//! and never before the last time in the log; from there on it is steady. A wall clock that jumps
+//! afterwards has no effect; in tests this clock moves with tokio's.
 
 use tidegate_core::Time;
 use tidegate_store::Clock;
@@ -16,7 +17,7 @@ impl EngineClock {
         Self { base, start: Instant::now() }
     }
 
-    /// The moment at which this clock will show `at`.
+    /// The instant at which this clock will show `at`.
     pub(crate) fn instant(&self, at: Time) -> Instant {
         self.start + at.since(self.base)
     }
@@ -28,7 +29,8 @@ impl Clock for EngineClock {
     }
 }
 
-/// What the store's clock showed when it granted a partition, at some moment between the question and the answer.
+/// The time on the store's clock when it granted a partition, at some moment between request and
+/// response.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StoreClockReading {
     pub at: Time,
@@ -37,8 +39,9 @@ pub(crate) struct StoreClockReading {
 }
 
 impl StoreClockReading {
-    /// The wall's time, unless the store's clock proves it wrong: else a machine whose clock is off would skip delays and
-    /// refill limits too early when it takes a partition over. Then the earliest time it can be, which grants nothing too early.
+    /// Returns the wall time, unless the store's clock proves it wrong: otherwise a machine with a
+    /// wrong clock would skip delays and refill limits too early when it takes a partition over.
+    /// Then returns the earliest possible time, which grants nothing too early.
     pub(crate) fn check_wall_clock(&self, wall: Time) -> Time {
         let (least, most) = (self.at.after(self.owned.elapsed()), self.at.after(self.asked.elapsed()));
         if (least..=most).contains(&wall) { wall } else { least }
@@ -51,7 +54,8 @@ mod tests {
 
     use super::*;
 
-    /// LIM-6: a wall clock counts as far as the store's clock allows, whatever has passed since.
+    /// LIM-6: a wall clock counts as far as the store's clock allows, whatever time has passed
+    /// since.
     #[tokio::test(start_paused = true)]
     async fn lim_6_a_wall_clock_that_the_store_disproves_does_not_count() {
         let asked = Instant::now();

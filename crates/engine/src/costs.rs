@@ -1,4 +1,4 @@
-//! What calls cost, asked of whoever keeps it: the store, or the archive beside one that has no tables.
+//! Queries call costs from the store, or from the archive of a store that has no tables.
 
 use tidegate_store::Store;
 use tidegate_store::costs::{CostQuery, CostReport};
@@ -7,10 +7,10 @@ use crate::archiver::SharedArchive;
 use crate::error::{Error, ErrorCode, Result};
 use crate::query::ARCHIVE_MAX;
 
-/// What calls cost, by shape; `None` where it is not kept.
+/// Returns call costs by shape; `None` where they are not kept.
 ///
 /// # Errors
-/// When whoever keeps it cannot be asked now.
+/// When the costs cannot be queried now.
 pub async fn cost_report(
     store: &dyn Store,
     archiving: Option<&SharedArchive>,
@@ -23,12 +23,12 @@ pub async fn cost_report(
     let away = |why: String| {
         Error::new(
             ErrorCode::StoreUnavailable,
-            format!("costs are in the archive, which cannot be asked now: {why}"),
+            format!("costs are in the archive, which is unavailable: {why}"),
         )
     };
     match tokio::time::timeout(ARCHIVE_MAX, archiving.archive.cost_report(question)).await {
         Ok(Ok(report)) => Ok(Some(report)),
         Ok(Err(error)) => Err(away(error.to_string())),
-        Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),
+        Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
     }
 }

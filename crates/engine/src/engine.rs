@@ -1,4 +1,5 @@
-//! The handle that callers hold. Cheap to clone; every verb goes to the owner or reads the store.
+//! The handle that callers hold. Cheap to clone; every method sends a command to the owner or reads
+//! the store.
 
 mod commands;
 mod open;
@@ -30,7 +31,7 @@ use crate::prepare::{PreparedSubmission, prepare};
 use crate::submission::{Receipt, Submission};
 use crate::view::OperationView;
 
-/// Who carries which kind.
+/// The executor for each kind.
 pub type Executors = BTreeMap<Arc<str>, Arc<dyn Upstream>>;
 
 /// An engine that owns its partition.
@@ -48,11 +49,11 @@ pub struct Engine {
     pub(crate) archived: Option<ArchiveLink>,
 }
 
-/// Where what ended is copied to.
+/// The archive that ended operations are copied to.
 #[derive(Clone)]
 pub(crate) struct ArchiveLink {
     pub archiving: SharedArchive,
-    /// What is still to be copied.
+    /// The operations still to be copied.
     pub backlog: watch::Receiver<Backlog>,
 }
 
@@ -63,7 +64,7 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Hands in an operation; answers when its acceptance is durable.
+    /// Submits an operation; returns when its acceptance is durable.
     ///
     /// # Errors
     /// When it is refused, or the store cannot be written.
@@ -74,7 +75,8 @@ impl Engine {
         self.receipt(decided.pop().unwrap_or_else(|| Err(stopping_error()))?, &request).await
     }
 
-    /// Hands in several; each is answered for itself, in order. The good ones are accepted in one step.
+    /// Submits several operations and returns one result for each, in order. The valid ones are
+    /// accepted in one step.
     pub async fn submit_all(&self, submissions: Vec<Submission>) -> Vec<Result<Receipt>> {
         let now = self.clock.now();
         let mut prepared = Vec::with_capacity(submissions.len());
@@ -127,10 +129,10 @@ impl Engine {
             AcceptDecision::New(receipt) => Ok(receipt),
             AcceptDecision::Earlier(seq) => {
                 let view = self.view(seq).await.map_err(|error| match error.code {
-                    // What was accepted is kept for longer than its key is remembered.
+                    // Accepted operations are kept for longer than their keys are remembered.
                     ErrorCode::NoOperation => Error::new(
                         ErrorCode::StoreUnavailable,
-                        "the store does not have what it had accepted; try again",
+                        "the store does not have an operation that it accepted; try again",
                     ),
                     _ => error,
                 })?;
@@ -144,7 +146,7 @@ impl Engine {
         }
     }
 
-    /// Whether an operation has this request, written otherwise.
+    /// Whether an operation has an equal request in a different spelling.
     async fn has_same_value(&self, seq: Seq, request: &Request) -> Result<bool> {
         let stored = self.stored(seq).await?.operation;
         Ok(stored.group == request.group
@@ -153,10 +155,11 @@ impl Engine {
                 .is_some_and(|asked| hash_by_value(&stored.payload) == Some(asked)))
     }
 
-    /// An operation as it stands; one that the store has forgotten comes from the archive.
+    /// Returns an operation in its current state; one that the store no longer has comes from the
+    /// archive.
     ///
     /// # Errors
-    /// When there is none of that id.
+    /// When there is no operation with that id.
     pub async fn get(&self, id: OperationId) -> Result<OperationView> {
         let missing =
             || Error::new(ErrorCode::NoOperation, format!("there is no operation {id}")).operation(id);
@@ -170,18 +173,19 @@ impl Engine {
         }
     }
 
-    /// An operation when it has ended, or as it stands after `most`.
+    /// Returns an operation once it has ended, or in its current state after `most`.
     ///
     /// # Errors
-    /// When there is none of that id.
+    /// When there is no operation with that id.
     pub async fn wait(&self, id: OperationId, most: Duration) -> Result<OperationView> {
         self.wait_until(id, most, State::is_ended).await
     }
 
-    /// An operation when it has ended or its outcome is unknown, or as it stands after `most`.
+    /// Returns an operation once it has ended or its outcome is unknown, or in its current state
+    /// after `most`.
     ///
     /// # Errors
-    /// When there is none of that id.
+    /// When there is no operation with that id.
     pub async fn wait_for_outcome(&self, id: OperationId, most: Duration) -> Result<OperationView> {
         self.wait_until(id, most, |state| state.is_ended() || state == State::Unknown).await
     }
@@ -204,10 +208,11 @@ impl Engine {
                 }
             })
             .await?;
-            // Told, given up, or the time is over: look again in every case.
+            // Woken, dropped or timed out: look again in every case.
             let told = tokio::time::timeout_at(end, woken).await;
             view = match self.get(id).await {
-                // It has ended, and so has the engine since: what is durable is there without it.
+                // The operation has ended, and so has the engine since: the durable result can be
+                // read without it.
                 Err(error) if error.code == ErrorCode::Stopping && matches!(told, Ok(Ok(()))) => {
                     self.merge(self.stored(seq).await?, None)
                 }
@@ -220,34 +225,34 @@ impl Engine {
         Ok(view)
     }
 
-    /// The partition that it owns.
+    /// The partition it owns.
     #[must_use]
     pub fn partition(&self) -> Partition {
         self.options.partition
     }
 
-    /// What ended and is not archived yet, as it was last seen; `None` where nothing is archived.
+    /// The ended operations that are not archived yet, as last observed; `None` without an archive.
     #[must_use]
     pub fn backlog(&self) -> Option<Backlog> {
         self.archived.as_ref().map(|archived| *archived.backlog.borrow())
     }
 
-    /// Changes from now on, or after the event of this id.
+    /// Subscribes to changes from now on, or after the event with this id.
     #[must_use]
     pub fn events(&self, after: Option<u64>) -> Subscription {
         self.events.subscribe(after)
     }
 
-    /// Whether it works: the store can be written and the owner answers.
+    /// Checks that the engine works: the store can be written and the owner responds.
     ///
     /// # Errors
-    /// Says what does not.
+    /// Returns what does not work.
     pub async fn health(&self) -> Result<()> {
         self.store.health().await?;
         self.update_owner(|_| ()).await
     }
 
-    /// Resolves when the engine has stopped; the reason is in it.
+    /// Resolves with the reason when the engine has stopped.
     pub async fn stopped(&self) -> Error {
         let mut stopped = self.stopped.clone();
         match stopped.wait_for(Option::is_some).await {
@@ -256,13 +261,14 @@ impl Engine {
         }
     }
 
-    /// Stops accepting and taking, lets calls under way finish or gives them back, and gives the partition up.
+    /// Stops accepting and taking, lets calls in flight finish or returns them, and releases the
+    /// partition.
     pub async fn drain(&self) {
         self.stop(false).await;
     }
 
-    /// The same for a partition that another node takes on: it accepts for as long as calls are under way, so that
-    /// callers wait for no more than the change itself.
+    /// Drains a partition that another node takes over: it keeps accepting while calls are in
+    /// flight, so that callers wait only for the handoff itself.
     pub async fn hand_over(&self) {
         self.stop(true).await;
     }
@@ -274,12 +280,12 @@ impl Engine {
         }
         if tokio::time::timeout(self.options.drain, &mut drained).await.is_err() {
             self.give_up.cancel();
-            // Either it is done, or the owner is gone.
+            // Either the drain is complete, or the owner is gone.
             let _ = drained.await;
         }
     }
 
-    /// Asks the owner something; answered once everything that was decided before is durable.
+    /// Sends a command to the owner; resolves once everything decided before it is durable.
     pub(crate) async fn update_owner<T: Send + 'static>(
         &self,
         question: impl FnOnce(&mut Owner) -> T + Send + 'static,
@@ -296,7 +302,7 @@ impl Engine {
         answer.await.unwrap_or_else(|_| Err(self.stop_reason()))
     }
 
-    /// Looks at something; answered once everything that was decided before is durable.
+    /// Sends a query to the owner; resolves once everything decided before it is durable.
     pub(crate) async fn query_owner<T: Send + 'static>(
         &self,
         question: impl FnOnce(&Owner) -> T + Send + 'static,

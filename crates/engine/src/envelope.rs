@@ -1,5 +1,5 @@
-//! What an operation needs beside its payload when it is taken up again: how it was asked for, and its traces.
-//! Kept beside the payload; empty when everything was left at its default.
+//! What is needed besides the payload to execute an operation: its submission options and trace
+//! ids. Stored next to the payload; empty when everything has its default.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(crate) struct Envelope {
     pub deadline_at: Option<u64>,
 }
 
-/// The rules, as words that stay readable.
+/// The rules, as stable names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RuleName {
@@ -56,7 +56,8 @@ impl Envelope {
         serde_json::to_vec(self).map(Bytes::from).unwrap_or_default()
     }
 
-    /// Reads an envelope; one that cannot be read is taken for an empty one, because the payload still stands.
+    /// Decodes an envelope; an unreadable one is treated as empty, because the payload is still
+    /// valid.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         if bytes.is_empty() { Self::default() } else { serde_json::from_slice(bytes).unwrap_or_default() }
     }

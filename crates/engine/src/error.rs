@@ -1,30 +1,30 @@
-//! What can go wrong for a caller, with a stable code for machines and a sentence for people. Every code has a page
-//! under `docs/errors/`.
+//! Errors for callers, with a stable code for machines and a message for people. Every code has a
+//! page under `docs/errors/`.
 
 use std::fmt;
 
 use tidegate_core::{OperationId, Time};
 
-/// A stable code. Numbers are never used again for something else.
+/// A stable code. Numbers are never reused for something else.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ErrorCode {
-    /// The request is not what the API takes: malformed JSON, a missing or unknown field.
+    /// The request is malformed: invalid JSON, a missing or unknown field.
     Malformed,
     /// A field is out of its bounds.
     Invalid,
     /// No such upstream is configured.
     UnknownUpstream,
-    /// Nobody carries operations of this kind.
+    /// No executor handles operations of this kind.
     UnknownKind,
-    /// It is larger than may be sent.
+    /// The request is too large.
     TooLarge,
     /// It costs more than a limit can ever hold.
     TooCostly,
     /// It names a limit that does not exist.
     UnknownLimit,
-    /// Under the known limits it cannot start before its deadline.
+    /// The known limits do not let it start before its deadline.
     TooLate,
-    /// The key belongs to another request.
+    /// The key belongs to a different request.
     KeyConflict,
     /// There is no such operation.
     NoOperation,
@@ -32,7 +32,7 @@ pub enum ErrorCode {
     NoGroup,
     /// There is no such limit.
     NoLimit,
-    /// It is not possible in the state things are in.
+    /// The current state does not allow it.
     NotNow,
     /// The cursor was not made by this server.
     BadCursor,
@@ -42,9 +42,9 @@ pub enum ErrorCode {
     Forbidden,
     /// The store cannot be written now; nothing was accepted.
     StoreUnavailable,
-    /// The server is about to stop.
+    /// The server is stopping.
     Stopping,
-    /// More operations in one batch than may be.
+    /// The batch has too many operations.
     BatchTooLong,
     /// The configuration cannot be used.
     BadConfig,
@@ -52,24 +52,24 @@ pub enum ErrorCode {
     NoRoute,
     /// The data cannot be used: locked by another process, damaged, or of a newer version.
     StoreRefused,
-    /// Something that must not happen did.
+    /// A bug: something that must not happen did.
     Internal,
     /// There is no such idempotency key.
     NoKey,
     /// Several requests use the same idempotency key.
     KeyNotUnique,
-    /// It was not answered within the time that an answer is waited for.
+    /// No response came within the time to wait for one.
     NotInTime,
-    /// There is no answer of the upstream to give back.
+    /// There is no upstream response to return.
     NoAnswer,
-    /// The template of a deployment cannot be used.
+    /// The template of a deployment is invalid.
     BadTemplate,
     /// There is no such deployment.
     NoDeployment,
 }
 
 impl ErrorCode {
-    /// All of them, by number.
+    /// All codes, by number.
     pub const ALL: [Self; 29] = [
         Self::Malformed,
         Self::Invalid,
@@ -102,7 +102,7 @@ impl ErrorCode {
         Self::NoDeployment,
     ];
 
-    /// What kind of problem it is, in a few words that never change with the case.
+    /// The title of the code, the same in every case.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -138,7 +138,7 @@ impl ErrorCode {
         }
     }
 
-    /// Its number, which is its place in the list.
+    /// Its number, which is its position in the list.
     #[must_use]
     pub const fn number(self) -> u16 {
         self as u16 + 1
@@ -151,32 +151,33 @@ impl fmt::Display for ErrorCode {
     }
 }
 
-/// A failure that a caller is told of.
+/// An error returned to a caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// For machines.
+    /// The code, for machines.
     pub code: ErrorCode,
-    /// For people. Never a secret, never a body.
+    /// The message, for people. Never a secret, never a body.
     pub message: String,
-    /// The field that is wrong, as the caller spelled it.
+    /// The invalid field, as the caller spelled it.
     pub field: Option<String>,
-    /// The operation it is about.
+    /// The operation concerned.
     pub operation: Option<OperationId>,
-    /// When it could be done.
+    /// The earliest time at which it could be done.
     pub earliest: Option<Time>,
-    /// Whether it is what is stored that cannot be read: another version may, and to try again does not help.
+    /// Whether the stored data cannot be read: another version may be able to, and a retry does not
+    /// help.
     pub unreadable: bool,
-    /// Whether it may have been accepted all the same.
+    /// Whether the request may have been accepted all the same.
     pub unsure: bool,
-    /// What else is wrong with the same request.
+    /// Further problems with the same request.
     pub also: Box<[Self]>,
 }
 
-/// An answer of the engine.
+/// A result of the engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failure.
+    /// Creates an error.
     #[must_use]
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self {
@@ -191,14 +192,14 @@ impl Error {
         }
     }
 
-    /// About this field.
+    /// Sets the field concerned.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
-    /// About this operation.
+    /// Sets the operation concerned.
     #[must_use]
     pub const fn operation(mut self, operation: OperationId) -> Self {
         self.operation = Some(operation);
@@ -219,7 +220,7 @@ impl From<tidegate_store::Error> for Error {
         use tidegate_store::StoreErrorKind;
         let code = match error.kind() {
             StoreErrorKind::Unavailable | StoreErrorKind::Unsure => ErrorCode::StoreUnavailable,
-            // Another node owns the partition: nothing is done here any more.
+            // Another node owns the partition: this one does nothing with it any more.
             StoreErrorKind::Fenced => ErrorCode::Stopping,
             StoreErrorKind::Held | StoreErrorKind::Unreadable => ErrorCode::StoreRefused,
             StoreErrorKind::Invalid => ErrorCode::Internal,

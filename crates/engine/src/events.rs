@@ -1,5 +1,5 @@
-//! Changes as they happen, for those who listen: a bounded ring, so a listener that was away for a moment can go on
-//! where it was, and one that was away too long is told to look again.
+//! A stream of changes for listeners, with a bounded ring: a listener that reconnects soon resumes
+//! where it was, and one that was away too long is told to reload.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tidegate_core::{OperationId, State, Time};
 use tokio::sync::broadcast;
 
-/// Events kept for those who come back.
+/// Events kept for listeners that reconnect.
 const RING_LEN: usize = 4_096;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Grows; what `Last-Event-ID` holds.
+    /// Increases; the value of `Last-Event-ID`.
     pub id: u64,
-    /// When.
+    /// When it happened.
     pub at: Time,
     /// What changed.
     pub change: Change,
@@ -25,47 +25,47 @@ pub struct Event {
 /// What changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// An operation came into a state.
+    /// An operation entered a state.
     Operation {
-        /// Which.
+        /// Its id.
         id: OperationId,
         /// Its group.
         group: Arc<str>,
         /// Its kind.
         kind: Arc<str>,
-        /// The state.
+        /// The new state.
         state: State,
         /// Attempts made.
         attempt: u16,
     },
     /// A group was paused, held or resumed.
     Group {
-        /// Which.
+        /// The name of the group.
         group: Arc<str>,
         /// `paused`, `held` or `resumed`.
         now: &'static str,
     },
-    /// A limit was set, closed or opened.
+    /// A limit was set, closed or reopened.
     Limit {
-        /// Which.
+        /// The name of the limit.
         limit: Arc<str>,
         /// `set`, `closed` or `opened`.
         now: &'static str,
     },
 }
 
-/// What a listener gets first.
+/// A listener's subscription.
 #[derive(Debug)]
 pub struct Subscription {
-    /// What it missed, oldest first.
+    /// The events it missed, oldest first.
     pub missed: Vec<Arc<Event>>,
-    /// Whether more was missed than is kept: look at everything again.
+    /// Whether more was missed than is kept: reload everything.
     pub gap: bool,
-    /// What comes.
+    /// The live events.
     pub live: broadcast::Receiver<Arc<Event>>,
 }
 
-/// For how long events are kept for a listener that left and may come back.
+/// How long events are kept for a listener that left and may reconnect.
 const REMEMBERED: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ impl Events {
         Self { ring: Mutex::new(ring), live: broadcast::channel(RING_LEN).0 }
     }
 
-    /// Whether anybody listens, or did a moment ago.
+    /// Whether anyone listens, or did a moment ago.
     pub(crate) fn has_listeners(&self, now: Time) -> bool {
         let Ok(mut ring) = self.ring.lock() else { return false };
         if self.live.receiver_count() > 0 {
@@ -96,7 +96,7 @@ impl Events {
         ring.heard_until > now
     }
 
-    /// Passes over changes that nobody hears of.
+    /// Skips the ids of changes that no one listens to.
     pub(crate) fn skip(&self, changes: usize) {
         let Ok(mut ring) = self.ring.lock() else { return };
         ring.last += changes as u64;
@@ -112,7 +112,7 @@ impl Events {
                 ring.kept.pop_front();
             }
             ring.kept.push_back(Arc::clone(&event));
-            // Nobody may be listening.
+            // There may be no listener.
             let _ = self.live.send(event);
         }
     }

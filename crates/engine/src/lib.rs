@@ -1,6 +1,6 @@
-//! The engine: one owner applies commands to the model of a partition, makes each batch durable and only then
-//! answers; what was claimed is carried and settled. It knows neither which backend keeps the log nor which API is
-//! called.
+//! The engine: one owner applies commands to the model of a partition, makes each batch durable and
+//! only then replies; claimed operations are executed and settled. It knows neither which backend
+//! keeps the log nor which API is called.
 
 mod archiver;
 mod calls;

@@ -1,6 +1,6 @@
-//! Pages of operations that pass a filter, newest first. Each state has a list of its own, from the model or the store;
-//! what they have in common is put together here. Whatever is rare is looked for among a bounded number of operations at
-//! a time, and the page says where to go on.
+//! Pages of operations that match a filter, newest first. Each state has its own list, from the
+//! model or the store; this module merges them. A rare match is searched among a bounded number of
+//! operations at a time, and the page says where to continue.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::prepare::key_hash;
 use crate::query::without_result;
 use crate::view::{Filter, OperationPage, OperationView};
 
-/// Operations that are read at once when only some of them may pass.
+/// Operations read at once when only some of them may match.
 const CHUNK: usize = 200;
-/// How often that is done for one page.
+/// The maximum number of such reads for one page.
 const CHUNKS_MAX: usize = 10;
 
 impl Engine {
-    /// A page of operations. What is only in the archive is in none.
+    /// Returns a page of operations. Operations that are only in the archive are not listed.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -85,8 +85,8 @@ impl Engine {
         }
     }
 
-    /// The first place whose operations were accepted at a time or later: places are given out in the order of time, so
-    /// it is found in a few looks.
+    /// Finds the first sequence number accepted at `time` or later. Sequence numbers are ordered by
+    /// time, so a binary search needs only a few reads.
     async fn first_seq_since(&self, time: Time) -> Result<Seq> {
         let last = self.query_owner(|owner| owner.model.last_seq()).await?;
         let (mut low, mut high) = (1, last.0 + 1);
@@ -112,7 +112,8 @@ const fn ended(state: State) -> Option<EndState> {
     }
 }
 
-/// Whether an operation passes a filter, but for the time before which it was accepted, where its list ended.
+/// Whether an operation matches a filter, except for `created_before`, which its list already
+/// applied.
 fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
     let is = |wanted: &Option<Arc<str>>, own: &str| wanted.as_ref().is_none_or(|wanted| **wanted == *own);
     is(&filter.group, &view.group)
@@ -123,14 +124,14 @@ fn matches_filter(view: &OperationView, filter: &Filter) -> bool {
         && filter.created_before.is_none_or(|before| view.created_at < before)
 }
 
-/// One page of several lists, newest first: as far down as all of them have looked.
+/// Merges several lists into one page, newest first: as far down as all of them have scanned.
 fn merge(pages: Vec<OperationPage>, limit: usize) -> OperationPage {
     let looked_down_to = pages.iter().filter_map(|page| page.next).map(OperationId::seq).max();
     let mut next = pages.iter().filter_map(|page| page.next).max_by_key(|id| id.seq());
     let mut operations: Vec<OperationView> = pages.into_iter().flat_map(|page| page.operations).collect();
     operations.retain(|view| looked_down_to.is_none_or(|lowest| view.id.seq() >= lowest));
     operations.sort_by_key(|view| std::cmp::Reverse(view.id.seq()));
-    // One that came into another state between two looks is there twice.
+    // An operation that changed state between two reads occurs twice.
     operations.dedup_by_key(|view| view.id);
     if operations.len() > limit {
         operations.truncate(limit);

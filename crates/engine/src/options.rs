@@ -1,4 +1,4 @@
-//! What can be set about an engine.
+//! The settings of an engine.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::calls::InFlightCalls;
 pub struct Options {
     /// This node's name.
     pub node: String,
-    /// The partition that it owns. A store that is not shared has one.
+    /// The partition it owns. A store that is not shared has one.
     pub partition: Partition,
-    /// Calls under way at once.
+    /// The maximum number of calls in flight.
     pub workers: usize,
     /// How long a claim holds without renewal; renewed at a third of it.
     pub lease: Duration,
@@ -23,21 +23,22 @@ pub struct Options {
     pub partition_lease: Duration,
     /// How long a dedupe key is remembered.
     pub dedupe_window: Duration,
-    /// What follows a failure where a submission does not say; the first that fits counts.
+    /// What follows a failure where a submission does not specify it; the first matching rule
+    /// counts.
     pub on_failure: Vec<FailureRule>,
-    /// How long an operation that ended is kept.
+    /// How long an ended operation is kept.
     pub retention: Duration,
     /// Calls of earlier engines of this process on the same partition, which this one settles.
     pub in_flight: InFlightCalls,
-    /// How long a drain waits for calls under way.
+    /// How long a drain waits for calls in flight.
     pub drain: Duration,
-    /// Commands applied in one batch at the most.
+    /// The maximum number of commands applied in one batch.
     pub batch_max: usize,
-    /// Commands that may wait for the owner before callers are told to come back later.
+    /// Commands that may wait for the owner before callers are told to retry later.
     pub backlog_max: usize,
     /// Bytes of payloads kept in memory for operations that may run soon.
     pub payload_cache_bytes: usize,
-    /// Facts after which a snapshot is taken.
+    /// The number of facts after which a snapshot is taken.
     pub snapshot_after_facts: u64,
 }
 

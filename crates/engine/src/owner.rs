@@ -1,6 +1,7 @@
-//! The owner of a partition: collects commands, applies them to the model, appends what was decided, and only then
-//! answers and lets calls leave. One task; while a batch is being written the next one is applied. When an append
-//! fails, what is in memory is dropped and the log is read again: memory and log are never apart.
+//! The owner of a partition: collects commands, applies them to the model, appends the decisions,
+//! and only then replies and sends calls. It is one task; while a batch is being written the next
+//! one is applied. When an append fails, the state in memory is dropped and the log is replayed:
+//! memory and log never diverge.
 
 mod apply;
 mod batch;
@@ -41,7 +42,7 @@ use crate::prepare::PreparedSubmission;
 use crate::rng::JitterRng;
 use crate::submission::Receipt;
 
-/// What one acceptance gets: a receipt, or that an earlier operation answers it.
+/// The decision on one submission: a receipt, or a reference to an earlier operation.
 #[derive(Clone, Debug)]
 pub(crate) enum AcceptDecision {
     New(Receipt),
@@ -49,59 +50,60 @@ pub(crate) enum AcceptDecision {
     Conflict(Seq),
 }
 
-/// Answers to one command's submissions, in order.
+/// The replies to one command's submissions, in order.
 pub(crate) type AcceptReply = oneshot::Sender<Vec<Result<AcceptDecision>>>;
 
-/// A question to the owner, and how it is answered.
+/// A query to the owner, and how to reply.
 pub(crate) type OwnerQuery = Box<dyn FnOnce(&Owner) -> batch::BatchCallback + Send>;
 
-/// What the owner is asked to do.
+/// A command to the owner.
 pub(crate) enum Command {
-    /// Accept these, each for itself.
+    /// Accept these, each on its own.
     Accept(Vec<PreparedSubmission>, AcceptReply),
-    /// A question: what to answer once everything before it is durable. Answered at once while the log is out of
-    /// reach, because that is when people look.
+    /// A query: answered once everything before it is durable. Answered at once while the log is
+    /// unavailable, because that is when people look.
     Query(OwnerQuery),
-    /// An order. One that cannot be taken is dropped, which the caller notices.
+    /// An update. One that cannot be applied is dropped, which the caller notices.
     Update(Box<dyn FnOnce(&mut Owner) + Send>),
     /// Take no more; answered when nothing runs.
     Drain(Drain),
 }
 
-/// An order to stop.
+/// A command to stop.
 pub(crate) struct Drain {
-    /// Told when nothing runs and the partition is given up.
+    /// Notified when nothing runs and the partition is released.
     pub done: oneshot::Sender<()>,
-    /// Whether operations are accepted for as long as something runs.
+    /// Whether operations are accepted while something runs.
     pub accepts: bool,
 }
 
-/// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a recovery.
+/// The owner's state. Everything but `model`, `building`, `payloads` and `ahead` outlives a
+/// recovery.
 pub(crate) struct Owner {
     pub(crate) model: Model,
     pub(crate) building: OpenBatch,
     pub(crate) clock: EngineClock,
     pub(crate) events: Arc<Events>,
     pub(crate) waiters: FxHashMap<Seq, Vec<oneshot::Sender<()>>>,
-    /// Tells the archiver that something ended.
+    /// Notifies the archiver that an operation ended.
     pub(crate) ended: Arc<Notify>,
-    /// Calls in flight and about to leave, and what came of them.
+    /// Calls in flight and about to be sent, and their reports.
     pub(crate) calls: Calls,
-    /// Durable claims that leave when the partition's lease was renewed.
+    /// Durable claims whose calls are sent once the partition's lease is renewed.
     pub(crate) held_back: Vec<(Claim, StoredOperation)>,
     pub(crate) store: Arc<dyn Store>,
-    /// The right to append, as it stands; a recovery begins a new one.
+    /// The current right to append; a recovery starts a new one.
     pub(crate) ownership: watch::Sender<Ownership>,
     /// Until then no other node can own the partition.
     pub(crate) owned_until: Instant,
     /// Whether the last renewal failed.
     pub(crate) lease_unrenewed: bool,
     pub(crate) limits: Vec<(Arc<str>, LimitShape)>,
-    /// Who is told how limits stand.
+    /// Reports the state of limits.
     pub(crate) limit_reporter: Option<LimitReporter>,
     pub(crate) carrier: Carrier,
     pub(crate) payloads: Payloads,
-    /// How reading payloads ahead of need stands.
+    /// The state of read-ahead.
     pub(crate) ahead: ReadAhead,
     pub(crate) options: Options,
     pub(crate) chance: JitterRng,

@@ -1,6 +1,6 @@
-//! Operations whose calls may leave soon: a bounded memory in front of the store, so that most calls
-//! wait for no read. Those that became durable a moment ago are here, and those that were read ahead
-//! of need; what is not here is read when it is taken. Nothing enters it before its append is durable.
+//! Operations whose calls may be sent soon: a bounded cache in front of the store, so that most
+//! calls need no read. It holds operations that became durable recently and those that were read
+//! ahead; any other is read when it is taken. Nothing enters it before its append is durable.
 
 use rustc_hash::FxHashMap;
 use tidegate_core::Seq;
@@ -9,13 +9,13 @@ use tidegate_store::log::StoredOperation;
 
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    /// Accepted a moment ago; they stay until they end, because an attempt may be repeated.
+    /// Recently accepted; they stay until they end, because an attempt may be retried.
     recent: Cache,
-    /// Read ahead of need; each goes when it is taken, so that the next ones have room.
+    /// Read ahead; each is removed when it is taken, to make room for the next ones.
     ahead: Cache,
 }
 
-/// Operations up to a number of bytes.
+/// A cache of operations, bounded in bytes.
 #[derive(Debug)]
 struct Cache {
     operations: FxHashMap<Seq, StoredOperation>,
@@ -23,13 +23,13 @@ struct Cache {
     bytes_max: usize,
 }
 
-/// What an operation weighs beside its payload, roughly.
+/// The approximate weight of an operation in addition to its payload.
 const OVERHEAD: usize = 256;
-/// The part of the memory that is kept free for what is read ahead: new operations would fill all of
-/// it, and with a long queue theirs are the payloads that are needed last.
+/// The fraction of the memory reserved for read-ahead: new operations would fill all of it, and
+/// with a long queue their payloads are needed last.
 const AHEAD_PART: usize = 4;
 
-/// The bytes that an operation takes, roughly.
+/// The approximate size of an operation, in bytes.
 pub(crate) fn weight(operation: &StoredOperation) -> usize {
     operation.payload.len() + operation.envelope.len() + OVERHEAD
 }
@@ -40,48 +40,48 @@ impl Payloads {
         Self { recent: Cache::new(bytes_max - ahead), ahead: Cache::new(ahead) }
     }
 
-    /// Keeps one that is durable, if there is room.
+    /// Keeps a durable operation, if there is room.
     pub(crate) fn keep(&mut self, operation: StoredOperation) {
         self.recent.keep(operation);
     }
 
-    /// Keeps one that was read ahead, if there is room.
+    /// Keeps an operation that was read ahead, if there is room.
     pub(crate) fn keep_ahead(&mut self, operation: StoredOperation) {
         self.ahead.keep(operation);
     }
 
-    /// The one that a claim is of.
+    /// Returns the operation of a claim.
     pub(crate) fn get_for_claim(&mut self, claim: &Claim) -> Option<StoredOperation> {
         let recent = self.recent.operations.get(&claim.seq).cloned();
         recent.or_else(|| self.ahead.remove(claim.seq)).filter(|operation| matches_claim(claim, operation))
     }
 
-    /// The one at this place.
+    /// Returns the operation with this sequence number.
     pub(crate) fn get(&self, seq: Seq) -> Option<&StoredOperation> {
         self.recent.operations.get(&seq).or_else(|| self.ahead.operations.get(&seq))
     }
 
-    /// How many are here.
+    /// The number of operations in the cache.
     pub(crate) fn len(&self) -> usize {
         self.recent.operations.len() + self.ahead.operations.len()
     }
 
-    /// How many of them were read ahead.
+    /// The number of operations that were read ahead.
     pub(crate) fn ahead_len(&self) -> usize {
         self.ahead.operations.len()
     }
 
-    /// The most bytes that may be read ahead.
+    /// The maximum number of bytes that may be read ahead.
     pub(crate) const fn ahead_bytes_max(&self) -> usize {
         self.ahead.bytes_max
     }
 
-    /// How many bytes more may be read ahead now.
+    /// The number of further bytes that may be read ahead now.
     pub(crate) const fn ahead_room(&self) -> usize {
         self.ahead.bytes_max - self.ahead.bytes
     }
 
-    /// Drops what was read ahead and is not among these, which come next.
+    /// Drops operations that were read ahead and are not among the next ones.
     pub(crate) fn retain_ahead(&mut self, next: &[Seq]) {
         let next: rustc_hash::FxHashSet<Seq> = next.iter().copied().collect();
         let Cache { operations, bytes, .. } = &mut self.ahead;
@@ -92,12 +92,12 @@ impl Payloads {
         });
     }
 
-    /// Forgets one that ended.
+    /// Removes an operation that ended.
     pub(crate) fn forget(&mut self, seq: Seq) {
         drop((self.recent.remove(seq), self.ahead.remove(seq)));
     }
 
-    /// Forgets all: a log that is read again may not have them.
+    /// Removes everything: a replayed log may not contain it.
     pub(crate) fn clear(&mut self) {
         self.recent.clear();
         self.ahead.clear();
@@ -129,7 +129,7 @@ impl Cache {
     }
 }
 
-/// Whether a stored operation is the one that was claimed: the last check before it is sent.
+/// Whether a stored operation is the claimed one: the last check before it is sent.
 pub(crate) fn matches_claim(claim: &Claim, operation: &StoredOperation) -> bool {
     operation.seq == claim.seq
         && operation.at == claim.accepted_at

@@ -1,5 +1,5 @@
-//! From a submission to a draft: the executor says what it charges, bounds are checked, the key is hashed. Done in
-//! the caller's task, so that the owner only decides.
+//! Turns a submission into a draft: the executor determines its charges, bounds are checked, the
+//! key is hashed. This runs in the caller's task, so that the owner only decides.
 
 use bytes::Bytes;
 use tidegate_core::fingerprint::Fingerprint;
@@ -13,16 +13,16 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::options::Options;
 use crate::submission::Submission;
 
-/// A submission that is ready to be decided on.
+/// A submission that is ready for the owner's decision.
 #[derive(Debug)]
 pub(crate) struct PreparedSubmission {
     pub draft: Draft,
     pub key: Option<std::sync::Arc<str>>,
     pub envelope: Bytes,
     pub payload: Bytes,
-    /// The field that a deadline was given in.
+    /// The field in which the deadline was given.
     pub deadline_field: &'static str,
-    /// The row of the outbox that it came from.
+    /// The outbox row that it came from.
     pub from: Option<OutboxId>,
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn prepare(
     let executor = executors.get(kind).ok_or_else(|| {
         let known: Vec<&str> = executors.keys().map(AsRef::as_ref).collect();
         let known = known.join(", ");
-        Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {kind:?}; there is: {known}"))
+        Error::new(ErrorCode::UnknownKind, format!("no executor handles kind {kind:?}; known kinds: {known}"))
             .field("kind")
     })?;
     let checked = executor.check(payload, &submission.cost).map_err(|refusal| {
@@ -51,7 +51,7 @@ pub(crate) fn prepare(
     })?;
     let on_unknown = submission.on_unknown.unwrap_or(checked.on_unknown);
     if on_unknown == OnUnknown::Reconcile && !checked.can_reconcile {
-        let message = format!("kind {kind:?} cannot look whether a call took effect; use repeat or ask");
+        let message = format!("kind {kind:?} cannot check whether a call took effect; use repeat or ask");
         return Err(Error::new(ErrorCode::Invalid, message).field("on_unknown"));
     }
     let dedupe = dedupe_key.as_ref().map(|key| DedupeEntry {
@@ -87,7 +87,7 @@ pub(crate) fn prepare(
     Ok(PreparedSubmission { draft, key, envelope: envelope.encode(), payload, deadline_field, from: None })
 }
 
-/// When it has to start at the latest: a span from now, or a time of its own.
+/// The latest time it must start: a span from now, or an absolute time.
 fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
     let wrong = |code, message: &str| Err(Error::new(code, message).field("deadline_at"));
     match (submission.deadline, submission.deadline_at) {
@@ -95,7 +95,7 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
             wrong(ErrorCode::Invalid, "either deadline_at or deadline_ms can be given, not both")
         }
         (_, Some(at)) if at <= now => {
-            wrong(ErrorCode::TooLate, "deadline_at is over: it cannot start before that")
+            wrong(ErrorCode::TooLate, "deadline_at has passed: it cannot start before that")
         }
         (_, Some(at)) if at > now.after(bounds::HORIZON_MAX) => {
             wrong(ErrorCode::Invalid, "deadline_at must not be more than a year away")
@@ -104,7 +104,7 @@ fn deadline(submission: &Submission, now: Time) -> Result<Option<Time>> {
     }
 }
 
-/// The hash that a key is remembered by.
+/// The hash under which a key is remembered.
 pub(crate) fn key_hash(key: &str) -> u128 {
     Fingerprint::of("key").part(key.as_bytes()).short()
 }

@@ -1,5 +1,5 @@
-//! Reading: operations wherever they are (the model for what has not ended, the store for what has), groups, limits,
-//! counts, reasons.
+//! Queries: operations wherever they are (active ones in the model, ended ones in the store),
+//! groups, limits, counts, reasons.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::prepare::fingerprint;
 use crate::reason::wait_reason;
 use crate::view::{Filter, GroupFilter, GroupPage, OperationPage, OperationView, Reason};
 
-/// Most operations of a group that are shown with it.
+/// The maximum number of operations shown with a group.
 const LINE_MAX: usize = 50;
-/// Entries that one question may look through in the owner, so that nobody else waits long.
+/// The maximum number of entries that one query may scan in the owner, so that no one else waits
+/// long.
 const SCAN_MAX: usize = 20_000;
-/// How long the archive may take to answer.
+/// How long the archive may take to respond.
 pub(crate) const ARCHIVE_MAX: Duration = Duration::from_secs(5);
 
 impl Engine {
@@ -34,8 +35,8 @@ impl Engine {
         }
     }
 
-    /// An operation whose payload or result is damaged: shown without them, with a fault that says so, unless its result
-    /// is what counts.
+    /// Returns an operation whose payload or result is damaged without them, with a fault that says
+    /// so, unless the result is required.
     async fn damaged_view(
         &self,
         seq: Seq,
@@ -53,21 +54,21 @@ impl Engine {
         }
         let class = view.fault.as_ref().map_or(FaultClass::Validation, |fault| fault.class);
         let before = view.fault.map(|fault| format!("{}; ", fault.message)).unwrap_or_default();
-        view.fault = Some(Fault::new(class, format!("{before}what is stored of it: {}", damage.message)));
+        view.fault = Some(Fault::new(class, format!("{before}its stored data: {}", damage.message)));
         Ok(view)
     }
 
-    /// An operation that the store no longer has.
+    /// Returns an operation that the store no longer has.
     pub(crate) async fn archived_view(&self, id: OperationId) -> Result<Option<OperationView>> {
         let Some(archived) = &self.archived else { return Ok(None) };
         let away = |why: String| {
-            let message = format!("the store does not have {id}, and the archive cannot be asked now: {why}");
+            let message = format!("the store does not have {id}, and the archive is unavailable: {why}");
             Error::new(ErrorCode::StoreUnavailable, message).operation(id)
         };
         match tokio::time::timeout(ARCHIVE_MAX, archived.archiving.archive.read(vec![id])).await {
             Ok(Ok(mut found)) => Ok(found.pop().flatten().map(|stored| self.merge(stored, None))),
             Ok(Err(error)) => Err(away(error.to_string())),
-            Err(_) => Err(away(format!("it does not answer within {} s", ARCHIVE_MAX.as_secs()))),
+            Err(_) => Err(away(format!("it did not respond within {} s", ARCHIVE_MAX.as_secs()))),
         }
     }
 
@@ -91,7 +92,7 @@ impl Engine {
                 let found = page.operations.into_iter().zip(stored);
                 found.filter_map(|(active, stored)| Some(self.merge(stored?, Some(active)))).collect()
             }
-            // One of them is damaged: each is read for itself.
+            // One of them is damaged: read each separately.
             Err(error) if error.kind() == StoreErrorKind::Unreadable => {
                 let mut views = Vec::new();
                 for active in page.operations {
@@ -104,7 +105,7 @@ impl Engine {
         Ok(OperationPage { operations: views.into_iter().map(without_result).collect(), next })
     }
 
-    /// A cursor needs no more than the place; its time is only for people.
+    /// Builds a cursor. It needs only the sequence number; its time is for people.
     fn cursor(&self, next: Option<Seq>) -> Option<OperationId> {
         next.map(|seq| OperationId::new(Time::ZERO, self.options.partition, seq))
     }
@@ -130,10 +131,10 @@ impl Engine {
         })
     }
 
-    /// Why an operation does not run.
+    /// Explains why an operation is not running.
     ///
     /// # Errors
-    /// When there is none of that id.
+    /// When there is no operation with that id.
     pub async fn why(&self, id: OperationId) -> Result<Reason> {
         let view = self.get(id).await?;
         let (seq, is_ended) = (id.seq(), view.state.is_ended());
@@ -149,7 +150,7 @@ impl Engine {
         }))
     }
 
-    /// Groups by name.
+    /// Lists groups by name.
     ///
     /// # Errors
     /// When the engine is stopping.
@@ -183,10 +184,10 @@ impl Engine {
         .await
     }
 
-    /// A group, what it waits for, and the first of its line.
+    /// Returns a group, what it waits for, and the first operations of its queue.
     ///
     /// # Errors
-    /// When nothing is known of it.
+    /// When the group is unknown.
     pub async fn group(&self, name: &str) -> Result<(GroupView, Option<Reason>, Vec<OperationView>)> {
         let group: Arc<str> = name.into();
         let found = self.query_owner(move |owner| {
@@ -205,7 +206,7 @@ impl Engine {
         })
     }
 
-    /// All limits as they stand.
+    /// Returns the current state of all limits.
     ///
     /// # Errors
     /// When the engine is stopping.
@@ -213,7 +214,7 @@ impl Engine {
         self.query_owner(|owner| owner.model.limits(owner.clock.now()).collect()).await
     }
 
-    /// How many operations there are in each state.
+    /// Returns the number of operations in each state.
     ///
     /// # Errors
     /// When the engine is stopping.
@@ -221,7 +222,8 @@ impl Engine {
         self.query_owner(|owner| owner.model.counts()).await
     }
 
-    /// What the store keeps, overruled by the model for what has not ended.
+    /// Combines the stored operation with the model, which takes precedence while the operation has
+    /// not ended.
     pub(crate) fn merge(&self, stored: StoredEntry, active: Option<ActiveOperation>) -> OperationView {
         let StoredEntry { operation, result } = stored;
         let envelope = Envelope::decode(&operation.envelope);
@@ -248,7 +250,7 @@ impl Engine {
         };
         if let Some(active) = active {
             (view.state, view.attempt, view.fault) = (active.state, active.attempt, active.fault);
-            // A person may have lifted it.
+            // An operator may have lifted it.
             view.deadline_at = active.deadline;
         } else if let Some(result) = result {
             view.state = result.state.into();

@@ -1,4 +1,5 @@
-//! Why something waits, as one sentence: what for, who or what holds it, until when. One cause, never "A or B".
+//! Explains why an operation waits, in one sentence: for what, who or what holds it, and until
+//! when. It names one cause, never "A or B".
 
 use tidegate_core::fact::{GroupHold, LimitShape, LimitSource};
 use tidegate_core::model::{Cause, WaitStatus};
@@ -7,7 +8,7 @@ use tidegate_core::{Fault, OperationId, Time};
 use crate::owner::format_tokens;
 use crate::view::Reason;
 
-/// The reason for `why`; `behind` is the id of the operation it is behind, `of` names the operation of a hold.
+/// Builds the reason for `why`; `behind` is the id of the operation ahead of it.
 pub(crate) fn wait_reason(why: WaitStatus, behind: Option<OperationId>, now: Time) -> Reason {
     let (waiting_for, name, sentence) = describe(&why, now);
     let (waiting_for, until, because) = match (&why.behind, behind) {
@@ -30,7 +31,7 @@ pub(crate) fn wait_reason(why: WaitStatus, behind: Option<OperationId>, now: Tim
 fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc<str>>, String) {
     let until = describe_until(why.until, now);
     match &why.cause {
-        Cause::Running { .. } => ("running", None, "It is under way.".into()),
+        Cause::Running { .. } => ("running", None, "It is running.".into()),
         Cause::Worker => ("worker", None, "Waiting for a free worker.".into()),
         Cause::Time => {
             let sentence = match &why.fault {
@@ -59,14 +60,14 @@ fn describe(why: &WaitStatus, now: Time) -> (&'static str, Option<std::sync::Arc
         Cause::Cap { name, at_once, held, ahead } => {
             let before = describe_ahead(*ahead);
             let sentence = format!(
-                "Waiting for a place at {name} — {held} of {at_once} are taken{before} — until one is given back."
+                "Waiting for a slot of {name} — {held} of {at_once} are taken{before} — until one is released."
             );
             ("lease", Some(name.clone()), sentence)
         }
         Cause::Paused { by, since, reason } => {
             let why = if reason.is_empty() { String::new() } else { format!(": \"{reason}\"") };
             let ago = describe_ago(*since, now);
-            ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — resume the group to go on."))
+            ("person", Some(by.clone()), format!("Paused by {by} {ago}{why} — resume the group to continue."))
         }
         Cause::Held(held) => ("person", None, held_sentence(held, now)),
     }
@@ -76,21 +77,22 @@ fn held_sentence(held: &GroupHold, now: Time) -> String {
     let ago = describe_ago(held.since, now);
     let what = held.fault.as_ref().map_or_else(String::new, |fault| format!(" ({})", short_message(fault)));
     if held.unknown {
-        format!(
-            "Held {ago}: the outcome is unknown{what} — say what happened with resolve: succeeded, failed or repeat."
-        )
+        format!("Held {ago}: the outcome is unknown{what} — resolve it as succeeded, failed or repeat.")
     } else {
-        format!("Held {ago} because an operation of the group failed{what} — resume the group to go on.")
+        format!("Held {ago} because an operation of the group failed{what} — resume the group to continue.")
     }
 }
 
 fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
     match shape {
         LimitShape::Drip { capacity, refill_per_s, margin } => {
-            let kept =
-                if margin > 0 { format!(", {} are kept back", format_tokens(margin)) } else { String::new() };
+            let kept = if margin > 0 {
+                format!(", {} are held in reserve", format_tokens(margin))
+            } else {
+                String::new()
+            };
             let [level, capacity, cost, refill] = [level, capacity, cost, refill_per_s].map(format_tokens);
-            format!("{level} of {capacity} left{kept}, {cost} needed, {refill} come back each second")
+            format!("{level} of {capacity} left{kept}, {cost} needed, {refill} refilled per second")
         }
         LimitShape::Window { limit, .. } => {
             format!(
@@ -100,7 +102,7 @@ fn describe_level(shape: LimitShape, level: u64, cost: u64) -> String {
                 format_tokens(cost)
             )
         }
-        LimitShape::Gate | LimitShape::Cap { .. } => "a call that is under way must be answered first".into(),
+        LimitShape::Gate | LimitShape::Cap { .. } => "a call in flight must complete first".into(),
     }
 }
 
@@ -115,13 +117,13 @@ fn describe_ahead(ahead: usize) -> String {
 const fn source_word(source: LimitSource) -> &'static str {
     match source {
         LimitSource::Config => "the figure is from the configuration",
-        LimitSource::Operator => "the figure was set by a person",
-        LimitSource::Learned => "the figure was learned from answers",
+        LimitSource::Operator => "the figure was set by an operator",
+        LimitSource::Learned => "the figure was learned from responses",
     }
 }
 
 fn short_message(fault: &Fault) -> &str {
-    // It stands inside a sentence of ours.
+    // The message is embedded in our own sentence.
     fault.message.trim_end_matches('.')
 }
 
@@ -129,7 +131,7 @@ fn describe_until(at: Option<Time>, now: Time) -> String {
     match at {
         Some(at) if at <= now => "any moment".into(),
         Some(at) => format!("in {}", format_span(at.since(now).as_millis())),
-        None => "until it is answered".into(),
+        None => "until it completes".into(),
     }
 }
 
@@ -137,7 +139,7 @@ fn describe_ago(since: Time, now: Time) -> String {
     format!("{} ago", format_span(now.since(since).as_millis()))
 }
 
-/// A span of time in the two largest units that matter.
+/// Formats a span of time in its two largest units.
 fn format_span(millis: u128) -> String {
     let seconds = millis / 1_000;
     match seconds {

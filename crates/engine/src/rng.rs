@@ -1,11 +1,12 @@
-//! The engine's only source of chance: a small generator seeded once from the system.
+//! The engine's only source of randomness: a small generator seeded once from the system.
 
 /// A generator of numbers that need not be secret.
 #[derive(Clone, Debug)]
 pub(crate) struct JitterRng(u64);
 
 impl JitterRng {
-    /// Seeded from the system; from a fixed number where it has none.
+    /// Seeds the generator from the system, or from a fixed number where the system has no
+    /// randomness.
     pub(crate) fn from_system() -> Self {
         Self(getrandom::u64().unwrap_or(0x9e37_79b9_7f4a_7c15))
     }

@@ -1,4 +1,5 @@
-//! What an executor says that a call cost, as it is kept: bounded, with whose call it was. Nothing is decided by it.
+//! The cost of a call as its executor reports it, in the bounded form that is stored with its
+//! operation. No decision depends on it.
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use tidegate_core::{Fence, OperationId, Time};
 use tidegate_store::costs::Cost;
 use tidegate_upstream::CallCost;
 
-/// What one call cost.
+/// Converts the reported costs of one call.
 pub(crate) fn costs(spending: Vec<CallCost>, operation: OperationId, claim: Fence, at: Time) -> Vec<Cost> {
     let cost = |(nth, spent): (u8, CallCost)| Cost {
         at,
@@ -32,7 +33,7 @@ mod tests {
 
     use super::*;
 
-    /// LIM-10: whatever an executor says, what is kept of one call is bounded.
+    /// LIM-10: whatever an executor reports, what is stored of one call is bounded.
     #[test]
     fn lim_10_what_is_kept_of_a_call_is_bounded() {
         let shape: Arc<str> = format!("x{}", "é".repeat(200)).into();

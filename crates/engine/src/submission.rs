@@ -1,4 +1,4 @@
-//! What a caller hands in, and what it gets back at once.
+//! A caller's submission, and the receipt returned at once.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,43 +7,43 @@ use std::time::Duration;
 use bytes::Bytes;
 use tidegate_core::{OnFailure, OnUnknown, OperationId, State, Time};
 
-/// An operation that asks to be carried.
+/// An operation submitted for execution.
 #[derive(Clone, Debug)]
 pub struct Submission {
-    /// Who carries it: a registered executor's kind.
+    /// The kind of a registered executor.
     pub kind: Arc<str>,
-    /// The key inside which order holds.
+    /// The key within which order is kept.
     pub group: Arc<str>,
-    /// What is sent, as that executor reads it.
+    /// The request, in the executor's format.
     pub payload: Bytes,
-    /// The upstream it is for, so that it is listed with others of the same.
+    /// The upstream it is for, so that it is listed with others for the same upstream.
     pub upstream: Option<Arc<str>>,
-    /// What it costs of which limit, in whole tokens, where that is not the usual one token.
+    /// The cost per limit, in whole tokens, where it differs from the default of one token.
     pub cost: BTreeMap<String, u64>,
-    /// Two submissions with one key are one operation.
+    /// The dedupe key: two submissions with one key are one operation.
     pub dedupe_key: Option<Arc<str>>,
-    /// Attempts in all; 8 when not said.
+    /// The maximum number of attempts; the default is 8.
     pub max_attempts: Option<u16>,
-    /// To be started within this time.
+    /// The time within which it must start.
     pub deadline: Option<Duration>,
-    /// To be started before this time; instead of `deadline`.
+    /// The time by which it must start; an alternative to `deadline`.
     pub deadline_at: Option<Time>,
-    /// Not to be started within this time.
+    /// The delay before it may start.
     pub delay: Option<Duration>,
-    /// 0 is usual; up to 4 goes earlier.
+    /// 0 is the default; up to 4 goes earlier.
     pub priority: u8,
-    /// What follows an unknown outcome; the executor's own rule when not said.
+    /// What to do after an unknown outcome; the default is the executor's own rule.
     pub on_unknown: Option<OnUnknown>,
-    /// What follows a failure; what the engine's rules say when not said.
+    /// What to do after a failure; the default comes from the engine's rules.
     pub on_failure: Option<OnFailure>,
-    /// For tracing.
+    /// The caller's request id, for tracing.
     pub request_id: Option<Arc<str>>,
-    /// For tracing.
+    /// The caller's deployment id, for tracing.
     pub deployment_id: Option<Arc<str>>,
 }
 
 impl Submission {
-    /// With every default.
+    /// Creates a submission with every default.
     #[must_use]
     pub fn new(kind: impl Into<Arc<str>>, group: impl Into<Arc<str>>, payload: impl Into<Bytes>) -> Self {
         Self {
@@ -66,12 +66,12 @@ impl Submission {
     }
 }
 
-/// That it was accepted.
+/// The receipt of an accepted submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receipt {
-    /// Its id, or the first one's when it was a duplicate.
+    /// Its id, or the id of the first one when it was a duplicate.
     pub id: OperationId,
-    /// Where it stands.
+    /// Its current state.
     pub state: State,
     /// Whether the same request had been accepted before.
     pub deduplicated: bool,

@@ -1,4 +1,5 @@
-//! What can be seen: operations with their results, pages of them, groups, limits, reasons.
+//! Views returned to callers: operations with their results, pages of them, groups, limits,
+//! reasons.
 
 use std::sync::Arc;
 
@@ -11,72 +12,72 @@ use tidegate_core::{Fault, OperationId, State, Time};
 pub struct OperationView {
     /// Its id.
     pub id: OperationId,
-    /// Where it stands.
+    /// Its current state.
     pub state: State,
-    /// Who carries it.
+    /// The kind of its executor.
     pub kind: Arc<str>,
     /// Its group.
     pub group: Arc<str>,
-    /// Attempts made, the one under way among them.
+    /// Attempts made, including the one in flight.
     pub attempt: u16,
     /// When it was accepted.
     pub created_at: Time,
     /// When it ended.
     pub finished_at: Option<Time>,
-    /// What came back, as its executor encoded it (JSON for the built-in ones). Left out of pages.
+    /// The response, as its executor encoded it (JSON for the built-in ones). Omitted in pages.
     pub result: Option<Bytes>,
-    /// What went wrong last.
+    /// The last fault.
     pub fault: Option<Fault>,
-    /// The caller's key.
+    /// The caller's dedupe key.
     pub dedupe_key: Option<Arc<str>>,
-    /// For tracing.
+    /// The caller's request id, for tracing.
     pub request_id: Option<Arc<str>>,
-    /// For tracing.
+    /// The caller's deployment id, for tracing.
     pub deployment_id: Option<Arc<str>>,
     /// The upstream it is for.
     pub upstream: Option<Arc<str>>,
-    /// To be started before this time.
+    /// The time by which it must start.
     pub deadline_at: Option<Time>,
-    /// Attempts in all.
+    /// The maximum number of attempts.
     pub max_attempts: u16,
-    /// The hash of what makes it the same request. Left out of pages, which have no payloads.
+    /// The hash that identifies the request. Omitted in pages, which have no payloads.
     pub fingerprint: Option<u128>,
 }
 
-/// Which operations to list, newest first.
+/// Selects the operations to list, newest first.
 #[derive(Clone, Debug, Default)]
 pub struct Filter {
-    /// Only of this group.
+    /// Only operations of this group.
     pub group: Option<Arc<str>>,
-    /// Only in these states; in any when there is none.
+    /// Only operations in these states; all states when empty.
     pub states: Vec<State>,
-    /// Only of this kind.
+    /// Only operations of this kind.
     pub kind: Option<Arc<str>>,
-    /// Only for this upstream.
+    /// Only operations for this upstream.
     pub upstream: Option<Arc<str>>,
-    /// Only the one that was accepted under this key, while that is remembered.
+    /// Only the operation accepted under this key, while the key is remembered.
     pub dedupe_key: Option<Arc<str>>,
-    /// Only those accepted at this time or later.
+    /// Only operations accepted at this time or later.
     pub created_after: Option<Time>,
-    /// Only those accepted earlier.
+    /// Only operations accepted earlier.
     pub created_before: Option<Time>,
-    /// Only those accepted before this one.
+    /// Only operations accepted before this one.
     pub before: Option<OperationId>,
-    /// At most this many.
+    /// The maximum number of operations to return.
     pub limit: usize,
 }
 
-/// Which groups to list.
+/// Selects the groups to list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupFilter {
     /// Every group that has operations or is stopped.
     #[default]
     All,
-    /// Those that wait for a person, held or paused.
+    /// Groups that wait for an operator, held or paused.
     Stopped,
-    /// Those that an unknown outcome or a failure holds, and that no one paused.
+    /// Groups held by an unknown outcome or a failure, and not paused.
     Held,
-    /// Those that a person paused.
+    /// Groups that an operator paused.
     Paused,
 }
 
@@ -85,35 +86,35 @@ pub enum GroupFilter {
 pub struct OperationPage {
     /// Newest first.
     pub operations: Vec<OperationView>,
-    /// Where to go on; `None` when there is no more. A page that looked at a bounded number of operations can be empty
-    /// and have more behind it.
+    /// Where the next page starts; `None` at the end. Because a page scans a bounded number of
+    /// operations, it can be empty although more follow.
     pub next: Option<OperationId>,
 }
 
-/// Why an operation does not run, with the sentence that says so.
+/// Why an operation is not running, with a sentence that explains it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     /// `running`, `turn`, `worker`, `time`, `bucket`, `lease`, `person`, `nothing` (it has ended).
     pub waiting_for: &'static str,
-    /// The limit, or the person who paused it.
+    /// The limit, or the person who paused the group.
     pub name: Option<Arc<str>>,
-    /// Until when, as far as that is known; for one that waits its turn, when that is expected.
+    /// When the wait ends, if known; for an operation that waits its turn, when that is expected.
     pub until: Option<Time>,
     /// When it is expected to start: an estimate of what the known limits allow.
     pub starts_at: Option<Time>,
-    /// The operation it is behind.
+    /// The operation ahead of it.
     pub behind: Option<OperationId>,
     /// One sentence: cause, holder, end.
     pub because: String,
-    /// The same for machines; `None` when it has ended.
+    /// The same for machines; `None` when the operation has ended.
     pub cause: Option<Cause>,
 }
 
 /// A page of groups.
 #[derive(Clone, Debug, Default)]
 pub struct GroupPage {
-    /// By name, each with what it waits for.
+    /// Groups by name, each with what it waits for.
     pub groups: Vec<(GroupView, Option<Reason>)>,
-    /// Where to go on.
+    /// Where the next page starts.
     pub next: Option<Arc<str>>,
 }

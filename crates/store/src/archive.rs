@@ -1,5 +1,5 @@
-//! The archive: operations that have ended, and what calls cost, kept for analysis when the store may have forgotten them. Nothing that runs
-//! waits for it, and nothing in it is ever taken up again.
+//! The archive: ended operations and call costs, kept for analysis after the store may have removed
+//! them. Nothing that runs waits for it, and nothing in it is ever executed again.
 
 use tidegate_core::OperationId;
 use tidegate_core::id::Partition;
@@ -8,32 +8,35 @@ use crate::StoreFuture;
 use crate::costs::{Cost, CostQuery, CostReport, LimitSnapshot};
 use crate::log::StoredEntry;
 
-/// Where ended operations are kept for good.
+/// Permanent storage for ended operations.
 pub trait Archive: Send + Sync {
-    /// Brings the layout up to date. `Unreadable` when it is newer than this program.
+    /// Migrates the layout to the current version. `Unreadable` when it is newer than this program.
     fn migrate(&self) -> StoreFuture<'_, ()>;
 
-    /// Keeps operations that have ended, all or none of them; what has no result is passed over. The same operation
-    /// again changes nothing; when it ended again, its latest end counts, in whatever order they come.
+    /// Saves ended operations, all or nothing; operations without a result are skipped. Saving the
+    /// same operation again changes nothing; when it ended again, its latest end counts, in
+    /// whatever order they arrive.
     fn save(&self, partition: Partition, ended: Vec<StoredEntry>) -> StoreFuture<'_, ()>;
 
-    /// The operations asked for, in that order. By their ids: a store that lost its last appends gives places out
-    /// again, and the archive has what both times were there.
+    /// Returns the requested operations, in that order. They are identified by id: a store that
+    /// lost its last appends reuses sequence numbers, and the archive holds both operations.
     fn read(&self, ids: Vec<OperationId>) -> StoreFuture<'_, Vec<Option<StoredEntry>>>;
 
-    /// Keeps what calls cost, all or none of it. The same cost again (by its operation, claim and place) changes nothing.
+    /// Saves call costs, all or nothing. The same cost again (by its operation, claim and position)
+    /// changes nothing.
     fn save_costs(&self, costs: Vec<Cost>) -> StoreFuture<'_, ()>;
 
-    /// Keeps how limits of a partition stand, each in place of what was kept of it before, unless that is later.
+    /// Saves the state of a partition's limits. Each replaces the saved state of that limit, unless
+    /// that is later.
     fn save_limit_snapshots(
         &self,
         partition: Partition,
         standings: Vec<LimitSnapshot>,
     ) -> StoreFuture<'_, ()>;
 
-    /// What calls cost, by shape.
+    /// Returns call costs by shape.
     fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport>;
 
-    /// A word for people. Never a password.
+    /// A description for people. Never contains a password.
     fn describe(&self) -> String;
 }

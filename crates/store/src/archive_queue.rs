@@ -1,6 +1,6 @@
-//! The trail: which operations ended and are not in the archive yet, oldest first. It is written by `append` itself, in
-//! the same step, so nothing can end without being noted; a sweep leaves alone what is still on it. Who copies what is
-//! noted, and where to, is not known here.
+//! The archive queue: operations that ended and are not in the archive yet, oldest first. `append`
+//! itself writes it, in the same step, so no operation can end without being queued; a sweep keeps
+//! what is still queued. This port does not know who copies the entries, or where to.
 
 use tidegate_core::id::Partition;
 use tidegate_core::{Seq, Time};
@@ -9,41 +9,44 @@ use crate::StoreFuture;
 use crate::costs::Cost;
 use crate::log::{Lsn, Ownership};
 
-/// The beginning of a partition's trail.
+/// The head of a partition's archive queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ArchiveBatch {
-    /// What ended, by the appends that said so. One that ran again may be there twice, or run now.
+    /// Ended operations, in the order of the appends that ended them. An operation that was rerun
+    /// may occur twice, or be running now.
     pub seqs: Vec<Seq>,
-    /// The last of these appends: what `trodden` is told once all of them are kept.
+    /// The last of these appends: pass it to `ack_archived` once all of them are saved.
     pub upto: Lsn,
-    /// When the first of all that are noted ended.
+    /// When the oldest queued operation ended.
     pub oldest: Time,
-    /// How many are noted in all.
+    /// The total number of queued operations.
     pub waiting: u64,
 }
 
-/// The beginning of what calls cost and is not in the archive yet.
+/// The head of the queue of call costs that are not in the archive yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostBatch {
-    /// Costs, by the appends that said them.
+    /// Costs, in the order of their appends.
     pub costs: Vec<Cost>,
-    /// The last of these appends: what `booked` is told once all of them are kept.
+    /// The last of these appends: pass it to `ack_costs` once all of them are saved.
     pub upto: Lsn,
 }
 
-/// What ended and waits to be archived.
+/// Ended operations and call costs that wait to be archived.
 pub trait ArchiveQueue: Send + Sync {
-    /// The oldest that are noted: whole appends, until there are at least `most`. `None` when nothing waits.
+    /// Returns the oldest entries: whole appends, until there are at least `most`. `None` when the
+    /// queue is empty.
     fn next_ended(&self, partition: Partition, most: usize) -> StoreFuture<'_, Option<ArchiveBatch>>;
 
-    /// Takes every note up to and including this append off the trail; twice is as good as once. `Fenced` when a newer
-    /// owner exists.
+    /// Removes every entry up to and including this append; idempotent. `Fenced` when a newer owner
+    /// exists.
     fn ack_archived(&self, owner: Ownership, upto: Lsn) -> StoreFuture<'_, ()>;
 
-    /// The oldest costs that are noted: whole appends, until there are at least `most`. `None` when nothing waits.
+    /// Returns the oldest costs: whole appends, until there are at least `most`. `None` when the
+    /// queue is empty.
     fn next_costs(&self, partition: Partition, most: usize) -> StoreFuture<'_, Option<CostBatch>>;
 
-    /// Takes every note of costs up to and including this append off; twice is as good as once. `Fenced` when a newer
-    /// owner exists.
+    /// Removes every cost up to and including this append; idempotent. `Fenced` when a newer owner
+    /// exists.
     fn ack_costs(&self, owner: Ownership, upto: Lsn) -> StoreFuture<'_, ()>;
 }

@@ -1,5 +1,5 @@
-//! What a call must be before a backend looks at anything, and the words in which all of them refuse: a caller must not
-//! have to know which one it talks to.
+//! Validation of calls before a backend acts on them, with error messages shared by all backends: a
+//! caller must not have to know which one it talks to.
 
 use bytes::Bytes;
 use tidegate_core::Seq;
@@ -10,15 +10,15 @@ use tidegate_core::shared::bucket::ReservationRequest;
 use crate::log::{Batch, Lsn};
 use crate::{Error, Result, StoreErrorKind, codec};
 
-/// A store has at least one partition.
+/// Checks that a store has at least one partition.
 ///
 /// # Errors
-/// `Invalid` for none.
+/// `Invalid` for zero.
 pub fn check_partition_count(wanted: Partition) -> Result<()> {
     if wanted == 0 { Err(invalid_error("a store has at least one partition")) } else { Ok(()) }
 }
 
-/// A bucket that is named twice would be taken from as if it were two.
+/// Checks that no bucket is named twice: it would be treated as two buckets.
 ///
 /// # Errors
 /// `Invalid`, with its name.
@@ -31,10 +31,11 @@ pub fn check_unique_names(wanted: &[ReservationRequest]) -> Result<()> {
     Ok(())
 }
 
-/// The seqs of new operations grow, and none is larger than the backend can keep in order.
+/// Checks that the sequence numbers of new operations increase, and that none exceeds what the
+/// backend can sort.
 ///
 /// # Errors
-/// `Invalid`, with the seq.
+/// `Invalid`, with the sequence number.
 pub fn check_seqs(batch: &Batch, largest: Seq) -> Result<()> {
     for pair in batch.operations.windows(2) {
         if pair[0].seq >= pair[1].seq {
@@ -54,10 +55,10 @@ pub fn check_seqs(batch: &Batch, largest: Seq) -> Result<()> {
     }
 }
 
-/// One append keeps a bounded number of costs.
+/// Checks that an append has a bounded number of costs.
 ///
 /// # Errors
-/// `Invalid`, with how many there are.
+/// `Invalid`, with the number of costs.
 pub fn check_cost_count(batch: &Batch) -> Result<()> {
     match batch.costs.len() {
         some if some <= COSTS_MAX => Ok(()),
@@ -65,18 +66,18 @@ pub fn check_cost_count(batch: &Batch) -> Result<()> {
     }
 }
 
-/// What comes out of an outbox comes out of one that is there.
+/// Checks, for a store without an outbox, that an append drains no outbox rows.
 ///
 /// # Errors
 /// `Invalid`, with the number of rows.
 pub fn check_nothing_drained(batch: &Batch) -> Result<()> {
     match batch.drained.len() {
         0 => Ok(()),
-        rows => Err(invalid_error(format!("this store has no outbox to take {rows} rows out of"))),
+        rows => Err(invalid_error(format!("this store has no outbox to drain {rows} rows from"))),
     }
 }
 
-/// A snapshot replaces the log, so what could not be read back is not taken.
+/// Checks that a snapshot can be read back: it replaces the log.
 ///
 /// # Errors
 /// `Invalid`, with the part.
@@ -90,29 +91,29 @@ pub fn check_snapshot_parts(parts: &[Bytes]) -> Result<()> {
     Ok(())
 }
 
-/// An append that follows one that did not stand does not stand either.
+/// The error of an append that follows a failed one.
 #[must_use]
 pub fn not_following_error(follows: Lsn, last: Lsn) -> Error {
     let message = format!(
-        "append {} does not stand, so the one after it was not written; the last append is {}",
+        "append {} failed, so the one after it was not written; the last append is {}",
         follows.0, last.0
     );
     Error::new(StoreErrorKind::Unavailable, message)
 }
 
-/// A snapshot that goes further than the log.
+/// The error of a snapshot that is ahead of the log.
 #[must_use]
 pub fn snapshot_ahead_error(upto: Lsn, last: Lsn) -> Error {
     invalid_error(format!("a snapshot up to append {} is ahead of the last append, {}", upto.0, last.0))
 }
 
-/// A snapshot that says less than the one that is there.
+/// The error of a snapshot that is older than the stored one.
 #[must_use]
 pub fn snapshot_older_error(upto: Lsn, newest: Lsn) -> Error {
     invalid_error(format!("a snapshot up to append {} is older than the one up to {}", upto.0, newest.0))
 }
 
-/// A call that makes no sense.
+/// The error of an invalid call.
 #[must_use]
 pub fn invalid_error(message: impl Into<String>) -> Error {
     Error::new(StoreErrorKind::Invalid, message)

@@ -1,14 +1,14 @@
-//! The clock as a port. This is the only place that reads the system's clock.
+//! The clock as a port. This is the only place that reads the system clock.
 
 use tidegate_core::Time;
 
-/// Tells the time.
+/// A source of the current time.
 pub trait Clock: Send + Sync {
-    /// Now.
+    /// The current time.
     fn now(&self) -> Time;
 }
 
-/// The machine's own clock.
+/// The system clock.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WallClock;
 
@@ -20,8 +20,8 @@ impl Clock for WallClock {
     }
 }
 
-/// The machine's clock as it was when this one was made, and steady from there on: a system clock that is set anew while leases
-/// are held neither ends them early nor keeps them for ever.
+/// Starts at the system clock's time and is steady from there on: a system clock that is changed
+/// while leases are held neither ends them early nor keeps them for ever.
 #[derive(Clone, Copy, Debug)]
 pub struct SteadyClock {
     base: Time,
@@ -29,7 +29,7 @@ pub struct SteadyClock {
 }
 
 impl SteadyClock {
-    /// Begins at the machine's time.
+    /// Starts at the system clock's time.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's steady clock")]
     pub fn new() -> Self {

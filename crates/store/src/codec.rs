@@ -1,6 +1,6 @@
-//! Facts as bytes, the same in every backend: a version, how many facts follow, and the facts. The format is
-//! frozen; a change needs a new version, and the old one stays readable. Any bytes are decoded or refused, never
-//! trusted. What a fact means is not known here.
+//! Encodes facts as bytes, the same in every backend: a version, the number of facts, and the
+//! facts. The format is frozen; a change needs a new version, and the old one stays readable. Any
+//! input is decoded or refused, never trusted. The codec does not interpret facts.
 
 mod compound;
 mod facts;
@@ -17,14 +17,15 @@ use tidegate_core::Fact;
 use crate::{Error, Result, StoreErrorKind};
 use wire::{Input, Wire};
 
-/// The version that is written, and the newest that is read.
+/// The version that is written, and the newest that can be read.
 const VERSION: u8 = 1;
-/// Most facts that room is made for before they have been read; a damaged count cannot ask for more.
+/// The maximum number of facts to allocate memory for before reading them; a damaged count cannot
+/// request more.
 const ROOM_MAX: usize = 4_096;
-/// A version and a count are never longer than this.
+/// The maximum length of a version and a count.
 const HEAD_LEN_MAX: usize = 11;
 
-/// A list of facts as bytes.
+/// Encodes a list of facts.
 #[must_use]
 pub fn encode(facts: &[Fact]) -> Bytes {
     let mut body = Vec::with_capacity(facts.len() * 32);
@@ -34,7 +35,8 @@ pub fn encode(facts: &[Fact]) -> Bytes {
     seal(facts.len(), &body)
 }
 
-/// Facts in parts of about `part_len` bytes, each of which can be decoded alone. No facts give no part.
+/// Encodes facts in parts of about `part_len` bytes, each of which can be decoded alone. No facts
+/// give no part.
 pub fn encode_iter(facts: impl Iterator<Item = Fact>, part_len: usize) -> Vec<Bytes> {
     let (mut parts, mut body, mut count) = (Vec::new(), Vec::new(), 0);
     for fact in facts {
@@ -52,10 +54,10 @@ pub fn encode_iter(facts: impl Iterator<Item = Fact>, part_len: usize) -> Vec<By
     parts
 }
 
-/// The facts of an encoded list.
+/// Decodes a list of facts.
 ///
 /// # Errors
-/// `Unreadable` when the bytes are damaged, cut short, or of a newer version.
+/// `Unreadable` when the bytes are damaged, truncated, or of a newer version.
 pub fn decode(bytes: &[u8]) -> Result<Vec<Fact>> {
     let mut input = Input::new(bytes);
     let version = u8::get(&mut input).map_err(|_| damaged("it is empty"))?;

@@ -1,6 +1,6 @@
-//! What calls cost and how limits stand, for people who look later. Costs are written by the append that settles their
-//! calls (`Batch::costs`), so no crash loses or doubles one; how limits stand is written now and then. Nothing that runs
-//! reads any of it.
+//! Call costs and the state of limits, for people who look later. The append that settles a call
+//! writes its costs (`Batch::costs`), so no crash loses or doubles one; the state of limits is
+//! written periodically. Nothing that runs reads any of it.
 
 mod bill;
 
@@ -16,32 +16,32 @@ pub use bill::{CostLine, CostQuery, CostReport, merge_reports, sum_costs};
 use crate::StoreFuture;
 use crate::log::{Ownership, Retention};
 
-/// Rows that one question looks at, the newest ones.
+/// The maximum number of rows that one query scans, newest first.
 pub const SCAN_MAX: u32 = 500_000;
 
-/// What one call cost of one limit, in micro-tokens.
+/// What one call cost in one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cost {
-    /// When its answer came.
+    /// When its response came.
     pub at: Time,
-    /// Whose call it was.
+    /// The operation of the call.
     pub operation: OperationId,
-    /// By which claim it was made.
+    /// The claim under which the call was made.
     pub claim: Fence,
-    /// Its place among the costs of that call.
+    /// Its position among the costs of that call.
     pub nth: u8,
-    /// The limit, by its whole name.
+    /// The full name of the limit.
     pub limit: Arc<str>,
-    /// What calls of its like have in common.
+    /// What similar calls have in common.
     pub shape: Arc<str>,
-    /// What was taken before it was sent.
+    /// The amount taken before it was sent.
     pub requested: u64,
-    /// What it really cost, where the answer said so.
+    /// The actual cost, if the response reported it.
     pub actual: Option<u64>,
 }
 
 impl Cost {
-    /// What it came to: what it really cost, or what was taken for it when nobody said.
+    /// The effective cost: the actual one, or the amount taken when none was reported.
     #[must_use]
     pub const fn effective_cost(&self) -> u64 {
         match self.actual {
@@ -51,57 +51,59 @@ impl Cost {
     }
 }
 
-/// The upstream that a limit belongs to, by the limit's name.
+/// The upstream of a limit, derived from the limit's name.
 #[must_use]
 pub fn upstream_of(limit: &str) -> &str {
     limit.split_once('/').map_or(limit, |(upstream, _)| upstream)
 }
 
-/// A limit as it stood at a time. Figures are in micro-tokens; those of a cap are places, in millionths too.
+/// The state of a limit at one time. Figures are in micro-tokens; those of a cap are slots, also in
+/// millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitSnapshot {
     /// Its name.
     pub name: Arc<str>,
     /// `drip`, `window`, `gate` or `cap`.
     pub kind: Cow<'static, str>,
-    /// The most it holds.
+    /// Its capacity.
     pub capacity: Option<u64>,
-    /// What comes back each second.
+    /// Its refill per second.
     pub refill_per_s: Option<u64>,
     /// What is left.
     pub level: Option<u64>,
     /// Where its figures come from: `config`, `operator` or `learned`.
     pub source: Cow<'static, str>,
-    /// Closed by the upstream until then.
+    /// The time until which the upstream closed it.
     pub closed_until: Option<Time>,
-    /// When it stood so.
+    /// The time of this state.
     pub updated_at: Time,
 }
 
-/// The costs and limits that a store keeps for people.
+/// Call costs and limits that a store keeps for people.
 pub trait Costs: Send + Sync {
-    /// What calls cost, by shape, over all partitions.
+    /// Returns call costs by shape, over all partitions.
     fn cost_report(&self, question: CostQuery) -> StoreFuture<'_, CostReport>;
 
-    /// Removes costs of calls that were answered before the time, at most so many; answers how many went. `Fenced` when a
-    /// newer owner exists.
+    /// Removes costs of calls that completed before the retention time, at most so many; returns
+    /// how many. `Fenced` when a newer owner exists.
     fn sweep_costs(&self, owner: Ownership, retention: Retention) -> StoreFuture<'_, usize>;
 
-    /// Keeps how limits of the partition stand, each in place of what was kept of it before. `Fenced` when a newer owner
-    /// exists.
+    /// Saves the state of the partition's limits. Each replaces the saved state of that limit.
+    /// `Fenced` when a newer owner exists.
     fn save_limit_snapshots(&self, owner: Ownership, standings: Vec<LimitSnapshot>) -> StoreFuture<'_, ()>;
 
-    /// The limits of a partition as they were last kept, by name.
+    /// Returns the last saved state of a partition's limits, by name.
     fn limit_snapshots(&self, partition: Partition) -> StoreFuture<'_, Vec<LimitSnapshot>>;
 }
 
-/// Micro-tokens as tables hold them: tokens, which people can sum up.
+/// Converts micro-tokens to tokens, the unit of tables, which people can sum up.
 #[must_use]
 pub fn micro_to_tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
 
-/// Tokens of a table in micro-tokens. Exact below two thousand million tokens, which is more than anything costs.
+/// Converts tokens of a table to micro-tokens. Exact below two thousand million tokens, which is
+/// more than anything costs.
 #[must_use]
 pub fn tokens_to_micro(tokens: f64) -> u64 {
     // A cast from a float saturates.

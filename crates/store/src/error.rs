@@ -1,25 +1,25 @@
-//! What can go wrong in a store, in as few kinds as callers can act on.
+//! Store errors, in as few kinds as callers can act on.
 
 use std::fmt;
 
-/// What the caller can do about it.
+/// The kind of a store error: what the caller can do about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreErrorKind {
-    /// A newer owner exists: stop, and drop what is in memory.
+    /// A newer owner exists: stop, and drop the state in memory.
     Fenced,
-    /// Nothing was written and nothing is lost; try again later (out of reach, disk full, busy).
+    /// Nothing was written and nothing is lost; retry later (unreachable, disk full, busy).
     Unavailable,
-    /// It is not known whether it was written: stop, reopen, replay.
+    /// It is unknown whether it was written: stop, reopen, replay.
     Unsure,
-    /// Somebody else has it (a lock, a lease).
+    /// Another process holds it (a lock, a lease).
     Held,
-    /// What is stored cannot be read: damaged, or written by a newer version.
+    /// The stored data cannot be read: damaged, or written by a newer version.
     Unreadable,
-    /// The call makes no sense.
+    /// The call is invalid.
     Invalid,
 }
 
-/// A store's failure: its kind, and a sentence for people.
+/// A store error: its kind, and a message for people.
 #[derive(Debug)]
 pub struct Error {
     kind: StoreErrorKind,
@@ -27,17 +27,17 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
-/// A store's answer.
+/// A result of a store.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failure with no cause below it.
+    /// Creates an error without a source.
     #[must_use]
     pub fn new(kind: StoreErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// The same with what caused it.
+    /// Sets the source of the error.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());

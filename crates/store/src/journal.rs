@@ -1,5 +1,6 @@
-//! The journal of deployments, which any process may write and read. Each verb is one atomic step and answers exactly as
-//! [`MemoryJournal`](tidegate_core::journal::MemoryJournal) does; what was answered is durable.
+//! The journal of deployments, which any process may write and read. Each method is one atomic step
+//! and returns exactly what [`MemoryJournal`](tidegate_core::journal::MemoryJournal) does; a
+//! completed write is durable.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,37 +13,38 @@ use crate::{Result, StoreFuture};
 
 /// The journal.
 pub trait Journal: Send + Sync {
-    /// Writes a deployment, new or known; `false` when somebody with a newer fence has written it since.
+    /// Writes a deployment, new or known; `false` when a writer with a newer fence has written it
+    /// since.
     fn save_deployment(&self, deployment: Deployment) -> StoreFuture<'_, bool>;
 
-    /// Writes lines of a deployment, all or none; `false` when it is not there, or somebody with a newer fence has written
-    /// it since.
+    /// Writes lines of a deployment, all or nothing; `false` when it does not exist, or a writer
+    /// with a newer fence has written it since.
     fn write_journal(&self, deployment: &str, fence: u64, lines: JournalLines) -> StoreFuture<'_, bool>;
 
-    /// The deployment of this id.
+    /// Returns the deployment with this id.
     fn deployment(&self, id: &str) -> StoreFuture<'_, Option<Deployment>>;
 
-    /// Deployments of a scope, or of all, the newest first; at most `most`.
+    /// Lists the deployments of a scope, or of all scopes, newest first; at most `most`.
     fn deployments(&self, scope: Option<&str>, most: usize) -> StoreFuture<'_, Vec<Deployment>>;
 
-    /// The steps of a deployment, in their order.
+    /// Lists the steps of a deployment, in order.
     fn deployment_steps(&self, id: &str) -> StoreFuture<'_, Vec<DeploymentStep>>;
 
-    /// The objects of a scope, by kind and key.
+    /// Lists the mapped objects of a scope, by kind and key.
     fn mapped_objects(&self, scope: &str) -> StoreFuture<'_, Vec<ObjectMapping>>;
 }
 
 /// Longest id, scope, kind or key, in bytes: any store can sort by it.
 pub const NAME_LEN_MAX: usize = 512;
-/// Most bytes of words in lines that are written at once.
+/// Most bytes of text in lines that are written in one call.
 pub const LINES_LEN_MAX: usize = 64 * 1024 * 1024;
 /// Largest fence: any store can compare it.
 pub const FENCE_MAX: u64 = i64::MAX.cast_unsigned();
 
-/// That a deployment may be kept. Every store asks it first.
+/// Checks that a deployment may be stored. Every store calls this first.
 ///
 /// # Errors
-/// `Invalid` when it is larger than a store keeps, or when some store could not keep it.
+/// `Invalid` when it is too large, or when some store could not keep it.
 pub fn check_deployment(deployment: &Deployment) -> Result<()> {
     let length = deployment.request.len();
     if length > DEPLOYMENT_LEN_MAX {
@@ -56,10 +58,10 @@ pub fn check_deployment(deployment: &Deployment) -> Result<()> {
     check_optional_text("note", deployment.note.as_deref())
 }
 
-/// That lines may be written. Every store asks it first.
+/// Checks that lines may be written. Every store calls this first.
 ///
 /// # Errors
-/// `Invalid` when there are more than are written at once, or when some store could not keep them.
+/// `Invalid` when there are too many for one call, or when some store could not keep them.
 pub fn check_lines(fence: u64, lines: &JournalLines) -> Result<()> {
     let count = lines.steps.len().max(lines.mapped.len());
     if count > JOURNAL_LINES_MAX {
@@ -80,8 +82,8 @@ pub fn check_lines(fence: u64, lines: &JournalLines) -> Result<()> {
     Ok(())
 }
 
-/// The lines that count: of those with the same kind and key the last one, by kind and key. For a store that writes all
-/// of them in one statement.
+/// Keeps the last line of those with the same kind and key, sorted by kind and key. For a store
+/// that writes all of them in one statement.
 #[must_use]
 pub fn dedupe_lines(lines: JournalLines) -> JournalLines {
     let name = |kind: &Arc<str>, key: &Arc<str>| (Arc::clone(kind), Arc::clone(key));
@@ -131,7 +133,7 @@ fn mapped_len(mapped: &ObjectMapping) -> usize {
     mapped.kind.len() + mapped.key.len() + object
 }
 
-/// A word by which something is found and sorted.
+/// Checks a name that is looked up and sorted by.
 fn check_name(what: &str, text: &str) -> Result<()> {
     let length = text.len();
     if length > NAME_LEN_MAX {
@@ -146,7 +148,7 @@ fn check_optional_text(what: &str, text: Option<&str>) -> Result<()> {
     text.map_or(Ok(()), |text| check_text(what, text))
 }
 
-/// Not every store keeps text with a zero byte in it.
+/// Checks for zero bytes, which not every store can keep in text.
 fn check_text(what: &str, text: &str) -> Result<()> {
     match text.find('\0') {
         None => Ok(()),

@@ -1,7 +1,9 @@
-//! The storage ports. A backend keeps the log of a partition (`Log`), small records that any process may need at
-//! once (`SharedState`), the journal of deployments (`Journal`), who is there (`Nodes`), and itself (`Upkeep`); some take
-//! operations from other people's transactions (`Outbox`), and some keep what calls cost (`Costs`). The traits say what is
-//! promised; how, is the backend's own business. Nothing here decides anything about an operation.
+//! The storage ports. A backend keeps the log of a partition (`Log`), small records that any
+//! process may need at once (`SharedState`), the journal of deployments (`Journal`), the register
+//! of nodes (`Nodes`), and maintains itself (`Upkeep`); some take operations from applications' own
+//! transactions (`Outbox`), and some keep call costs (`Costs`). The traits state the guarantees;
+//! how to provide them is up to the backend. Nothing in this crate decides anything about an
+//! operation.
 
 pub mod archive;
 pub mod archive_queue;
@@ -32,10 +34,10 @@ pub use outbox::Outbox;
 pub use shared::{NamedPage, RecordPage, SharedState};
 pub use upkeep::Upkeep;
 
-/// What every verb of a port returns, so that a port can be a trait object.
+/// The return type of every method of a port, so that a port can be a trait object.
 pub type StoreFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T>> + Send + 'a>>;
 
-/// All that a backend is.
+/// A complete backend.
 pub trait Store: Log + SharedState + Journal + Nodes + Upkeep {}
 
 impl<T: Log + SharedState + Journal + Nodes + Upkeep> Store for T {}

@@ -1,4 +1,5 @@
-//! Who is there. Hints may all be lost: that costs time, never correctness.
+//! The register of live nodes, and hints between them. Any hint may be lost: that costs time, never
+//! correctness.
 
 use std::time::Duration;
 
@@ -12,26 +13,27 @@ use crate::StoreFuture;
 pub struct Node {
     /// Its name, unique in the store.
     pub name: String,
-    /// Where the others reach it; empty when it cannot be reached.
+    /// Where other nodes reach it; empty when it cannot be reached.
     pub address: String,
-    /// Counted as gone after this.
+    /// When it counts as dead unless it sends a heartbeat.
     pub until: Time,
 }
 
 /// The register of nodes, and hints between them.
 pub trait Nodes: Send + Sync {
-    /// Says that this node is there, for `ttl`.
+    /// Registers this node as alive for `ttl`.
     fn register(&self, name: &str, address: &str, ttl: Duration) -> StoreFuture<'_, Node>;
 
-    /// Is still there, for another `ttl`. `Invalid` when it was never registered or has been forgotten.
+    /// Extends the registration by `ttl`. `Invalid` when the node was never registered or has been
+    /// removed.
     fn heartbeat(&self, name: &str, ttl: Duration) -> StoreFuture<'_, Node>;
 
-    /// Who is there now, by name.
+    /// Lists the live nodes, by name.
     fn list_nodes(&self) -> StoreFuture<'_, Vec<Node>>;
 
-    /// Tells whoever listens to `topic`; answers how many were reached, as far as that is known.
+    /// Sends a hint to the listeners of `topic`; returns how many were reached, as far as known.
     fn notify(&self, topic: &str, hint: &str) -> StoreFuture<'_, usize>;
 
-    /// Hears the hints of `topic` from now on. Slow listeners lose hints.
+    /// Subscribes to the hints of `topic` from now on. Slow listeners lose hints.
     fn listen(&self, topic: &str) -> StoreFuture<'_, mpsc::Receiver<String>>;
 }

@@ -1,6 +1,6 @@
-//! Operations that an application handed in inside a transaction of its own: they wait in the store until the owner of
-//! their partition accepts them. A row leaves with the append that accepts it (`Batch::drained`) or is moved aside, once;
-//! what it says is not looked at here.
+//! Operations that an application submitted inside a transaction of its own: they wait in the store
+//! until the owner of their partition accepts them. A row is removed by the append that accepts it
+//! (`Batch::drained`) or is moved aside, once; this port does not inspect its content.
 
 use std::time::Duration;
 
@@ -11,21 +11,21 @@ use tidegate_core::id::Partition;
 use crate::StoreFuture;
 use crate::log::Ownership;
 
-/// The topic of hints that something waits; the hint is the number of the partition.
+/// The topic of hints that rows are waiting; the hint is the partition number.
 pub const TOPIC: &str = "outbox";
 
-/// Number of a row. They grow, and may become visible out of order.
+/// The number of a row. Numbers increase, and may become visible out of order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OutboxId(pub u64);
 
-/// A row that waits.
+/// A waiting row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
     /// Its number.
     pub id: OutboxId,
-    /// For how long it has waited, by the store's clock.
+    /// How long it has waited, by the store's clock.
     pub waited: Duration,
-    /// The operation, as it was handed in.
+    /// The operation, as it was submitted.
     pub operation: Bytes,
 }
 
@@ -34,28 +34,28 @@ pub struct OutboxRow {
 pub struct RefusedOutboxRow {
     /// Its number.
     pub id: OutboxId,
-    /// When it was handed in.
+    /// When it was submitted.
     pub at: Time,
     /// When it was moved aside.
     pub refused_at: Time,
-    /// Why, for machines.
+    /// The reason, for machines.
     pub code: String,
-    /// Why, for people.
+    /// The reason, for people.
     pub problem: String,
 }
 
-/// What an outbox looks like to people.
+/// The status of an outbox, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutboxStatus {
-    /// Rows that wait, counted up to a bound.
+    /// The number of waiting rows, counted up to a bound.
     pub waiting: u64,
-    /// When the oldest of them was handed in.
+    /// When the oldest of them was submitted.
     pub oldest: Option<Time>,
     /// Rows that were moved aside, newest first.
     pub refused: Vec<RefusedOutboxRow>,
 }
 
-/// An upstream, as far as the place of its operations goes.
+/// An upstream, as far as the placement of its operations is concerned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublishedUpstream {
     /// Its name.
@@ -66,16 +66,18 @@ pub struct PublishedUpstream {
 
 /// The outbox of a store.
 pub trait Outbox: Send + Sync {
-    /// Says with which upstreams a node was started, so that what is handed in finds its place.
+    /// Publishes the upstreams a node was started with, so that submitted rows find their
+    /// partition.
     fn publish(&self, upstreams: Vec<PublishedUpstream>) -> StoreFuture<'_, ()>;
 
-    /// The rows of a partition with the smallest numbers, in their order, at most so many, and fewer when they are
-    /// large.
+    /// Returns the rows of a partition with the smallest numbers, in order, at most `most`, and
+    /// fewer when they are large.
     fn waiting_rows(&self, partition: Partition, most: usize) -> StoreFuture<'_, Vec<OutboxRow>>;
 
-    /// Moves a row aside that cannot be accepted. `Fenced` when a newer owner exists. Twice is as good as once.
+    /// Moves a row aside that cannot be accepted. `Fenced` when a newer owner exists. Idempotent.
     fn refuse(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> StoreFuture<'_, ()>;
 
-    /// How many wait, and a page of those that were moved aside: below this number, at most so many.
+    /// Returns the number of waiting rows, and a page of those that were moved aside: numbers below
+    /// `below`, at most `most`.
     fn status(&self, below: Option<OutboxId>, most: usize) -> StoreFuture<'_, OutboxStatus>;
 }

@@ -1,5 +1,6 @@
-//! Requests to configured upstreams, by name, over HTTP. Each upstream has a gate of its own name, which a 429 closes,
-//! and a dialect that says what else a request charges and what an answer means; the plain one learns nothing.
+//! Sends requests to configured upstreams, by name, over HTTP. Each upstream has a gate of its own
+//! name, which a 429 closes, and a dialect that defines the further charges of a request and the
+//! meaning of a response; the plain dialect learns nothing.
 
 pub mod config;
 mod connect;
@@ -38,17 +39,17 @@ pub struct HttpUpstreams {
     response_relay: ResponseRelay,
 }
 
-/// One upstream with all that a call needs.
+/// One upstream with everything a call needs.
 struct ConfiguredUpstream {
     dialect: Arc<dyn Dialect>,
     sender: Sender,
 }
 
 impl HttpUpstreams {
-    /// Takes the configuration, checked, with the plain dialect for each; opens no connection.
+    /// Validates the configuration, with the plain dialect for each upstream; opens no connection.
     ///
     /// # Errors
-    /// Names the first upstream and field that cannot be used.
+    /// Names the first upstream and field that are invalid.
     pub fn new(configs: Vec<UpstreamConfig>) -> Result<Self, FieldRefusal> {
         let plain = |config: UpstreamConfig| {
             let dialect = PlainDialect::new(&config.name, &config.limits);
@@ -57,10 +58,10 @@ impl HttpUpstreams {
         Self::with_dialects(configs.into_iter().map(plain).collect())
     }
 
-    /// Takes the configuration, checked, with a dialect for each; opens no connection.
+    /// Validates the configuration, with a dialect for each upstream; opens no connection.
     ///
     /// # Errors
-    /// Names the first upstream and field that cannot be used.
+    /// Names the first upstream and field that are invalid.
     pub fn with_dialects(configs: Vec<(UpstreamConfig, Arc<dyn Dialect>)>) -> Result<Self, FieldRefusal> {
         let mut by_name = BTreeMap::new();
         for (config, dialect) in configs {
@@ -73,13 +74,14 @@ impl HttpUpstreams {
         Ok(Self { by_name, response_relay: ResponseRelay::default() })
     }
 
-    /// Hands answers that are waited for over here.
+    /// Relays awaited responses through `handover`.
     #[must_use]
     pub fn with_response_relay(self, handover: ResponseRelay) -> Self {
         Self { response_relay: handover, ..self }
     }
 
-    /// What must be set in the model before anything is carried: for each upstream its gate, then its limits.
+    /// The limits that must be set in the model before anything is sent: for each upstream its
+    /// gate, then its limits.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitDefinition> {
         self.by_name.values().flat_map(|upstream| upstream.dialect.limits()).collect()
@@ -99,7 +101,7 @@ impl HttpUpstreams {
         })
     }
 
-    /// The payload, and the upstream that is to get it.
+    /// Decodes the payload and finds its upstream.
     fn read(&self, payload: &[u8]) -> Result<(Envelope, &ConfiguredUpstream), FieldRefusal> {
         let envelope = Envelope::decode(payload)?;
         let upstream = self.find(&envelope.upstream)?;
@@ -122,17 +124,17 @@ impl HttpUpstreams {
                     None => upstream.sender.send(request, reader, call).await,
                 }
             }
-            // It was accepted once; the configuration has changed since.
+            // It was accepted before; the configuration has changed since.
             Err(refusal) => Outcome::unanswered(stale_payload_verdict(&refusal)),
         }
     }
 }
 
-/// How long to wait before looking whether an upstream that is missing has come back.
+/// How long to wait before checking whether a missing upstream has returned.
 const MISSING: Duration = Duration::from_secs(15);
 
-/// An upstream that is gone from the configuration may be a slip of the pen: what was accepted for it waits. What no
-/// longer fits the upstream that is there fails.
+/// An upstream missing from the configuration may be a typo: operations accepted for it wait. An
+/// operation that no longer fits its existing upstream fails.
 fn stale_payload_verdict(refusal: &FieldRefusal) -> Verdict {
     let fault = Fault::new(FaultClass::Validation, format!("It was not sent: {refusal}"));
     if refusal.field == "upstream" {
@@ -141,11 +143,11 @@ fn stale_payload_verdict(refusal: &FieldRefusal) -> Verdict {
     Verdict::Rejected(fault)
 }
 
-/// Plain HTTP has no way to look whether a request took effect, and nothing is repeated blindly.
+/// Plain HTTP cannot check whether a request took effect, and nothing is retried blindly.
 fn cannot_reconcile(envelope: &Envelope) -> Fault {
     let (method, upstream) = (envelope.request.method, &envelope.upstream);
     let message =
-        format!("{method} to {upstream} was not sent again: whether it took effect cannot be looked up.");
+        format!("{method} to {upstream} was not sent again: whether it took effect cannot be checked.");
     Fault::new(FaultClass::Transient, message)
 }
 

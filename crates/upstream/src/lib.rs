@@ -1,6 +1,6 @@
-//! The outbound port: one attempt at a call in, a verdict and hints out. It knows no store and no queue, repeats
-//! nothing by itself, and tells what was *not sent* from what is *unknown*. Plain HTTP lives here too, because every
-//! dialect stands on it.
+//! The outbound port: takes one attempt at a call, returns a verdict and hints. It knows no store
+//! and no queue, retries nothing by itself, and distinguishes *not sent* from *unknown*. Plain HTTP
+//! lives here too, because every dialect builds on it.
 
 pub mod http;
 pub mod port;

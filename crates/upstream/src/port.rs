@@ -1,5 +1,5 @@
-//! The port that every dialect implements: check a payload before it is accepted, carry it once when it is taken.
-//! No machinery: who decides when, how often and in which order is not here.
+//! The port that every dialect implements: check a payload before it is accepted, send it once when
+//! it is taken. When, how often and in which order calls are made is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,22 +13,22 @@ use tidegate_core::{Charge, Hint, OnUnknown, Time, Verdict};
 /// One attempt at a call.
 #[derive(Clone, Copy)]
 pub struct Call<'a> {
-    /// What was accepted, as `check` saw it.
+    /// The accepted payload, as `check` saw it.
     pub payload: &'a [u8],
-    /// Which attempt it is; the first is 1.
+    /// The number of this attempt; the first is 1.
     pub attempt: u16,
-    /// The last attempt's outcome is unknown: look before anything is sent again.
+    /// Whether the last attempt's outcome is unknown: check before anything is sent again.
     pub reconcile_first: bool,
     /// When the attempt starts.
     pub now: Time,
-    /// No answer is waited for after this time.
+    /// The time after which no response is awaited.
     pub deadline: Option<Time>,
-    /// The operation's id; sent along where the upstream can take it.
+    /// The operation's id; sent along where the upstream accepts it.
     pub operation: &'a str,
 }
 
 impl fmt::Debug for Call<'_> {
-    /// Everything but the payload, which may hold what is nobody's business.
+    /// Shows everything but the payload, which may be confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Call")
             .field("operation", &self.operation)
@@ -41,38 +41,39 @@ impl fmt::Debug for Call<'_> {
     }
 }
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Outcome {
-    /// What it means for the operation.
+    /// The verdict on the operation.
     pub verdict: Verdict,
-    /// What the answer said about limits.
+    /// What the response said about limits.
     pub hints: Vec<Hint>,
-    /// The result to be kept, encoded; empty when no answer came.
+    /// The encoded result to keep; empty when no response came.
     pub body: Bytes,
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<u16>,
-    /// What the call cost, where the dialect knows it; kept for analysis, and no limit goes by it. Of one call at most
-    /// [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept.
+    /// The cost of the call, if the dialect knows it; kept for analysis, and no limit depends on
+    /// it. At most [`CHARGES_MAX`](tidegate_core::bounds::CHARGES_MAX) are kept for one call.
     pub spending: Vec<CallCost>,
 }
 
-/// What one call cost of one limit, in micro-tokens.
+/// What one call cost in one limit, in micro-tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallCost {
-    /// The limit, by its whole name.
+    /// The full name of the limit.
     pub limit: Arc<str>,
-    /// What calls of its like have in common, for people to read: a name, `#` and a short hash, as in
-    /// `GetOrders#1f0c9a2b`. At most [`SHAPE_LEN_MAX`](tidegate_core::bounds::SHAPE_LEN_MAX) bytes; never a variable.
+    /// What similar calls have in common, for people to read: a name, `#` and a short hash, as in
+    /// `GetOrders#1f0c9a2b`. At most [`SHAPE_LEN_MAX`](tidegate_core::bounds::SHAPE_LEN_MAX) bytes;
+    /// never a variable.
     pub shape: Arc<str>,
-    /// What was taken before it was sent.
+    /// The amount taken before it was sent.
     pub requested: u64,
-    /// What it really cost, where the answer says so.
+    /// The actual cost, if the response reports it.
     pub actual: Option<u64>,
 }
 
 impl Outcome {
-    /// An outcome with nothing but a verdict: no answer came.
+    /// Creates an outcome with nothing but a verdict: no response came.
     #[must_use]
     pub const fn unanswered(verdict: Verdict) -> Self {
         Self { verdict, hints: Vec::new(), body: Bytes::new(), status: None, spending: Vec::new() }
@@ -80,7 +81,7 @@ impl Outcome {
 }
 
 impl fmt::Debug for Outcome {
-    /// Everything but the body.
+    /// Shows everything but the body.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Outcome")
             .field("verdict", &self.verdict)
@@ -92,30 +93,31 @@ impl fmt::Debug for Outcome {
     }
 }
 
-/// What a payload that can be accepted asks for.
+/// The requirements of a valid payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallRequirements {
-    /// What must be granted before it is sent.
+    /// The charges to grant before it is sent.
     pub charges: Vec<Charge>,
-    /// Those of the charged limits that are made like this when there are none of these names.
+    /// Those of the charged limits that are created with these shapes where no limit of that name
+    /// exists.
     pub opens: Vec<(Arc<str>, LimitShape)>,
-    /// What follows an unknown outcome, when the caller does not say.
+    /// The default for what follows an unknown outcome.
     pub on_unknown: OnUnknown,
-    /// Whether the dialect can look whether an earlier attempt took effect.
+    /// Whether the dialect can check whether an earlier attempt took effect.
     pub can_reconcile: bool,
 }
 
-/// Why a payload cannot be accepted.
+/// Why a payload was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FieldRefusal {
-    /// Which field, as callers spell it.
+    /// The field, as callers spell it.
     pub field: String,
-    /// What is wrong with it, as a sentence.
+    /// The problem, as a sentence.
     pub message: String,
 }
 
 impl FieldRefusal {
-    /// A refusal of `field`.
+    /// Creates a refusal of `field`.
     #[must_use]
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
         Self { field: field.into(), message: message.into() }
@@ -130,17 +132,19 @@ impl fmt::Display for FieldRefusal {
 
 impl std::error::Error for FieldRefusal {}
 
-/// A call under way. Dropping it ends the call; whether it took effect is then unknown.
+/// A call in flight. Dropping it aborts the call; whether it took effect is then unknown.
 pub type CallFuture<'a> = Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// A dialect: how calls of one kind are checked and carried.
+/// A dialect: how calls of one kind are checked and sent.
 pub trait Upstream: Send + Sync {
-    /// What the payload asks for. `cost` is what the caller says it costs, in whole tokens by the limit's name.
+    /// Determines the requirements of a payload. `cost` is given by the caller, in whole tokens by
+    /// the limit's name.
     ///
     /// # Errors
-    /// Names the field that cannot be accepted.
+    /// Names the invalid field.
     fn check(&self, payload: &[u8], cost: &BTreeMap<String, u64>) -> Result<CallRequirements, FieldRefusal>;
 
-    /// Sends it, at most once, and tells what became of it. Never repeats and never follows a redirect.
+    /// Sends the call, at most once, and returns its outcome. Never retries and never follows a
+    /// redirect.
     fn carry<'a>(&'a self, call: Call<'a>) -> CallFuture<'a>;
 }

@@ -1,5 +1,6 @@
-//! A plain HTTP request as callers write it, and the form in which an operation keeps it. It is checked where it
-//! enters; what it may never say is where to go beyond the upstream's base URL, and with which credential.
+//! A plain HTTP request as callers write it, and the form in which an operation stores it. It is
+//! validated on entry; it can never select a destination outside the upstream's base URL, or a
+//! credential.
 
 pub mod body;
 pub mod envelope;
@@ -18,7 +19,7 @@ pub use proxied::ProxyInfo;
 
 use crate::port::FieldRefusal;
 
-/// The methods that can be carried.
+/// The supported methods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[expect(missing_docs, reason = "they are what they are called")]
@@ -33,7 +34,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// As it is sent.
+    /// The method as it is sent.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -47,14 +48,14 @@ impl Method {
         }
     }
 
-    /// Of a word as it is sent; `None` for what is not carried.
+    /// Parses a method as it is sent; `None` for an unsupported one.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         let all = [Self::Get, Self::Head, Self::Post, Self::Put, Self::Patch, Self::Delete, Self::Options];
         all.into_iter().find(|method| method.as_str() == word)
     }
 
-    /// Whether sending it twice is meant to do no more than sending it once.
+    /// Whether sending it twice is meant to have the same effect as sending it once.
     #[must_use]
     pub const fn is_idempotent(self) -> bool {
         !matches!(self, Self::Post | Self::Patch)
@@ -71,35 +72,35 @@ impl fmt::Display for Method {
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HttpRequest {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Where below the upstream's base URL, with its query: starts with `/`.
+    /// The path below the upstream's base URL, with its query: starts with `/`.
     pub path: String,
-    /// What is sent along; each name once.
+    /// The headers to send; each name once.
     #[serde(default, with = "header::as_map", skip_serializing_if = "Vec::is_empty")]
     pub headers: Vec<(String, String)>,
-    /// What is sent.
+    /// The body to send.
     #[serde(default, skip_serializing_if = "Body::is_empty")]
     pub body: Body,
 }
 
 impl HttpRequest {
-    /// A request without headers or body.
+    /// Creates a request without headers or body.
     #[must_use]
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self { method, path: path.into(), headers: Vec::new(), body: Body::Empty }
     }
 
-    /// Says what is wrong with it, if anything is.
+    /// Validates the request.
     ///
     /// # Errors
-    /// Names the first field that cannot be taken.
+    /// Names the first invalid field.
     pub fn validate(&self) -> Result<(), FieldRefusal> {
         self.validate_form()?;
         self.refuse_credentials(&[])
     }
 
-    /// The same, whether or not its headers carry credentials.
+    /// Validates the request, whether or not its headers carry credentials.
     pub(crate) fn validate_form(&self) -> Result<(), FieldRefusal> {
         self.validate_head()?;
         if !self.body.is_empty() && matches!(self.method, Method::Get | Method::Head) {
@@ -109,19 +110,20 @@ impl HttpRequest {
         Ok(())
     }
 
-    /// The same without its body, which a client of the proxy may send with any method.
+    /// Validates the request without its body, which a client of the proxy may send with any
+    /// method.
     pub(crate) fn validate_head(&self) -> Result<(), FieldRefusal> {
         path::validate(&self.path).map_err(|message| FieldRefusal::new("request.path", message))?;
         header::validate_form(&self.headers).map_err(|message| FieldRefusal::new("request.headers", message))
     }
 
-    /// Refuses credentials in its headers, but for those of these names.
+    /// Refuses credentials in its headers, except under these names.
     pub(crate) fn refuse_credentials(&self, stored: &[String]) -> Result<(), FieldRefusal> {
         header::refuse_credentials(&self.headers, stored)
             .map_err(|message| FieldRefusal::new("request.headers", message))
     }
 
-    /// The value of a header, whatever the case of its name.
+    /// Returns the value of a header, ignoring the case of its name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers
@@ -130,7 +132,7 @@ impl HttpRequest {
             .map(|(_, value)| value.as_str())
     }
 
-    /// What follows an unknown outcome when nobody says otherwise: only what may be sent twice is repeated.
+    /// The default for what follows an unknown outcome: only what may be sent twice is retried.
     #[must_use]
     pub fn on_unknown(&self) -> OnUnknown {
         if self.method.is_idempotent() || self.header("idempotency-key").is_some() {
@@ -140,7 +142,7 @@ impl HttpRequest {
         }
     }
 
-    /// The path without its query, which may hold what belongs into no message.
+    /// The path without its query, which may hold what must not appear in a message.
     #[must_use]
     pub fn path_only(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
@@ -148,7 +150,7 @@ impl HttpRequest {
 }
 
 impl fmt::Debug for HttpRequest {
-    /// The method, the path without its query, and the names of the headers.
+    /// Shows the method, the path without its query, and the names of the headers.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpRequest")
@@ -169,7 +171,8 @@ mod tests {
         Envelope::decode(json.as_bytes())
     }
 
-    /// OPS-2: the payload of an `http` operation reads back as it was written, numbers and order of keys included.
+    /// OPS-2: the payload of an `http` operation round-trips as written, including numbers and the
+    /// order of keys.
     #[test]
     fn ops_2_a_request_reads_back_as_written() {
         let json = r#"{"upstream":"echo","request":{"method":"POST","path":"/x?y=1","headers":{"b":"2","a":"1"},"body":{"z":12345678901234567890123,"a":[1.10]}}}"#;
@@ -180,7 +183,7 @@ mod tests {
         assert!(plain.request.body.is_empty() && plain.request.headers.is_empty());
     }
 
-    /// OPS-2: what cannot be carried is refused with the field's name.
+    /// OPS-2: an invalid request is refused with the field's name.
     #[test]
     fn ops_2_bad_requests_are_refused_by_field() {
         let table = [
@@ -208,7 +211,7 @@ mod tests {
         assert!(decode(&long).unwrap_err().message.contains("the most is"));
     }
 
-    /// OPS-23: nothing is repeated blindly: only what is safe to repeat, or carries a key for it.
+    /// OPS-23: nothing is retried blindly: only what is safe to repeat, or carries a key for it.
     #[test]
     fn ops_23_only_safe_requests_are_repeated() {
         let mut request = HttpRequest::new(Method::Post, "/");

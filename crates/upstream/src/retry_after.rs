@@ -1,16 +1,17 @@
-//! `Retry-After` as upstreams really send it: whole seconds, decimals, an HTTP date. Pure; what makes no sense is
-//! `None`, and the caller backs off as if nothing had been said.
+//! Parses `Retry-After` as upstreams send it in practice: whole seconds, decimals, an HTTP date.
+//! Pure; an invalid header gives `None`, and the caller backs off as if there were none.
 
 use std::time::{Duration, UNIX_EPOCH};
 
 use tidegate_core::Time;
 
-/// The longest wait that is believed; more is taken as this.
+/// The longest wait that is trusted; longer ones are clamped to this.
 pub const RETRY_AFTER_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
-/// Longer headers are not read.
+/// Longer headers are ignored.
 const HEADER_LEN_MAX: usize = 128;
 
-/// How long a `Retry-After` header says to wait at `now`. A date that has passed is no wait at all.
+/// Parses a `Retry-After` header into the time to wait from `now`. A date in the past means no
+/// wait.
 #[must_use]
 pub fn parse(header: &str, now: Time) -> Option<Duration> {
     let text = header.trim_matches([' ', '\t']);
@@ -23,14 +24,14 @@ pub fn parse(header: &str, now: Time) -> Option<Duration> {
     parse_http_date(text).map(|at| at.since(now).min(RETRY_AFTER_MAX))
 }
 
-/// A point in time as HTTP writes it.
+/// Parses an HTTP date.
 #[must_use]
 pub fn parse_http_date(text: &str) -> Option<Time> {
     let at = httpdate::parse_http_date(text).ok()?;
     at.duration_since(UNIX_EPOCH).ok().map(|since| Time::ZERO.after(since))
 }
 
-/// Seconds, exact to the microsecond and rounded up: nobody comes back too early.
+/// Parses seconds, exact to the microsecond and rounded up: no caller returns too early.
 fn seconds(text: &str) -> Option<Duration> {
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
@@ -48,7 +49,7 @@ fn seconds(text: &str) -> Option<Duration> {
             break;
         }
     }
-    // More digits than a number can hold are a very long wait, not nonsense.
+    // More digits than a number can hold mean a very long wait, not an invalid one.
     let whole = if whole.is_empty() { 0 } else { whole.parse::<u64>().unwrap_or(u64::MAX) };
     let wait = Duration::from_secs(whole).saturating_add(Duration::from_micros(micros));
     Some(wait.min(RETRY_AFTER_MAX))
@@ -59,10 +60,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// 1994-11-06 08:49:37 UTC, the date that HTTP's own examples use.
+    /// 1994-11-06 08:49:37 UTC, the date in HTTP's own examples.
     const SUNDAY: Time = Time::from_millis(784_111_777_000);
 
-    /// LIM-2 / LIM-20: each form that is sent in the wild, and nonsense.
+    /// LIM-2 / LIM-20: each form that is sent in the wild, and invalid ones.
     #[test]
     fn lim_2_every_form_is_read() {
         let ms = |ms| Some(Duration::from_millis(ms));
@@ -97,7 +98,7 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-2: whatever is in the header, it is read or refused, and never above the bound.
+        /// LIM-2: any header is parsed or refused, and never exceeds the bound.
         #[test]
         fn lim_2_no_header_is_too_odd(header in "\\PC{0,140}", now: u64) {
             if let Some(wait) = parse(&header, Time::from_micros(now)) {
@@ -112,7 +113,7 @@ mod tests {
             prop_assert_eq!(parse(&header, Time::ZERO), Some(Duration::from_micros(micros)));
         }
 
-        /// LIM-20: a wait is never read shorter than it was sent.
+        /// LIM-20: a wait is never parsed as shorter than it was sent.
         #[test]
         fn lim_20_a_wait_is_never_cut_short(whole in 0_u32..600_000, fraction in "[0-9]{0,12}") {
             let wait = parse(&format!("{whole}.{fraction}"), Time::ZERO).unwrap();

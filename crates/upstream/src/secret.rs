@@ -7,13 +7,13 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Keeps `text` to itself.
+    /// Wraps `text`.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The credential, for the one place that sends it.
+    /// Returns the credential, for the one place that sends it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! The journal of a store that fails on purpose.
+//! The journal of a store with fault injection.
 
 use tidegate_core::journal::{Deployment, DeploymentStep, JournalLines, ObjectMapping};
 use tidegate_store::{Journal, StoreFuture};

@@ -1,4 +1,4 @@
-//! The log of a store that fails on purpose.
+//! The log of a store with fault injection.
 
 use std::time::Duration;
 

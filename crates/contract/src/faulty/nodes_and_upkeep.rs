@@ -1,4 +1,4 @@
-//! The nodes and the upkeep of a store that fails on purpose.
+//! The nodes and the upkeep of a store with fault injection.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Upkeep for FaultyStore {
         self.is_shared
     }
 
-    /// Passed on as it is: what is taken out of it goes through an append.
+    /// Passed through: its rows are removed by an append.
     fn outbox(&self) -> Option<&dyn Outbox> {
         self.inner.outbox()
     }

@@ -1,11 +1,11 @@
-//! When which verb fails, and how.
+//! The plan of which method fails when, and how.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::rng::TestRng;
 
-/// A verb of a port.
+/// A method of a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "each is the method of that name")]
 pub enum StoreMethod {
@@ -59,7 +59,7 @@ pub enum StoreMethod {
 }
 
 impl StoreMethod {
-    /// Whether it changes nothing, so that a lost answer leaves nothing unsure.
+    /// Whether it changes nothing, so that a lost reply leaves nothing unsure.
     #[must_use]
     pub const fn only_reads(self) -> bool {
         matches!(
@@ -88,34 +88,34 @@ impl StoreMethod {
     }
 }
 
-/// What happens to one call.
+/// The fault injected into one call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// Nothing: it is done and answered.
+    /// None: the call is executed and its result returned.
     #[default]
     None,
-    /// It is not done; `Unavailable`.
+    /// The call is not executed; returns `Unavailable`.
     Fail,
-    /// It is done this much later.
+    /// The call is executed after this delay.
     Delay(Duration),
-    /// It is done, and answered with `Unsure` (with `Unavailable` when it only reads).
+    /// The call is executed, and returns `Unsure` (`Unavailable` when it only reads).
     LoseReply,
 }
 
-/// How often what happens, in calls of a thousand.
+/// The rates of faults, per thousand calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultRates {
-    /// Fails before it is done.
+    /// Calls that fail before they are executed.
     pub fail: u16,
-    /// Is delayed.
+    /// Calls that are delayed.
     pub delay: u16,
-    /// Loses its answer.
+    /// Calls whose reply is lost.
     pub lose_reply: u16,
     /// The longest delay.
     pub delay_max: Duration,
 }
 
-/// When which verb fails.
+/// The plan of which method fails when.
 #[derive(Debug, Default)]
 pub struct FaultPlan {
     script: HashMap<(StoreMethod, u64), InjectedFault>,
@@ -125,33 +125,33 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Nothing ever fails.
+    /// Creates a plan without faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// By chance, from a seed.
+    /// Creates a plan of random faults from a seed.
     #[must_use]
     pub fn seeded(seed: u64, odds: FaultRates) -> Self {
         Self { chance: Some((TestRng::new(seed), odds)), ..Self::default() }
     }
 
-    /// Chance touches these verbs only.
+    /// Restricts random faults to these methods.
     #[must_use]
     pub fn only(mut self, verbs: &[StoreMethod]) -> Self {
         self.only = Some(verbs.to_vec());
         self
     }
 
-    /// The `nth` call of `verb` from now on (1 is the next one) has this injury.
+    /// Injects a fault into the `nth` call of `verb` from now on (1 is the next one).
     #[must_use]
     pub fn at(mut self, verb: StoreMethod, nth: u64, injury: InjectedFault) -> Self {
         self.script.insert((verb, nth), injury);
         self
     }
 
-    /// What happens to the next call of `verb`.
+    /// The fault for the next call of `verb`.
     pub fn next_fault(&mut self, verb: StoreMethod) -> InjectedFault {
         let seen = self.seen.entry(verb).or_default();
         *seen += 1;

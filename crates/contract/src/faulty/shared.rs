@@ -1,4 +1,4 @@
-//! The shared records of a store that fails on purpose.
+//! The shared records of a store with fault injection.
 
 use std::time::Duration;
 

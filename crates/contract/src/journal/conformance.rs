@@ -1,4 +1,4 @@
-//! Random commands on a store and on the book, side by side.
+//! Random commands on a store and on the in-memory journal, compared step by step.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use super::{SCOPE, check, deployment, marked};
 use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 
-/// Commands of a random sequence.
+/// The number of commands in a random sequence.
 const COMMANDS: usize = 400;
-/// Ids whose order is that of their bytes, whatever a language says; one is empty.
+/// Ids that sort by their bytes, whatever a language's collation says; one is empty.
 const IDS: [&str; 8] = ["", "00", "01", "02", "a", "B", "ä", "deploy '%_{*}\u{1f980}"];
-/// Scopes of which one begins as the other does.
+/// Scopes of which one is a prefix of another.
 const SCOPES: [&str; 4] = [SCOPE, "guild:4177", "", "Zunft {x}:'*"];
 const KINDS: [&str; 3] = ["role", "channel", "Rolle:x"];
 const KEYS: [&str; 6] = ["desk", "Desk", "x:desk", "", "\"a\",\"b", "Büro — \u{1f980}"];
@@ -50,7 +50,7 @@ fn any_deployment(dice: &mut TestRng, id: Arc<str>) -> Deployment {
     }
 }
 
-/// Few, so that most are seen again; some are larger than a float can tell apart.
+/// A small set of fences, so that most recur; some exceed the precision of a float.
 fn fence(dice: &mut TestRng) -> u64 {
     if dice.percent(10) { tidegate_store::journal::FENCE_MAX - dice.below(3) } else { 8 + dice.below(5) }
 }
@@ -82,8 +82,9 @@ fn any_lines(dice: &mut TestRng) -> JournalLines {
     lines
 }
 
-/// OPS-17: whatever is kept and written, in whatever order, by old and new fences, of deployments that are there or not,
-/// also with a line twice in one write, a store answers as the book does; also after a restart.
+/// OPS-17: for any writes, in any order, by old and new fences, to existing deployments or not,
+/// also with a line twice in one write, a store returns what the in-memory journal does; also after
+/// a restart.
 pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
     let (mut dice, mut book) = (TestRng::seeded_or(171), MemoryJournal::default());
     let mut store = backend.open().await.expect_value("open the store");
@@ -107,7 +108,7 @@ pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
         }
     }
     check(&*store, &book, &IDS, &SCOPES, "at the end").await;
-    // Another scope's stay, and so do those that run.
+    // Those of another scope stay, and so do those that run.
     let running = deployment("+running", SCOPE, 1, DeploymentStage::Running);
     assert!(store.save_deployment(running.clone()).await.expect_value("keep one that runs"));
     book.save_deployment(running);
@@ -124,7 +125,7 @@ pub async fn the_journal_answers_as_its_book(backend: &dyn Backend) {
     check(&*store, &book, &IDS, &SCOPES, "when old ones have gone").await;
 }
 
-/// OPS-17: what was answered is there, at whatever moment everything stops.
+/// OPS-17: a completed write is durable, at whatever moment everything stops.
 pub async fn what_was_journaled_is_durable(backend: &dyn Backend) {
     let (mut dice, mut book) = (TestRng::seeded_or(172), MemoryJournal::default());
     let store = backend.open().await.expect_value("open the store");

@@ -1,4 +1,5 @@
-//! Writers at once, writers that lost their lease, and lines that are looked at while they are written.
+//! Concurrent writers, writers that lost their lease, and lines that are read while they are
+//! written.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use tokio::sync::Barrier;
 use super::{SCOPE, check, deployment, mapped, marked, step};
 use crate::harness::{Backend, ExpectValue};
 
-/// OPS-17: at whatever moment everything stops, either all lines of a write are there or none; and of a write that is
-/// refused, none.
+/// OPS-17: at whatever moment everything stops, either all lines of a write are stored or none; of
+/// a refused write, none.
 pub async fn journal_lines_are_all_or_nothing(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     assert!(
@@ -32,7 +33,8 @@ pub async fn journal_lines_are_all_or_nothing(backend: &dyn Backend) {
             let of_round = |line: &&ObjectMapping| **line == mapped(&line.key, &mark);
             let mapped = objects.iter().filter(of_round).count();
             assert!(mapped == 0 || mapped == count as usize, "{mapped} of {count} objects are there");
-            // An image on a server goes on living: objects that are read later may be newer than the steps.
+            // An image on a server stays live: objects that are read later may be newer than the
+            // steps.
             assert!(mapped >= new, "the steps of round {round} are there without their objects");
             if is_over {
                 assert_eq!((new, mapped), (count as usize, count as usize), "after round {round}");
@@ -50,8 +52,8 @@ pub async fn journal_lines_are_all_or_nothing(backend: &dyn Backend) {
     assert!(steps.iter().all(|step| step.note.as_deref() == Some("round 5")), "a refused write left lines");
 }
 
-/// OPS-17: who lost the lease changes nothing, neither the deployment nor its steps nor any object; one with the same fence
-/// or a newer one does.
+/// OPS-17: a writer that lost the lease changes nothing, neither the deployment nor its steps nor
+/// any object; a writer with the same fence or a newer one does.
 pub async fn an_old_fence_changes_no_line_of_the_journal(backend: &dyn Backend) {
     let (store, mut book) = (backend.open().await.expect_value("open the store"), MemoryJournal::default());
     for fence in [3, 9, 10, 100] {
@@ -80,8 +82,8 @@ pub async fn an_old_fence_changes_no_line_of_the_journal(backend: &dyn Backend) 
     check(&*store, &book, &["a"], &[SCOPE], "after a newer fence").await;
 }
 
-/// OPS-17: an old and a new holder write at once, over two stores; whatever is written, from the new one's first line on
-/// nothing of the old one comes through.
+/// OPS-17: an old and a new holder write concurrently, over two stores; from the new holder's first
+/// line on, no write of the old one succeeds.
 pub async fn the_newer_fence_wins_the_journal(backend: &dyn Backend) {
     let old = backend.open().await.expect_value("open the store");
     let new = backend.open_second(&old).await.expect_value("open another store beside it");
@@ -135,8 +137,8 @@ pub async fn the_newer_fence_wins_the_journal(backend: &dyn Backend) {
     }
 }
 
-/// Many writers at once, on the same scope and on others, with the same objects in other orders: each is answered, and
-/// nobody waits for somebody who waits for him.
+/// Many concurrent writers, on the same scope and on others, with the same objects in different
+/// orders: each call returns, and there is no deadlock.
 pub async fn many_write_the_journal_at_once(backend: &dyn Backend) {
     const WRITERS: usize = 12;
     let first = backend.open().await.expect_value("open the store");

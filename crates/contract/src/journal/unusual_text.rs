@@ -1,4 +1,4 @@
-//! Very many lines, and words that are odd.
+//! Very many lines, and unusual text.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use tidegate_store::{Store, StoreErrorKind};
 use super::{SCOPE, check, deployment, mapped, marked, step};
 use crate::harness::{Backend, ExpectValue};
 
-/// OPS-17: as many lines as may be written at once are written at once, written again, and forgotten; one more is refused.
+/// OPS-17: the maximum number of lines is written in one call, overwritten, and removed; one more
+/// is refused.
 pub async fn ten_thousand_journal_lines_are_written_at_once(backend: &dyn Backend) {
     let (store, mut book) = (backend.open().await.expect_value("open the store"), MemoryJournal::default());
     let kept = deployment("large", SCOPE, 1, DeploymentStage::Running);
@@ -44,8 +45,8 @@ pub async fn ten_thousand_journal_lines_are_written_at_once(backend: &dyn Backen
     assert!(steps == book.steps("large"), "what is refused is not written");
 }
 
-/// OPS-17: any word comes back as it was, the longest too; what some store could not keep every store refuses; and what was
-/// never kept is not there, whatever it is called.
+/// OPS-17: any text round-trips, up to the longest; what some store could not keep, every store
+/// refuses; and what was never stored is not found, whatever its name.
 pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend) {
     let (store, mut book) = (backend.open().await.expect_value("open the store"), MemoryJournal::default());
     let long = "ü".repeat(NAME_LEN_MAX / 2);
@@ -89,7 +90,7 @@ pub async fn odd_words_in_the_journal_are_kept_or_refused(backend: &dyn Backend)
     );
 }
 
-/// Each of these is refused whole.
+/// Each of these is refused as a whole.
 async fn refuses(store: &dyn Store) {
     let too_long = "x".repeat(NAME_LEN_MAX + 1);
     let good = deployment("refused", SCOPE, 1, DeploymentStage::Done);

@@ -1,4 +1,4 @@
-//! Appends: whole or not at all, there when answered, in order.
+//! Appends: all or nothing, durable once they return, in order.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 use crate::samples::BatchWriter;
 
-/// An empty partition has nothing to replay and ends at 0; then each append has the next number, whatever is in it.
+/// An empty partition has nothing to replay and ends at 0; then each append has the next number,
+/// whatever its content.
 pub async fn appends_are_numbered_one_by_one(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(11));
     let office = OwnedPartition::open(backend, PARTITION).await;
@@ -27,8 +28,8 @@ pub async fn appends_are_numbered_one_by_one(backend: &dyn Backend) {
     assert_eq!(office.append(Batch::default()).await, Lsn(21), "numbers go on after a restart");
 }
 
-/// An append that says which one it follows is refused when that is not the last one: nothing stands on an append that
-/// does not.
+/// An append that names the one it follows is refused when that is not the last one: nothing builds
+/// on a failed append.
 pub async fn an_append_stands_only_on_the_one_it_follows(backend: &dyn Backend) {
     let office = OwnedPartition::open(backend, PARTITION).await;
     let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
@@ -46,8 +47,8 @@ pub async fn an_append_stands_only_on_the_one_it_follows(backend: &dyn Backend) 
     assert_eq!(office.append(after(2)).await, Lsn(3));
 }
 
-/// OPS-8: an append that takes out of an outbox what is not in it is refused as a whole; so is one to a store that has
-/// no outbox.
+/// OPS-8: an append that drains a missing outbox row is refused as a whole; so is one to a store
+/// without an outbox.
 pub async fn an_append_takes_out_of_the_outbox_only_what_is_there(backend: &dyn Backend) {
     let office = OwnedPartition::open(backend, PARTITION).await;
     let missing = Batch { drained: vec![OutboxId(1_000_007)], ..Batch::default() };
@@ -58,7 +59,7 @@ pub async fn an_append_takes_out_of_the_outbox_only_what_is_there(backend: &dyn 
     assert_eq!(LoadedLog::load(&*office.store, PARTITION).await.last, Lsn(0), "nothing of it is there");
 }
 
-/// OPS-8: what an append has answered is found after everything stopped right then.
+/// OPS-8: a completed append is found after everything stops right then.
 pub async fn an_append_is_durable_when_answered(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(12));
     let mut mirror = Mirror::default();
@@ -72,7 +73,8 @@ pub async fn an_append_is_durable_when_answered(backend: &dyn Backend) {
     }
 }
 
-/// OPS-8: an image taken at any moment holds whole appends only: facts, operations and results together.
+/// OPS-8: an image taken at any moment holds whole appends only: facts, operations and results
+/// together.
 pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(13));
     let mut before = Mirror::default();
@@ -91,7 +93,8 @@ pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
             let wanted = if is_in { &after } else { &before };
             let when = format!("in an image during append {}", round + 1);
             same(&found, &wanted.expected_load(), &when);
-            // A server's image goes on living, so what is read later than the replay may be newer than it.
+            // A server's image stays live, so what is read later than the replay may be newer than
+            // it.
             if is_in {
                 wanted.check_stored(&*image, PARTITION, &when).await;
             }
@@ -106,7 +109,8 @@ pub async fn an_append_is_all_or_nothing(backend: &dyn Backend) {
     }
 }
 
-/// A batch that a log refuses (here: an operation whose seq is taken) leaves nothing behind.
+/// A batch that a log refuses (here: an operation with a duplicate sequence number) leaves nothing
+/// behind.
 pub async fn half_a_refused_batch_is_not_kept(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(14));
     let mut mirror = Mirror::default();
@@ -133,8 +137,8 @@ pub async fn half_a_refused_batch_is_not_kept(backend: &dyn Backend) {
     }
 }
 
-/// OPS-8: whatever the sequence of appends, snapshots and restarts, every image along the way replays to exactly
-/// what was appended, in order.
+/// OPS-8: for any sequence of appends, snapshots and restarts, every image along the way replays to
+/// exactly what was appended, in order.
 pub async fn what_was_appended_comes_back_exactly(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(15));
     let mut mirror = Mirror::default();

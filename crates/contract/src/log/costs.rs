@@ -1,5 +1,5 @@
-//! What calls cost, in stores that keep it: written with the append, once, as it was said; gone with its time. Other
-//! stores take it and forget it.
+//! Call costs, in stores that keep them: written with the append, once, exactly; removed by
+//! retention. Other stores accept and discard them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::samples::{maybe, name, some};
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Costs that some call may have.
+/// Random call costs.
 fn costs(dice: &mut TestRng, count: usize, at: Time) -> Vec<Cost> {
     const LIMITS: [&str; 4] = ["acme/points", "acme/requests", "Größe", "it's/\"quoted\""];
     let one = |dice: &mut TestRng, nth: usize| Cost {
@@ -37,7 +37,7 @@ fn costs(dice: &mut TestRng, count: usize, at: Time) -> Vec<Cost> {
     (0..count).map(|nth| one(dice, nth)).collect()
 }
 
-/// Quarters of tokens: sums of them are exact in any order.
+/// Quarters of tokens: their sums are exact in any order.
 fn figure(dice: &mut TestRng) -> u64 {
     dice.below(1 << 20) * (MICRO / 4)
 }
@@ -55,8 +55,8 @@ async fn bill(store: &dyn Store, question: CostQuery) -> CostReport {
         .expect_value("sum costs up")
 }
 
-/// LIM-10: what an append says its calls cost is there when it is answered, once, whatever else is in it; it is summed up
-/// by limit and shape, since a time, of one upstream or all.
+/// LIM-10: the costs of an append are durable when it returns, once, whatever else is in it; they
+/// are summed up by limit and shape, since a time, for one upstream or all.
 pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
     let mut dice = TestRng::seeded_or(71);
     let mut kept = Vec::new();
@@ -96,7 +96,8 @@ pub async fn costs_are_kept_with_their_append(backend: &dyn Backend) {
     }
 }
 
-/// LIM-10: costs are there with the rest of their append or not at all, at whatever moment everything stops.
+/// LIM-10: costs are stored with the rest of their append or not at all, at whatever moment
+/// everything stops.
 pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
     let mut dice = TestRng::seeded_or(72);
     let office = OwnedPartition::open(backend, PARTITION).await;
@@ -115,7 +116,8 @@ pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
             let image = backend.crash_image().await.expect_value("take a crash image");
             let found = LoadedLog::load(&*image, PARTITION).await;
             let summed_up = bill(&*image, all()).await;
-            // A server's image goes on living, so costs that are read later than the replay may be newer than it.
+            // A server's image stays live, so costs that are read later than the replay may be
+            // newer than it.
             if found.last == Lsn(round) {
                 assert_eq!(summed_up, sum_costs(after.iter(), &all()), "the append is there");
             } else {
@@ -133,8 +135,8 @@ pub async fn costs_are_all_or_nothing(backend: &dyn Backend) {
     }
 }
 
-/// LIM-10: an append that is refused keeps no costs: of an older owner, after one that does not stand, or with more than
-/// an append may have.
+/// LIM-10: a refused append keeps no costs: from an older owner, after a failed append, or with
+/// more than an append may have.
 pub async fn a_refused_append_keeps_no_costs(backend: &dyn Backend) {
     let mut dice = TestRng::seeded_or(73);
     let old = OwnedPartition::open(backend, PARTITION).await;
@@ -159,7 +161,8 @@ pub async fn a_refused_append_keeps_no_costs(backend: &dyn Backend) {
     assert_eq!(refused(office.owner, Batch::default(), COSTS_MAX).await, Ok(Lsn(2)), "the most there may be");
 }
 
-/// LIM-10: costs go with their time, of one partition, a bounded number at once, and only for its owner.
+/// LIM-10: retention removes the costs of one partition, a bounded number at once, and only for its
+/// owner.
 pub async fn costs_go_when_their_time_is_up(backend: &dyn Backend) {
     const OTHER: Partition = PARTITION + 1;
     let mut dice = TestRng::seeded_or(74);
@@ -176,7 +179,7 @@ pub async fn costs_go_when_their_time_is_up(backend: &dyn Backend) {
         kept.extend(costs.clone());
         office.append(Batch { costs, ..Batch::default() }).await;
     }
-    // Meanwhile its lease has run out, and nobody else wanted it.
+    // Meanwhile its lease has expired, and no one else wanted it.
     let cut = kept[20].at;
     let sweep = |before, most| books.sweep_costs(office.owner, Retention { ended_before: before, most });
     assert_eq!(sweep(Time::ZERO, 100).await.expect_value("sweep"), 0);
@@ -208,7 +211,8 @@ fn standing(dice: &mut TestRng, name: &str, now: Time) -> LimitSnapshot {
     }
 }
 
-/// LIM-10: how limits stand is kept by name, the latest of each, apart for each partition, and only for its owner.
+/// LIM-10: the state of limits is kept by name, the latest of each, separately for each partition,
+/// and only for its owner.
 pub async fn limits_are_kept_as_they_stand(backend: &dyn Backend) {
     let mut dice = TestRng::seeded_or(75);
     let office = OwnedPartition::open(backend, PARTITION).await;

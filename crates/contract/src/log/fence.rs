@@ -1,4 +1,4 @@
-//! Ownership: one at a time, epochs that grow, and an old epoch that changes nothing.
+//! Ownership: one owner at a time, epochs that grow, and an old epoch that changes nothing.
 
 use bytes::Bytes;
 use tidegate_core::Time;
@@ -16,7 +16,8 @@ fn assert_refused<T>(answer: Result<T>, kind: StoreErrorKind, what: &str) {
     assert_eq!(answer.err().map(|error| error.kind()), Some(kind), "{what}");
 }
 
-/// While one holds a partition nobody else gets it; once it was given back or ran out, the next has a later epoch.
+/// While a partition is held no one else gets it; once it is released or expires, the next owner
+/// has a later epoch.
 pub async fn one_owner_at_a_time(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");
@@ -42,7 +43,7 @@ pub async fn one_owner_at_a_time(backend: &dyn Backend) {
     assert!(third.epoch > second.epoch, "the epoch grows when an owner gave back");
 }
 
-/// Renewing counts from now on and keeps the epoch.
+/// A renewal counts from now on and keeps the epoch.
 pub async fn renewing_keeps_the_partition(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");
@@ -62,7 +63,8 @@ pub async fn renewing_keeps_the_partition(backend: &dyn Backend) {
     store.append(owner, Batch::default()).await.expect_value("append after renewing");
 }
 
-/// Whoever asks sees who owns what: from the moment it is owned, through a renewal, until it is given back or runs out.
+/// Owners are listed from the moment of acquisition, through a renewal, until they release or
+/// expire.
 pub async fn owners_are_listed_while_they_own(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");
@@ -92,7 +94,7 @@ pub async fn owners_are_listed_while_they_own(backend: &dyn Backend) {
     listed("the other gave back", &[]).await;
 }
 
-/// Epochs grow over restarts too: a store that forgot them could not fence.
+/// Epochs grow across restarts too: a store that forgot them could not fence.
 pub async fn epochs_grow_over_restarts(backend: &dyn Backend) {
     let mut last = None;
     for round in 0..4 {
@@ -105,8 +107,8 @@ pub async fn epochs_grow_over_restarts(backend: &dyn Backend) {
     }
 }
 
-/// A new owner exists: whatever the old one does is refused as `Fenced` and changes nothing, not even the new
-/// owner's time.
+/// With a new owner, whatever the old one does is refused as `Fenced` and changes nothing, not even
+/// the new owner's expiry.
 pub async fn an_old_epoch_changes_nothing(backend: &dyn Backend) {
     let clock = backend.clock();
     let mut author = BatchWriter::new(TestRng::seeded_or(21));
@@ -146,7 +148,7 @@ pub async fn an_old_epoch_changes_nothing(backend: &dyn Backend) {
     mirror.check(&*old.store, PARTITION, "after an old owner's attempts").await;
     let image = backend.crash_image().await.expect_value("take a crash image");
     mirror.check(&*image, PARTITION, "in the image after an old owner's attempts").await;
-    // Whether giving back too late is an error is the backend's own business; that it takes nothing away is not.
+    // Whether a late release is an error is up to the backend; it must not take anything away.
     drop(old.store.release(old.owner).await);
     assert_refused(
         old.store.acquire_partition(PARTITION, "third", TTL).await,
@@ -158,7 +160,7 @@ pub async fn an_old_epoch_changes_nothing(backend: &dyn Backend) {
     mirror.check(&*old.store, PARTITION, "after the new owner's append").await;
 }
 
-/// What is done to one partition is not seen in another: owners, numbers, facts, operations.
+/// Partitions are isolated: owners, numbers, facts, operations.
 pub async fn partitions_are_apart(backend: &dyn Backend) {
     let now = backend.clock().now();
     let store = backend.open().await.expect_value("open the store");

@@ -10,7 +10,7 @@ use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 use crate::samples::{self, BatchWriter};
 
-/// More pages than any list here can need, so that a list that goes round in circles ends.
+/// More pages than any list here can need, so that a list that loops ends.
 const PAGES_MAX: usize = 2_000;
 
 async fn filled(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, TestRng) {
@@ -26,7 +26,7 @@ async fn filled(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, Te
     (office, mirror, dice)
 }
 
-/// Every page of a query, one after the other.
+/// Collects every page of a query, one after the other.
 async fn every_page<L: Log + ?Sized>(log: &L, query: StoredQuery) -> Vec<StoredEntry> {
     let mut query = query;
     let mut all = Vec::new();
@@ -52,7 +52,7 @@ fn same(found: &[StoredEntry], wanted: &[StoredEntry], query: &StoredQuery) {
     assert!(found == wanted, "the listed operations differ, or payloads were not left out: {query:?}");
 }
 
-/// Pages of every size, put together, are the whole list, newest first, each operation once.
+/// Pages of every size together are the whole list, newest first, each operation once.
 pub async fn pages_cover_everything_once(backend: &dyn Backend) {
     let (office, mirror, _) = filled(backend, 41).await;
     for limit in [1, 2, 7, 50, 149, 150, 151, 10_000] {
@@ -61,7 +61,7 @@ pub async fn pages_cover_everything_once(backend: &dyn Backend) {
     }
 }
 
-/// Filters by group, kind and end, alone and together; what was reopened has not ended.
+/// Filters by group, kind and end, alone and together; a reopened operation has not ended.
 pub async fn a_list_filters(backend: &dyn Backend) {
     let (office, mirror, mut dice) = filled(backend, 42).await;
     let dice = &mut dice;

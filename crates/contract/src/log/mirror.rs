@@ -1,4 +1,5 @@
-//! What a partition must hold, kept beside the log by plain means, and the comparison with what it does hold.
+//! The expected content of a partition, tracked by plain means, and the comparison with the actual
+//! content.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use tidegate_store::log::{Batch, Lsn, StoredEntry, StoredQuery};
 
 use crate::harness::ExpectValue;
 
-/// What a partition must hold.
+/// The expected content of a partition.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Mirror {
     base: Vec<Fact>,
@@ -20,7 +21,7 @@ pub(super) struct Mirror {
     pub(super) stored: BTreeMap<Seq, StoredEntry>,
 }
 
-/// What a partition was found to hold.
+/// The actual content of a partition.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LoadedLog {
     pub(super) last: Lsn,
@@ -38,7 +39,7 @@ impl LoadedLog {
 }
 
 impl Mirror {
-    /// The batch was appended.
+    /// Records that a batch was appended.
     pub(super) fn note(&mut self, batch: &Batch) {
         self.last = Lsn(self.last.0 + 1);
         self.appends.insert(self.last, batch.facts.clone());
@@ -57,26 +58,26 @@ impl Mirror {
         }
     }
 
-    /// Everything up to `upto` was replaced.
+    /// Records that everything up to `upto` was replaced.
     pub(super) fn snapshot(&mut self, upto: Lsn, facts: Vec<Fact>) {
         self.base = facts;
         self.base_upto = upto;
         self.appends.retain(|lsn, _| *lsn > upto);
     }
 
-    /// What a replay must give.
+    /// The expected replay.
     pub(super) fn expected_load(&self) -> LoadedLog {
         let later = self.appends.values().flatten().cloned();
         LoadedLog { last: self.last, facts: self.base.iter().cloned().chain(later).collect() }
     }
 
-    /// Compares replay and operations with what a log holds.
+    /// Compares replay and operations with the content of a log.
     pub(super) async fn check<L: Log + ?Sized>(&self, log: &L, partition: Partition, when: &str) {
         same(&LoadedLog::load(log, partition).await, &self.expected_load(), when);
         self.check_stored(log, partition, when).await;
     }
 
-    /// Compares the operations alone.
+    /// Compares the operations only.
     pub(super) async fn check_stored<L: Log + ?Sized>(&self, log: &L, partition: Partition, when: &str) {
         let seqs: Vec<Seq> = self.stored.keys().copied().collect();
         let found = log.read(partition, seqs.clone()).await.expect_value("read operations");
@@ -99,7 +100,7 @@ impl Mirror {
         }
     }
 
-    /// What a list must hold, newest first.
+    /// The expected list, newest first.
     pub(super) fn listed(&self, query: &StoredQuery) -> Vec<StoredEntry> {
         let fits = |stored: &&StoredEntry| {
             query.group.as_ref().is_none_or(|group| *group == stored.operation.group)
@@ -120,7 +121,7 @@ fn without_bodies(stored: &StoredEntry) -> StoredEntry {
     stored
 }
 
-/// Compares two replays and says where they part, without printing all of both.
+/// Compares two replays and reports where they differ, without printing all of both.
 #[track_caller]
 pub(super) fn same(found: &LoadedLog, wanted: &LoadedLog, when: &str) {
     let parts = found.facts.iter().zip(&wanted.facts).position(|(found, wanted)| found != wanted);

@@ -19,8 +19,8 @@ pub(super) async fn replace(office: &OwnedPartition, mirror: &mut Mirror, upto: 
     mirror.snapshot(upto, facts);
 }
 
-/// A replay gives the parts of the last snapshot, then every later append: in the store, in an image, after a
-/// restart, and also when a snapshot replaces a snapshot.
+/// A replay returns the parts of the last snapshot, then every later append: in the store, in an
+/// image, after a restart, and also when a snapshot replaces a snapshot.
 pub async fn a_snapshot_replaces_what_came_before(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(51));
     let mut mirror = Mirror::default();
@@ -81,7 +81,7 @@ pub async fn a_snapshot_is_all_or_nothing(backend: &dyn Backend) {
     }
 }
 
-/// A snapshot of everything leaves nothing to count, and still the next append has the next number.
+/// After a snapshot of everything the log is empty, and still the next append has the next number.
 pub async fn numbers_go_on_after_a_snapshot(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(53));
     let mut mirror = Mirror::default();

@@ -1,4 +1,4 @@
-//! Operations and results as they are kept: byte for byte, and only the result that stands.
+//! Stored operations and results: byte for byte, and only the current result.
 
 use bytes::Bytes;
 use tidegate_core::{EndState, Seq, Time};
@@ -11,7 +11,7 @@ use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 use crate::samples::BatchWriter;
 
-/// Payloads, envelopes and results come back as they went in, in the order asked; what is not kept is `None`.
+/// Payloads, envelopes and results round-trip, in the requested order; missing ones are `None`.
 pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
     let mut author = BatchWriter::new(TestRng::seeded_or(31));
     let mut mirror = Mirror::default();
@@ -53,7 +53,7 @@ pub async fn bodies_come_back_byte_for_byte(backend: &dyn Backend) {
     mirror.check(&*office.store, PARTITION, "after a restart").await;
 }
 
-/// OPS-9: an operation that runs again has no result until it has ended again; then it has the new one.
+/// OPS-9: a rerun operation has no result until it has ended again; then it has the new one.
 pub async fn reopened_operations_have_no_result(backend: &dyn Backend) {
     let now = backend.clock().now();
     let first = BatchWriter::new(TestRng::seeded_or(32)).sized_batch(4, now);
@@ -65,8 +65,8 @@ pub async fn reopened_operations_have_no_result(backend: &dyn Backend) {
     written_step_by_step(backend, steps).await;
 }
 
-/// A result that is written over another one replaces it, whether the operation was reopened or not; of two in one append
-/// the later one stands. What else is in such an append is kept as in any other.
+/// A later result replaces an earlier one, whether the operation was reopened or not; of two in one
+/// append the later one counts. The rest of such an append is stored as usual.
 pub async fn the_last_result_stands(backend: &dyn Backend) {
     let now = backend.clock().now();
     let mut author = BatchWriter::new(TestRng::seeded_or(33));
@@ -88,7 +88,8 @@ fn succeeded(seq: Seq, at: Time) -> StoredResult {
     StoredResult { seq, at, state: EndState::Succeeded, attempt: 7, fault: None, body }
 }
 
-/// Appends each, and looks at what is kept then: at once, in an image, and after a restart.
+/// Appends each batch, and checks what is stored after it: at once, in an image, and after a
+/// restart.
 async fn written_step_by_step(backend: &dyn Backend, steps: [(Batch, &str); 4]) {
     let mut mirror = Mirror::default();
     let mut office = OwnedPartition::open(backend, PARTITION).await;

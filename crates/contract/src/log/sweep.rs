@@ -1,4 +1,4 @@
-//! Retention: what ended before a time goes, nothing else, and never too much at once.
+//! Retention: removes what ended before a time, nothing else, and never too much at once.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::samples::BatchWriter;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// Five hours of operations, of which every third has ended at once.
+/// Writes five hours of operations, of which every third has ended at once.
 async fn aged(backend: &dyn Backend, seed: u64) -> (OwnedPartition, Mirror, BatchWriter) {
     let mut author = BatchWriter::new(TestRng::seeded_or(seed));
     let mut mirror = Mirror::default();
@@ -33,8 +33,8 @@ fn ended_before(mirror: &Mirror, time: Time) -> Vec<Seq> {
     old.map(|stored| stored.operation.seq).collect()
 }
 
-/// Takes what ended before the time, keeps what ended at it or later and what has not ended, whatever its age;
-/// what runs again has not ended. The replay is not touched.
+/// A sweep removes what ended before the time, and keeps what ended at it or later and what has not
+/// ended, whatever its age; a rerun operation has not ended. The replay is unaffected.
 pub async fn a_sweep_takes_only_what_ended_before(backend: &dyn Backend) {
     let (office, mut mirror, _) = aged(backend, 61).await;
     let reopened = Batch { reopened: vec![Seq(1)], ..Batch::default() };
@@ -62,7 +62,8 @@ pub async fn a_sweep_takes_only_what_ended_before(backend: &dyn Backend) {
     mirror.check(&*office.store, PARTITION, "after a restart").await;
 }
 
-/// Takes at most as many as it may; called again it goes on, until there is nothing left to take.
+/// A sweep removes at most the allowed number; called again it continues, until there is nothing
+/// left to remove.
 pub async fn a_sweep_is_bounded(backend: &dyn Backend) {
     let (office, mirror, _) = aged(backend, 62).await;
     let all = ended_before(&mirror, Time::MAX).len();

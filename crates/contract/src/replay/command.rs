@@ -1,4 +1,4 @@
-//! A command to a model as a value, so that two models can be given the same one.
+//! A command to a model as a value, so that two models can receive the same one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tidegate_core::model::{
 };
 use tidegate_core::{Draft, Fact, Fence, Hint, Model, Seq, Time, Verdict};
 
-/// A command and the time it is given at.
+/// A command and its time.
 #[derive(Clone, Debug)]
 pub(super) struct Command {
     pub(super) now: Time,
     pub(super) order: CommandKind,
 }
 
-/// What is wanted of the model.
+/// The kind of a command.
 #[derive(Clone, Debug)]
 pub(super) enum CommandKind {
     Accept(Draft),
@@ -35,7 +35,7 @@ pub(super) enum CommandKind {
     Thaw(Arc<str>),
 }
 
-/// What the model said.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CommandOutcome {
     Accept(AcceptOutcome),
@@ -53,7 +53,7 @@ pub(super) enum CommandOutcome {
 }
 
 impl Command {
-    /// Gives it to a model.
+    /// Applies it to a model.
     pub(super) fn apply(&self, model: &mut Model, facts: &mut Vec<Fact>) -> CommandOutcome {
         let now = self.now;
         match &self.order {
@@ -94,7 +94,7 @@ impl Command {
 }
 
 impl CommandOutcome {
-    /// Whether it is a take that could have given more.
+    /// Whether it is a take that could have claimed more.
     pub(super) fn is_partial_take(&self, command: &Command) -> bool {
         match (self, &command.order) {
             (Self::Take(take), CommandKind::Take { n, .. }) => take.claims.len() < *n,

@@ -1,4 +1,5 @@
-//! Thinks of commands: mostly sensible ones, because those go deepest, and some late, repeated or odd ones.
+//! Generates commands: mostly sensible ones, because those go deepest, and some late, repeated or
+//! odd ones.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::samples::some;
 
 const GROUPS: [&str; 4] = ["a", "b", "c", "d"];
 
-/// Thinks of commands, and remembers what came of them.
+/// Generates commands, and remembers their results.
 pub(super) struct CommandGenerator {
     pub(super) dice: TestRng,
     now: Time,
@@ -37,7 +38,7 @@ impl CommandGenerator {
         }
     }
 
-    /// Makes the limits; one in four is left out, so that some charges name what is not there.
+    /// Creates the limits; one in four is left out, so that some charges name a missing one.
     pub(super) fn limits(&mut self) -> Vec<Command> {
         let mut commands = Vec::new();
         for limit in LIMITS {
@@ -50,7 +51,7 @@ impl CommandGenerator {
         commands
     }
 
-    /// What the model said last.
+    /// The last result of the model.
     pub(super) const fn last_answer(&self) -> Option<&CommandOutcome> {
         self.answer.as_ref()
     }
@@ -64,7 +65,7 @@ impl CommandGenerator {
         command
     }
 
-    /// Remembers what can be claimed, settled or opened again.
+    /// Remembers what can be claimed, settled or reopened.
     pub(super) fn learn(&mut self, answer: CommandOutcome) {
         match &answer {
             CommandOutcome::Accept(AcceptOutcome::New(seq)) => self.last_seq = *seq,
@@ -150,7 +151,7 @@ impl CommandGenerator {
         CommandKind::Take { n, lease: Duration::from_secs(self.dice.within(1..40)), chance: self.chance() }
     }
 
-    /// One that is under way, or was: answers come late and twice.
+    /// A claim that is or was in flight: reports come late and twice.
     fn claim(&mut self) -> (Seq, Fence) {
         if self.claims.is_empty() {
             return (self.seq(), Fence(self.dice.below(5)));

@@ -1,4 +1,4 @@
-//! What commands are made of: drafts, verdicts, hints, figures of limits.
+//! The content of commands: drafts, verdicts, hints, figures of limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::samples::maybe;
 /// The limits that commands name.
 pub(super) const LIMITS: [&str; 4] = ["drip", "window", "gate", "cap"];
 
-/// What became of an attempt: mostly success.
+/// The verdict on an attempt: mostly success.
 pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     let fault = Fault::new(*dice.pick(&FaultClass::ALL), "it went wrong");
     let after = maybe(dice, |dice| Duration::from_millis(dice.below(5_000)));
@@ -31,7 +31,7 @@ pub(super) fn verdict(dice: &mut TestRng) -> Verdict {
     }
 }
 
-/// An operation that charges up to two limits, some of which may not be there.
+/// An operation that charges up to two limits, some of which may not exist.
 pub(super) fn draft(dice: &mut TestRng, group: Arc<str>, now: Time) -> Draft {
     let soon = |dice: &mut TestRng| now.after(Duration::from_millis(dice.below(20_000)));
     let first = dice.index(LIMITS.len());
@@ -78,7 +78,7 @@ fn dedupe(dice: &mut TestRng, now: Time) -> DedupeEntry {
     }
 }
 
-/// What an answer says about one limit.
+/// A hint about one limit.
 pub(super) fn hint(dice: &mut TestRng) -> Hint {
     Hint {
         limit: (*dice.pick(&LIMITS)).into(),

@@ -1,4 +1,5 @@
-//! Writes batches as an owner would: seqs grow, what ended had begun, and only what ended is opened again.
+//! Writes batches as an owner would: sequence numbers grow, only active operations end, and only
+//! ended ones are reopened.
 
 use bytes::Bytes;
 use tidegate_core::{Seq, Time};
@@ -7,10 +8,10 @@ use tidegate_store::log::{Batch, StoredOperation, StoredResult};
 use super::{end_state, fact, fault, maybe, name, some};
 use crate::rng::TestRng;
 
-/// Writes batches that a log must take.
+/// Writes batches that a log must accept.
 #[derive(Debug)]
 pub struct BatchWriter {
-    /// Where its chance comes from.
+    /// Its source of randomness.
     pub dice: TestRng,
     next: Seq,
     pending: Vec<Seq>,
@@ -18,13 +19,13 @@ pub struct BatchWriter {
 }
 
 impl BatchWriter {
-    /// An author that has written nothing.
+    /// Creates a writer that has written nothing.
     #[must_use]
     pub const fn new(dice: TestRng) -> Self {
         Self { dice, next: Seq(1), pending: Vec::new(), ended: Vec::new() }
     }
 
-    /// A batch: a few facts, operations, results, and some that run again.
+    /// Creates a batch: a few facts, operations, results, and some reruns.
     pub fn batch(&mut self, at: Time) -> Batch {
         let facts = some(&mut self.dice, 5, fact);
         let reopened = self.reopen();
@@ -34,7 +35,8 @@ impl BatchWriter {
         Batch { facts, operations, results, reopened, ..Batch::default() }
     }
 
-    /// A batch with at least one fact and exactly this many operations, of which every third has ended.
+    /// Creates a batch with at least one fact and exactly this many operations, of which every
+    /// third has ended.
     pub fn sized_batch(&mut self, operations: usize, at: Time) -> Batch {
         let mut facts = some(&mut self.dice, 3, fact);
         facts.push(fact(&mut self.dice));
@@ -44,7 +46,7 @@ impl BatchWriter {
         Batch { facts, operations, results, ..Batch::default() }
     }
 
-    /// Some facts, at least one.
+    /// Creates some facts, at least one.
     pub fn facts(&mut self) -> Vec<tidegate_core::Fact> {
         let mut facts = some(&mut self.dice, 5, fact);
         facts.push(fact(&mut self.dice));
@@ -56,7 +58,7 @@ impl BatchWriter {
         self.ended.retain(|seq| !is_gone(*seq));
     }
 
-    /// An operation with the next seq.
+    /// Creates an operation with the next sequence number.
     pub fn operation(&mut self, at: Time) -> StoredOperation {
         let seq = self.next;
         self.next = Seq(seq.0 + 1);
@@ -73,7 +75,7 @@ impl BatchWriter {
         }
     }
 
-    /// A result for an operation that had none.
+    /// Creates a result for an operation that had none.
     pub fn result(&mut self, seq: Seq, at: Time) -> StoredResult {
         self.pending.retain(|other| *other != seq);
         self.ended.push(seq);
@@ -111,7 +113,7 @@ impl BatchWriter {
     }
 }
 
-/// Bytes of any kind: none, a few, or more than a page of a file.
+/// Random bytes: none, a few, or more than a page of a file.
 fn bytes(dice: &mut TestRng) -> Bytes {
     let len = match dice.below(20) {
         0..=4 => 0,

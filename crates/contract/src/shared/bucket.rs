@@ -11,7 +11,7 @@ use super::{KEYS, STEPS, Trial};
 use crate::harness::{Backend, ExpectValue};
 use crate::rng::TestRng;
 
-/// Buckets of one family, and what sizes their figures have.
+/// A family of buckets, and the size of their figures.
 #[derive(Clone, Copy)]
 struct Figures {
     family: &'static str,
@@ -25,7 +25,7 @@ impl Figures {
     }
 }
 
-/// Wants of one to three different buckets, seldom more than they can hold.
+/// Requests for one to three different buckets, rarely more than they can hold.
 fn any_wants(dice: &mut TestRng, most: Figures) -> Vec<ReservationRequest> {
     let first = dice.index(KEYS.len());
     let count = 1 + dice.index(3);
@@ -41,8 +41,8 @@ fn any_wants(dice: &mut TestRng, most: Figures) -> Vec<ReservationRequest> {
     (0..count).map(|place| want(dice, place)).collect()
 }
 
-/// LIM-5, LIM-7, LIM-9, LIM-23: reserve of one or several, settle, observe and forget, with figures
-/// that change as they go.
+/// LIM-5, LIM-7, LIM-9, LIM-23: reserve from one or several, settle, observe and forget, with
+/// figures that change along the way.
 pub async fn buckets_answer_as_the_pure_functions(backend: &dyn Backend) {
     let figures = Figures { family: "usual", capacity: 1_000 * MICRO, refill_per_s: 500 * MICRO };
     compare(backend, 74, figures, Duration::from_secs(2)).await;

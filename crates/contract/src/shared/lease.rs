@@ -8,8 +8,8 @@ use tidegate_core::shared::lease::{self, Lease, LeaseState};
 use super::{KEYS, STEPS, Trial};
 use crate::harness::{Backend, ExpectValue};
 
-/// LIM-15: acquire, renew, release and look, in any order and at any time, also by those who lost
-/// it. The fence never starts anew.
+/// LIM-15: acquire, renew, release and status, in any order and at any time, also by holders that
+/// lost the lease. The fence never restarts.
 pub async fn leases_answer_as_the_pure_functions(backend: &dyn Backend) {
     let mut trial = Trial::begin(backend, 72).await;
     let mut states: HashMap<&str, LeaseState> = HashMap::new();

@@ -1,4 +1,4 @@
-//! Lists of leases and buckets: page after page gives each once, as it stands.
+//! Lists of leases and buckets: the pages together return each item once, in its current state.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use tidegate_store::{NamedPage, Store, StoreFuture};
 use super::KEYS;
 use crate::harness::{Backend, ExpectValue};
 
-/// More pages than any list here has, also where many are empty.
+/// More pages than any list here has, even if many are empty.
 const PAGES_MAX: usize = 400;
-/// Names of one kind.
+/// The number of names of each kind.
 const COUNT: usize = 11;
 
 fn names() -> Vec<String> {
     (0..COUNT).map(|number| format!("{}/{number}", KEYS[number % KEYS.len()])).collect()
 }
 
-/// Asks a store for a page of a list.
+/// Requests a page of a list from a store.
 type Lister<T> = for<'a> fn(&'a dyn Store, Option<String>, usize) -> StoreFuture<'a, NamedPage<T>>;
 
-/// Everything that a list gives, page by page. A name must not come twice.
+/// Collects all pages of a list. A name must not occur twice.
 async fn all_pages<T>(store: &dyn Store, most: usize, page: Lister<T>) -> BTreeMap<String, T> {
     let (mut found, mut after) = (BTreeMap::new(), None);
     for _ in 0..PAGES_MAX {
@@ -41,7 +41,7 @@ async fn all_pages<T>(store: &dyn Store, most: usize, page: Lister<T>) -> BTreeM
     found
 }
 
-/// LIM-15: every lease that was ever held is listed, and says whether it is held now.
+/// LIM-15: every lease that was ever held is listed, with whether it is held now.
 pub async fn leases_are_listed_page_by_page(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     for (number, name) in names().iter().enumerate() {
@@ -61,8 +61,7 @@ pub async fn leases_are_listed_page_by_page(backend: &dyn Backend) {
     }
 }
 
-/// LIM-5: every bucket that was used is listed with what is in it now; one that is forgotten is
-/// not.
+/// LIM-5: every used bucket is listed with its current level; a forgotten one is not.
 pub async fn buckets_are_listed_page_by_page(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     for name in names() {

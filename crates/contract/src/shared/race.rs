@@ -1,4 +1,4 @@
-//! Many callers at once, each from a task of its own, over as many stores as the backend lets be open.
+//! Concurrent callers, each in a task of its own, over as many stores as the backend lets be open.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio::sync::Barrier;
 
 use crate::harness::{Backend, ExpectValue};
 
-/// Callers at once.
+/// The number of concurrent callers.
 const CALLERS: usize = 32;
-/// Stores they are spread over.
+/// The number of stores they are spread over.
 const STORES: usize = 4;
 
-/// Runs `work` in `CALLERS` tasks that start together; answers what each answered.
+/// Runs `work` in `CALLERS` tasks that start together; returns the results.
 async fn together<T, W, F>(backend: &dyn Backend, store: &Arc<dyn Store>, work: W) -> Vec<T>
 where
     T: Send + 'static,
@@ -50,7 +50,7 @@ where
     answers
 }
 
-/// IDM-8: of any number of claims at once exactly one gets the key, a taken-over one too.
+/// IDM-8: of any number of concurrent claims exactly one gets the key, also when it takes over.
 pub async fn one_caller_claims_a_record(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let claim = RecordClaim {
@@ -75,7 +75,7 @@ pub async fn one_caller_claims_a_record(backend: &dyn Backend) {
     }
 }
 
-/// HYD-10, HYD-19: of any number of callers at once exactly one asks.
+/// HYD-10, HYD-19: of any number of concurrent callers exactly one sends the request.
 pub async fn one_caller_opens_a_window(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let ttl = Duration::from_secs(5);
@@ -90,7 +90,8 @@ pub async fn one_caller_opens_a_window(backend: &dyn Backend) {
     }
 }
 
-/// LIM-15: never two holders at once, and every holder has a larger fence than the one before it.
+/// LIM-15: there are never two holders at once, and every holder has a larger fence than the one
+/// before it.
 pub async fn one_holder_of_a_lease(backend: &dyn Backend) {
     let store = backend.open().await.expect_value("open the store");
     let (inside, last) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
@@ -127,8 +128,8 @@ fn want(name: &str, tokens: u64, capacity: u64, refill_per_s: u64) -> Reservatio
     }
 }
 
-/// LIM-6, LIM-19: what is granted never exceeds capacity plus refill, and nothing that is left is lost: the level at
-/// the end is what the grants leave.
+/// LIM-6, LIM-19: grants never exceed capacity plus refill, and no token is lost: the final level
+/// is what the grants leave.
 pub async fn a_bucket_never_grants_too_much(backend: &dyn Backend) {
     const CAPACITY: u64 = 50;
     const RATE: u64 = 10;

@@ -14,7 +14,7 @@ use crate::rng::TestRng;
 
 type State = Option<Record<Bytes>>;
 
-/// Callers that come back: a claim is often repeated by the one who made it.
+/// A token from a small set: a claim is often repeated by its own caller.
 fn any_token(dice: &mut TestRng) -> HolderToken {
     HolderToken([dice.below(5) as u8 * 0x33; 16])
 }
@@ -37,8 +37,8 @@ fn any_holder(dice: &mut TestRng, state: &State) -> HolderToken {
     }
 }
 
-/// IDM-5, IDM-7, IDM-18, IDM-22: claim, complete, release, renew, look, forget, list and sweep, in any order and at any
-/// time.
+/// IDM-5, IDM-7, IDM-18, IDM-22: claim, complete, release, renew, get, forget, list and sweep, in
+/// any order and at any time.
 pub async fn records_answer_as_the_pure_functions(backend: &dyn Backend) {
     let mut trial = Trial::begin(backend, 71).await;
     let mut states: HashMap<&str, State> = HashMap::new();
@@ -116,13 +116,13 @@ async fn one_step<S: SharedState + ?Sized>(
     }
 }
 
-/// What a list says of a record; nothing when it does not stand any more.
+/// The expected list entry of a record; `None` when it is no longer in force.
 fn listed(key: &str, state: &State, now: Time) -> Option<(String, Record<usize>)> {
     let record = state.as_ref().filter(|record| record::is_live(record, now))?;
     Some((key.to_owned(), record.without_answer()))
 }
 
-/// Everything that is listed, page by page, by key.
+/// Lists all records, page by page, sorted by key.
 async fn list_all<S: SharedState + ?Sized>(store: &S) -> Vec<(String, Record<usize>)> {
     let (mut found, mut after) = (Vec::new(), None);
     loop {
@@ -148,7 +148,7 @@ fn sweep(states: &mut HashMap<&str, State>, now: Time) -> usize {
     swept
 }
 
-/// What the bounded sweep claims with.
+/// The claim used by the bounded sweep.
 const IN_WORK: RecordClaim = RecordClaim {
     fingerprint: [1; 32],
     token: HolderToken([1; 16]),
@@ -157,8 +157,8 @@ const IN_WORK: RecordClaim = RecordClaim {
     on_lapse: OnLapse::TakeOver,
 };
 
-/// IDM-6: a sweep takes completed records that expired, at most as many as it may, and none that is in work; what dead
-/// owners left goes a day later.
+/// IDM-6: a sweep removes completed records that expired, at most the allowed number, and none in
+/// progress; what dead owners left is removed a day later.
 pub async fn sweeping_records_is_bounded(backend: &dyn Backend) {
     let clock = backend.clock();
     let store = backend.open().await.expect_value("open the store");

@@ -1,5 +1,5 @@
-//! For each suite a store that is broken in the way the suite is there to find. A suite that no store can fail
-//! proves nothing.
+//! For each suite a store with the defect that the suite exists to detect. A suite that no store
+//! can fail proves nothing.
 
 mod costs;
 mod journal;
@@ -28,7 +28,7 @@ struct Notes {
     owners: Vec<PartitionOwner>,
 }
 
-/// A store with one thing wrong.
+/// A store with one defect.
 struct BrokenStore {
     inner: Arc<dyn Store>,
     quirk: Quirk,
@@ -41,7 +41,7 @@ impl BrokenStore {
         self.quirk == quirk
     }
 
-    /// Broken only in what is found after a crash.
+    /// Whether the defect shows only in a crash image.
     fn is_in_image(&self, quirk: Quirk) -> bool {
         self.is_image && self.quirk == quirk
     }
@@ -89,7 +89,7 @@ fn all() -> Vec<(&'static str, Suite)> {
     tidegate_contract::every_suite!([suites])
 }
 
-/// Runs a suite under a clock that skips every wait; answers what it complained about.
+/// Runs a suite under a clock that skips every wait; returns its failure message.
 fn complaint(suite: Suite, quirk: Quirk) -> Option<String> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

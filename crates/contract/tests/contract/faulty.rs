@@ -1,4 +1,4 @@
-//! A store that fails on purpose does so as it was told, and never more than that.
+//! A store with fault injection fails as planned, and never more than that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ async fn last(log: &dyn Store) -> Lsn {
     log.load(0, &mut |_| ()).await.unwrap()
 }
 
-/// OPS-8: the two failures that must not be mistaken for each other: not written, and written with the answer lost.
+/// OPS-8: the two failures that must not be confused: not written, and written with the reply lost.
 #[tokio::test]
 async fn a_script_is_followed_call_by_call() {
     let plan = FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::Fail).at(
@@ -46,7 +46,8 @@ async fn a_script_is_followed_call_by_call() {
     assert_eq!(faulty.fault_counts(), FaultCounts { calls: 4, failed: 1, delayed: 0, lost: 1 });
 }
 
-/// A refusal that loses its answer stays a refusal, and a read that loses its answer leaves nothing unsure.
+/// A refusal that loses its reply stays a refusal, and a read that loses its reply leaves nothing
+/// unsure.
 #[tokio::test]
 async fn only_what_was_written_is_unsure() {
     let plan = FaultPlan::none().at(StoreMethod::Append, 1, InjectedFault::LoseReply).at(
@@ -72,7 +73,7 @@ async fn a_delay_is_as_long_as_it_was_told() {
     assert_eq!(faulty.fault_counts().delayed, 1);
 }
 
-/// LIM-30, IDM-21: a store that is out of reach does nothing until it is back.
+/// LIM-30, IDM-21: an unavailable store does nothing until it is back.
 #[tokio::test]
 async fn out_of_reach_means_nothing_is_done() {
     let (faulty, inner, owner) = owned(FaultPlan::none()).await;
@@ -85,7 +86,8 @@ async fn out_of_reach_means_nothing_is_done() {
     assert_eq!(faulty.append(owner, batch).await.unwrap(), Lsn(1));
 }
 
-/// The same seed gives the same failures, about as many as the odds say, in the verbs that were named only.
+/// The same seed gives the same faults, about as many as the rates say, and only in the named
+/// methods.
 #[tokio::test]
 async fn chance_follows_its_seed_and_its_odds() {
     async fn run(seed: u64) -> (Vec<Option<StoreErrorKind>>, FaultCounts, Lsn) {

@@ -1,4 +1,5 @@
-//! The suites on trial: a sound store passes them, and for each there is a broken store that does not.
+//! Tests of the suites themselves: a correct store passes them, and for each there is a broken
+//! store that does not.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

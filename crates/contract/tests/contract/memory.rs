@@ -1,5 +1,5 @@
-//! The plain memory store passes every suite. Its data lives as long as the backend; every step is done under one
-//! lock, so what it shows at any moment is also its image.
+//! The in-memory store passes every suite. Its data lives as long as the backend; every step is
+//! done under one lock, so its state at any moment is also its crash image.
 
 use std::sync::Arc;
 

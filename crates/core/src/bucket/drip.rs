@@ -1,5 +1,6 @@
-//! A budget that refills evenly. Exact in integers: the remainder of a refill is carried, never dropped, so
-//! refilling in many small steps gives what one large step gives. A clock that steps back refills nothing.
+//! A budget that refills evenly. Exact integer arithmetic: the remainder of a refill is carried,
+//! never dropped, so many small refills equal one large one. A clock that steps back refills
+//! nothing.
 
 use std::time::Duration;
 
@@ -9,31 +10,32 @@ use crate::time::Time;
 const SECOND: u128 = SECOND_NARROW as u128;
 const SECOND_NARROW: u64 = 1_000_000;
 
-/// The state of a drip bucket. Micro-tokens.
+/// The state of a drip bucket, in micro-tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drip {
-    /// The most it holds.
+    /// The capacity.
     pub capacity: u64,
-    /// What comes back each second.
+    /// The refill per second.
     pub refill_per_s: u64,
-    /// What is left alone, to cover the difference between our clock and the upstream's.
+    /// The reserve that is never granted, to cover the difference between our clock and the
+    /// upstream's.
     pub margin: u64,
     /// What was left at `at`.
     pub level: u64,
-    /// When `level` was true.
+    /// The time at which `level` was computed.
     pub at: Time,
-    /// The millionth parts of a micro-token that the last refill left over.
+    /// Millionths of a micro-token left over from the last refill.
     pub carry: u64,
 }
 
 impl Drip {
-    /// A full one.
+    /// Creates a full bucket.
     #[must_use]
     pub const fn full(capacity: u64, refill_per_s: u64, margin: u64, at: Time) -> Self {
         Self { capacity, refill_per_s, margin, level: capacity, at, carry: 0 }
     }
 
-    /// As it stands at `now`. Before `at` nothing has come back.
+    /// The state at `now`. A time before `at` refills nothing.
     #[must_use]
     pub fn refreshed(self, now: Time) -> Self {
         if now <= self.at {
@@ -46,10 +48,11 @@ impl Drip {
         }
     }
 
-    /// What comes back in this many microseconds, and the millionth parts left over; too much for a number is the most
-    /// of one, which fills any bucket.
+    /// The refill in this many microseconds, and the millionths left over; saturates at the largest
+    /// number, which fills any bucket.
     fn refilled(&self, elapsed: u64) -> (u64, u64) {
-        // Nearly always the product fits a machine word, whose division is many times quicker than a wide one's.
+        // The product nearly always fits a machine word, which divides many times faster than a
+        // wide integer.
         let narrow = elapsed.checked_mul(self.refill_per_s).and_then(|parts| parts.checked_add(self.carry));
         if let Some(parts) = narrow {
             return (parts / SECOND_NARROW, parts % SECOND_NARROW);
@@ -58,7 +61,7 @@ impl Drip {
         (u64::try_from(parts / SECOND).unwrap_or(u64::MAX), (parts % SECOND) as u64)
     }
 
-    /// With other figures from `now` on; what is above a smaller capacity is lost.
+    /// Changes the figures from `now` on; what exceeds a smaller capacity is lost.
     #[must_use]
     pub fn reshaped(self, capacity: u64, refill_per_s: u64, margin: u64, now: Time) -> Self {
         let fresh = self.refreshed(now);
@@ -66,7 +69,7 @@ impl Drip {
         Self { capacity, refill_per_s, margin, level: fresh.level.min(capacity), carry, ..fresh }
     }
 
-    /// When `cost` can be taken, if nobody else takes any.
+    /// When `cost` can be taken, if no one else takes any.
     #[must_use]
     pub fn ready(&self, cost: u64, now: Time) -> Readiness {
         if cost > self.capacity {
@@ -77,14 +80,16 @@ impl Drip {
         if at <= now { Readiness::Now } else { Readiness::At(at) }
     }
 
-    /// The first moment from `now` on at which this much is there; never, when it cannot hold so much.
+    /// The first moment from `now` on at which this much is available; never, when it exceeds the
+    /// capacity.
     #[must_use]
     pub fn reaches(&self, needed: u64, now: Time) -> Time {
         if needed > self.capacity { Time::MAX } else { self.all_granted_at(needed, now) }
     }
 
-    /// The first moment from `now` on at which this much is there or has been taken since, if everything is taken as soon
-    /// as it is there: more than it holds is given in time, too.
+    /// The first moment from `now` on at which this much is available or has been taken since, if
+    /// everything is taken as soon as it is available: over time more than the capacity is granted,
+    /// too.
     #[must_use]
     pub fn all_granted_at(&self, total: u64, now: Time) -> Time {
         let fresh = self.refreshed(now);
@@ -125,18 +130,18 @@ impl Drip {
         }
     }
 
-    /// Takes what turned out to be used beyond the reservation, as far as there is any.
+    /// Takes what was used beyond the reservation, as far as it is available.
     pub fn take_beyond(&mut self, amount: u64, now: Time) {
         self.take(amount, now);
     }
 
-    /// Believes the upstream when it says that less is left.
+    /// Adopts the upstream's figure when it is lower.
     pub fn lower_to(&mut self, level: u64, now: Time) {
         *self = self.refreshed(now);
         self.level = self.level.min(level);
     }
 
-    /// There is at least this much, as far as it fits.
+    /// Raises the level to at least this much, up to the capacity.
     pub fn raise_to(&mut self, level: u64, now: Time) {
         *self = self.refreshed(now);
         if level > self.level {
@@ -145,7 +150,7 @@ impl Drip {
         }
     }
 
-    /// Nothing comes back before `until`; then `left` is there.
+    /// Stops refilling until `until`; then `left` is available.
     pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
         *self = self.refreshed(now);
         self.level = self.level.min(left);
@@ -153,7 +158,7 @@ impl Drip {
         self.at = self.at.max(until);
     }
 
-    /// Goes on at once after a freeze.
+    /// Ends a freeze at once.
     pub fn thaw(&mut self, now: Time) {
         self.at = self.at.min(now);
     }
@@ -175,7 +180,7 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-23: refill is exact; in any number of steps it gives what one step gives.
+        /// LIM-23: refill is exact; any number of steps equals one step.
         #[test]
         fn lim_23_many_small_refills_equal_one_large(drip in drip(), steps in proptest::collection::vec(0_u64..100_000, 0..30)) {
             let mut stepped = drip;
@@ -187,7 +192,8 @@ mod tests {
             prop_assert_eq!(stepped, Drip { at: now, ..drip.refreshed(now) });
         }
 
-        /// LIM-23: the quick division and the wide one say the same, on both sides of where the first ends.
+        /// LIM-23: the fast division and the wide one agree, on both sides of the boundary between
+        /// them.
         #[test]
         fn lim_23_what_comes_back_is_exact_at_any_size(drip in drip(), narrow in 0_u64..1 << 24, wide: u64) {
             for elapsed in [narrow, wide] {
@@ -209,7 +215,7 @@ mod tests {
             let _ = drip.ready(cost, Time::from_micros(now));
         }
 
-        /// The time that is told is the first at which it is ready.
+        /// The returned time is the first at which the cost is ready.
         #[test]
         fn ready_tells_the_first_moment(drip in drip(), cost in 1_u64..1 << 40) {
             prop_assume!(drip.refill_per_s > 0 && cost <= drip.capacity);

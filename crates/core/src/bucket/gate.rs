@@ -1,31 +1,32 @@
-//! No budget at all: a gate is open until the upstream says to wait. After that one call goes first, and with each
-//! success twice as many may be under way, so that a reopened gate is not stormed.
+//! A limit without a budget: a gate is open until the upstream says to wait. After that one call
+//! goes first, and each success doubles the number allowed in flight, so that a reopened gate sees
+//! no burst.
 
 use crate::bucket::Readiness;
 
-/// Above this many at once the gate is simply open.
+/// Above this many concurrent calls the gate is fully open.
 const OPEN_ABOVE: u32 = 1_024;
 
 /// The state of a gate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Gate {
-    /// How many may be under way; 0 is any number.
+    /// The number of calls allowed in flight; 0 means unlimited.
     pub at_once: u32,
 }
 
 impl Gate {
-    /// Whether one more may go.
+    /// Whether another call may start.
     #[must_use]
     pub const fn ready(&self, in_flight: u32) -> Readiness {
         if self.at_once == 0 || in_flight < self.at_once { Readiness::Now } else { Readiness::AfterAnswer }
     }
 
-    /// The upstream said to wait.
+    /// Closes the gate because the upstream said to wait.
     pub const fn close(&mut self) {
         self.at_once = 1;
     }
 
-    /// A call went through.
+    /// Widens the gate after a successful call.
     pub const fn widen(&mut self) {
         if self.at_once > 0 {
             self.at_once *= 2;
@@ -40,7 +41,7 @@ impl Gate {
 mod tests {
     use super::*;
 
-    /// LIM-13: after a 429 the load comes back in steps, not as a storm.
+    /// LIM-13: after a 429 the load returns in steps, not as a burst.
     #[test]
     fn lim_13_a_gate_widens_step_by_step() {
         let mut gate = Gate::default();

@@ -1,5 +1,5 @@
-//! When a budget will have given a sum to calls that start one after the other, each as soon as it can. What many calls
-//! take is looked at as a whole, so the answer costs the same for one call as for a million.
+//! Computes when a budget will have granted a total to calls that start one after the other, each
+//! as soon as it can. The calls are treated as a whole, so a million calls cost no more than one.
 
 use super::drip::Drip;
 use super::paced::PacedDrip;
@@ -8,8 +8,8 @@ use super::{Bucket, Budget};
 use crate::time::Time;
 
 impl Bucket {
-    /// When calls that take `total` together can all have started, if nobody else takes any; `None` when that depends on
-    /// answers that have not come.
+    /// When calls that take `total` together can all have started, if no one else takes any; `None`
+    /// when that depends on outstanding responses.
     #[must_use]
     pub fn all_granted_at(&self, total: u64, now: Time) -> Option<Time> {
         let total = total.saturating_add(self.held());

@@ -1,7 +1,8 @@
-//! A drip, and the calls that were granted and may not have reached the upstream yet. The upstream takes its tokens
-//! when a call arrives, not when we grant it; while its bucket is full, what refills in between is lost. So a grant
-//! is held aside, and taken off only when the call has been answered, or when it must have arrived. However long
-//! calls take within that time, and in whatever order they arrive, the upstream never has less than we think.
+//! A drip, and the granted calls that may not have reached the upstream yet. The upstream takes its
+//! tokens when a call arrives, not when we grant it; while its bucket is full, what refills in
+//! between is lost. So a grant is reserved, and deducted only when the call has completed, or when
+//! it must have arrived. However long calls take within that time, and in whatever order they
+//! arrive, the upstream never has less than we think.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,42 +11,42 @@ use super::Readiness;
 use super::drip::Drip;
 use crate::time::Time;
 
-/// A call that may not have arrived.
+/// A call that may not have arrived yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transit {
-    /// It has arrived by then.
+    /// The time by which it has arrived.
     pub by: Time,
-    /// What it takes, in micro-tokens.
+    /// Its cost, in micro-tokens.
     pub cost: u64,
     /// The grant it belongs to.
     pub mark: u64,
 }
 
-/// The longest that a call is taken to be on its way.
+/// The longest time a call is assumed to be in transit.
 const TRANSIT_MAX: Duration = Duration::from_millis(250);
 
-/// A drip and what is on its way.
+/// A drip and the calls in transit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PacedDrip {
-    /// What the upstream has, if nothing that is on its way has arrived.
+    /// What the upstream has, if no call in transit has arrived.
     pub drip: Drip,
-    /// What is on its way, in the order it was granted.
+    /// Calls in transit, in the order they were granted.
     pub transit: VecDeque<Transit>,
 }
 
 impl PacedDrip {
-    /// With nothing on its way.
+    /// Creates one with no call in transit.
     #[must_use]
     pub const fn new(drip: Drip) -> Self {
         Self { drip, transit: VecDeque::new() }
     }
 
-    /// How long a call is taken to be on its way: never so long that those on their way fill the bucket, because
-    /// then the rate could not be used.
+    /// How long a call is assumed to be in transit: never so long that calls in transit fill the
+    /// bucket, because then the rate could not be used.
     fn transit_time(&self) -> Duration {
         let Drip { capacity, refill_per_s, margin, .. } = self.drip;
         let room = u128::from(capacity.saturating_sub(margin)) * 3 / 4;
-        // A bucket that lasts for the longest time needs no division to say so.
+        // A bucket that lasts for the longest time needs no division.
         let longest = TRANSIT_MAX.as_micros() as u64;
         if room * 1_000_000 >= u128::from(longest) * u128::from(refill_per_s.max(1)) {
             return TRANSIT_MAX;
@@ -58,7 +59,7 @@ impl PacedDrip {
         self.transit.iter().map(|transit| transit.cost).sum()
     }
 
-    /// Takes off what must have arrived by now.
+    /// Deducts what must have arrived by now.
     fn settle_arrived(&mut self, now: Time) {
         while let Some(first) = self.transit.front().copied()
             && first.by <= now
@@ -68,7 +69,7 @@ impl PacedDrip {
         }
     }
 
-    /// What can be given out at `now`, the margin included.
+    /// What can be granted at `now`, including the margin.
     #[must_use]
     pub fn available(&self, now: Time) -> u64 {
         let mut then = self.clone();
@@ -76,7 +77,7 @@ impl PacedDrip {
         then.drip.refreshed(now).level.saturating_sub(then.transit_cost())
     }
 
-    /// When `cost` can be taken beside what is held aside, if nobody else takes any.
+    /// When `cost` can be taken in addition to what is reserved, if no one else takes any.
     #[must_use]
     pub fn ready(&self, cost: u64, held: u64, now: Time) -> Readiness {
         let mut drip = self.drip;
@@ -99,7 +100,7 @@ impl PacedDrip {
         readiness_at(drip.reaches(needed, now), now)
     }
 
-    /// Takes `cost` for the grant `mark`, whose call leaves now.
+    /// Takes `cost` for the grant `mark`, whose call is sent now.
     pub fn take(&mut self, cost: u64, mark: u64, now: Time) {
         self.settle_arrived(now);
         if cost > 0 {
@@ -109,7 +110,7 @@ impl PacedDrip {
         }
     }
 
-    /// The call of the grant `mark` has been answered.
+    /// Records that the call of the grant `mark` completed.
     pub fn mark_finished(&mut self, mark: u64, now: Time) {
         self.settle_arrived(now);
         if let Some(transit) = self.take_transit(mark) {
@@ -117,7 +118,7 @@ impl PacedDrip {
         }
     }
 
-    /// The call of the grant `mark` was never sent.
+    /// Records that the call of the grant `mark` was never sent.
     pub fn return_unsent(&mut self, mark: u64, cost: u64, now: Time) {
         self.settle_arrived(now);
         if self.take_transit(mark).is_none() {
@@ -130,25 +131,25 @@ impl PacedDrip {
         self.transit.remove(place)
     }
 
-    /// Takes on other figures.
+    /// Changes the figures.
     pub fn reshape(&mut self, capacity: u64, refill_per_s: u64, margin: u64, now: Time) {
         self.settle_arrived(now);
         self.drip = self.drip.reshaped(capacity, refill_per_s, margin, now);
     }
 
-    /// Believes the upstream when it says that less is left; what is on its way is not counted there yet.
+    /// Adopts the upstream's figure when less is left; it does not include calls in transit yet.
     pub fn lower_to(&mut self, left: u64, now: Time) {
         self.settle_arrived(now);
         self.drip.lower_to(left.saturating_add(self.transit_cost()), now);
     }
 
-    /// Believes the upstream when it says that more is left and nothing is on its way.
+    /// Adopts the upstream's figure when more is left and nothing is in transit.
     pub fn raise_to(&mut self, left: u64, now: Time) {
         self.settle_arrived(now);
         self.drip.raise_to(left, now);
     }
 
-    /// Nothing comes back before `until`; then `left` can be given out.
+    /// Stops refilling until `until`; then `left` can be granted.
     pub fn freeze(&mut self, until: Time, left: u64, now: Time) {
         self.settle_arrived(now);
         self.drip.freeze(until, left.saturating_add(self.transit_cost()), now);
@@ -167,7 +168,7 @@ mod tests {
     use crate::operation::MICRO;
     use proptest::prelude::*;
 
-    /// A call, from its grant to its answer.
+    /// A call, from its grant to its response.
     struct Flight {
         mark: u64,
         arrives: Time,
@@ -175,8 +176,9 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-14: however long calls are on their way, the upstream's own bucket never runs short: no 429. With
-        /// work waiting, the rate is used: what is not granted is less than what was on its way once.
+        /// LIM-14: however long calls are in transit, the upstream's own bucket never runs short:
+        /// no 429. With work waiting, the rate is used: what is not granted is less than what was
+        /// once in transit.
         #[test]
         fn lim_14_the_upstream_never_runs_short_and_the_rate_is_used(
             delays in proptest::collection::vec((0_u64..100, 0_u64..400), 50..400),
@@ -216,8 +218,8 @@ mod tests {
             prop_assert!(granted as f64 >= allowed - lost, "{granted} of {allowed}");
         }
 
-        /// LIM-14: calls that leave seconds after they were granted, because the log held their
-        /// claims up, never take more than the upstream has, in whatever order they leave.
+        /// LIM-14: calls sent seconds after they were granted, because the log held up their
+        /// claims, never take more than the upstream has, in whatever order they are sent.
         #[test]
         fn lim_14_a_call_that_leaves_late_counts_from_then(
             steps in proptest::collection::vec((0_u64..700, 0_usize..12, 0_usize..12, 0_u64..100, 0_u64..3), 5..120),
@@ -260,7 +262,7 @@ mod tests {
             }
         }
 
-        /// The moment that is told is the first at which it is ready.
+        /// The returned time is the first at which the cost is ready.
         #[test]
         fn ready_tells_the_first_moment(
             steps in proptest::collection::vec((0_u64..80_000, 1_u64..4), 1..40), cost in 1_u64..5,

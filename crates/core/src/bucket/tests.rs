@@ -1,4 +1,4 @@
-//! Buckets of every kind: what is granted, what leaves, and what answers teach.
+//! Buckets of every kind: what is granted, what is sent, and what responses teach.
 
 use super::*;
 use crate::operation::MICRO;
@@ -8,14 +8,14 @@ fn drip(capacity: u64, rate: u64, now: Time) -> Bucket {
     Bucket::new(shape, now).unwrap()
 }
 
-/// A call that is granted and leaves at once.
+/// Grants a call and sends it at once.
 fn sent(bucket: &mut Bucket, cost: u64, now: Time) -> u64 {
     let mark = bucket.take(cost);
     bucket.mark_sent(mark, now);
     mark
 }
 
-/// LIM-12 / LIM-20: after a freeze the one that was told runs again at that time, and no burst follows it.
+/// LIM-12 / LIM-20: after a freeze the throttled call runs again on time, and no burst follows it.
 #[test]
 fn lim_12_a_freeze_ends_on_time_and_without_a_burst() {
     let now = Time::from_millis(10_000);
@@ -34,7 +34,7 @@ fn lim_12_a_freeze_ends_on_time_and_without_a_burst() {
     assert_eq!(bucket.ready(MICRO, until), Readiness::At(until.after(Duration::from_millis(500))));
 }
 
-/// LIM-23: of the upstream's figure and ours the lower one counts, and what left later is taken off.
+/// LIM-23: the lower of the upstream's figure and ours counts, minus what was sent later.
 #[test]
 fn lim_23_answers_out_of_order_never_raise_a_balance() {
     let now = Time::from_millis(10_000);
@@ -51,8 +51,8 @@ fn lim_23_answers_out_of_order_never_raise_a_balance() {
     assert!(bucket.ready(5 * MICRO, now) > Readiness::Now, "one left after the first: 5 - 1 = 4");
 }
 
-/// LIM-23, LIM-14: an answer that comes after those to later calls takes off what these really cost, not what was held
-/// for them; what is still under way is taken off in full.
+/// LIM-23, LIM-14: a response that comes after those to later calls deducts their actual costs, not
+/// what was reserved for them; what is still in flight is deducted in full.
 #[test]
 fn lim_23_lim_14_a_late_answer_knows_what_later_calls_cost() {
     let now = Time::from_millis(10_000);
@@ -79,8 +79,9 @@ fn lim_23_lim_14_a_late_answer_knows_what_later_calls_cost() {
     assert!(bucket.corrections.is_empty(), "they are of no use any more");
 }
 
-/// LIM-14, LIM-23: a burst against an upstream that holds the requested cost of running calls, as Shopify does, takes
-/// hardly longer than its budget: what was counted twice while calls were under way comes back with the answers.
+/// LIM-14, LIM-23: a burst against an upstream that reserves the requested cost of running calls,
+/// as Shopify does, takes hardly longer than its budget: what was counted twice while calls were in
+/// flight comes back with the responses.
 #[test]
 fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
     const REQUESTED: u64 = 60 * MICRO;
@@ -93,7 +94,7 @@ fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
             let mark = sent(&mut ours, REQUESTED, now);
             assert!(theirs.refreshed(now).level >= REQUESTED, "it would be throttled");
             theirs.take(REQUESTED, now);
-            // The later ones are answered first, now and then.
+            // The later ones complete first, now and then.
             let takes = Duration::from_millis(if left % 3 == 0 { 900 } else { 300 });
             running.push_back((now.after(takes), mark));
             left -= 1;
@@ -119,8 +120,8 @@ fn lim_14_lim_23_a_burst_takes_as_long_as_the_budget_needs() {
     assert!(took < needed.mul_f64(1.15), "{took:?} where {needed:?} are needed");
 }
 
-/// LIM-14: what was granted and has not left is held aside, for as long as that takes; of a
-/// window it takes when it leaves, and the window begins then.
+/// LIM-14: a grant whose call has not been sent stays reserved, for as long as that takes; it is
+/// deducted from a window when it is sent, and the window begins then.
 #[test]
 fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
     let now = Time::from_millis(10_000);
@@ -141,7 +142,7 @@ fn lim_14_a_grant_is_held_aside_until_its_call_leaves() {
     }
 }
 
-/// LIM-25: a gate that an answer closes stays closed until then, and opens for one call first.
+/// LIM-25: a gate that a response closes stays closed until then, and reopens for one call first.
 #[test]
 fn lim_25_a_gate_is_closed_by_what_is_said() {
     let now = Time::from_millis(10_000);

@@ -1,19 +1,19 @@
-//! A budget that comes back all at once, for upstreams that say so. Before anything is known one call goes ahead
-//! alone; the rest follow what it learned.
+//! A budget that refills all at once, for upstreams that work that way. Before anything is known
+//! one call goes ahead alone; the rest follow what it learned.
 
 use std::time::Duration;
 
 use crate::bucket::Readiness;
 use crate::time::Time;
 
-/// The state of a window. Micro-tokens.
+/// The state of a window, in micro-tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// What a window allows; 0 while that is not known.
+    /// The budget of one window; 0 while it is unknown.
     pub limit: u64,
-    /// How long a window is, as far as known.
+    /// The length of a window, as far as known.
     pub period: Duration,
-    /// What is left of the one that runs.
+    /// What is left of the current window.
     pub remaining: u64,
     /// When the next one starts.
     pub reset_at: Time,
@@ -21,17 +21,17 @@ pub struct Window {
     pub known: bool,
 }
 
-/// Added to a reset, so that our clock is never ahead of the upstream's.
+/// Added to a reset time, so that our clock is never ahead of the upstream's.
 pub(super) const RESET_MARGIN: Duration = Duration::from_millis(20);
 
 impl Window {
-    /// One with these figures; a limit of 0 is not known yet.
+    /// Creates a window with these figures; a limit of 0 means unknown.
     #[must_use]
     pub const fn new(limit: u64, period: Duration) -> Self {
         Self { limit, period, remaining: limit, reset_at: Time::ZERO, known: limit > 0 }
     }
 
-    /// As it stands at `now`: after the reset everything is back.
+    /// The state at `now`: after the reset the full budget is back.
     #[must_use]
     pub fn refreshed(self, now: Time) -> Self {
         if self.known && self.reset_at != Time::ZERO && now >= self.reset_at.after(RESET_MARGIN) {
@@ -40,7 +40,7 @@ impl Window {
         self
     }
 
-    /// When `cost` can be taken beside what is held aside.
+    /// When `cost` can be taken in addition to what is reserved.
     #[must_use]
     pub fn ready(&self, cost: u64, held: u64, now: Time, in_flight: u32) -> Readiness {
         if !self.known {
@@ -57,7 +57,7 @@ impl Window {
             return Readiness::AfterAnswer;
         }
         if fresh.reset_at == Time::ZERO {
-            // Nobody said when it starts anew: one call goes and finds out.
+            // The time of the next window is unknown: send one call to find out.
             return if in_flight == 0 { Readiness::Now } else { Readiness::AfterAnswer };
         }
         Readiness::At(fresh.reset_at.after(RESET_MARGIN))
@@ -78,7 +78,8 @@ impl Window {
         self.remaining = self.remaining.saturating_add(amount).min(self.limit);
     }
 
-    /// Learns from an answer. A later reset is a new window; within the same one only less is believed.
+    /// Learns from a response. A later reset means a new window; within the same window only a
+    /// lower figure is adopted.
     pub fn observe(&mut self, remaining: Option<u64>, limit: Option<u64>, reset_at: Option<Time>, now: Time) {
         let fresh = self.refreshed(now);
         let first = !fresh.known;
@@ -123,7 +124,7 @@ mod tests {
         assert_eq!(window.ready(MICRO, 0, reset.after(RESET_MARGIN), 0), Readiness::Now);
     }
 
-    /// LIM-23: an answer that comes late, from the same window, never raises what is left.
+    /// LIM-23: a late response from the same window never raises what is left.
     #[test]
     fn lim_23_late_answers_only_lower() {
         let now = Time::from_millis(1_000);

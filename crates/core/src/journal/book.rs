@@ -1,4 +1,5 @@
-//! The journal as plain maps: what a store must answer, and what is kept where there is no store.
+//! The journal as plain maps: the reference for every store, and the journal used where there is no
+//! store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use crate::bounds::DEPLOYMENTS_KEPT;
 
 type MappingKey = (Arc<str>, Arc<str>);
 
-/// A journal in memory.
+/// An in-memory journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MemoryJournal {
     deployments: BTreeMap<Arc<str>, Deployment>,
@@ -17,8 +18,9 @@ pub struct MemoryJournal {
 }
 
 impl MemoryJournal {
-    /// Writes a deployment, new or known. `false` when somebody with a newer fence has written it since: nothing changes.
-    /// The first line of a new one makes room: of the scope's ended ones the newest stay.
+    /// Writes a deployment, new or known. Returns `false` and changes nothing when a writer with a
+    /// newer fence has written it since. The first write of a new deployment prunes the scope: only
+    /// its newest ended deployments stay.
     pub fn save_deployment(&mut self, deployment: Deployment) -> bool {
         match self.deployments.get(&deployment.id) {
             Some(known) if known.fence > deployment.fence => return false,
@@ -39,8 +41,8 @@ impl MemoryJournal {
         }
     }
 
-    /// Writes lines of a deployment. `false` when it is not there or somebody with a newer fence has written it since:
-    /// nothing changes.
+    /// Writes lines of a deployment. Returns `false` and changes nothing when the deployment does
+    /// not exist or a writer with a newer fence has written it since.
     pub fn write_lines(&mut self, id: &str, fence: u64, lines: JournalLines) -> bool {
         let Some(known) = self.deployments.get(id).filter(|known| known.fence <= fence) else { return false };
         let steps = self.steps.entry(Arc::clone(&known.id)).or_default();
@@ -57,20 +59,20 @@ impl MemoryJournal {
         true
     }
 
-    /// The deployment of this id.
+    /// Returns the deployment with this id.
     #[must_use]
     pub fn deployment(&self, id: &str) -> Option<Deployment> {
         self.deployments.get(id).cloned()
     }
 
-    /// Deployments of a scope, or of all, the newest first; at most `most`.
+    /// Lists the deployments of a scope, or of all scopes, newest first; at most `most`.
     #[must_use]
     pub fn deployments(&self, scope: Option<&str>, most: usize) -> Vec<Deployment> {
         let of = |known: &&Deployment| scope.is_none_or(|scope| *known.scope == *scope);
         self.deployments.values().rev().filter(of).take(most).cloned().collect()
     }
 
-    /// The steps of a deployment, in their order.
+    /// Lists the steps of a deployment, in order.
     #[must_use]
     pub fn steps(&self, id: &str) -> Vec<DeploymentStep> {
         let mut steps: Vec<_> =
@@ -79,7 +81,7 @@ impl MemoryJournal {
         steps
     }
 
-    /// The objects of a scope, by kind and key.
+    /// Lists the mapped objects of a scope, by kind and key.
     #[must_use]
     pub fn mapped_objects(&self, scope: &str) -> Vec<ObjectMapping> {
         let mapped = self.mapped.get(scope).into_iter().flatten();
@@ -130,7 +132,7 @@ mod tests {
         JournalLines { steps: vec![step], mapped }
     }
 
-    /// OPS-17: a step is planned, then applied with the object's id; there is one line of it.
+    /// OPS-17: a step is planned, then applied with the object's id; it has a single line.
     #[test]
     fn ops_17_a_step_has_one_line_that_says_where_it_stands() {
         let mut book = MemoryJournal::default();

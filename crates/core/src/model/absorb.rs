@@ -1,5 +1,5 @@
-//! The only place where what is in the log changes the model. Absorbing the same facts again gives the same state;
-//! facts that cannot apply (an unknown operation, an old fence) change nothing.
+//! The only place where logged facts change the model. Absorbing the same facts again gives the
+//! same state; facts that cannot apply (an unknown operation, an old fence) change nothing.
 
 mod charges;
 mod limits;
@@ -16,20 +16,20 @@ use crate::id::{Fence, Seq};
 use crate::operation::DedupeEntry;
 use crate::time::Time;
 
-/// Expired keys that one acceptance clears away: more than one, so that they never pile up.
+/// Expired keys that one acceptance removes: more than one, so that they never pile up.
 const KEYS_SWEPT: usize = 2;
 
-/// Changed limits that a long replay may gather before they are counted once each.
+/// Changed limits that a long replay may collect before each is recomputed once.
 const STALE_MAX: usize = 4_096;
 
 impl Model {
-    /// Makes a fact true and puts it into the list of what must be logged.
+    /// Applies a fact and adds it to the list of facts to log.
     pub(super) fn decide(&mut self, facts: &mut Vec<Fact>, fact: Fact) {
         self.absorb(&fact);
         facts.push(fact);
     }
 
-    /// Makes a fact true.
+    /// Applies a fact.
     pub fn absorb(&mut self, fact: &Fact) {
         match fact {
             Fact::Accepted(accepted) => self.absorb_accepted(accepted),
@@ -87,7 +87,7 @@ impl Model {
         self.counters.clock = self.counters.clock.max(at);
     }
 
-    /// The group of this name, made if it is new.
+    /// Returns the group of this name, creating it if needed.
     pub(super) fn group_or_insert(&mut self, name: &Arc<str>) -> GroupIx {
         if let Some(ix) = self.by_group.get(name) {
             return *ix;
@@ -98,7 +98,7 @@ impl Model {
         ix
     }
 
-    /// Changes an operation while its group is in no structure, and files the group again.
+    /// Changes an operation while its group is in no structure, then queues the group again.
     fn with_group_of(&mut self, seq: Seq, at: Time, change: impl FnOnce(&mut Self, EntryIx)) {
         if let Some(ix) = self.by_seq.get(seq) {
             let group = self.entries[ix.at()].group;

@@ -1,5 +1,5 @@
-//! Acceptance: an operation joins the end of its group, or is found to be there already, or is refused with the
-//! reason. Nothing is half accepted.
+//! Acceptance: an operation joins the end of its group, is recognized as already accepted, or is
+//! refused with a reason. There is no partial acceptance.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use crate::id::Seq;
 use crate::operation::{Draft, InvalidField};
 use crate::time::Time;
 
-/// What became of a draft.
+/// The outcome of submitting a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AcceptOutcome {
-    /// It is the partition's.
+    /// The partition accepted it.
     New(Seq),
-    /// The same request was accepted before under its key.
+    /// The same request was accepted under its key before.
     Duplicate(Seq),
-    /// Another request was accepted before under its key.
+    /// A different request was accepted under its key before.
     Conflict(Seq),
-    /// It cannot be taken.
+    /// The draft was refused.
     Refused(DraftRefusal),
 }
 
@@ -30,24 +30,24 @@ pub enum AcceptOutcome {
 pub enum DraftRefusal {
     /// A field is out of bounds.
     Invalid(InvalidField),
-    /// It charges a limit that nobody has set.
+    /// It charges a limit that does not exist.
     UnknownLimit(Arc<str>),
     /// It opens a limit, and there are too many, or its figures are out of bounds.
     CannotOpen(LimitRefusal),
     /// It charges the same limit twice.
     ChargedTwice(Arc<str>),
-    /// It costs more than the limit can ever hold. Micro-tokens.
+    /// It costs more than the limit can ever hold, in micro-tokens.
     TooCostly {
-        /// Which limit.
+        /// The name of the limit.
         limit: Arc<str>,
-        /// What it costs.
+        /// The cost of the operation.
         cost: u64,
-        /// What the limit holds at most.
+        /// The capacity of the limit.
         capacity: u64,
     },
-    /// Under the known limits it cannot start before its deadline.
+    /// The known limits do not let it start before its deadline.
     TooLate {
-        /// When it could start at the earliest.
+        /// The earliest time it could start.
         earliest: Time,
     },
 }
@@ -78,8 +78,8 @@ impl Model {
         AcceptOutcome::New(seq)
     }
 
-    /// Accepts an operation that has ended once more, at the end of its group; `None` when it has not ended. It keeps
-    /// the time `at` of its first acceptance, which is part of its id.
+    /// Accepts an ended operation again, at the end of its group; `None` when it has not ended. It
+    /// keeps the time `at` of its first acceptance, which is part of its id.
     pub fn reopen(
         &mut self,
         now: Time,
@@ -135,7 +135,8 @@ impl Model {
         }
     }
 
-    /// What the operations ahead in this group will take of a limit, as far as they are counted.
+    /// The costs that the operations ahead in this group charge to a limit, up to the number that
+    /// is counted.
     fn ahead(&self, group: &str, limit: super::LimitIx) -> Vec<Cost> {
         let Some(ix) = self.by_group.get(group) else { return Vec::new() };
         let group = &self.groups[ix.at()];

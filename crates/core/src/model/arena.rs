@@ -1,14 +1,14 @@
-//! A slab in pages. It grows without moving what is there, so that a long queue causes no pause, and a page that
-//! empties gives its memory back.
+//! A paged slab. It grows without moving existing values, so that a long queue causes no pause, and
+//! frees the memory of a page when the page becomes empty.
 
 use std::ops::{Index, IndexMut};
 
 use slab::Slab;
 
-/// Values on a page.
+/// The number of values on a page.
 const PAGE: usize = 1_024;
 
-/// Values that are found by their place.
+/// A collection of values addressed by index.
 #[derive(Debug)]
 pub(super) struct Arena<T> {
     pages: Vec<Slab<T>>,
@@ -26,7 +26,7 @@ impl<T> Arena<T> {
         self.len
     }
 
-    /// Puts a value in; answers its place.
+    /// Inserts a value and returns its index.
     pub(super) fn insert(&mut self, value: T) -> usize {
         let page = self.roomy.last().map_or(self.pages.len(), |page| *page as usize);
         if page == self.pages.len() {
@@ -45,7 +45,7 @@ impl<T> Arena<T> {
         page * PAGE + place
     }
 
-    /// Takes a value out that is there.
+    /// Removes the value at `at`, which must exist.
     pub(super) fn remove(&mut self, at: usize) -> T {
         let page = at / PAGE;
         let values = &mut self.pages[page];
@@ -86,7 +86,8 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(16))]
 
-        /// Whatever goes in and out, each value is found at its place, and an empty page holds nothing.
+        /// After any inserts and removals, each value is found at its index, and an empty page
+        /// holds no memory.
         #[test]
         fn it_keeps_what_it_was_given(steps in prop::collection::vec((any::<u16>(), 0_u8..5), 0..6_000)) {
             let (mut arena, mut known) = (Arena::new(), BTreeMap::new());

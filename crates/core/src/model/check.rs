@@ -1,4 +1,5 @@
-//! What must hold after every step. Linear in the size of the partition: for tests and simulations.
+//! Invariants that must hold after every step. The check is linear in the size of the partition:
+//! for tests and simulations.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ impl Model {
     /// Checks every invariant.
     ///
     /// # Errors
-    /// A sentence about the first one that does not hold.
+    /// Describes the first invariant that does not hold.
     pub fn check(&self) -> Result<(), String> {
         self.check_lines()?;
         self.check_places()?;
@@ -20,10 +21,10 @@ impl Model {
         self.check_limits()
     }
 
-    /// After a take that was not cut short: nothing waits for what is already free.
+    /// Checks, after a take that was not cut short, that no group waits for what is already free.
     ///
     /// # Errors
-    /// A sentence about the first group that does.
+    /// Describes the first group that does.
     pub fn check_no_stuck_groups(&self, now: Time) -> Result<(), String> {
         let now = self.now(now);
         if let Some((_, ix)) = self.ready.first() {
@@ -51,10 +52,10 @@ impl Model {
             for at in std::iter::successors(group.head, |ix| self.entries[ix.at()].next) {
                 let entry = &self.entries[at.at()];
                 if entry.group != *ix || entry.prev != prev {
-                    return Err(format!("the line of {name} is broken at {:?}", entry.seq));
+                    return Err(format!("the queue of {name} is broken at {:?}", entry.seq));
                 }
                 if !seen.insert(entry.seq) {
-                    return Err(format!("{:?} stands in two lines", entry.seq));
+                    return Err(format!("{:?} is in two queues", entry.seq));
                 }
                 (depth, prev) = (depth + 1, Some(at));
             }
@@ -64,10 +65,10 @@ impl Model {
         }
         let known: BTreeSet<_> = self.by_seq.newest_first(None).map(|(seq, _)| seq).collect();
         if known != seen || self.entries.len() != seen.len() {
-            return Err(format!("{} accepted, {} in line", known.len(), seen.len()));
+            return Err(format!("{} accepted, {} in queues", known.len(), seen.len()));
         }
         if seen.last().is_some_and(|last| *last >= self.counters.next_seq) {
-            return Err("an operation has a seq that was not given out".into());
+            return Err("an operation has a seq that was not assigned".into());
         }
         Ok(())
     }
@@ -90,25 +91,25 @@ impl Model {
                 }
             };
             if !is_there || group.run.is_some() != (group.placement == GroupPlacement::Running) {
-                return Err(format!("{name} is not where it says: {:?}", group.placement));
+                return Err(format!("{name} is not in its placement: {:?}", group.placement));
             }
             if group.is_stopped() != self.stopped.contains(name) {
                 return Err(format!("{name} is stopped and not listed, or the other way round"));
             }
             if group.head.is_none() && !group.is_stopped() {
-                return Err(format!("{name} is kept for nothing"));
+                return Err(format!("{name} is kept without need"));
             }
             filed += usize::from(group.placement != GroupPlacement::Unqueued);
         }
         let waiting: usize = self.limits.iter().map(|(_, limit)| limit.waiting.len()).sum();
         let places = self.ready.len() + self.asleep.len() + self.running.len() + waiting;
         if places != filed || self.groups.len() != self.by_group.len() {
-            return Err(format!("{filed} groups are filed in {places} places"));
+            return Err(format!("{filed} groups are queued in {places} places"));
         }
         Ok(())
     }
 
-    /// Whatever needs a person is in its index, and nothing else is.
+    /// Checks that the index holds exactly the groups that need an operator.
     fn check_held(&self) -> Result<(), String> {
         let held = || {
             let groups = self.by_group.iter().map(|(name, ix)| (name, &self.groups[ix.at()].held));
@@ -140,7 +141,7 @@ impl Model {
                 Meter::Bucket(bucket) => bucket.in_flight as usize,
             };
             if counted != holders {
-                return Err(format!("{} counts {counted} under way, there are {holders}", limit.name));
+                return Err(format!("{} counts {counted} in flight, there are {holders}", limit.name));
             }
             let users = self
                 .by_seq
@@ -163,7 +164,7 @@ impl Model {
                 LimitWake::Due(turn) => self.due.contains(&(turn, ix)),
             };
             if !filed {
-                return Err(format!("{} is not where it wakes", limit.name));
+                return Err(format!("{} is not in its wake-up structure", limit.name));
             }
         }
         Ok(())

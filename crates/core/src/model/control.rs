@@ -1,4 +1,4 @@
-//! What people do: cancel, resolve, pause, resume.
+//! Operator commands: cancel, resolve, pause, resume.
 
 use std::sync::Arc;
 
@@ -9,32 +9,32 @@ use crate::id::{Fence, Seq};
 use crate::state::EndState;
 use crate::time::Time;
 
-/// What became of a cancel.
+/// The outcome of a cancel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CancelOutcome {
-    /// It ended at once.
+    /// The operation ended at once.
     Ended(EndedOperation),
-    /// It runs: its worker is to be told.
+    /// The operation is running: its worker must be notified.
     Requested(Fence),
-    /// It is not here: it has ended, or never was.
+    /// The operation is not active: it has ended, or never existed.
     NotActive,
 }
 
-/// What a person says of an unknown outcome.
+/// An operator's ruling on an unknown outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resolution {
-    /// It happened.
+    /// The call took effect.
     Succeeded,
-    /// It did not, and shall not.
+    /// The call did not take effect, and must not be repeated.
     Failed,
     /// Send it again.
     Repeat,
 }
 
-/// Why a person's order does not apply.
+/// Why an operator's command does not apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ControlRefusal {
-    /// There is no such operation or group here.
+    /// There is no such active operation or group.
     NotActive,
     /// The outcome of this operation is not unknown.
     NotUnknown,
@@ -45,7 +45,7 @@ pub enum ControlRefusal {
 }
 
 impl Model {
-    /// Calls an operation off.
+    /// Cancels an operation.
     pub fn cancel(&mut self, now: Time, seq: Seq, facts: &mut Vec<Fact>) -> CancelOutcome {
         let now = self.now(now);
         let Some(entry) = self.entry_of(seq) else { return CancelOutcome::NotActive };
@@ -61,7 +61,7 @@ impl Model {
         CancelOutcome::Ended(ended)
     }
 
-    /// Says what happened to an operation whose outcome is unknown.
+    /// Resolves an operation whose outcome is unknown.
     ///
     /// # Errors
     /// When its outcome is not unknown.
@@ -90,7 +90,7 @@ impl Model {
         Ok(ended)
     }
 
-    /// Stops a group: what runs goes on to its end, nothing more is taken.
+    /// Pauses a group: the running operation finishes, and no further one is taken.
     pub fn pause(
         &mut self,
         now: Time,
@@ -110,7 +110,7 @@ impl Model {
         self.rearm(now);
     }
 
-    /// Lets a paused or held group go on.
+    /// Resumes a paused or held group.
     ///
     /// # Errors
     /// When it is neither, or when an outcome must be resolved first.

@@ -1,5 +1,5 @@
-//! An operation in memory: what the model needs to decide about it, and its neighbours in the group's line. Kept
-//! small, because a million of them may wait.
+//! An operation in memory: what the model needs to decide about it, and its neighbors in the
+//! group's queue. Entries are small, because a million of them may wait.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::id::Seq;
 use crate::operation::{OnFailure, OnUnknown};
 use crate::time::Time;
 
-/// Where an entry is kept; one more than its place, so that "none" takes no room.
+/// The index of an entry, stored plus one, so that `None` takes no space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct EntryIx(NonZeroU32);
 
@@ -26,16 +26,17 @@ impl EntryIx {
     }
 }
 
-/// What is taken from a limit.
+/// An amount to take from a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Cost {
     /// In micro-tokens.
     pub micro: u64,
-    /// Of an estimate at most what the limit holds is taken.
+    /// Whether it is an estimate: at most the limit's capacity is taken for an estimate.
     pub estimated: bool,
 }
 
-/// What it takes from which limit. Shared by all that take the same.
+/// The limits an operation charges and the cost for each. Shared by all operations with the same
+/// charges.
 pub(super) type Charges = Arc<[(LimitIx, Cost)]>;
 
 /// An operation that has not ended.

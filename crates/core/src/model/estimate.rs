@@ -1,6 +1,7 @@
-//! When an operation that waits is expected to start. An estimate: it adds up what the limits have to give to the
-//! operations that go first, those ahead in its own group and those of the groups that it takes turns with, and looks
-//! when they will have given that much. The calls' own time is not counted, nor is what is accepted later.
+//! Estimates when a waiting operation will start. It adds up what the operations that go first will
+//! take from the limits, those ahead in its own group and those of the groups it takes turns with,
+//! and computes when the limits can have granted that much. It ignores how long the calls take, and
+//! operations that are accepted later.
 
 use std::collections::BTreeMap;
 
@@ -12,17 +13,19 @@ use crate::bucket::Bucket;
 use crate::id::Turn;
 use crate::time::Time;
 
-/// Operations ahead in its group that are counted; further back nothing is estimated.
+/// The maximum number of operations ahead in its group that are counted; further back nothing is
+/// estimated.
 pub(super) const POSITION_COUNTED_MAX: usize = 10_000;
-/// Operations of other groups that are counted for one limit; beyond that the rest is taken to cost as much.
+/// The maximum number of operations of other groups that are counted for one limit; the rest are
+/// assumed to cost the same.
 const OTHERS_COUNTED_MAX: usize = 10_000;
 
-/// What operations take of each limit, in micro-tokens.
+/// What operations take from each limit, in micro-tokens.
 type LimitDemand = BTreeMap<LimitIx, u64>;
 
 impl Model {
-    /// When an operation that is behind others is expected to start; `None` when a person must act first, or when nothing
-    /// that is known says how long it takes.
+    /// The expected start of an operation behind others; `None` when an operator must act first, or
+    /// when nothing known determines how long it takes.
     pub(super) fn starts_at(&self, ix: EntryIx, now: Time) -> Option<Time> {
         let group_ix = self.entries[ix.at()].group;
         let group = &self.groups[group_ix.at()];
@@ -49,7 +52,7 @@ impl Model {
         (expected > now).then_some(expected)
     }
 
-    /// The operations of a group that have to start, from its first to this one.
+    /// The operations of a group that have to start, from the first up to this one.
     fn queue_up_to(&self, group: &Group, ix: EntryIx) -> Option<Vec<&Entry>> {
         let back = std::iter::successors(Some(ix), |ix| self.entries[ix.at()].prev);
         let mut line: Vec<_> = back.take(POSITION_COUNTED_MAX + 1).map(|ix| &self.entries[ix.at()]).collect();
@@ -70,8 +73,8 @@ impl Model {
         }
     }
 
-    /// When the last of a line can start if those that are delayed start at their time, with limits that are full by
-    /// then.
+    /// When the last of a queue can start if delayed operations start on time, with limits that are
+    /// full by then.
     fn start_after_delays(
         &self,
         group: &Group,
@@ -83,7 +86,7 @@ impl Model {
         for (place, entry) in line.iter().enumerate() {
             let is_head = place == 0 && group.run.is_none();
             let not_before = if is_head { group.not_before } else { entry.not_before };
-            // Who comes after a later one starts after it anyway.
+            // An operation behind a later one starts after it anyway.
             if not_before > latest {
                 latest = not_before;
                 expected = expected.max(latest);
@@ -101,15 +104,15 @@ impl Model {
         Some(expected)
     }
 
-    /// What other groups take of a limit before a group has started `starts` operations: they take turns, so each of
-    /// them starts as many, or one less when its turn is later.
+    /// What other groups take from a limit before a group has started `starts` operations. Groups
+    /// take turns, so each starts as many, or one less when its turn is later.
     fn taken_by_others(&self, ix: LimitIx, group: GroupIx, starts: usize) -> u64 {
         let limit = &self.limits[ix.at()];
         let own = &self.groups[group.at()];
         let is_later = |turn: Turn, other: GroupIx| own.run.is_none() && (turn, other) > (own.turn, group);
         let waiting = limit.waiting.iter().chain(&self.ready).map(|(turn, other)| (*turn, *other));
         let waiting = waiting.map(|(turn, other)| (other, starts - usize::from(is_later(turn, other))));
-        // Who runs now draws a new turn, behind those who wait.
+        // A running group draws a new turn, behind those that wait.
         let running = self.running.values().map(|other| (*other, starts - 1));
         let (mut sum, mut groups, mut counted) = (0_u64, 0_usize, 0_usize);
         for (other, starts) in waiting.chain(running).filter(|(other, _)| *other != group) {
@@ -129,7 +132,7 @@ impl Model {
         u64::try_from(scaled).unwrap_or(u64::MAX)
     }
 
-    /// What the next `starts` operations of a group take of a limit, and how many were looked at.
+    /// What the next `starts` operations of a group take from a limit, and how many were examined.
     fn taken_by(&self, group: GroupIx, ix: LimitIx, limit: &Limit, starts: usize) -> (u64, usize) {
         let group = &self.groups[group.at()];
         let head = group.head.filter(|_| group.run.is_none());

@@ -1,4 +1,4 @@
-//! A group: its line of operations, its ticket, and the one thing it waits for.
+//! A group: its queue of operations, its turn, and the one thing it waits for.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::fact::GroupHold;
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
-/// Where a group is kept.
+/// The index of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct GroupIx(pub u32);
 
@@ -21,7 +21,7 @@ impl GroupIx {
 /// The one structure a group is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum GroupPlacement {
-    /// In none: nothing queued, or stopped by a person.
+    /// In none: nothing is queued, or an operator stopped it.
     Unqueued,
     /// In `ready`.
     Ready,
@@ -33,7 +33,7 @@ pub(super) enum GroupPlacement {
     Waiting(LimitIx),
 }
 
-/// Who stopped a group.
+/// An operator's pause of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pause {
     pub by: Arc<str>,
@@ -46,7 +46,7 @@ pub(super) struct Pause {
 pub(super) struct RunningClaim {
     pub fence: Fence,
     pub until: Time,
-    /// What had been granted of each charge, right after this claim.
+    /// The total granted for each charge, right after this claim.
     pub marks: Vec<u64>,
 }
 
@@ -80,7 +80,7 @@ impl Group {
         }
     }
 
-    /// Whether a person must act before it goes on.
+    /// Whether an operator must act before it resumes.
     pub(super) const fn is_stopped(&self) -> bool {
         self.paused.is_some() || self.held.is_some()
     }

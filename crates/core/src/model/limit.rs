@@ -1,4 +1,5 @@
-//! A limit in the model: a bucket or a cap, and the groups that wait for it in the order of their turns.
+//! A limit in the model: a bucket or a cap, and the groups waiting for it in the order of their
+//! turns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use crate::fact::{LimitShape, LimitSource};
 use crate::id::{Fence, Turn};
 use crate::time::Time;
 
-/// Where a limit is kept.
+/// The index of a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct LimitIx(pub u32);
 
@@ -28,7 +29,7 @@ pub(super) enum Meter {
 }
 
 impl Meter {
-    /// Takes what a claim costs; answers what had been granted right after it.
+    /// Takes the cost of a claim and returns the total granted right after it.
     pub(super) fn take(&mut self, cost: u64, fence: Fence) -> u64 {
         match self {
             Self::Bucket(bucket) => bucket.take(cost),
@@ -40,14 +41,14 @@ impl Meter {
     }
 }
 
-/// When a limit has something to give to the first group that waits for it.
+/// When a limit can serve the first group waiting for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LimitWake {
-    /// When a call is answered, or never: nobody waits.
+    /// When a call completes, or never because no group is waiting.
     No,
-    /// At this time: in `wakes`.
+    /// At this time: queued in `wakes`.
     At(Time),
-    /// Now: in `due`, under that group's turn.
+    /// Now: queued in `due`, under that group's turn.
     Due(Turn),
 }
 
@@ -58,9 +59,9 @@ pub(super) struct Limit {
     pub configured: Option<LimitShape>,
     pub source: LimitSource,
     pub waiting: BTreeSet<(Turn, GroupIx)>,
-    /// Where it is filed for its first waiting group.
+    /// When it can serve its first waiting group.
     pub armed: LimitWake,
-    /// Operations that charge it and have not ended.
+    /// The number of active operations that charge it.
     pub users: u32,
 }
 
@@ -88,7 +89,7 @@ impl Limit {
         }
     }
 
-    /// What is taken for a cost, in micro-tokens: of an estimate never more than there can be.
+    /// The amount taken for a cost, in micro-tokens: an estimate is clamped to the capacity.
     pub(super) fn clamp_cost(&self, cost: Cost) -> u64 {
         match self.shape() {
             LimitShape::Drip { capacity: most, .. } | LimitShape::Window { limit: most, .. }
@@ -108,8 +109,8 @@ impl Limit {
         }
     }
 
-    /// When the last of several could be taken, one after the other, if nobody else takes any. A lower bound: what
-    /// waits for an answer is taken to come at once.
+    /// When the last of several costs can be taken, one after the other, if no one else takes any.
+    /// A lower bound: calls in flight are assumed to complete at once.
     pub(super) fn ready_for_all(&self, ahead: &[Cost], cost: Cost, now: Time) -> Readiness {
         let Meter::Bucket(mut bucket) = self.meter.clone() else { return Readiness::Now };
         let mut at = now;
@@ -125,7 +126,8 @@ impl Limit {
         if at > now { Readiness::At(at) } else { Readiness::Now }
     }
 
-    /// When its turn is expected to come, behind `first`; `None` when that waits for an answer nobody knows the time of.
+    /// The expected time of its turn behind `first`; `None` when that depends on a call whose
+    /// completion time is unknown.
     pub(super) fn expected(&self, first: &[Cost], cost: Cost, now: Time) -> Option<Time> {
         let Meter::Bucket(bucket) = &self.meter else { return None };
         let closed = Some(bucket.frozen_until).filter(|until| *until > now);
@@ -138,17 +140,18 @@ impl Limit {
         }
     }
 
-    /// Whether it was opened by an operation, and nobody has said since what it should be.
+    /// Whether an operation opened it and no one has set it since.
     pub(super) fn is_opened(&self) -> bool {
         self.source == LimitSource::Learned && self.configured.is_none()
     }
 
-    /// Whether a new one in its place would be the same to everybody but for the figures that were learned.
+    /// Whether a new limit in its place would behave the same, except for the figures that were
+    /// learned.
     pub(super) fn is_at_rest(&self, now: Time) -> bool {
         self.is_opened() && self.is_idle(now)
     }
 
-    /// Whether nobody uses it, nobody waits for it, and it has nothing to remember.
+    /// Whether no operation uses it, no group waits for it, and it has no state to keep.
     pub(super) fn is_idle(&self, now: Time) -> bool {
         let is_idle = match &self.meter {
             Meter::Bucket(bucket) => bucket.is_at_rest(now),
@@ -157,7 +160,7 @@ impl Limit {
         self.users == 0 && self.waiting.is_empty() && is_idle
     }
 
-    /// Whether somebody with an earlier turn waits for it.
+    /// Whether a group with an earlier turn waits for it.
     pub(super) fn has_earlier_waiter(&self, turn: Turn) -> bool {
         self.waiting.first().is_some_and(|(first, _)| *first < turn)
     }

@@ -1,4 +1,5 @@
-//! Setting limits: by configuration at the start, by a person at run time, by an operation that opens its own.
+//! Sets limits: from the configuration at startup, by an operator at run time, or by an operation
+//! that opens its own.
 
 use std::collections::BTreeSet;
 use std::ops::Bound;
@@ -10,15 +11,16 @@ use crate::bounds;
 use crate::fact::{Fact, LimitShape, LimitSource};
 use crate::time::Time;
 
-/// Opened limits that are looked at for each new one: more than one, so that they never pile up.
+/// Opened limits that are examined for each new one: more than one, so that they never pile up.
 const RETIRED_AT_ONCE: usize = 4;
 
 /// Why a limit was not set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LimitRefusal {
-    /// There is no limit of that name, and only the configuration makes one.
+    /// There is no limit of that name, and only the configuration creates one.
     Unknown,
-    /// Nobody but the configuration makes a bucket of a cap, a cap of a bucket, or gives a gate a budget.
+    /// Only the configuration may turn a bucket into a cap, a cap into a bucket, or give a gate a
+    /// budget.
     OtherKind,
     /// There are too many limits already.
     TooMany,
@@ -27,11 +29,11 @@ pub enum LimitRefusal {
 }
 
 impl Model {
-    /// Sets a limit as the configuration has it. What a person set at run time stands until the configuration
-    /// itself changes; `false` when nothing had to change.
+    /// Sets a limit from the configuration. An operator's override stands until the configuration
+    /// itself changes. Returns `false` when nothing had to change.
     ///
     /// # Errors
-    /// Says why it was not set.
+    /// Returns why the limit was not set.
     pub fn configure(
         &mut self,
         now: Time,
@@ -48,8 +50,8 @@ impl Model {
         self.set(now, name, shape, LimitSource::Config, facts).map(|()| true)
     }
 
-    /// Lets those go that the configuration had and no longer has, unless somebody uses them, they have something to
-    /// remember, or a person has set them.
+    /// Removes limits that are no longer in the configuration, unless they are in use, still have
+    /// state to keep, or an operator set them.
     pub fn retain_configured(&mut self, now: Time, kept: &[(Arc<str>, LimitShape)], facts: &mut Vec<Fact>) {
         let now = self.now(now);
         let kept: BTreeSet<&str> = kept.iter().map(|(name, _)| &**name).collect();
@@ -67,10 +69,10 @@ impl Model {
         }
     }
 
-    /// Sets a limit that exists to other figures, as a person wants it.
+    /// Changes the figures of an existing limit on behalf of an operator.
     ///
     /// # Errors
-    /// Says why it was not set.
+    /// Returns why the limit was not set.
     pub fn set_limit(
         &mut self,
         now: Time,
@@ -84,7 +86,8 @@ impl Model {
         self.set(now, name, shape, LimitSource::Operator, facts)
     }
 
-    /// Takes back what a person set: the limit has the figures of the configuration again, and learns from there.
+    /// Removes an operator's override: the limit has the figures of the configuration again, and
+    /// learns from there.
     ///
     /// # Errors
     /// When there is no such limit, or the configuration no longer has it.
@@ -99,7 +102,7 @@ impl Model {
         self.set(now, name, shape, LimitSource::Config, facts)
     }
 
-    /// Opens a limit that an upstream had closed.
+    /// Reopens a limit that an upstream had closed.
     ///
     /// # Errors
     /// When there is no such limit.
@@ -113,14 +116,14 @@ impl Model {
         Ok(())
     }
 
-    /// Makes the limits that an operation opens, as far as there are none of these names.
+    /// Creates the limits that an operation opens, where no limit of that name exists.
     pub(super) fn open(
         &mut self,
         now: Time,
         opens: &[(Arc<str>, LimitShape)],
         facts: &mut Vec<Fact>,
     ) -> Result<(), LimitRefusal> {
-        // First, so that none of those it charges goes again.
+        // Retire first, so that none of the limits it charges is removed again.
         let missing = opens.iter().filter(|(name, _)| !self.by_limit.contains_key(name)).count();
         for _ in 0..missing {
             self.retire(now, facts);
@@ -137,7 +140,7 @@ impl Model {
         Ok(())
     }
 
-    /// Lets some of those go that have nothing to remember, when there are many.
+    /// Removes some opened limits that have no state to keep, when there are many.
     fn retire(&mut self, now: Time, facts: &mut Vec<Fact>) {
         for _ in 0..RETIRED_AT_ONCE {
             if self.opened.len() <= bounds::OPENED_KEPT {

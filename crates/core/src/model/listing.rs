@@ -1,6 +1,6 @@
-//! Lists of operations that have not ended, newest first. What needs a person and what is under way is read from its
-//! index, what belongs to a group from its line. Only the rest is looked for among everything, a bounded number at a
-//! time, and the page says where to go on.
+//! Lists of active operations, newest first. Operations that need an operator or are in flight come
+//! from their index, those of a group from its queue. Only the rest requires a scan, over a bounded
+//! number at a time, and the page says where to continue.
 
 use super::entry::{Entry, EntryIx};
 use super::view::{ActiveOperation, state_of};
@@ -8,20 +8,20 @@ use super::{GroupIx, Model};
 use crate::id::Seq;
 use crate::state::State;
 
-/// Which operations a list shows.
+/// Selects the operations of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct ActiveQuery<'a> {
-    /// In this state.
+    /// Only operations in this state.
     pub state: State,
-    /// Only of this group.
+    /// Only operations of this group.
     pub group: Option<&'a str>,
-    /// Only of this kind.
+    /// Only operations of this kind.
     pub kind: Option<&'a str>,
-    /// Only with seqs below this one.
+    /// Only sequence numbers below this one.
     pub before: Option<Seq>,
-    /// At most this many.
+    /// The maximum number of operations to return.
     pub limit: usize,
-    /// Look at no more than about so many operations.
+    /// The approximate maximum number of operations to scan.
     pub scan_max: usize,
 }
 
@@ -30,12 +30,12 @@ pub struct ActiveQuery<'a> {
 pub struct ActivePage {
     /// Newest first.
     pub operations: Vec<ActiveOperation>,
-    /// Where the list continues; `None` when there is no more. A page can be empty and have more behind it.
+    /// Where the list continues; `None` at the end. A page can be empty although more follow.
     pub next: Option<Seq>,
 }
 
 impl Model {
-    /// A page of operations that have not ended.
+    /// Returns a page of operations that have not ended.
     #[must_use]
     pub fn list(&self, wanted: &ActiveQuery<'_>) -> ActivePage {
         let kind = match wanted.kind {
@@ -63,7 +63,7 @@ impl Model {
                 self.page(self.sorted(line, wanted.before), wanted, matches)
             }
             (State::Queued, _) => self.page(self.everything(wanted.before), wanted, matches),
-            // In every other state only the head of a group can be.
+            // In every other state there can only be the head of a group.
             (_, Some(ix)) => {
                 self.page(self.sorted(self.heads(std::iter::once(ix)), wanted.before), wanted, matches)
             }
@@ -92,7 +92,7 @@ impl Model {
         groups.filter_map(|ix| self.groups[ix.at()].head)
     }
 
-    /// Those below `before`, newest first.
+    /// The operations below `before`, newest first.
     fn sorted(
         &self,
         some: impl Iterator<Item = EntryIx>,

@@ -1,5 +1,6 @@
-//! Where a group stands: filed under exactly one thing, moved when that changes, and the tickets that say who goes
-//! first. Nothing here is in the log: it follows from what is.
+//! The placement of a group: it is queued in exactly one structure and moves when its state
+//! changes. Turns decide which group goes first. None of this is in the log, because it can be
+//! derived from what is.
 
 use super::entry::Cost;
 use super::entry::EntryIx;
@@ -10,14 +11,15 @@ use crate::bucket::Readiness;
 use crate::id::Turn;
 use crate::time::Time;
 
-/// How many tickets a priority goes ahead: nobody starves, because later tickets pass even the highest in the end.
+/// How many turns ahead each priority starts. No group starves, because later turns eventually pass
+/// even the highest priority.
 const HEAD_START: [u64; 5] = [0, 1 << 10, 1 << 20, 1 << 30, 1 << 40];
 
-/// The first ticket: no head start reaches below zero.
+/// The first turn: no head start reaches below zero.
 pub(super) const FIRST_TURN: Turn = Turn(1 << 41);
 
 impl Model {
-    /// Draws a ticket for a group whose head has this priority. Two tickets are never equal.
+    /// Draws a turn for a group whose head has this priority. No two turns are equal.
     pub(super) fn draw_turn(&mut self, priority: u8) -> Turn {
         let ticket = self.counters.next_turn.0;
         self.counters.next_turn = Turn(ticket + 1);
@@ -29,7 +31,7 @@ impl Model {
         group.head.map(|ix| &self.entries[ix.at()])
     }
 
-    /// Takes a group out of whatever structure it is in.
+    /// Removes a group from the structure it is in.
     pub(super) fn dequeue_group(&mut self, ix: GroupIx) {
         let group = &mut self.groups[ix.at()];
         let turn = group.turn;
@@ -53,7 +55,8 @@ impl Model {
         }
     }
 
-    /// Puts a group, which is in no structure, where it belongs; forgets it when nothing is left to know.
+    /// Queues a group, which is in no structure, where it belongs; removes it when it holds no more
+    /// state.
     pub(super) fn enqueue_group(&mut self, ix: GroupIx, now: Time) {
         let group = &mut self.groups[ix.at()];
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
@@ -65,7 +68,7 @@ impl Model {
             self.by_group.remove(&name);
             self.groups.remove(ix.at());
         } else if group.head.is_none() || group.is_stopped() {
-            // A person must act, or there is nothing to do.
+            // An operator must act, or there is nothing to do.
         } else if group.not_before > now {
             group.placement = GroupPlacement::Asleep(group.not_before);
             self.asleep.insert((group.not_before, ix));
@@ -75,7 +78,7 @@ impl Model {
         }
     }
 
-    /// Files a group, which is in no structure, under a limit it must wait for.
+    /// Queues a group, which is in no structure, on a limit it must wait for.
     pub(super) fn enqueue_on_limit(&mut self, ix: GroupIx, limit: LimitIx) {
         let group = &mut self.groups[ix.at()];
         debug_assert_eq!(group.placement, GroupPlacement::Unqueued);
@@ -84,15 +87,15 @@ impl Model {
         self.stale.push(limit);
     }
 
-    /// Works out anew when the first group waiting for each changed limit can be fed.
+    /// Recomputes when each changed limit can serve its first waiting group.
     pub(super) fn rearm(&mut self, now: Time) {
         while let Some(ix) = self.stale.pop() {
-            // One that has gone meanwhile has nobody waiting.
+            // A limit that was removed meanwhile has no group waiting.
             let Some(limit) = self.limits.get(ix.at()) else { continue };
             let armed = match limit.waiting.first() {
                 None => LimitWake::No,
                 Some((turn, group)) => match limit.ready(self.cost_of(*group, ix).unwrap_or_default(), now) {
-                    // What can never be granted is looked at now, and ended.
+                    // A cost that can never be granted is examined now, and the operation is ended.
                     Readiness::Now | Readiness::Never => LimitWake::Due(*turn),
                     Readiness::At(at) => LimitWake::At(at),
                     Readiness::AfterAnswer => LimitWake::No,
@@ -123,13 +126,13 @@ impl Model {
         }
     }
 
-    /// What a group's head charges of a limit.
+    /// The cost that a group's head charges to a limit.
     pub(super) fn cost_of(&self, group: GroupIx, limit: LimitIx) -> Option<Cost> {
         let head = self.head_of(&self.groups[group.at()])?;
         head.charges.iter().find(|(ix, _)| *ix == limit).map(|(_, cost)| *cost)
     }
 
-    /// Appends an entry to its group's line.
+    /// Appends an entry to its group's queue.
     pub(super) fn link(&mut self, ix: EntryIx) {
         let group = self.entries[ix.at()].group;
         let group = &mut self.groups[group.at()];
@@ -142,7 +145,8 @@ impl Model {
         group.depth += 1;
     }
 
-    /// Takes an entry out of its group's line, wherever it stands, and out of memory. The group must be unfiled.
+    /// Removes an entry from its group's queue, at any position, and from memory. The group must be
+    /// in no structure.
     pub(super) fn unlink(&mut self, ix: EntryIx) -> Entry {
         let entry = self.entries.remove(ix.at());
         self.by_seq.remove(entry.seq);

@@ -1,12 +1,13 @@
-//! Where each operation is kept, by its seq. Seqs are given out one after the other, so neighbours share a page: a
-//! queue of a million costs about four bytes each, and one that lingers alone costs a page.
+//! An index of operations by sequence number. Sequence numbers are consecutive, so neighbors share
+//! a page: a queue of a million costs about four bytes per operation, and one that lingers alone
+//! costs a page.
 
 use std::collections::BTreeMap;
 
 use super::entry::EntryIx;
 use crate::id::Seq;
 
-/// Seqs on a page.
+/// Sequence numbers per page.
 const PAGE: u64 = 64;
 
 #[derive(Debug)]
@@ -15,7 +16,7 @@ struct Page {
     used: u8,
 }
 
-/// A map from seqs to places.
+/// A map from sequence numbers to entry indexes.
 #[derive(Debug, Default)]
 pub(super) struct SeqIndex {
     pages: BTreeMap<u64, Page>,
@@ -31,7 +32,7 @@ impl SeqIndex {
         self.pages.get(&page)?.places[place]
     }
 
-    /// Puts one in; a seq has one place for as long as it is here.
+    /// Inserts an entry; a sequence number keeps its index for as long as it is in the map.
     pub(super) fn insert(&mut self, seq: Seq, ix: EntryIx) {
         let (page, place) = split(seq);
         let page = self
@@ -54,7 +55,7 @@ impl SeqIndex {
         }
     }
 
-    /// All below `before`, the newest first.
+    /// Iterates over all entries below `before`, newest first.
     pub(super) fn newest_first(&self, before: Option<Seq>) -> impl Iterator<Item = (Seq, EntryIx)> + '_ {
         let (last_page, last_place) = before.map_or((u64::MAX, PAGE as usize), split);
         self.pages.range(..=last_page).rev().flat_map(move |(number, page)| {
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Any inserts and removals leave what a plain map has, and no page that nobody needs.
+        /// After any inserts and removals it equals a plain map and keeps no unneeded page.
         #[test]
         fn it_is_a_map(steps in prop::collection::vec((0_u64..300, any::<bool>()), 0..400), before in prop::option::of(0_u64..300)) {
             let (mut paged, mut plain) = (SeqIndex::default(), BTreeMap::new());

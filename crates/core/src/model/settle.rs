@@ -1,4 +1,5 @@
-//! What follows an attempt: the verdict of its answer, the budget that is left, and the rule for what is not known.
+//! Settles attempts: applies the verdict of the response, the remaining retry budget, and the rule
+//! for unknown outcomes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,38 +20,38 @@ use crate::verdict::{Hint, Verdict};
 /// An operation that ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedOperation {
-    /// Which.
+    /// Its sequence number.
     pub seq: Seq,
-    /// When.
+    /// When it ended.
     pub at: Time,
-    /// How.
+    /// How it ended.
     pub state: EndState,
     /// Attempts spent.
     pub attempt: u16,
-    /// Why, when it was not a success.
+    /// Why it did not succeed.
     pub fault: Option<Fault>,
 }
 
-/// What is known of a claim that stands.
+/// The status of a current claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClaimStatus {
     /// When the operation was accepted.
     pub accepted_at: Time,
-    /// Whether somebody wants it to stop.
+    /// Whether a cancel was requested.
     pub cancel_requested: bool,
 }
 
-/// What became of a settlement.
+/// The outcome of a settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SettleOutcome {
-    /// It counts.
+    /// The settlement was applied.
     Settled {
         /// The operation, if it ended.
         ended: Option<EndedOperation>,
-        /// What follows.
+        /// What follows from it.
         effect: SettleEffect,
     },
-    /// The claim is no longer the caller's: nothing changed.
+    /// The caller no longer holds the claim: nothing changed.
     Stale,
 }
 
@@ -85,7 +86,8 @@ impl Model {
             SettleEffect::Ended { state, .. } => {
                 Some(EndedOperation { seq, at: now, state: *state, attempt, fault })
             }
-            // What was said about the limit counts for everybody, also when this one can wait no longer.
+            // What the response said about the limit applies to all, even when this operation can
+            // wait no longer.
             SettleEffect::Throttled { .. } if called_off => {
                 Some(self.end_waiting(now, seq, EndState::Canceled, None, facts))
             }
@@ -98,7 +100,7 @@ impl Model {
         SettleOutcome::Settled { ended, effect: after }
     }
 
-    /// Keeps a claim until `until`; `false` when it is no longer the caller's.
+    /// Extends a claim until `until`; returns `false` when the caller no longer holds it.
     pub fn renew(&mut self, seq: Seq, fence: Fence, until: Time, facts: &mut Vec<Fact>) -> bool {
         if self.claimed(seq, fence).is_none() {
             return false;
@@ -107,8 +109,8 @@ impl Model {
         true
     }
 
-    /// Notes that the call of a claim leaves now: until then what it charges is held aside, however
-    /// long that takes. `false` where that makes no difference, and when it was noted before.
+    /// Records that the call of a claim is sent now. Until then its charges stay reserved, however
+    /// long that takes. Returns `false` when that makes no difference or was recorded before.
     pub fn mark_sent(&mut self, now: Time, seq: Seq, fence: Fence, facts: &mut Vec<Fact>) -> bool {
         let now = self.now(now);
         let Some(entry) = self.claimed(seq, fence) else { return false };
@@ -125,7 +127,7 @@ impl Model {
         is_news
     }
 
-    /// What is known of a claim; `None` when it is no longer the caller's.
+    /// Returns the status of a claim; `None` when the caller no longer holds it.
     #[must_use]
     pub fn claim_status(&self, seq: Seq, fence: Fence) -> Option<ClaimStatus> {
         let entry = self.claimed(seq, fence)?;
@@ -146,7 +148,7 @@ impl Model {
         chance: u32,
     ) -> (SettleEffect, Option<Fault>) {
         let last = entry.fault.as_deref();
-        // What is known of a call that may have happened stays when it is called off.
+        // A cancel keeps what is known of a call that may have happened.
         let canceled = |fault: Option<Fault>| {
             let fault = fault.map(|fault| fault.with_earlier(last)).or_else(|| last.cloned());
             (SettleEffect::Ended { state: EndState::Canceled, hold: false }, fault)
@@ -155,10 +157,7 @@ impl Model {
             Verdict::Done => (SettleEffect::Ended { state: EndState::Succeeded, hold: false }, None),
             Verdict::Canceled { may_have_happened } => {
                 let fault = may_have_happened.then(|| {
-                    Fault::new(
-                        FaultClass::Transient,
-                        "it was called off while under way: it may have happened",
-                    )
+                    Fault::new(FaultClass::Transient, "it was canceled while in flight: it may have happened")
                 });
                 canceled(fault)
             }
@@ -192,7 +191,8 @@ impl Model {
         chance: u32,
     ) -> (SettleEffect, Option<Fault>) {
         let closed: Vec<Arc<str>> = match scope.and_then(|name| Some((name, *self.by_limit.get(name)?))) {
-            // A cap has nothing to close: its places are taken by somebody we do not know. The group comes back later.
+            // A cap cannot be closed: its slots are taken by callers we do not know. The group
+            // retries later.
             Some((_, limit)) if matches!(self.limits[limit.at()].meter, Meter::Cap(_)) => Vec::new(),
             Some((name, _)) => vec![Arc::clone(name)],
             None => self.buckets_of(entry).map(|(name, _)| Arc::clone(name)).collect(),
@@ -216,7 +216,7 @@ impl Model {
     }
 }
 
-/// Whether an attempt counts against the budget.
+/// Whether an attempt counts against the retry budget.
 const fn spends_attempt(verdict: &Verdict) -> bool {
     !matches!(verdict, Verdict::Returned | Verdict::Throttled { .. })
 }

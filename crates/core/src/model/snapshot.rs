@@ -1,4 +1,4 @@
-//! The state as a list of facts that says the same, and taking such a list in again.
+//! Writes the state as an equivalent list of facts, and restores it from such a list.
 
 use std::sync::Arc;
 
@@ -12,11 +12,11 @@ use crate::fact::{AcceptedOperation, Fact, GroupImage, LimitImage, LimitShape, O
 use crate::operation::{Charge, DedupeEntry};
 use crate::time::Time;
 
-/// Marks a grant whose call has not left among those that are on their way.
+/// Marks a grant whose call has not been sent among those in flight.
 const UNSENT: Time = Time::MAX;
 
 impl Model {
-    /// Everything a new owner must know, in an order that can be absorbed by an empty model.
+    /// Yields everything a new owner must know, in an order that an empty model can absorb.
     pub fn snapshot(&self) -> impl Iterator<Item = Fact> + '_ {
         let limits = self.limits.iter().map(|(_, limit)| Fact::LimitImage(Box::new(limit_image(limit))));
         let groups = self.by_group.values().flat_map(|ix| {
@@ -128,7 +128,7 @@ impl Model {
         }
     }
 
-    /// A head that runs, or whose outcome is unknown, holds places and watches no deadline.
+    /// A head that runs, or whose outcome is unknown, holds its slots and ignores its deadline.
     fn restore_head(&mut self, ix: EntryIx) {
         let entry = &self.entries[ix.at()];
         let group = &self.groups[entry.group.at()];

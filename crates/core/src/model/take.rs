@@ -1,4 +1,5 @@
-//! Who runs now. Work is bounded by what is handed out plus what is woken, each in O(log n).
+//! Decides which operations run now. The work is bounded by the number of operations claimed and
+//! groups woken, each in O(log n).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,40 +15,40 @@ use crate::state::EndState;
 use crate::time::Time;
 use crate::verdict::Verdict;
 
-/// An operation that is handed to a worker.
+/// An operation claimed by a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
-    /// Which.
+    /// Its sequence number.
     pub seq: Seq,
     /// Proves the claim.
     pub fence: Fence,
-    /// When the operation was accepted: with its seq, what tells it from every other.
+    /// When the operation was accepted: with its sequence number, this identifies it uniquely.
     pub accepted_at: Time,
-    /// Runs out then.
+    /// When the claim expires.
     pub until: Time,
-    /// Who carries it.
+    /// The kind of worker that executes it.
     pub kind: Arc<str>,
     /// Its group.
     pub group: Arc<str>,
     /// Number of this attempt; the first is 1.
     pub attempt: u16,
-    /// Whether to look first whether it happened already.
+    /// Whether to check first whether the call already took effect.
     pub reconcile_first: bool,
     /// Its deadline.
     pub deadline: Option<Time>,
 }
 
-/// What a take gives.
+/// The result of a take.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TakeOutcome {
-    /// What runs now.
+    /// Operations that run now.
     pub claims: Vec<Claim>,
-    /// What ended without running.
+    /// Operations that ended without running.
     pub ended: Vec<EndedOperation>,
 }
 
 impl Model {
-    /// Hands out at most `n` operations that may run now, each for `lease`.
+    /// Claims at most `n` operations that may run now, each for `lease`.
     pub fn take(
         &mut self,
         now: Time,
@@ -70,8 +71,8 @@ impl Model {
         take
     }
 
-    /// When something can change by itself: a claim or a deadline runs out, a sleeper wakes, or, for those who
-    /// `can_take`, a limit has something to give.
+    /// The next time at which something changes without a command: a claim or a deadline expires, a
+    /// sleeping group wakes, or, for those who `can_take`, a limit can grant something.
     #[must_use]
     pub fn next_change(&self, can_take: bool) -> Option<Time> {
         let running = self.first_expiry();
@@ -82,7 +83,7 @@ impl Model {
         [running, asleep, wakes, due, deadlines].into_iter().flatten().min()
     }
 
-    /// When the first claim runs out.
+    /// When the first claim expires.
     #[must_use]
     pub fn first_expiry(&self) -> Option<Time> {
         self.running.first_key_value().map(|((at, _), _)| *at)
@@ -99,7 +100,8 @@ impl Model {
             && until <= now
         {
             let Some(seq) = self.head_of(&self.groups[ix.at()]).map(|head| head.seq) else { break };
-            let fault = Fault::new(FaultClass::Transient, "the worker's lease ran out before it answered");
+            let fault =
+                Fault::new(FaultClass::Transient, "the worker's lease expired before it reported an outcome");
             let settle = self.settle(now, seq, fence, Verdict::Unknown(fault), &[], chance, facts);
             if let super::SettleOutcome::Settled { ended: Some(end), .. } = settle {
                 ended.push(end);
@@ -120,8 +122,8 @@ impl Model {
         }
     }
 
-    /// Ends an operation that is not running, for `cause` if there is a new one. Unless it succeeded,
-    /// what its last attempt left stays.
+    /// Ends an operation that is not running, for `cause` if there is a new one. Unless it
+    /// succeeded, the fault of its last attempt is kept.
     pub(super) fn end_waiting(
         &mut self,
         now: Time,
@@ -143,7 +145,7 @@ impl Model {
         EndedOperation { seq, at: now, state, attempt, fault }
     }
 
-    /// Makes ready what is due: sleepers, and limits that have something to give.
+    /// Makes due groups ready: those that sleep, and those whose limit can grant something.
     fn wake(&mut self, now: Time) {
         while let Some((at, ix)) = self.asleep.first().copied()
             && at <= now
@@ -160,8 +162,8 @@ impl Model {
         self.rearm(now);
     }
 
-    /// The group whose turn is first, of those that are ready and those that a limit can feed now. Only as many are
-    /// woken as are handed out.
+    /// Returns the group whose turn is first among the ready ones and those that a limit can serve
+    /// now. Wakes only as many groups as can be claimed.
     fn next_in_turn(&mut self) -> Option<GroupIx> {
         let ready = self.ready.first().copied();
         let due = self.due.first().copied();
@@ -178,7 +180,7 @@ impl Model {
         }
     }
 
-    /// Runs the head of a ready group, or files the group under what it must wait for.
+    /// Runs the head of a ready group, or queues the group on what it must wait for.
     fn try_run(
         &mut self,
         ix: GroupIx,

@@ -1,5 +1,5 @@
-//! The model's promises, one story each. Random sequences with every invariant after every step are in the contract
-//! crate, which also replays them through a store.
+//! The guarantees of the model, one scenario each. The contract crate runs random sequences with
+//! every invariant checked after every step, and also replays them through a store.
 
 mod control;
 mod estimate;
@@ -23,7 +23,7 @@ use crate::verdict::Verdict;
 
 const LEASE: Duration = Duration::from_secs(30);
 
-/// A partition, a clock that is moved by hand, and chance that is always in the middle.
+/// A partition, a manual clock, and randomness fixed at the middle.
 struct ModelHarness {
     model: Model,
     facts: Vec<Fact>,
@@ -83,7 +83,7 @@ impl ModelHarness {
         self.model.configure(self.now, &name.into(), shape, &mut self.facts).unwrap();
     }
 
-    /// What a new owner would make of the log so far.
+    /// The model that a new owner would build from the log so far.
     fn replayed(&self) -> Model {
         let mut model = Model::new();
         for fact in &self.facts {
@@ -95,7 +95,7 @@ impl ModelHarness {
 }
 
 impl Drop for ModelHarness {
-    /// Every story ends with the log saying the same as memory, read from the start or from a snapshot.
+    /// Every scenario ends with the log equal to memory, read from the start or from a snapshot.
     fn drop(&mut self) {
         if std::thread::panicking() {
             return;

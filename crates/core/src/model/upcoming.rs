@@ -1,4 +1,5 @@
-//! Who is likely to run soon, for whoever wants to have at hand what that takes. Nothing is decided here.
+//! Predicts which operations are likely to run soon, so that what they need can be loaded in
+//! advance. Decides nothing.
 
 use std::collections::VecDeque;
 
@@ -8,9 +9,10 @@ use super::limit::LimitIx;
 use crate::id::Seq;
 
 impl Model {
-    /// The operations that are likely to be taken next, the soonest first, at most `most` of them: the heads of groups that
-    /// are ready and of those that wait for a limit which a call under way may free, then what comes behind the calls under
-    /// way, then what comes behind all of these. Costs no more than what it answers and what is under way.
+    /// Returns the operations that are likely to be taken next, soonest first, at most `most` of
+    /// them: the heads of ready groups and of groups that wait for a limit which a call in flight
+    /// may free, then the operations behind the calls in flight, then those behind all of these.
+    /// The cost is bounded by the number returned and the number in flight.
     #[must_use]
     pub fn upcoming(&self, most: usize) -> Vec<Seq> {
         let heads = |groups: &[super::GroupIx]| {
@@ -40,19 +42,19 @@ impl Model {
         upcoming
     }
 
-    /// The last operation that was accepted.
+    /// The sequence number of the last accepted operation.
     #[must_use]
     pub const fn last_seq(&self) -> Seq {
         Seq(self.counters.next_seq.0 - 1)
     }
 
-    /// How many operations have not ended.
+    /// The number of operations that have not ended.
     #[must_use]
     pub const fn active_count(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether an operation has not ended and is not under way.
+    /// Whether an operation has not ended and is not in flight.
     #[must_use]
     pub fn is_waiting(&self, seq: Seq) -> bool {
         self.by_seq.get(seq).is_some_and(|ix| {
@@ -61,7 +63,7 @@ impl Model {
         })
     }
 
-    /// The next one of the same group, unless it must not start yet.
+    /// The next operation of the same group, unless it must not start yet.
     fn next_startable(&self, ix: EntryIx) -> Option<EntryIx> {
         let next = self.entries[ix.at()].next?;
         (self.entries[next.at()].not_before <= self.counters.clock).then_some(next)

@@ -1,4 +1,4 @@
-//! What can be seen of a partition without changing it: operations that have not ended, groups, limits, counts.
+//! Read-only views of a partition: active operations, groups, limits and counts.
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -16,44 +16,44 @@ use crate::time::Time;
 /// An operation that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ActiveOperation {
-    /// Which.
+    /// Its sequence number.
     pub seq: Seq,
     /// When it was accepted.
     pub at: Time,
     /// Its group.
     pub group: Arc<str>,
-    /// Who carries it.
+    /// The kind of worker that executes it.
     pub kind: Arc<str>,
-    /// Where it stands.
+    /// Its current state.
     pub state: State,
-    /// Attempts spent, and the one under way.
+    /// Attempts spent, including the one in flight.
     pub attempt: u16,
-    /// What went wrong last.
+    /// The last fault.
     pub fault: Option<Fault>,
-    /// To be started before this time.
+    /// The time by which it must start.
     pub deadline: Option<Time>,
 }
 
-/// How many operations there are in each state. What has ended is counted since the partition began.
+/// The number of operations in each state. Ended operations are counted since the partition began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Behind others, or waiting for a free worker.
+    /// Behind others in the group, or waiting for a free worker.
     pub queued: u64,
-    /// Heads that wait for something.
+    /// Heads of groups that wait for something.
     pub waiting: u64,
-    /// Under way.
+    /// In flight.
     pub running: u64,
     /// Of unknown outcome.
     pub unknown: u64,
-    /// Ended well.
+    /// Ended successfully.
     pub succeeded: u64,
     /// Failed.
     pub failed: u64,
-    /// Called off.
+    /// Canceled.
     pub canceled: u64,
-    /// Groups with something in them.
+    /// Groups with at least one operation.
     pub groups: u64,
-    /// Groups that wait for a person.
+    /// Groups that wait for an operator.
     pub stopped: u64,
 }
 
@@ -71,71 +71,73 @@ impl std::ops::AddAssign for Counts {
     }
 }
 
-/// A group.
+/// A view of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupView {
     /// Its name.
     pub name: Arc<str>,
-    /// How many operations it has.
+    /// The number of its operations.
     pub depth: u32,
-    /// The first of them.
+    /// Its first operation.
     pub head: Option<ActiveOperation>,
     /// Who paused it, when and why.
     pub paused: Option<(Arc<str>, Time, Arc<str>)>,
-    /// Why it waits for a person.
+    /// Why it waits for an operator.
     pub held: Option<GroupHold>,
 }
 
-/// A limit.
+/// A view of a limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitView {
     /// Its name.
     pub name: Arc<str>,
-    /// What it is.
+    /// Its shape.
     pub shape: LimitShape,
     /// Where its figures come from.
     pub source: LimitSource,
-    /// Whether an operation opened it: there may be any number of those, and they go by themselves.
+    /// Whether an operation opened it: there may be any number of those, and they are removed
+    /// automatically.
     pub opened: bool,
-    /// What is left now: micro-tokens, or places.
+    /// What is left now: micro-tokens, or slots.
     pub level: u64,
-    /// Calls under way.
+    /// Calls in flight.
     pub in_flight: u32,
     /// Groups that wait for it.
     pub waiting: usize,
-    /// Closed by the upstream until then.
+    /// The time until which the upstream closed it.
     pub frozen_until: Option<Time>,
-    /// When it comes back whole, for a window.
+    /// When it is full again, for a window.
     pub reset_at: Option<Time>,
 }
 
 impl Model {
-    /// An operation that has not ended.
+    /// Returns an operation that has not ended.
     #[must_use]
     pub fn active(&self, seq: Seq) -> Option<ActiveOperation> {
         self.entry_of(seq).map(|entry| self.view(entry))
     }
 
-    /// The operation that was accepted under a key, while that is remembered.
+    /// Returns the operation that was accepted under a key, while the key is remembered.
     #[must_use]
     pub fn find_by_key(&self, key: u128, now: Time) -> Option<Seq> {
         let now = self.now(now);
         self.keys.get(&key).filter(|known| known.expires > now).map(|known| known.seq)
     }
 
-    /// Operations that have not ended, newest first, with seqs below `before`.
+    /// Iterates over the operations that have not ended, newest first, with sequence numbers below
+    /// `before`.
     pub fn actives(&self, before: Option<Seq>) -> impl Iterator<Item = ActiveOperation> + '_ {
         self.by_seq.newest_first(before).map(|(_, ix)| self.view(&self.entries[ix.at()]))
     }
 
-    /// The operations of a group, in order.
+    /// Iterates over the operations of a group, in order.
     pub fn group_queue(&self, group: &str) -> impl Iterator<Item = ActiveOperation> + '_ {
         let head = self.by_group.get(group).and_then(|ix| self.groups[ix.at()].head);
         std::iter::successors(head, |ix| self.entries[ix.at()].next)
             .map(|ix| self.view(&self.entries[ix.at()]))
     }
 
-    /// Counts, kept and not counted.
+    /// Returns counters that are kept up to date, without a scan.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let (entries, running) = (self.entries.len() as u64, self.running.len() as u64);
@@ -161,26 +163,26 @@ impl Model {
         self.by_group.get(name).map_or(0, |ix| self.groups[ix.at()].depth)
     }
 
-    /// Every claim that has not been settled.
+    /// Returns every claim that has not been settled.
     #[must_use]
     pub fn claims(&self) -> Vec<(Seq, Fence)> {
         let head = |ix: &super::GroupIx| self.head_of(&self.groups[ix.at()]).map(|head| head.seq);
         self.running.iter().filter_map(|((_, fence), ix)| Some((head(ix)?, *fence))).collect()
     }
 
-    /// How much a snapshot would say, in facts.
+    /// The number of facts in a snapshot.
     #[must_use]
     pub fn snapshot_len(&self) -> u64 {
         (self.entries.len() + self.groups.len() + self.limits.len() + self.keys.len()) as u64
     }
 
-    /// A group.
+    /// Returns a group.
     #[must_use]
     pub fn group(&self, name: &str) -> Option<GroupView> {
         self.by_group.get(name).map(|ix| self.group_view(&self.groups[ix.at()]))
     }
 
-    /// Groups by name, after `after`.
+    /// Iterates over groups by name, after `after`.
     pub fn groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.by_group
@@ -188,26 +190,26 @@ impl Model {
             .map(|(_, ix)| self.group_view(&self.groups[ix.at()]))
     }
 
-    /// Groups that wait for a person, by name, after `after`.
+    /// Iterates over groups that wait for an operator, by name, after `after`.
     pub fn stopped_groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.stopped.range::<str, _>((start, Bound::Unbounded)).filter_map(|name| self.group(name))
     }
 
-    /// Groups that are held and not paused, by name, after `after`.
+    /// Iterates over groups that are held and not paused, by name, after `after`.
     pub fn held_groups<'a>(&'a self, after: Option<&'a str>) -> impl Iterator<Item = GroupView> + 'a {
         let start = after.map_or(Bound::Unbounded, Bound::Excluded);
         let held = self.held.range::<str, _>((start, Bound::Unbounded));
         held.filter_map(|name| self.group(name)).filter(|group| group.paused.is_none())
     }
 
-    /// All limits, as they stand at `now`.
+    /// Iterates over all limits, as of `now`.
     pub fn limits(&self, now: Time) -> impl Iterator<Item = LimitView> + '_ {
         let now = self.now(now);
         self.limits.iter().map(move |(_, limit)| limit_view(limit, now))
     }
 
-    /// One limit.
+    /// Returns one limit.
     #[must_use]
     pub fn limit(&self, name: &str, now: Time) -> Option<LimitView> {
         let now = self.now(now);

@@ -1,5 +1,5 @@
-//! "Why is this not running, and when will it?" A read of the one thing its group waits for, and an estimate of when the
-//! operation itself starts.
+//! Answers "Why is this operation not running, and when will it?" Reads the one thing its group
+//! waits for, and estimates when the operation itself starts.
 
 use std::sync::Arc;
 
@@ -16,77 +16,77 @@ use crate::time::Time;
 /// What an operation waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// For nothing: a worker has it.
+    /// Nothing: a worker is executing it.
     Running {
-        /// Its claim runs out then, unless it is renewed.
+        /// When its claim expires, unless it is renewed.
         until: Time,
     },
-    /// For a worker with a free slot.
+    /// A worker with a free slot.
     Worker,
-    /// For a time: a delay that was asked for, or the next attempt.
+    /// A point in time: a requested delay, or the next attempt.
     Time,
-    /// For a bucket.
+    /// A bucket.
     Bucket {
-        /// Which.
+        /// The name of the limit.
         name: Arc<str>,
-        /// What it is.
+        /// Its shape.
         shape: LimitShape,
         /// Where its figures come from.
         source: LimitSource,
-        /// What is left of it.
+        /// What is left in it.
         level: u64,
         /// What the head needs.
         cost: u64,
         /// Whether the upstream closed it.
         frozen: bool,
-        /// Groups that go first.
+        /// The number of groups ahead.
         ahead: usize,
     },
-    /// For a place to run.
+    /// A slot of a cap.
     Cap {
-        /// Which.
+        /// The name of the limit.
         name: Arc<str>,
-        /// How many places there are.
+        /// The number of slots.
         at_once: u32,
-        /// How many are taken.
+        /// The number of slots taken.
         held: u32,
-        /// Groups that go first.
+        /// The number of groups ahead.
         ahead: usize,
     },
-    /// For the person who paused the group.
+    /// The operator who paused the group.
     Paused {
-        /// Who.
+        /// Who paused it.
         by: Arc<str>,
-        /// Since when.
+        /// When it was paused.
         since: Time,
-        /// Why.
+        /// The reason given.
         reason: Arc<str>,
     },
-    /// For a person, after a failure or an unknown outcome.
+    /// An operator, after a failure or an unknown outcome.
     Held(GroupHold),
 }
 
-/// Why an operation does not run.
+/// Why an operation is not running.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitStatus {
-    /// The operation it is behind, and how many are before it; `None` for a head.
+    /// The head of its group, and how many operations are ahead of this one; `None` for a head.
     pub behind: Option<(Seq, usize)>,
     /// What its group waits for.
     pub cause: Cause,
-    /// Until when its group waits for that, as far as that is known.
+    /// Until when its group waits for that, if known.
     pub until: Option<Time>,
-    /// When the operation itself is expected to start. An estimate: what the known limits allow, after all that goes
-    /// first.
+    /// When the operation itself is expected to start. An estimate: what the known limits allow,
+    /// after everything that goes first.
     pub starts_at: Option<Time>,
-    /// What went wrong last, with the group's head.
+    /// The last fault of the group's head.
     pub fault: Option<Fault>,
 }
 
-/// How many groups that go first are counted; beyond that "at least".
+/// The maximum number of groups ahead that are counted; beyond that the count means "at least".
 const AHEAD_COUNTED_MAX: usize = 1_000;
 
 impl Model {
-    /// Why an operation does not run; `None` when it has ended.
+    /// Explains why an operation is not running; `None` when it has ended.
     #[must_use]
     pub fn why(&self, seq: Seq, now: Time) -> Option<WaitStatus> {
         let now = self.now(now);
@@ -98,7 +98,7 @@ impl Model {
         let behind = (head.seq != seq).then(|| (head.seq, before.take(POSITION_COUNTED_MAX).count()));
         let fault = head.fault.as_deref().cloned();
         let (cause, until) = self.cause(entry.group, now)?;
-        // Lists of groups ask for every head, so theirs is what was found already.
+        // Group listings ask for every head, so reuse what was computed already.
         let starts_at = match (behind, &cause) {
             (Some(_), _) => self.starts_at(ix, now),
             (None, Cause::Bucket { .. } | Cause::Time) => until.filter(|at| *at > now),

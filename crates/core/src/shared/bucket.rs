@@ -1,70 +1,74 @@
-//! A stand-alone token bucket: several taken all or nothing, settled later. The arithmetic is the drip's.
+//! Stand-alone token buckets: reserved from several at once, all or nothing, and settled later. The
+//! arithmetic is that of the drip.
 
 use std::time::Duration;
 
 use crate::bucket::drip::Drip;
 use crate::time::Time;
 
-/// What is wanted of one bucket. The figures travel with the request; the bucket follows them.
+/// A request for tokens from one bucket. The request carries the bucket's figures, and the bucket
+/// adopts them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationRequest {
     /// The bucket's name.
     pub name: String,
-    /// What is wanted, in micro-tokens.
+    /// The tokens requested, in micro-tokens.
     pub cost: u64,
-    /// The most it holds, in micro-tokens.
+    /// The bucket's capacity, in micro-tokens.
     pub capacity: u64,
-    /// What comes back each second, in micro-tokens.
+    /// The refill rate, in micro-tokens per second.
     pub refill_per_s: u64,
 }
 
-/// What is in a bucket.
+/// The fill level of a bucket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level {
-    /// Micro-tokens left.
+    /// Micro-tokens remaining.
     pub tokens: u64,
-    /// The part of a micro-token that the last refill left over.
+    /// The fraction of a micro-token left over from the last refill.
     pub carry: u64,
-    /// When that was true.
+    /// The time at which this level was computed.
     pub at: Time,
-    /// The most it holds.
+    /// The capacity, in micro-tokens.
     pub capacity: u64,
-    /// What comes back each second.
+    /// The refill rate, in micro-tokens per second.
     pub refill_per_s: u64,
 }
 
-/// Whether it was granted.
+/// The outcome of a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReserveOutcome {
-    /// All of it was taken; what is left in each.
+    /// All tokens were taken.
     Granted {
-        /// Micro-tokens left, in the order asked.
+        /// Micro-tokens remaining in each bucket, in the order requested.
         remaining: Vec<u64>,
     },
     /// Nothing was taken.
     Wait {
-        /// When all of it could be had, if nobody else takes any: the longest of them.
+        /// How long until all of them can be granted if no one else takes any: the longest wait
+        /// among the buckets.
         delay: Duration,
-        /// Micro-tokens left, in the order asked.
+        /// Micro-tokens remaining in each bucket, in the order requested.
         remaining: Vec<u64>,
     },
-    /// It can never be granted: this bucket cannot hold that much.
+    /// The request can never be granted: it exceeds a bucket's capacity.
     Never {
-        /// Which one, in the order asked.
+        /// The index of that bucket, in the order requested.
         which: usize,
     },
 }
 
-/// A correction: what was taken, and what it really cost. Micro-tokens.
+/// A correction of a reservation by its actual cost, in micro-tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settlement {
-    /// What was taken.
+    /// The amount reserved.
     pub reserved: u64,
-    /// What it cost.
+    /// The actual cost.
     pub actual: u64,
 }
 
-/// Takes from every bucket, or from none. `states` are in the order of `wanted`; a name must not come twice.
+/// Takes tokens from every bucket, or from none. `states` are in the order of `wanted`; a name must
+/// not occur twice.
 #[must_use]
 pub fn reserve(
     states: &[Option<Level>],
@@ -91,7 +95,7 @@ pub fn reserve(
     (levels, answer)
 }
 
-/// Gives back what was not used, or takes what was used beyond, never below nothing.
+/// Puts back unused tokens, or takes the excess, never going below zero.
 #[must_use]
 pub fn settle(state: Level, settlement: Settlement, now: Time) -> Level {
     let mut drip = drip(state);
@@ -103,7 +107,7 @@ pub fn settle(state: Level, settlement: Settlement, now: Time) -> Level {
     level(drip)
 }
 
-/// What is in it now.
+/// The level refilled up to `now`.
 #[must_use]
 pub fn observe(state: Level, now: Time) -> Level {
     level(drip(state).refreshed(now))
@@ -169,7 +173,8 @@ mod tests {
     }
 
     proptest! {
-        /// LIM-6: what was granted never exceeds capacity plus refill, whatever the moments and costs.
+        /// LIM-6: what was granted never exceeds capacity plus refill, whatever the moments and
+        /// costs.
         #[test]
         fn lim_6_granted_within_capacity_plus_refill(
             steps in proptest::collection::vec((0_u64..700_000, 1_u64..5), 1..200),
@@ -190,7 +195,8 @@ mod tests {
             }
         }
 
-        /// LIM-5: the delay that is told is exact: a microsecond earlier it is refused, then it is granted.
+        /// LIM-5: the reported delay is exact: a microsecond earlier the request is refused, then
+        /// granted.
         #[test]
         fn lim_5_the_delay_is_exact(capacity in 1_u64..50, rate in 1_u64..1_000, cost in 1_u64..50) {
             prop_assume!(cost <= capacity);

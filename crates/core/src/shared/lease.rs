@@ -1,49 +1,50 @@
-//! A named lease: taken if free, kept and given back only by its holder, with a fence that grows for ever.
+//! A named lease: acquired if free, renewed and released only by its holder, with a fence that only
+//! ever grows.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// A lease that somebody holds. The fence is also what proves who holds it.
+/// A held lease. Its fence also proves who holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lease {
-    /// Grows with every holder.
+    /// Increases with every holder.
     pub fence: u64,
-    /// Runs out then.
+    /// When the lease expires.
     pub until: Time,
 }
 
-/// What is stored of a lease, free or not: the last fence outlives its holder.
+/// The stored state of a lease, free or held: the last fence outlives its holder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseState {
-    /// The last fence given out.
+    /// The last fence issued.
     pub fence: u64,
-    /// When its holder's time runs out; in the past when it is free.
+    /// When the holder's lease expires; in the past when the lease is free.
     pub until: Time,
 }
 
-/// How a lease stands at one moment.
+/// The status of a lease at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseStatus {
-    /// The last fence given out.
+    /// The last fence issued.
     pub fence: u64,
-    /// When its holder's time runs out; `None` when it is free.
+    /// When the holder's lease expires; `None` when the lease is free.
     pub held_until: Option<Time>,
 }
 
-/// Whether it was taken.
+/// The outcome of acquiring a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcquireOutcome {
-    /// It is the caller's.
+    /// The caller holds the lease.
     Held(Lease),
-    /// Somebody else's until then.
+    /// Another holder has the lease.
     Busy {
-        /// When its holder's time runs out, unless it is renewed.
+        /// When that holder's lease expires, unless it is renewed.
         until: Time,
     },
 }
 
-/// Takes the lease if it is free.
+/// Acquires the lease if it is free.
 #[must_use]
 pub fn acquire(state: LeaseState, now: Time, ttl: Duration) -> (LeaseState, AcquireOutcome) {
     if state.until > now {
@@ -53,7 +54,7 @@ pub fn acquire(state: LeaseState, now: Time, ttl: Duration) -> (LeaseState, Acqu
     (next, AcquireOutcome::Held(Lease { fence: next.fence, until: next.until }))
 }
 
-/// Keeps it, if `fence` still holds it.
+/// Renews the lease, if `fence` still holds it.
 #[must_use]
 pub fn renew(state: LeaseState, fence: u64, now: Time, ttl: Duration) -> (LeaseState, Option<Lease>) {
     if state.fence != fence || state.until <= now {
@@ -63,7 +64,7 @@ pub fn renew(state: LeaseState, fence: u64, now: Time, ttl: Duration) -> (LeaseS
     (next, Some(Lease { fence, until: next.until }))
 }
 
-/// Gives it back, if `fence` still holds it.
+/// Releases the lease, if `fence` still holds it.
 #[must_use]
 pub fn release(state: LeaseState, fence: u64, now: Time) -> (LeaseState, bool) {
     if state.fence != fence || state.until <= now {
@@ -72,7 +73,7 @@ pub fn release(state: LeaseState, fence: u64, now: Time) -> (LeaseState, bool) {
     (LeaseState { fence, until: now }, true)
 }
 
-/// How it stands now; `None` when nobody has ever held it.
+/// Returns the current status; `None` when the lease was never held.
 #[must_use]
 pub fn status(state: LeaseState, now: Time) -> Option<LeaseStatus> {
     let held_until = Some(state.until).filter(|until| *until > now);

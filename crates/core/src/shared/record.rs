@@ -1,114 +1,117 @@
-//! An idempotency record: claimed by exactly one caller, renewed while it works, completed or given back, and
-//! forgotten when its time is up. `A` is the stored answer, which is never looked into.
+//! An idempotency record: claimed by exactly one caller, renewed while the caller works, completed
+//! or released, and removed when it expires. `A` is the stored answer; this module never inspects
+//! it.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// A record that nobody completed is kept this long beyond its time, then clean-up forgets it.
+/// How long a record that was never completed is kept after its expiry, before clean-up removes it.
 pub const ABANDONED_RETENTION: Duration = Duration::from_secs(24 * 3_600);
 
-/// Who holds a claim: drawn at random for each request. A claim repeated after a lost reply is known again by it, and
-/// nobody who held the key before, however long ago, passes for the holder of today.
+/// Identifies the holder of a claim; drawn at random for each request. It lets a claim that is
+/// repeated after a lost reply be recognized, and no earlier holder of the key, however long ago,
+/// can pass for the current one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct HolderToken(pub [u8; 16]);
 
-/// What a caller brings to claim a key.
+/// The parameters of a claim on a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordClaim {
-    /// Hash of everything that must be the same for it to be the same request.
+    /// Hash of everything that must match for two requests to be the same.
     pub fingerprint: [u8; 32],
-    /// Who claims it.
+    /// The claimant.
     pub token: HolderToken,
     /// How long the claim holds without renewal.
     pub lease: Duration,
-    /// How long the record is kept, from its creation on.
+    /// How long the record is kept after its creation.
     pub ttl: Duration,
-    /// What becomes of the key when this holder's lease runs out.
+    /// What happens to the key when this holder's lease expires.
     pub on_lapse: OnLapse,
 }
 
-/// What becomes of a key whose holder let its lease run out: it died, or it does not know what came of its request.
+/// What happens to a key whose holder let its lease expire, because it died or does not know the
+/// outcome of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnLapse {
     /// The next claim takes it over.
     TakeOver,
-    /// It is held until it expires: what was done must not be done again on a guess.
+    /// The key stays held until the record expires: the work must not be repeated on a guess.
     Hold,
 }
 
-/// What is stored under a key.
+/// A record stored under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record<A> {
-    /// The request it belongs to.
+    /// Fingerprint of the request it belongs to.
     pub fingerprint: [u8; 32],
-    /// Who holds it, or held it last.
+    /// The current or last holder.
     pub token: HolderToken,
     /// When it was first claimed.
     pub created: Time,
-    /// Kept until then, this moment included.
+    /// The record is kept until this moment, inclusive.
     pub expires: Time,
-    /// What becomes of it when the holder's lease runs out.
+    /// What happens to the key when the holder's lease expires.
     pub on_lapse: OnLapse,
-    /// Where it stands.
+    /// The current stage.
     pub stage: RecordStage<A>,
 }
 
-/// Where a record stands.
+/// The stage of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordStage<A> {
-    /// Somebody works on it, until their lease runs out.
+    /// A holder is working on it until its lease expires.
     Processing {
-        /// When the lease runs out.
+        /// When the lease expires.
         until: Time,
     },
-    /// The answer is there.
+    /// The answer is stored.
     Completed(A),
 }
 
-/// What came of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RecordClaimOutcome<A> {
-    /// The key is the caller's.
+    /// The caller now holds the key.
     Granted {
-        /// Whether a dead owner's claim was taken over.
+        /// Whether the claim of a dead holder was taken over.
         taken_over: bool,
     },
-    /// The answer is there.
+    /// The answer is already stored.
     Completed(A),
-    /// Somebody works on it.
+    /// Another holder is working on it.
     Processing {
-        /// When their lease runs out.
+        /// When its lease expires.
         until: Time,
     },
-    /// Somebody worked on it, and nobody knows what came of it.
+    /// A holder worked on it, and the outcome is unknown.
     Unknown,
-    /// The key belongs to another request.
+    /// The key belongs to a different request.
     Conflict,
 }
 
-/// What a person wants gone.
+/// What an operator wants removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgetTarget {
-    /// A claim whose work is under way or whose outcome is unknown: the key is free again.
+    /// A claim in progress or of unknown outcome; removing it frees the key.
     Claim,
-    /// A stored answer: the key is new again.
+    /// A stored answer; removing it makes the key new again.
     Answer,
 }
 
-/// What came of forgetting.
+/// The outcome of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ForgetOutcome {
-    /// It is gone.
+    /// The record was removed.
     Gone,
-    /// There was nothing under that key.
+    /// There was no record under that key.
     Absent,
-    /// There was something else: an answer where a claim was meant, or a claim where an answer was.
+    /// The record was of the other kind: an answer where a claim was meant, or the reverse.
     Mismatch,
 }
 
 impl<A: AsRef<[u8]>> Record<A> {
-    /// The record without its answer, of which only the size is told.
+    /// Copies the record with its answer replaced by the answer's size.
     #[must_use]
     pub fn without_answer(&self) -> Record<usize> {
         let stage = match &self.stage {
@@ -120,7 +123,8 @@ impl<A: AsRef<[u8]>> Record<A> {
     }
 }
 
-/// Claims a key: new, expired, or left by an owner whose lease ran out. The same claim again is granted again.
+/// Claims a key that is new, expired, or left by a holder whose lease expired. Repeating the same
+/// claim grants it again.
 #[must_use]
 pub fn claim<A: Clone>(
     state: Option<Record<A>>,
@@ -171,7 +175,7 @@ fn held_by<A>(record: &Record<A>, claim: RecordClaim, now: Time) -> Record<A> {
     Record { fingerprint, token: claim.token, created, expires, on_lapse: claim.on_lapse, stage }
 }
 
-/// Whether a record still stands: its time is not over, or somebody works on it.
+/// Whether a record is still in force: it has not expired, or a holder is working on it.
 #[must_use]
 pub fn is_live<A>(record: &Record<A>, now: Time) -> bool {
     record.expires >= now || matches!(record.stage, RecordStage::Processing { until } if until > now)
@@ -181,7 +185,8 @@ fn holds<A>(state: Option<&Record<A>>, token: HolderToken) -> bool {
     state.is_some_and(|r| r.token == token && matches!(r.stage, RecordStage::Processing { .. }))
 }
 
-/// Stores the answer. A holder whose lease ran out may still complete while nobody took over.
+/// Stores the answer. A holder whose lease expired may still complete the record while no one has
+/// taken it over.
 #[must_use]
 pub fn complete<A>(state: Option<Record<A>>, token: HolderToken, answer: A) -> (Option<Record<A>>, bool) {
     if !holds(state.as_ref(), token) {
@@ -190,13 +195,13 @@ pub fn complete<A>(state: Option<Record<A>>, token: HolderToken, answer: A) -> (
     (state.map(|record| Record { stage: RecordStage::Completed(answer), ..record }), true)
 }
 
-/// Gives the key back. The record goes.
+/// Releases the key and removes the record.
 #[must_use]
 pub fn release<A>(state: Option<Record<A>>, token: HolderToken) -> (Option<Record<A>>, bool) {
     if holds(state.as_ref(), token) { (None, true) } else { (state, false) }
 }
 
-/// Keeps the key for another `ttl`; none at all lets the lease run out now.
+/// Extends the holder's lease by `ttl`; a zero `ttl` expires it now.
 #[must_use]
 pub fn renew<A>(
     state: Option<Record<A>>,
@@ -211,7 +216,8 @@ pub fn renew<A>(
     (state.map(|record| Record { stage, ..record }), true)
 }
 
-/// Takes away what a person wants gone, whoever holds it. A holder that still works has lost the key.
+/// Removes the claim or answer that an operator names, whoever holds it. A holder still at work
+/// loses the key.
 #[must_use]
 pub fn forget<A>(
     state: Option<Record<A>>,
@@ -227,8 +233,8 @@ pub fn forget<A>(
     }
 }
 
-/// Whether clean-up may remove it: completed and expired. Records in work are not its business; what a dead owner left
-/// is forgotten a day after its time.
+/// Whether clean-up may remove the record: completed and expired. Clean-up leaves records in
+/// progress alone; what a dead holder left is removed a day after it expires.
 #[must_use]
 pub fn is_sweepable<A>(record: &Record<A>, now: Time) -> bool {
     match record.stage {

@@ -1,28 +1,29 @@
-//! A hydration window: while one is open for a key, nobody asks again, unless for more than it will bring.
+//! A hydration window: while one is open for a key, no one requests the data again, unless they
+//! want more than the window will bring.
 
 use std::time::Duration;
 
 use crate::time::Time;
 
-/// A window that is open.
+/// An open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HydrationWindow {
-    /// How much was asked for; more is a higher number.
+    /// How much was requested; a higher number means more.
     pub level: u8,
-    /// Closes then.
+    /// When the window closes.
     pub until: Time,
 }
 
-/// Whether the caller is the one who asks.
+/// Whether the caller should send the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenWindowOutcome {
-    /// Ask: no window was open, or it would have brought less.
+    /// Send the request: no window was open, or the open one would have brought less.
     Ask(HydrationWindow),
-    /// Wait: somebody asked already.
+    /// Wait: another caller already sent the request.
     Wait(HydrationWindow),
 }
 
-/// Opens a window, raises the one that is open, or leaves it.
+/// Opens a window, raises the level of the open one, or leaves it unchanged.
 #[must_use]
 pub fn open(
     state: Option<HydrationWindow>,
@@ -39,7 +40,7 @@ pub fn open(
     }
 }
 
-/// The window that is open now.
+/// Returns the window that is open at `now`.
 #[must_use]
 pub fn peek(state: Option<HydrationWindow>, now: Time) -> Option<HydrationWindow> {
     state.filter(|window| window.until > now)

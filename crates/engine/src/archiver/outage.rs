@@ -1,5 +1,6 @@
-//! An archive as the engines of one process share it, and whether copying to it fails now. Many partitions that fail for
-//! one reason are one outage: it is said once. Whether to try again is not decided here.
+//! An archive shared by the engines of one process, and whether copying to it currently fails. When
+//! many partitions fail for one reason it is one outage, logged once. Whether to retry is decided
+//! elsewhere.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tidegate_core::id::Partition;
 use tidegate_store::Archive;
 
-/// An archive, for every engine of a process. Clones are the same one.
+/// An archive, shared by every engine of a process. Clones share state.
 #[derive(Clone)]
 pub struct SharedArchive {
     pub(crate) archive: Arc<dyn Archive>,
@@ -16,7 +17,7 @@ pub struct SharedArchive {
 }
 
 impl SharedArchive {
-    /// To this archive.
+    /// Wraps an archive.
     #[must_use]
     pub fn new(archive: Arc<dyn Archive>) -> Self {
         Self { archive, outage: Arc::default() }
@@ -29,24 +30,24 @@ impl fmt::Debug for SharedArchive {
     }
 }
 
-/// The partitions whose last try failed.
+/// The partitions whose last attempt failed.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(Mutex<BTreeSet<Partition>>);
 
 impl Outage {
-    /// A try failed; answers whether the outage begins with it.
+    /// Records a failed attempt; returns whether it begins the outage.
     pub(crate) fn record_failure(&self, partition: Partition) -> bool {
         let mut failing = self.failing();
         failing.insert(partition) && failing.len() == 1
     }
 
-    /// A try succeeded; answers whether the outage ends with it.
+    /// Records a successful attempt; returns whether it ends the outage.
     pub(crate) fn record_success(&self, partition: Partition) -> bool {
         let mut failing = self.failing();
         failing.remove(&partition) && failing.is_empty()
     }
 
-    /// The partition is no longer copied here.
+    /// Removes a partition that this process no longer copies.
     pub(crate) fn remove_partition(&self, partition: Partition) {
         self.failing().remove(&partition);
     }

@@ -1,4 +1,4 @@
-//! What people order: cancel, rerun, resolve, pause, resume, set limits.
+//! Operator commands: cancel, rerun, resolve, pause, resume, set limits.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::owner::refusal_error;
 use crate::view::OperationView;
 
 impl Engine {
-    /// Calls an operation off; one that runs is told to stop and ends soon after.
+    /// Cancels an operation; a running one is asked to stop and ends soon after.
     ///
     /// # Errors
-    /// When there is none of that id, or it has ended.
+    /// When there is no operation with that id, or it has ended.
     pub async fn cancel(&self, id: OperationId) -> Result<OperationView> {
         let view = self.get(id).await?;
         if view.state.is_ended() {
@@ -32,7 +32,7 @@ impl Engine {
             match owner.model.cancel(now, seq, &mut owner.building.facts) {
                 CancelOutcome::Ended(ended) => owner.building.end(ended, bytes::Bytes::new()),
                 CancelOutcome::Requested(_) => owner.calls.stop(seq),
-                // It ended in the meantime: its view says how.
+                // It ended in the meantime: its view shows how.
                 CancelOutcome::NotActive => {}
             }
         })
@@ -40,10 +40,10 @@ impl Engine {
         self.get(id).await
     }
 
-    /// Runs an operation that failed or was called off again, at the end of its group.
+    /// Reruns an operation that failed or was canceled, at the end of its group.
     ///
     /// # Errors
-    /// When there is none of that id, or it has not failed.
+    /// When there is no operation with that id, or it has not failed.
     pub async fn rerun(&self, id: OperationId) -> Result<OperationView> {
         let view = self.get(id).await?;
         let stored = self.stored(id.seq()).await.map_err(|error| match error.code {
@@ -75,7 +75,7 @@ impl Engine {
             .await?;
         match accepted {
             Some(Err(error)) => Err(error),
-            // Somebody else did it a moment before.
+            // Another caller did it a moment before.
             None | Some(Ok(())) => self.get(id).await,
         }
     }
@@ -83,7 +83,10 @@ impl Engine {
     fn draft_for_rerun(&self, operation: &tidegate_store::log::StoredOperation) -> Result<Draft> {
         let envelope = Envelope::decode(&operation.envelope);
         let executor = self.executors.get(&operation.kind).ok_or_else(|| {
-            Error::new(ErrorCode::UnknownKind, format!("nobody carries kind {:?} here", operation.kind))
+            Error::new(
+                ErrorCode::UnknownKind,
+                format!("no executor handles kind {:?} on this node", operation.kind),
+            )
         })?;
         let checked = executor
             .check(&operation.payload, &envelope.cost)
@@ -100,7 +103,7 @@ impl Engine {
         })
     }
 
-    /// Says what happened to an operation whose outcome is unknown.
+    /// Resolves an operation whose outcome is unknown.
     ///
     /// # Errors
     /// When its outcome is not unknown.
@@ -126,7 +129,7 @@ impl Engine {
         }
     }
 
-    /// Stops a group.
+    /// Pauses a group.
     ///
     /// # Errors
     /// When a name is out of bounds.
@@ -148,10 +151,10 @@ impl Engine {
             owner.model.pause(now, &group, &by, &reason, &mut owner.building.facts);
             owner.model.group(&group)
         });
-        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and is not there"))
+        view.await?.ok_or_else(|| Error::new(ErrorCode::Internal, "the group was paused and does not exist"))
     }
 
-    /// Lets a paused or held group go on.
+    /// Resumes a paused or held group.
     ///
     /// # Errors
     /// When it is neither, or an outcome must be resolved first.
@@ -185,10 +188,10 @@ impl Engine {
         }
     }
 
-    /// Sets a limit to other figures.
+    /// Changes the figures of a limit.
     ///
     /// # Errors
-    /// When there is none of that name, or the figures are out of bounds.
+    /// When there is no limit of that name, or the figures are out of bounds.
     pub async fn set_limit(&self, name: &str, shape: LimitShape) -> Result<LimitView> {
         let limit: Arc<str> = name.into();
         let set = self.update_owner(move |owner| {
@@ -199,10 +202,10 @@ impl Engine {
         set.await?.map_err(|refusal| limit_refusal_error(refusal, name))
     }
 
-    /// Gives a limit the figures of the configuration again.
+    /// Restores the configured figures of a limit.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no limit of that name.
     pub async fn reset_limit(&self, name: &str) -> Result<LimitView> {
         let limit: Arc<str> = name.into();
         let reset = self.update_owner(move |owner| {
@@ -213,10 +216,10 @@ impl Engine {
         reset.await?.map_err(|refusal| limit_refusal_error(refusal, name))
     }
 
-    /// Opens a limit that an upstream had closed.
+    /// Reopens a limit that an upstream had closed.
     ///
     /// # Errors
-    /// When there is none of that name.
+    /// When there is no limit of that name.
     pub async fn thaw(&self, name: &str) -> Result<LimitView> {
         let limit: Arc<str> = name.into();
         let thawed = self.update_owner(move |owner| {
@@ -230,16 +233,17 @@ impl Engine {
 
 fn invalid_state_error(view: &OperationView, verb: &str) -> Error {
     let hint = match verb {
-        "cancel" => "only what has not ended can be called off",
-        "rerun" => "only what failed or was called off can run again",
+        "cancel" => "only an operation that has not ended can be canceled",
+        "rerun" => "only a failed or canceled operation can be rerun",
         _ => "only an unknown outcome can be resolved",
     };
     Error::new(ErrorCode::NotNow, format!("{} is {}: {hint}", view.id, view.state)).operation(view.id)
 }
 
-/// What the store has forgotten, and its place may belong to another by now.
+/// The error for an operation that only the archive has: its sequence number may belong to another
+/// operation by now.
 fn only_archived_error(id: OperationId) -> Error {
-    let message = format!("{id} is only in the archive: it can be looked at and cannot run again");
+    let message = format!("{id} is only in the archive: it can be read but not rerun");
     Error::new(ErrorCode::NotNow, message).operation(id)
 }
 

@@ -1,5 +1,5 @@
-//! Opening an engine: own the partition, replay its log, set the configured limits, start the owner, the janitor and the
-//! archiver.
+//! Opens an engine: acquires the partition, replays its log, sets the configured limits, and starts
+//! the owner, the retention sweep and the archiver.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -25,20 +25,20 @@ use crate::owner::{LimitReporter, Owner, ReadAhead, ReplayedPartition, replay};
 use crate::payloads::Payloads;
 use crate::rng::JitterRng;
 
-/// How often what retention no longer keeps is removed.
+/// How often operations past their retention are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// Operations removed in one step.
 const SWEEP_MOST: usize = 500;
-/// Costs of calls removed in one step.
+/// Call costs removed in one step.
 const SWEEP_COSTS_MOST: usize = 1_000;
-/// How far the wall clock may be behind the log before it is worth a word.
+/// How far the wall clock may be behind the log before a warning is logged.
 const CLOCK_BEHIND: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Becomes the owner, replays the log, sets the configured limits and starts working.
+    /// Acquires the partition, replays its log, sets the configured limits and starts working.
     ///
     /// # Errors
-    /// When the store cannot be owned or read, or the options make no sense.
+    /// When the partition cannot be acquired or read, or the options are invalid.
     pub async fn open(
         store: Arc<dyn Store>,
         options: Options,
@@ -48,10 +48,11 @@ impl Engine {
         Self::open_archived(store, None, options, executors, limits).await
     }
 
-    /// The same with an archive, to which what ended is copied. The store must have a trail.
+    /// Opens an engine with an archive, to which ended operations are copied. The store must have
+    /// an archive queue.
     ///
     /// # Errors
-    /// As for `open`. That the archive cannot be reached is no error.
+    /// As for `open`. An unreachable archive is not an error.
     pub async fn open_archived(
         store: Arc<dyn Store>,
         archiving: Option<SharedArchive>,
@@ -61,7 +62,7 @@ impl Engine {
     ) -> Result<Self> {
         check(&options)?;
         if archiving.is_some() && store.archive_queue().is_none() {
-            let message = format!("{} notes nothing for an archive", store.describe());
+            let message = format!("{} has no archive queue", store.describe());
             return Err(Error::new(ErrorCode::BadConfig, message));
         }
         let started = Instant::now();
@@ -81,7 +82,7 @@ impl Engine {
         let now = if store.is_shared() { granted.check_wall_clock(WallClock.now()) } else { WallClock.now() };
         if model.clock() > now.after(CLOCK_BEHIND) {
             let behind = model.clock().since(now);
-            tracing::warn!(?behind, "the clock is behind the log; going on from the log's last time");
+            tracing::warn!(?behind, "the clock is behind the log; continuing from the log's last time");
         }
         let clock = EngineClock::starting_at(now.max(model.clock()));
         let (commands, inbox) = mpsc::channel(options.backlog_max);
@@ -96,7 +97,7 @@ impl Engine {
             executors: Arc::new(executors),
             options: Arc::new(options),
             commands,
-            // Ids of events must not start again where a listener has been before.
+            // Event ids must not restart below an id that a listener has already seen.
             events: Arc::new(Events::new(now.as_micros())),
             stopped,
             ownership: tenures.clone(),
@@ -184,12 +185,12 @@ impl Engine {
     }
 }
 
-/// A partition that cannot be read here is left to a node that can.
+/// Releases a partition that this node cannot read, for a node that can.
 async fn release_unreadable(store: &Arc<dyn Store>, owner: Ownership, error: tidegate_store::Error) -> Error {
     if error.kind() == StoreErrorKind::Unreadable
         && let Err(error) = store.release(owner).await
     {
-        tracing::warn!(%error, "the partition could not be given up");
+        tracing::warn!(%error, "the partition could not be released");
     }
     error.into()
 }
@@ -223,7 +224,7 @@ fn check(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// Removes what retention no longer keeps, a little at a time, until the engine stops.
+/// Removes operations past their retention, a few at a time, until the engine stops.
 async fn sweep(
     store: Arc<dyn Store>,
     tenure: watch::Receiver<Ownership>,
@@ -244,19 +245,19 @@ async fn sweep(
                 Ok(0) => break,
                 Ok(some) => gone += some,
                 Err(error) => {
-                    tracing::warn!(%error, "clean-up stopped; it goes on in a minute");
+                    tracing::warn!(%error, "clean-up stopped; it resumes in a minute");
                     break;
                 }
             }
         }
         sweep_costs(&*store, &tenure, || clock.now().before(retention)).await;
         if gone > 0 {
-            tracing::info!(operations = gone, "clean-up removed what is no longer kept");
+            tracing::info!(operations = gone, "clean-up removed operations past their retention");
         }
     }
 }
 
-/// The same for what calls cost.
+/// Does the same for call costs.
 async fn sweep_costs(store: &dyn Store, tenure: &watch::Receiver<Ownership>, cut: impl Fn() -> Time) {
     let Some(costs) = store.costs() else { return };
     loop {
@@ -266,7 +267,7 @@ async fn sweep_costs(store: &dyn Store, tenure: &watch::Receiver<Ownership>, cut
             Ok(0) => return,
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, "clean-up of costs stopped; it goes on in a minute");
+                tracing::warn!(%error, "clean-up of costs stopped; it resumes in a minute");
                 return;
             }
         }

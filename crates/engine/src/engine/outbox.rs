@@ -1,5 +1,5 @@
-//! What waits in the store's outbox: read, accepted together with its leaving the outbox, or moved aside. When to look,
-//! and how a row is read, is the caller's business.
+//! Drains the store's outbox: reads rows, accepts them together with their removal from the outbox,
+//! or moves them aside. When to look, and how to parse a row, is up to the caller.
 
 use tidegate_core::Seq;
 use tidegate_store::outbox::{OutboxId, OutboxRow};
@@ -12,7 +12,7 @@ use crate::prepare::prepare;
 use crate::submission::Submission;
 
 impl Engine {
-    /// The first rows that wait for this partition, at most so many.
+    /// Returns the first rows that wait for this partition, at most `most`.
     ///
     /// # Errors
     /// When the store has no outbox or cannot be read.
@@ -20,8 +20,9 @@ impl Engine {
         Ok(self.outbox()?.waiting_rows(self.options.partition, most).await?)
     }
 
-    /// Accepts what came out of the outbox, in order and in one step; each is answered for itself. What is accepted, or
-    /// was before under its key, leaves the outbox with the same append. What is refused stays in it.
+    /// Accepts submissions from the outbox, in order and in one step, with one result for each.
+    /// Those that are accepted, or were accepted before under their key, leave the outbox with the
+    /// same append. Refused ones stay in it.
     pub async fn submit_outbox_rows(&self, submissions: Vec<(OutboxId, Submission)>) -> Vec<Result<()>> {
         let now = self.clock.now();
         let (mut prepared, mut answers) = (Vec::new(), Vec::new());
@@ -47,8 +48,8 @@ impl Engine {
         told
     }
 
-    /// Accepts what was accepted before and is written otherwise here, so that it leaves the outbox; refuses what is
-    /// another request.
+    /// Accepts a submission that was accepted before in a different spelling, so that it leaves the
+    /// outbox; refuses a different request.
     async fn submit_as_stored(&self, id: OutboxId, submission: Submission, seq: Seq) -> Result<()> {
         let mut ready = prepare(submission.clone(), &self.executors, &self.options, self.clock.now())?;
         let request = Request::of(&ready);
@@ -63,7 +64,7 @@ impl Engine {
         self.receipt(decided, &request).await.map(drop)
     }
 
-    /// Moves a row of the outbox aside, with the reason.
+    /// Moves an outbox row aside, with the reason.
     ///
     /// # Errors
     /// When the store has no outbox or cannot be written, or another node owns the partition now.

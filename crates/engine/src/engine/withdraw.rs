@@ -1,4 +1,4 @@
-//! Calling off what nobody waits for any more, as long as it is not under way.
+//! Cancels operations that no one waits for any more, as long as they are not in flight.
 
 use tidegate_core::model::CancelOutcome;
 use tidegate_core::{OperationId, State};
@@ -9,11 +9,11 @@ use crate::error::Result;
 use crate::view::OperationView;
 
 impl Engine {
-    /// Calls an operation off unless a call is under way, which goes on to its end, or it has ended. The view says
-    /// which.
+    /// Cancels an operation unless it has ended or its call is in flight, in which case the call
+    /// completes. The view shows which.
     ///
     /// # Errors
-    /// When there is none of that id, or the engine has stopped.
+    /// When there is no operation with that id, or the engine has stopped.
     pub async fn withdraw(&self, id: OperationId) -> Result<OperationView> {
         let seq = id.seq();
         self.update_owner(move |owner| {

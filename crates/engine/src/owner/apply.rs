@@ -1,4 +1,4 @@
-//! Applying one command to the model.
+//! Applies commands to the model, one at a time.
 
 use tidegate_core::model::{AcceptOutcome, DraftRefusal, LimitRefusal, SettleOutcome};
 use tidegate_core::operation::MICRO;
@@ -65,7 +65,7 @@ impl Owner {
         }
     }
 
-    /// Something happened to a call.
+    /// Applies an event of a call.
     pub(super) fn apply_call_event(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
@@ -78,12 +78,12 @@ impl Owner {
         }
     }
 
-    /// Settles a claim by its fence, if it is still the operation's that was sent.
+    /// Settles a claim by its fence, if it still belongs to the operation that was sent.
     pub(super) fn settle(&mut self, report: Report) {
         let status = self.model.claim_status(report.seq, report.fence);
         let is_another = |at| status.is_some_and(|status| status.accepted_at != at);
         if report.accepted_at.is_some_and(is_another) {
-            tracing::error!(seq = report.seq.0, "an answer to an operation that the log no longer has");
+            tracing::error!(seq = report.seq.0, "a response for an operation that is no longer in the log");
             return;
         }
         let now = self.clock.now();
@@ -107,8 +107,8 @@ impl Owner {
         self.building.reports.push(report);
     }
 
-    /// Hands free slots what may run now. A claim whose call is in flight here never runs out,
-    /// however long nothing could be written.
+    /// Fills free slots with operations that may run now. A claim whose call is in flight in this
+    /// process never expires, however long nothing could be written.
     pub(super) fn take(&mut self) {
         let n = self.free_slots();
         let now = self.clock.now();
@@ -123,7 +123,7 @@ impl Owner {
         }
     }
 
-    /// How many more calls may be under way.
+    /// The number of further calls that may be in flight.
     pub(super) fn free_slots(&self) -> usize {
         if self.draining.is_some() {
             return 0;
@@ -131,7 +131,7 @@ impl Owner {
         self.options.workers.saturating_sub(self.calls.count() + self.building.claims.len())
     }
 
-    /// Keeps the claims of calls that are in flight or about to leave.
+    /// Renews the claims of calls that are in flight or about to be sent.
     pub(super) fn renew_claims(&mut self) {
         let until = self.clock.now().after(self.options.lease);
         for (seq, fence) in self.calls.claims() {
@@ -140,7 +140,7 @@ impl Owner {
     }
 }
 
-/// Why a draft was refused, as a caller is told.
+/// Builds the error that explains to a caller why a draft was refused.
 pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
     match refusal {
         DraftRefusal::Invalid(invalid) => {
@@ -177,12 +177,12 @@ pub(crate) fn refusal_error(refusal: DraftRefusal, now: Time) -> Error {
     }
 }
 
-/// The field that says what it costs of a limit: callers use the name that the limit has within its upstream.
+/// The field that holds the cost for a limit: callers use the limit's name within its upstream.
 fn cost_field(limit: &str) -> String {
     format!("cost.{}", limit.rsplit('/').next().unwrap_or(limit))
 }
 
-/// Micro-tokens as people read them.
+/// Formats micro-tokens for people.
 pub(crate) fn format_tokens(micro: u64) -> String {
     let (whole, rest) = (micro / MICRO, micro % MICRO);
     if rest == 0 { whole.to_string() } else { format!("{:.3}", micro as f64 / MICRO as f64) }

@@ -1,4 +1,4 @@
-//! A batch while it is being put together: what was decided, what must be answered and what leaves once it is
+//! A batch under construction: the decisions, the replies to give and the calls to send once it is
 //! durable.
 
 use tidegate_core::bounds::{CHARGES_MAX, COSTS_MAX};
@@ -14,14 +14,14 @@ use crate::carry::Report;
 use crate::error::{Error, Result};
 use crate::events::Change;
 
-/// Tells whoever asked whether the batch stands.
+/// Reports to a caller whether the batch is durable.
 pub(crate) type BatchCallback = Box<dyn FnOnce(std::result::Result<(), &Error>) + Send>;
 
-/// An answer that is given when the batch is durable.
+/// A reply that is given when the batch is durable.
 pub(crate) enum Reply {
-    /// To submissions.
+    /// A reply to submissions.
     Accept(AcceptReply, Vec<Result<AcceptDecision>>),
-    /// To anything else: told whether the batch stands.
+    /// A reply to anything else: reports whether the batch is durable.
     Other(BatchCallback),
 }
 
@@ -31,30 +31,32 @@ pub(crate) struct OpenBatch {
     pub operations: Vec<StoredOperation>,
     pub results: Vec<StoredResult>,
     pub reopened: Vec<Seq>,
-    /// Rows of the outbox that it settles: accepted, or found to be accepted already.
+    /// Outbox rows that it settles: accepted, or recognized as accepted before.
     pub drained: Vec<OutboxId>,
-    /// What calls that it settles cost.
+    /// The costs of the calls that it settles.
     pub costs: Vec<Cost>,
     pub replies: Vec<Reply>,
     pub claims: Vec<Claim>,
     pub ended: Vec<EndedOperation>,
-    /// Reports in this batch, kept until it is durable: a call that was made is not forgotten.
+    /// Reports in this batch, kept until it is durable: the report of a call must not be lost.
     pub reports: Vec<Report>,
     pub commands: usize,
-    /// Facts that need no append of their own: when calls left. Until the next one says so, a new
-    /// owner takes them as not having left, which grants nothing too early.
+    /// The number of facts that need no append of their own: the times at which calls were sent.
+    /// Until the next append writes them, a new owner assumes the calls were not sent, which grants
+    /// nothing too early.
     pub can_wait: usize,
-    /// Bytes of payloads and answers in it.
+    /// Bytes of payloads and responses in it.
     pub bytes: usize,
 }
 
-/// Bytes after which a batch takes no further answer: large ones must not hold up everybody who waits behind them.
+/// The size in bytes above which a batch takes no further response: large responses must not hold
+/// up everyone waiting behind them.
 const ANSWERS_LEN_MAX: usize = 4 * 1024 * 1024;
-/// Bytes after which it takes nothing more.
+/// The size in bytes above which a batch takes nothing more.
 const LEN_MAX: usize = 16 * 1024 * 1024;
 
-/// A batch that is being written, with everything that may be done once it is durable. Nothing of
-/// it is kept anywhere else before.
+/// A batch that is being written, with everything to do once it is durable. Until then none of it
+/// is kept anywhere else.
 pub(crate) struct SealedBatch {
     /// The operations that it accepts.
     pub operations: Vec<StoredOperation>,
@@ -64,15 +66,15 @@ pub(crate) struct SealedBatch {
     /// Operations whose outcome is unknown from now on.
     pub unknown: Vec<Seq>,
     pub reports: Vec<Report>,
-    /// What those who listen hear.
+    /// The changes for listeners.
     pub changes: Vec<Change>,
-    /// Whether it keeps what calls cost.
+    /// Whether it records call costs.
     pub spends: bool,
     pub snapshot: Option<Vec<bytes::Bytes>>,
 }
 
 impl SealedBatch {
-    /// Takes on what a later batch, which decided nothing, has to answer.
+    /// Takes over the replies of a later batch that decided nothing.
     pub(crate) fn join(&mut self, later: Self) {
         self.replies.extend(later.replies);
         self.reports.extend(later.reports);
@@ -84,24 +86,24 @@ impl OpenBatch {
         self.commands == 0 && self.facts.len() == self.can_wait
     }
 
-    /// Whether there is nothing in it that must be written now.
+    /// Whether it contains nothing that must be written now.
     pub(crate) const fn has_no_decision(&self) -> bool {
         self.facts.len() == self.can_wait && self.drained.is_empty()
     }
 
-    /// Whether another command may go into it.
+    /// Whether another command fits.
     pub(crate) const fn has_room(&self, commands_max: usize) -> bool {
         self.commands < commands_max && self.bytes < LEN_MAX
     }
 
-    /// Whether another answer may.
+    /// Whether another response fits.
     pub(crate) const fn has_room_for_answers(&self, commands_max: usize) -> bool {
         self.commands < commands_max
             && self.bytes < ANSWERS_LEN_MAX
             && self.costs.len() + CHARGES_MAX <= COSTS_MAX
     }
 
-    /// Splits it into what is written and what waits for that.
+    /// Splits it into the part to write and the part that waits for the write.
     pub(crate) fn seal(self, follows: Lsn) -> (Batch, SealedBatch) {
         let (operations, spends) = (self.operations.clone(), !self.costs.is_empty());
         let unknown = self.facts.iter().filter_map(|fact| match fact {
@@ -132,33 +134,33 @@ impl OpenBatch {
         (batch, sealed)
     }
 
-    /// An operation that it accepts.
+    /// Returns an operation that it accepts.
     pub(crate) fn operation(&self, seq: Seq) -> Option<&StoredOperation> {
         let place = self.operations.binary_search_by_key(&seq, |operation| operation.seq).ok()?;
         self.operations.get(place)
     }
 
-    /// Keeps that an operation runs again. How it ended earlier in the same batch no longer stands: a store would keep it
-    /// for the end of what is open.
+    /// Records that an operation runs again. Its end earlier in the same batch is dropped: a store
+    /// would otherwise take it for the end of the reopened operation.
     pub(crate) fn reopen(&mut self, seq: Seq) {
         self.results.retain(|result| result.seq != seq);
         self.reopened.push(seq);
     }
 
-    /// Keeps what a call cost. Answers are taken only as long as there is room; what a recovery settles at once may be more,
-    /// and then the rest is not kept.
+    /// Records what a call cost. Responses are taken only while there is room; a recovery may
+    /// settle more at once, and then the rest is not recorded.
     pub(crate) fn record_costs(&mut self, costs: &[Cost]) {
         let room = COSTS_MAX - self.costs.len();
         if costs.len() > room {
             tracing::warn!(
                 costs = costs.len() - room,
-                "too many calls were settled at once to keep what all of them cost"
+                "too many calls were settled at once to record all of their costs"
             );
         }
         self.costs.extend(costs.iter().take(room).cloned());
     }
 
-    /// Keeps how an operation ended, with what came back.
+    /// Records how an operation ended, with its response.
     pub(crate) fn end(&mut self, ended: EndedOperation, body: bytes::Bytes) {
         self.bytes += body.len();
         self.results.push(StoredResult {
@@ -189,7 +191,7 @@ mod tests {
         }
     }
 
-    /// OPS-9: called off and run again in one batch, an operation is open; called off once more, it has ended.
+    /// OPS-9: an operation canceled and rerun in one batch is open; canceled again, it has ended.
     #[test]
     fn ops_9_the_last_order_of_a_batch_stands() {
         let mut building = OpenBatch::default();

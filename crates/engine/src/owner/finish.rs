@@ -1,4 +1,4 @@
-//! What happens once a batch is durable: callers are answered, calls leave, those who listen hear of it.
+//! Finishes a durable batch: replies to callers, sends calls, notifies listeners.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ impl Owner {
         self.answer(sealed);
     }
 
-    /// Answers a batch that stands.
+    /// Replies for a durable batch.
     pub(super) fn answer(&mut self, sealed: SealedBatch) {
         if !sealed.ended.is_empty() || sealed.spends {
             self.ended.notify_one();
@@ -65,7 +65,7 @@ impl Owner {
         });
     }
 
-    /// What a batch that is about to be written changes, if anybody wants to know.
+    /// The changes of a batch about to be written, if anyone listens.
     pub(super) fn changes(&self) -> Vec<Change> {
         if self.events.has_listeners(self.clock.now()) {
             return self.building.facts.iter().filter_map(|fact| self.change(fact)).collect();
@@ -105,7 +105,7 @@ impl Owner {
         }
     }
 
-    /// The id of an operation that has not ended.
+    /// Returns the id of an operation that has not ended.
     pub(crate) fn id_of(&self, seq: Seq, at: Time) -> OperationId {
         OperationId::new(at, self.options.partition, seq)
     }

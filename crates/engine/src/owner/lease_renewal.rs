@@ -1,5 +1,6 @@
-//! Staying the owner: the partition's lease is renewed beside everything else, so that a store that answers slowly
-//! holds nothing up. Whether an append stands is the log's own decision, by its epoch; this only keeps others away.
+//! Renews the partition's lease concurrently with everything else, so that a slow store holds
+//! nothing up. Whether an append succeeds is the log's own decision, by its epoch; the lease only
+//! keeps other nodes away.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,25 +15,25 @@ use super::Owner;
 
 type RenewFuture = Pin<Box<dyn Future<Output = Result<Ownership>> + Send>>;
 
-/// Renews a lease, one time after the other.
+/// Renews a lease repeatedly.
 pub(super) struct Renewal {
     store: Arc<dyn Store>,
     owner: Ownership,
     lease: Duration,
     next_at: Instant,
-    /// When the one under way was asked for.
+    /// When the renewal in flight was requested.
     asked: Instant,
     under_way: Option<RenewFuture>,
 }
 
-/// A renewal that was answered, and until when the lease surely holds if it was granted.
+/// A completed renewal, and until when the lease certainly holds if it was granted.
 pub(super) struct RenewalOutcome {
     answer: Result<Ownership>,
     owned_until: Instant,
 }
 
 impl Renewal {
-    /// The first one is due after a third of the lease.
+    /// Creates the renewal; the first one is due after a third of the lease.
     pub(super) fn starting(owner: &Owner) -> Self {
         let lease = owner.options.partition_lease;
         let (asked, next_at) = (Instant::now(), Instant::now() + lease / 3);
@@ -40,7 +41,8 @@ impl Renewal {
         Self { store, owner: owner.ownership(), lease, next_at, asked, under_way: None }
     }
 
-    /// Resolves when a renewal has been answered. What has begun goes on if this is dropped and called again.
+    /// Resolves when a renewal has completed. If this is dropped and called again, a renewal in
+    /// flight continues.
     pub(super) async fn next(&mut self) -> RenewalOutcome {
         if self.under_way.is_none() {
             tokio::time::sleep_until(self.next_at).await;
@@ -59,13 +61,13 @@ impl Renewal {
 }
 
 impl Owner {
-    /// The right to append, as it stands.
+    /// The current right to append.
     pub(crate) fn ownership(&self) -> Ownership {
         *self.ownership.borrow()
     }
 
-    /// Takes note of a renewal; an error means that another node owns the partition now, or that a newer version has
-    /// changed the store.
+    /// Applies a renewal; an error means that another node owns the partition now, or that a newer
+    /// version has changed the store.
     pub(super) fn apply_renewal(&mut self, renewed: RenewalOutcome) -> Result<()> {
         match renewed.answer {
             Ok(ownership) => {
@@ -78,7 +80,7 @@ impl Owner {
                 Err(error)
             }
             Err(error) => {
-                // The next append says whether it still matters. Logged once for each outage.
+                // The next append shows whether it still matters. Logged once for each outage.
                 if !std::mem::replace(&mut self.lease_unrenewed, true) {
                     let partition = self.options.partition;
                     tracing::warn!(partition, %error, "the partition's lease was not renewed");

@@ -1,5 +1,6 @@
-//! How limits stand, told to whoever keeps it for people: every few seconds, what changed, beside everything else. Nothing
-//! waits for it, and what could not be kept is told again.
+//! Writes the state of limits to the store or the archive, for people to read: every few seconds,
+//! only what changed, concurrently with everything else. Nothing waits for it, and what could not
+//! be written is written again later.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,13 +19,14 @@ use tokio::time::Instant;
 
 use super::Owner;
 
-/// How soon after the start, and how often then.
+/// The delay of the first report, and the interval of those that follow.
 const FIRST: Duration = Duration::from_secs(1);
 const EVERY: Duration = Duration::from_secs(5);
-/// Limits that are looked at each time, so that nobody waits long; the next time it goes on from there.
+/// Limits examined for each report, so that no one waits long; the next report continues from
+/// there.
 const LIMITS_PER_REPORT: usize = 2_000;
 
-/// Who keeps it, and what they were told.
+/// Where limits are reported, and what was reported last.
 pub(crate) struct LimitReporter {
     sink: LimitSink,
     pub(super) next_at: Instant,
@@ -53,7 +55,7 @@ impl LimitSink {
 }
 
 impl LimitReporter {
-    /// Books of a store that has them, or of its archive; none where there are neither.
+    /// Creates a reporter for a store that keeps limits, or for its archive; `None` without either.
     pub(crate) fn new(store: &Arc<dyn Store>, archive: Option<&Arc<dyn Archive>>) -> Option<Self> {
         let keeper = match archive {
             _ if store.costs().is_some() => LimitSink::Store(Arc::clone(store)),
@@ -69,7 +71,7 @@ impl LimitReporter {
         })
     }
 
-    /// What is to be told of these: what was not told so before.
+    /// Returns the snapshots that differ from those last reported.
     fn changed_snapshots(&mut self, standings: Vec<LimitSnapshot>) -> Vec<LimitSnapshot> {
         let mut news = standings;
         news.retain(|standing| {
@@ -88,7 +90,7 @@ impl LimitReporter {
         under_way.store(true, Ordering::Release);
         tokio::spawn(async move {
             if let Err(error) = keeper.save(owner, news).await {
-                tracing::debug!(%error, "how limits stand was not kept; it is told again");
+                tracing::debug!(%error, "the state of limits was not saved; it is reported again");
                 is_lost.store(true, Ordering::Release);
             }
             under_way.store(false, Ordering::Release);
@@ -97,7 +99,7 @@ impl LimitReporter {
 }
 
 impl Owner {
-    /// Tells how limits stand, when it is time to.
+    /// Reports the state of limits, when it is time to.
     pub(super) fn report_limits(&mut self) {
         let owner = *self.ownership.borrow();
         let Some(books) = &mut self.limit_reporter else { return };
@@ -122,7 +124,7 @@ impl Owner {
             .collect();
         books.from = if looked.len() < LIMITS_PER_REPORT { 0 } else { books.from + LIMITS_PER_REPORT };
         if books.from == 0 {
-            // A limit that has gone is not remembered; what was told of it stands.
+            // A limit that is gone is forgotten; its last report stands.
             books.reported.retain(|name, _| self.model.limit(name, now).is_some());
         }
         let news = books.changed_snapshots(looked);

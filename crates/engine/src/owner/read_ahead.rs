@@ -1,4 +1,4 @@
-//! Payloads read ahead of need. With a long queue most payloads are not in memory; those of the
+//! Read-ahead of payloads. With a long queue most payloads are not in memory; those of the
 //! operations that are likely to be taken next are read before they are claimed, many in one read.
 //! Only durable operations are read, and what was read under an earlier epoch is dropped.
 
@@ -15,46 +15,46 @@ use super::Owner;
 use crate::calls::CallEvent;
 use crate::payloads::weight;
 
-/// Operations to have at hand at the most; more are read when half of them are left.
+/// The maximum number of operations to hold in memory; more are read when half of them are left.
 const WINDOW: usize = 512;
-/// Operations in the first read, whose size is not known: large ones must not fill the memory.
+/// Operations in the first read, whose size is unknown: large ones must not fill the memory.
 const FIRST_READ: usize = 64;
-/// What an operation is taken to weigh before one was read.
+/// The assumed weight of an operation before one was read.
 const WEIGHT_AT_FIRST: usize = 64 * 1024;
-/// How long nothing is tried again when there was nothing to read.
+/// The pause when there was nothing to read.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The same when it could not be read: the store is away, or a row among them is damaged, and stays
+/// The pause after a failed read: the store is unavailable, or one of the rows is damaged and stays
 /// so until it is taken.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// The outcome of a read.
 pub(crate) struct ReadAheadOutcome {
-    /// The epoch that it began under.
+    /// The epoch in which it began.
     epoch: Epoch,
     operations: Vec<StoredOperation>,
-    /// Whether some could not be read.
+    /// Whether some operations could not be read.
     has_failed: bool,
 }
 
-/// How reading ahead stands.
+/// The state of read-ahead.
 #[derive(Debug)]
 pub(crate) struct ReadAhead {
     is_under_way: bool,
     resume_at: Instant,
-    /// The last operation that is surely durable.
+    /// The last operation that is certainly durable.
     durable: Seq,
-    /// What the largest operation of the last read weighed.
+    /// The weight of the largest operation of the last read.
     largest: usize,
 }
 
 impl ReadAhead {
-    /// For a model that was read from the log: all that is in it is durable.
+    /// Creates the state for a model replayed from the log: everything in it is durable.
     pub(crate) fn for_model(model: &Model) -> Self {
         let durable = model.last_seq();
         Self { is_under_way: false, resume_at: Instant::now(), durable, largest: WEIGHT_AT_FIRST }
     }
 
-    /// These operations became durable.
+    /// Records that these operations became durable.
     pub(super) fn became_durable(&mut self, operations: &[StoredOperation]) {
         if let Some(last) = operations.last() {
             self.durable = self.durable.max(last.seq);
@@ -63,7 +63,7 @@ impl ReadAhead {
 }
 
 impl Owner {
-    /// Starts a read, when few of those that come next are at hand.
+    /// Starts a read when few of the next operations are in memory.
     pub(super) fn read_ahead(&mut self) {
         let bytes_max = self.payloads.ahead_bytes_max();
         if self.ahead.is_under_way || self.draining.is_some() || bytes_max == 0 {
@@ -96,7 +96,7 @@ impl Owner {
         });
     }
 
-    /// Keeps what was read, unless the log was read again meanwhile.
+    /// Keeps what was read, unless the log was replayed meanwhile.
     pub(super) fn keep_ahead(
         &mut self,
         ReadAheadOutcome { epoch, operations, has_failed }: ReadAheadOutcome,
@@ -120,8 +120,8 @@ impl Owner {
     }
 }
 
-/// Reads operations for as long as there is room for them, and says whether a read failed. What
-/// cannot be read is left to the take that needs it.
+/// Reads operations while there is room for them, and returns whether a read failed. What cannot be
+/// read is left to the take that needs it.
 async fn read(
     store: &dyn Store,
     partition: Partition,
@@ -139,11 +139,11 @@ async fn read(
                 let weights = operations[start..].iter().map(weight);
                 let largest = weights.clone().max().unwrap_or(1);
                 room = room.saturating_sub(weights.sum());
-                // As many as surely fit, if the others are no larger.
+                // As many as certainly fit, if the others are no larger.
                 (most, rest) = (room / largest, later);
             }
             Err(error) => {
-                tracing::debug!(%error, "payloads could not be read ahead of need");
+                tracing::debug!(%error, "payloads could not be read ahead");
                 return (operations, true);
             }
         }

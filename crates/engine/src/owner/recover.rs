@@ -1,5 +1,6 @@
-//! Becoming the owner, and becoming it again after the log could not be written: replay, then settle every claim
-//! that nobody carries any more as an outcome unknown. Calls that are still under way go on; their reports count.
+//! Becomes the owner, and becomes it again after the log could not be written: replays the log,
+//! then settles every claim that no one executes any more as an unknown outcome. Calls still in
+//! flight continue, and their reports count.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -18,19 +19,19 @@ use crate::carry::Report;
 use crate::error::{Error, ErrorCode, Result};
 use crate::options::Options;
 
-/// Between two tries to read the log again.
+/// The pause between two attempts to replay the log.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// What a partition's log says.
+/// The replayed state of a partition.
 pub(crate) struct ReplayedPartition {
     pub(crate) model: Model,
-    /// How long the log was.
+    /// The length of the log, in facts.
     pub(crate) facts_read: u64,
     /// The last append.
     pub(crate) last: Lsn,
 }
 
-/// Reads a partition's log into a fresh model.
+/// Replays a partition's log into a fresh model.
 pub(crate) async fn replay(
     store: &Arc<dyn Store>,
     partition: Partition,
@@ -46,14 +47,14 @@ pub(crate) async fn replay(
     Ok(ReplayedPartition { model, facts_read, last })
 }
 
-/// Becomes the owner again, in a new epoch: an append of before that is still on its way stands no
-/// more.
+/// Becomes the owner again, in a new epoch: an earlier append that is still in flight can no longer
+/// succeed.
 async fn reacquire_partition(store: Arc<dyn Store>, options: Options) -> tidegate_store::Result<Ownership> {
     store.acquire_partition(options.partition, &options.node, options.partition_lease).await
 }
 
 impl Owner {
-    /// Puts the limits and the claims of a fresh model in order.
+    /// Reconciles the limits and the claims of a fresh model.
     pub(crate) fn restore_state(&mut self) {
         let now = self.clock.now();
         for (name, shape) in &self.limits {
@@ -62,9 +63,11 @@ impl Owner {
             }
         }
         self.model.retain_configured(now, &self.limits, &mut self.building.facts);
-        // First those of which it is known what became of them: nobody carries them any more, and they are not unknown.
+        // First the claims whose outcome is known: no one executes them any more, and they are not
+        // unknown.
         let unsettled = std::mem::take(&mut self.calls.unsettled);
-        // That a call left may not be in the log. All of them first, because settling moves the clock.
+        // The log may not say that a call was sent. Mark all of them first, because settling moves
+        // the clock.
         for Report { seq, fence, sent_at, .. } in &unsettled {
             if let Some(sent_at) = sent_at {
                 self.model.mark_sent(*sent_at, *seq, *fence, &mut self.building.facts);
@@ -80,7 +83,7 @@ impl Owner {
         self.building.commands += 1;
     }
 
-    /// Puts a claim that the log has in order, by what this process knows of its call.
+    /// Reconciles a claim in the log with what this process knows about its call.
     fn restore_claim(&mut self, seq: Seq, fence: Fence, now: Time) {
         let Some(status) = self.model.claim_status(seq, fence) else { return };
         let facts = &mut self.building.facts;
@@ -98,21 +101,23 @@ impl Owner {
                 return;
             }
             CallStatus::NeverSent => Verdict::Returned,
-            // Whoever claimed it may be alive and its call under way: then the claim has to run out,
-            // and the call may arrive at any moment from now on.
+            // The claimant may be alive and its call in flight: then the claim has to expire, and
+            // the call may arrive at any moment from now on.
             CallStatus::Untracked if self.store.is_shared() => {
                 self.model.mark_sent(now, seq, fence, facts);
                 return;
             }
             CallStatus::Untracked => {
-                let fault = Fault::new(FaultClass::Transient, "the process stopped while it was under way");
+                let fault =
+                    Fault::new(FaultClass::Transient, "the process stopped while the call was in flight");
                 Verdict::Unknown(fault)
             }
         };
         self.settle(Report::without_call(seq, fence, verdict));
     }
 
-    /// Drops what is in memory and reads the log again, for as long as that may help; refuses commands meanwhile.
+    /// Drops the state in memory and replays the log, for as long as that may help; refuses
+    /// commands meanwhile.
     pub(super) async fn recover(&mut self, error: tidegate_store::Error) -> Result<()> {
         let mut last = error;
         loop {
@@ -163,7 +168,7 @@ impl Owner {
         }
     }
 
-    /// Answers commands with the reason until something has happened; keeps reports.
+    /// Refuses commands with the reason until `until` resolves; keeps reports.
     async fn refuse_commands<T>(&mut self, told: &Error, until: impl Future<Output = T>) -> Result<T> {
         let mut until = std::pin::pin!(until);
         let give_up = self.calls.give_up.clone();
@@ -178,17 +183,17 @@ impl Owner {
                         refuse(super::Reply::Accept(reply, answers), told);
                     }
                     Some(Command::Query(look)) => look(self)(Ok(())),
-                    // Dropping it tells whoever asked.
+                    // Dropping it notifies the caller.
                     Some(Command::Update(_)) => {}
                     Some(Command::Drain(drain)) => self.draining = Some(drain),
-                    // Every handle is gone: nobody can wait for more.
+                    // Every handle is gone: no one can wait for more.
                     None => return Err(told.clone()),
                 },
             }
         }
     }
 
-    /// Keeps what happened to a call until the log can be written.
+    /// Keeps an event of a call until the log can be written.
     fn note_unsettled(&mut self, event: CallEvent) {
         match event {
             CallEvent::Reported(report) => {
@@ -203,12 +208,13 @@ impl Owner {
                     }
                 }
             }
-            // The log is read again: it may not have them.
+            // The log is replayed: it may not contain them.
             CallEvent::ReadAhead(..) => {}
         }
     }
 
-    /// What the log says has ended is not waited for any longer. What ends by settling in is: its end is not in the log yet.
+    /// Wakes the waiters of operations that have ended in the log. Operations that recovery itself
+    /// settles are not in the log yet, so their waiters keep waiting.
     fn wake_waiters(&mut self) {
         let model = &self.model;
         self.waiters.retain(|seq, _| model.active(*seq).is_some());

@@ -1,5 +1,6 @@
-//! The loop. A batch is sent as soon as the log has a hand free for it and collected while it has none; never by a
-//! timer. Each says which append it follows, so that none stands when the one before it does not.
+//! The owner's loop. A batch is written as soon as the log can take another append, and collects
+//! commands until then; there is no timer. Each append names the one it follows, so that none
+//! succeeds when the one before it failed.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -18,7 +19,7 @@ use super::lease_renewal::Renewal;
 use super::{Drain, Owner};
 use crate::error::Error;
 
-/// An append under way.
+/// An append in flight.
 type AppendFuture = Pin<Box<dyn Future<Output = tidegate_store::Result<Lsn>> + Send>>;
 
 /// Batches that are being written, in order.
@@ -28,32 +29,32 @@ struct PendingAppends {
     sealed: VecDeque<SealedBatch>,
 }
 
-/// How long the last reports of a drain that ran out of time may take to be written.
+/// How long the last reports of a drain that timed out may take to be written.
 const LAST_WRITES: Duration = Duration::from_secs(2);
-/// How long the store may take to let go of the partition.
+/// How long the store may take to release the partition.
 const RELEASE_MAX: Duration = Duration::from_secs(2);
-/// Bytes of one part of a snapshot.
+/// The size of one part of a snapshot, in bytes.
 const SNAPSHOT_PART_LEN: usize = 1024 * 1024;
-/// A snapshot is worth it when the log is this many times longer than what it would say.
+/// A snapshot is worthwhile when the log is this many times longer than the snapshot.
 const SNAPSHOT_WORTH: u64 = 2;
 
 /// Why the loop ended.
 pub(super) enum LoopExit {
-    /// Everything was drained.
+    /// The drain is complete.
     Drained,
-    /// The log could not be written: memory must be made anew.
+    /// The log could not be written: the state in memory must be rebuilt.
     Lost(tidegate_store::Error),
 }
 
 impl Owner {
-    /// Works until it is drained or the log fails for good. Then the calls in flight are kept for
-    /// the next engine of this process, if there is one.
+    /// Runs until the engine is drained or the log fails for good. Then the calls in flight are
+    /// kept for the next engine of this process, if there is one.
     pub(crate) async fn work(mut self) {
         let give_up = self.calls.give_up.clone();
         let ended = tokio::select! {
             ended = self.work_until_stopped() => ended,
             () = async { give_up.cancelled().await; tokio::time::sleep(LAST_WRITES).await } => {
-                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not answer in time"))
+                Err(Error::new(crate::error::ErrorCode::StoreUnavailable, "the store did not respond in time"))
             }
         };
         let reason = match ended {
@@ -70,7 +71,7 @@ impl Owner {
         options.in_flight.keep(calls);
         stopped.send_replace(Some(reason));
         if let Some(drain) = draining {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = drain.done.send(());
         }
     }
@@ -80,7 +81,7 @@ impl Owner {
             match self.run().await {
                 LoopExit::Drained => return Ok(()),
                 LoopExit::Lost(error) => {
-                    tracing::error!(%error, "the log could not be written; reading it again");
+                    tracing::error!(%error, "the log could not be written; replaying it");
                     self.recover(error).await?;
                 }
             }
@@ -95,7 +96,7 @@ impl Owner {
             %error,
             calls_in_flight = in_flight,
             answers_not_written = answered,
-            "the engine stops; what is not written down has an unknown outcome"
+            "the engine stops; calls that are not settled in the log have an unknown outcome"
         );
     }
 
@@ -134,7 +135,7 @@ impl Owner {
                 command = self.commands.recv(), if room && !self.abandoned => {
                     match command {
                         Some(command) => self.apply(command),
-                        // Every handle is gone: nobody can drain it any more.
+                        // Every handle is gone: no one can drain it any more.
                         None => {
                             let (done, accepts) = (oneshot::channel().0, false);
                             (self.abandoned, self.draining) = (true, Some(Drain { done, accepts }));
@@ -157,7 +158,8 @@ impl Owner {
         }
     }
 
-    /// Takes along what is waiting already: answers and commands in turn, so that neither waits for all of the others.
+    /// Collects what is already waiting: reports and commands in turn, so that neither waits for
+    /// all of the others.
     fn gather(&mut self) {
         let most = self.options.batch_max;
         loop {
@@ -176,7 +178,7 @@ impl Owner {
         }
     }
 
-    /// Whether it is draining and nothing is under way any more; from then on nothing is accepted.
+    /// Whether it is draining and nothing is in flight any more; from then on nothing is accepted.
     fn is_drained(&mut self) -> bool {
         let idle = self.calls.count() == 0;
         match &mut self.draining {
@@ -194,8 +196,8 @@ impl Owner {
         next.into_iter().chain(books).fold(renew_at, Instant::min)
     }
 
-    /// Closes the batch that has gathered and starts writing it; one that decided nothing and takes nothing out of the
-    /// outbox is answered with the one before it, or at once.
+    /// Seals the collected batch and starts writing it; a batch that decided nothing and drains no
+    /// outbox row is answered with the one before it, or at once.
     fn start_batch(&mut self, writing: &mut PendingAppends) {
         if self.building.is_empty() {
             return;
@@ -223,7 +225,7 @@ impl Owner {
         writing.sealed.push_back(sealed);
     }
 
-    /// The model says now exactly what the log will say once this batch is in it.
+    /// Takes a snapshot if one is due. The model now equals the log including this batch.
     fn snapshot_if_due(&mut self) -> Option<Vec<bytes::Bytes>> {
         use std::sync::atomic::Ordering;
         let worth = self.options.snapshot_after_facts.max(SNAPSHOT_WORTH * self.model.snapshot_len());
@@ -235,12 +237,12 @@ impl Owner {
         Some(codec::encode_iter(self.model.snapshot(), SNAPSHOT_PART_LEN))
     }
 
-    /// None of what is being written stands: what follows an append that failed is refused by the log.
+    /// Fails every append in flight: the log refuses whatever follows a failed append.
     fn fail(&mut self, writing: VecDeque<SealedBatch>, error: tidegate_store::Error) -> LoopExit {
         let told = match error.kind() {
             StoreErrorKind::Unsure => {
                 let message = format!(
-                    "it is not known whether this was stored; repeat it with the same dedupe_key: {error}"
+                    "it is unknown whether this was stored; repeat it with the same dedupe_key: {error}"
                 );
                 Error { unsure: true, ..Error::new(crate::error::ErrorCode::StoreUnavailable, message) }
             }
@@ -261,17 +263,17 @@ impl Owner {
     }
 }
 
-/// Gives a partition up, so that the next owner need not wait for the lease.
+/// Releases a partition, so that the next owner need not wait for the lease to expire.
 async fn release(store: &dyn Store, ownership: Ownership) {
     let error = match tokio::time::timeout(RELEASE_MAX, store.release(ownership)).await {
         Ok(Ok(())) => return,
         Ok(Err(error)) => error.to_string(),
         Err(_) => "no answer".to_owned(),
     };
-    tracing::warn!(error, "the partition could not be given up");
+    tracing::warn!(error, "the partition could not be released");
 }
 
-/// Tells a caller that the batch does not stand.
+/// Tells a caller that the batch failed.
 pub(super) fn refuse(reply: super::Reply, error: &Error) {
     match reply {
         super::Reply::Accept(reply, answers) => {

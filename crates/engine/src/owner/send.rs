@@ -1,5 +1,5 @@
-//! From a durable claim to a call that leaves: its payload is at hand, the partition is surely
-//! still this node's, the claim still stands, and what it charges counts from the moment it leaves.
+//! Turns a durable claim into a call: its payload is in memory, this node certainly still owns the
+//! partition, the claim is still current, and its charges count from the moment the call is sent.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -19,18 +19,18 @@ use crate::calls::CallEvent;
 use crate::carry::Report;
 use crate::payloads::matches_claim;
 
-/// Tries to read payloads while the store is out of reach, and the pause between two.
+/// Attempts to read payloads while the store is unavailable, and the pause between them.
 const TRIES: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(250);
-/// This part of the partition's lease is left alone: a call that leaves takes a moment.
+/// This fraction of the partition's lease is left as a margin: sending a call takes a moment.
 const LEASE_MARGIN_PART: u32 = 10;
 
-/// A claim and what is read of its operation, or the verdict when it cannot be.
+/// A claim and its stored operation, or the verdict when it cannot be read.
 type FetchedClaim = (Claim, Result<StoredOperation, Verdict>);
 
 impl Owner {
-    /// Lets the calls of durable claims leave; those whose payload is not in memory follow when it
-    /// has been read, all in one read.
+    /// Sends the calls of durable claims; those whose payload is not in memory follow after a
+    /// single read of all of them.
     pub(super) fn release(&mut self, claims: Vec<Claim>) {
         let (mut ready, mut missing) = (Vec::with_capacity(claims.len()), Vec::new());
         for claim in claims {
@@ -54,7 +54,7 @@ impl Owner {
         }
     }
 
-    /// Payloads were read: their calls leave, unless their claims are no longer ours.
+    /// Sends the calls whose payloads were read, unless their claims are no longer ours.
     pub(super) fn fetched(&mut self, fetched: Vec<FetchedClaim>) {
         let mut ready = Vec::with_capacity(fetched.len());
         for (claim, operation) in fetched {
@@ -66,7 +66,7 @@ impl Owner {
         self.send(ready);
     }
 
-    /// Lets calls leave, or keeps them until the partition's lease was renewed.
+    /// Sends calls, or holds them back until the partition's lease is renewed.
     pub(super) fn send(&mut self, ready: Vec<(Claim, StoredOperation)>) {
         if ready.is_empty() {
             return;
@@ -84,26 +84,26 @@ impl Owner {
                 Some(status) if status.accepted_at == claim.accepted_at => {
                     self.dispatch(claim, operation, now);
                 }
-                // Another one has it, or it has ended.
+                // Another worker has it, or it has ended.
                 _ => drop(self.calls.take_unsent(claim.fence)),
             }
         }
     }
 
-    /// Lets those leave that waited for the lease.
+    /// Sends the calls that waited for the lease.
     pub(super) fn send_held_back(&mut self) {
         let held_back = std::mem::take(&mut self.held_back);
         self.send(held_back);
     }
 
-    /// Whether no other node can own the partition now. A lease counts from when it was asked for,
-    /// so an answer that took long proves little.
+    /// Whether no other node can own the partition now. A lease counts from when it was requested,
+    /// so a slow reply proves little.
     fn holds_lease(&self) -> bool {
         let margin = self.options.partition_lease / LEASE_MARGIN_PART;
         !self.store.is_shared() || Instant::now() + margin < self.owned_until
     }
 
-    /// Settles a claim whose call does not leave.
+    /// Settles a claim whose call is not sent.
     fn settle_unsent(&mut self, claim: &Claim, verdict: Verdict) {
         if self.calls.take_unsent(claim.fence) {
             self.building.commands += 1;
@@ -111,7 +111,7 @@ impl Owner {
         }
     }
 
-    /// Lets a call leave: its claim is durable and its payload is at hand.
+    /// Sends a call: its claim is durable and its payload is in memory.
     fn dispatch(&mut self, claim: Claim, operation: StoredOperation, now: Time) {
         if !self.calls.take_unsent(claim.fence) {
             return;
@@ -123,17 +123,17 @@ impl Owner {
         let (carrier, event) = (self.carrier.clone(), self.calls.event.clone());
         tokio::spawn(async move {
             let (seq, fence) = (claim.seq, claim.fence);
-            // A panic in an executor is an attempt whose outcome is not known; the owner must hear of it.
+            // A panic in an executor is an attempt of unknown outcome; the owner must learn of it.
             let attempt = AssertUnwindSafe(carrier.carry(claim, operation, stop)).catch_unwind();
             let done = attempt.await.unwrap_or_else(|_| Report::panicked(seq, fence));
-            // Whoever owns the partition next in this process hears it too.
+            // The next owner of the partition in this process receives it too.
             let _ = event.send(CallEvent::Reported(done));
         });
     }
 }
 
-/// Reads the operations of claims. While the store is out of reach they are given back, because an
-/// attempt that was not made spends nothing. One that is damaged or gone fails alone.
+/// Reads the operations of claims. While the store is unavailable they are returned, because an
+/// attempt that was not made costs nothing. A damaged or missing operation fails alone.
 async fn fetch(
     store: &dyn Store,
     partition: Partition,
@@ -158,14 +158,14 @@ async fn fetch(
                 return fetched;
             }
             Err(error) if error.kind() == StoreErrorKind::Unreadable => {
-                // What is damaged stays damaged, and is never sent.
+                // A damaged request stays damaged, and is never sent.
                 tracing::error!(?seqs, %error, "a stored request is damaged and is not sent");
                 let message = format!("its stored request cannot be read, and was not sent: {error}");
                 let verdict = Verdict::Rejected(Fault::new(FaultClass::Validation, message));
                 return claims.into_iter().map(|claim| (claim, Err(verdict.clone()))).collect();
             }
             Err(error) => {
-                tracing::debug!(%error, "payloads cannot be read now; trying again");
+                tracing::debug!(%error, "payloads cannot be read now; retrying");
                 tokio::time::sleep(PAUSE).await;
             }
         }
@@ -173,12 +173,12 @@ async fn fetch(
     claims.into_iter().map(|claim| (claim, Err(Verdict::Returned))).collect()
 }
 
-/// What is sent must be what was accepted.
+/// Checks that what is sent is what was accepted.
 fn checked((claim, found): (Claim, Option<StoredOperation>)) -> FetchedClaim {
     let operation = match found {
         Some(operation) if matches_claim(&claim, &operation) => Ok(operation),
-        Some(_) => Err(missing(&claim, "what the store has in its place is another request")),
-        None => Err(missing(&claim, "its payload is no longer kept")),
+        Some(_) => Err(missing(&claim, "the store has a different request in its place")),
+        None => Err(missing(&claim, "its payload is no longer stored")),
     };
     (claim, operation)
 }

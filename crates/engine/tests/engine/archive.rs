@@ -1,5 +1,5 @@
-//! What ended reaches the archive: on a real Redis and a real PostgreSQL, which is away at times, and over the death of an
-//! owner.
+//! Ended operations reach the archive: on a real Redis and a real PostgreSQL, which is unavailable
+//! at times, and across the death of an owner.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tidegate_upstream::Upstream;
 
 use crate::scripted_upstream::{ScriptedUpstream, all_done, memory, operation};
 
-/// Nothing here takes longer.
+/// The timeout of everything here.
 const BOUND: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -65,7 +65,7 @@ async fn open(
     .await
 }
 
-/// Waits until it is so.
+/// Waits until the condition holds.
 async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let waited = async {
         while !is_so().await {
@@ -86,7 +86,7 @@ async fn all_ended(engine: &Engine, ids: &[OperationId]) {
     }
 }
 
-/// Waits until the archive has all of these; answers them.
+/// Waits until the archive has all of these; returns them.
 async fn archived(archive: &dyn Archive, ids: &[OperationId]) -> Vec<StoredEntry> {
     let mut found = Vec::new();
     until("all are archived", async || {
@@ -107,7 +107,8 @@ fn sometimes_wrong() -> Arc<ScriptedUpstream> {
     })
 }
 
-/// OPS-8: everything that ended arrives in the archive as it is in the store, and nothing is left on the trail.
+/// OPS-8: every ended operation arrives in the archive as it is in the store, and the archive queue
+/// ends up empty.
 #[tokio::test]
 async fn ops_8_everything_that_ended_is_archived_as_it_was() {
     let place = ArchiveFixture::new();
@@ -132,7 +133,7 @@ async fn ops_8_everything_that_ended_is_archived_as_it_was() {
     engine.drain().await;
 }
 
-/// OPS-9: what runs again has its last end in the archive.
+/// OPS-9: the archive has the last end of a rerun operation.
 #[tokio::test]
 async fn ops_9_what_runs_again_is_archived_by_its_last_end() {
     let place = ArchiveFixture::new();
@@ -155,8 +156,8 @@ async fn ops_9_what_runs_again_is_archived_by_its_last_end() {
     engine.drain().await;
 }
 
-/// OPS-8: an archive that is away, at the start and under load, holds nothing up; what waits is counted, and when it is
-/// back nothing is missing.
+/// OPS-8: an archive that is unavailable, at the start and under load, holds nothing up; the
+/// backlog is counted, and when the archive is back nothing is missing.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_an_archive_that_is_away_misses_nothing() {
     let mut place = ArchiveFixture::new();
@@ -188,7 +189,7 @@ async fn ops_8_an_archive_that_is_away_misses_nothing() {
     engine.drain().await;
 }
 
-/// Keeps what it is given, and then never answers, or says that it does not know.
+/// Saves what it is given, and then never responds, or reports an unknown outcome.
 struct SilentArchive {
     inner: Arc<dyn Archive>,
     keeps: AtomicUsize,
@@ -232,8 +233,9 @@ impl Archive for SilentArchive {
     }
 }
 
-/// OPS-8: an owner that dies after it kept something and before it said so leaves it on the trail; the node that takes over
-/// goes on from there, and the rows are the same as if nothing had happened.
+/// OPS-8: an owner that dies after it saved something and before it acknowledged it leaves it in
+/// the queue; the node that takes over continues from there, and the rows are the same as without
+/// the failure.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_8_an_owner_that_dies_in_between_is_followed() {
     let place = ArchiveFixture::new();
@@ -272,7 +274,8 @@ async fn ops_8_an_owner_that_dies_in_between_is_followed() {
     engine.drain().await;
 }
 
-/// OPS-8: when the archive's answer is lost, what it kept stays on the trail and is kept again: once in effect.
+/// OPS-8: when the archive's reply is lost, what it saved stays in the queue and is saved again:
+/// once in effect.
 #[tokio::test]
 async fn ops_8_a_lost_answer_of_the_archive_costs_nothing() {
     let place = ArchiveFixture::new();
@@ -290,8 +293,8 @@ async fn ops_8_a_lost_answer_of_the_archive_costs_nothing() {
     engine.drain().await;
 }
 
-/// OPS-9: retention takes nothing from the store that is not archived; what it took is still answered for by its id, and
-/// cannot be ordered about.
+/// OPS-9: retention removes nothing from the store that is not archived; what it removed can still
+/// be read by id, and accepts no commands.
 #[tokio::test(flavor = "multi_thread")]
 async fn ops_9_after_the_sweep_the_archive_answers() {
     let mut place = ArchiveFixture::new();
@@ -334,13 +337,13 @@ async fn ops_9_after_the_sweep_the_archive_answers() {
     engine.drain().await;
 }
 
-/// A store that notes nothing cannot be archived, and says so.
+/// A store without an archive queue cannot be archived, and the engine reports that.
 #[tokio::test]
 async fn a_store_without_a_trail_is_refused() {
     let nowhere = Arc::new(PostgresArchive::at("postgres://127.0.0.1:1/x").unwrap());
     let refused = open(&memory(), nowhere, &all_done(0), "node").await.unwrap_err();
     assert_eq!(
         (refused.code, refused.message.as_str()),
-        (ErrorCode::BadConfig, "memory: notes nothing for an archive")
+        (ErrorCode::BadConfig, "memory: has no archive queue")
     );
 }

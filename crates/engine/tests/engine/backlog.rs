@@ -1,5 +1,5 @@
-//! A long queue: payloads that are not in memory are read in few reads, ahead of need, and what is
-//! sent is what was accepted.
+//! A long queue: payloads that are not in memory are read ahead, in few reads, and what is sent is
+//! what was accepted.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ fn queued(number: usize) -> Submission {
     Submission { delay: Some(DELAY), on_unknown: Some(OnUnknown::Repeat), ..operation }
 }
 
-/// A store in which so many operations wait, and how its reads are counted.
+/// A store in which `operations` operations wait, and whose reads are counted.
 async fn filled(operations: usize) -> (Arc<FaultyStore>, Arc<dyn Store>) {
     let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
     let store: Arc<dyn Store> = Arc::clone(&faulty) as _;
@@ -34,7 +34,7 @@ async fn filled(operations: usize) -> (Arc<FaultyStore>, Arc<dyn Store>) {
     (faulty, store)
 }
 
-/// Calls of different length, so that they end one by one and a take is of few.
+/// Calls of different length, so that they end one by one and each take is small.
 fn uneven() -> Arc<ScriptedUpstream> {
     ScriptedUpstream::new(|payload, _| {
         let number: u64 = payload.trim_start_matches('|').parse().unwrap_or_default();
@@ -42,7 +42,7 @@ fn uneven() -> Arc<ScriptedUpstream> {
     })
 }
 
-/// OPS-4: everything that waits is sent once, as it was accepted and in order, and a read serves
+/// OPS-4: every waiting operation is sent once, as it was accepted and in order, and a read serves
 /// many calls.
 #[tokio::test(start_paused = true)]
 async fn ops_4_a_long_queue_is_read_in_few_reads() {
@@ -68,8 +68,8 @@ async fn ops_4_a_long_queue_is_read_in_few_reads() {
     }
 }
 
-/// OPS-8: the same while reads and appends fail and operations come in, whatever fits into memory:
-/// every body that was accepted is sent, and no other.
+/// OPS-8: the same while reads and appends fail and operations arrive, whatever fits into memory:
+/// every accepted body is sent, and no other.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_long_queue_survives_a_store_that_fails() {
     const OPERATIONS: usize = 400;

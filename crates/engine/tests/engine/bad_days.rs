@@ -1,4 +1,5 @@
-//! The store fails, replies are lost, executors panic, owners are overtaken, processes stop.
+//! Fault scenarios: the store fails, replies are lost, executors panic, owners are fenced off,
+//! processes stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +16,8 @@ fn faulty(plan: FaultPlan) -> (Arc<FaultyStore>, Arc<dyn Store>) {
     (Arc::clone(&faulty), faulty)
 }
 
-/// A call leaves only after its claim is durable: when the upstream is called, the log already says so.
+/// A call is sent only after its claim is durable: when the upstream is called, the log already has
+/// it.
 #[tokio::test(start_paused = true)]
 async fn a_call_leaves_after_its_claim_is_durable() {
     let store = memory();
@@ -39,7 +41,8 @@ async fn a_call_leaves_after_its_claim_is_durable() {
     assert_eq!((upstream.payloads().len(), *unclaimed.lock().unwrap()), (20, 0));
 }
 
-/// A store that cannot be written: callers are told, nothing accepted is lost, and it goes on by itself.
+/// With a store that cannot be written, callers get an error, nothing accepted is lost, and the
+/// engine recovers by itself.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_is_down_is_told_and_outlived() {
     let (down, store) = faulty(FaultPlan::none());
@@ -62,7 +65,8 @@ async fn a_store_that_is_down_is_told_and_outlived() {
     assert_eq!(upstream.payloads(), ["|before", "|after"]);
 }
 
-/// A reply that is lost after the commit: the caller is told to repeat with its key, and it happens once.
+/// After a reply that is lost after the commit, the caller is told to repeat with its key, and the
+/// operation runs once.
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_is_found_again_by_its_key() {
     let (_, store) = faulty(FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::LoseReply));
@@ -88,7 +92,8 @@ async fn a_lost_reply_is_found_again_by_its_key() {
     assert_eq!(upstream.payloads(), ["|once"]);
 }
 
-/// OPS-8 under a store that fails at random: nothing that was accepted is lost, order is kept, keys stay one.
+/// OPS-8 under random store faults: nothing accepted is lost, order is kept, one key stays one
+/// operation.
 #[tokio::test(start_paused = true)]
 async fn ops_8_random_store_faults_lose_nothing() {
     for seed in tidegate_contract::rng::seeds(20) {
@@ -129,7 +134,8 @@ async fn ops_8_random_store_faults_lose_nothing() {
     }
 }
 
-/// OPS-8: a newer owner on the same log fences the older one off; what was pending goes on there.
+/// OPS-8: a newer owner on the same log fences the older one off; pending operations continue
+/// there.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_newer_owner_takes_over() {
     let (store, slow, quick) = (memory(), all_done(10_000), all_done(1));
@@ -154,8 +160,8 @@ async fn ops_8_a_newer_owner_takes_over() {
     assert_eq!(new.get(ids[0]).await.unwrap().attempt, 2, "the old owner's late answer changed nothing");
 }
 
-/// OPS-8: where others share the store, whoever was overtaken may be alive with its call under way. That call's
-/// operation starts again when its claim has run out, not before; the others need not wait.
+/// OPS-8: where others share the store, a fenced-off owner may be alive with its call in flight.
+/// That call's operation restarts when its claim has expired, not before; the others need not wait.
 #[tokio::test(start_paused = true)]
 async fn ops_8_on_a_shared_store_a_claim_runs_out_before_its_call_is_made_again() {
     let (slow, quick) = (all_done(3_600_000), all_done(1));
@@ -174,7 +180,7 @@ async fn ops_8_on_a_shared_store_a_claim_runs_out_before_its_call_is_made_again(
     drop(old);
 }
 
-/// An owner stays the owner for as long as it lives, and gives the partition up when it is drained.
+/// An owner stays the owner for as long as it lives, and releases the partition when it is drained.
 #[tokio::test(start_paused = true)]
 async fn a_partition_is_owned_until_the_drain() {
     let store = memory();
@@ -188,8 +194,8 @@ async fn a_partition_is_owned_until_the_drain() {
     store.acquire_partition(0, "another", LONG).await.unwrap();
 }
 
-/// After an append whose outcome is not known the owner goes on with a new epoch, so that one of before that is still
-/// on its way cannot stand.
+/// After an append of unknown outcome the owner continues with a new epoch, so that an earlier
+/// append that is still in flight cannot succeed.
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_begins_a_new_epoch() {
     let (_, store) = faulty(FaultPlan::none().at(StoreMethod::Append, 2, InjectedFault::LoseReply));
@@ -205,8 +211,8 @@ async fn a_lost_reply_begins_a_new_epoch() {
     assert_eq!(last.epoch.0 - first.epoch.0, 3, "opened, began again, and now this one");
 }
 
-/// OPS-23: a claim whose append lost its reply stands, but its call has not left: it is made, and nobody has to be
-/// asked what became of it.
+/// OPS-23: a claim whose append lost its reply is valid, but its call was not sent: it is sent, and
+/// no operator has to resolve it.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_call_that_never_left_is_not_unknown() {
     for shared in [false, true] {
@@ -235,7 +241,7 @@ async fn ops_23_a_call_that_never_left_is_not_unknown() {
     }
 }
 
-/// OPS-23: an executor that panics is an unknown outcome, and the engine goes on.
+/// OPS-23: an executor that panics leaves an unknown outcome, and the engine continues.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_panic_is_an_unknown_outcome() {
     let upstream = ScriptedUpstream::new(|payload, _| match payload {
@@ -250,7 +256,7 @@ async fn ops_23_a_panic_is_an_unknown_outcome() {
     assert_eq!(engine.wait(good, LONG).await.unwrap().state, State::Succeeded);
 }
 
-/// A drain finishes what is under way, takes nothing more, and leaves the rest for the next owner.
+/// A drain finishes what is in flight, takes nothing more, and leaves the rest for the next owner.
 #[tokio::test(start_paused = true)]
 async fn a_drain_finishes_what_runs_and_keeps_the_rest() {
     let (store, upstream) = (memory(), all_done(1_000));
@@ -267,7 +273,8 @@ async fn a_drain_finishes_what_runs_and_keeps_the_rest() {
     assert_eq!(upstream.payloads(), ["|1", "|2"]);
 }
 
-/// A partition that is handed over accepts until its last call has ended; the next owner has it all.
+/// A partition that is handed over accepts until its last call has ended; the next owner has
+/// everything.
 #[tokio::test(start_paused = true)]
 async fn a_hand_over_accepts_until_the_last_call_has_ended() {
     let (store, upstream) = (memory(), all_done(1_000));
@@ -290,7 +297,7 @@ async fn a_hand_over_accepts_until_the_last_call_has_ended() {
     assert_eq!(upstream.payloads(), ["|1", "|2", "|3", "|4"]);
 }
 
-/// A call that outlasts the drain is given up as unknown, not called done and not lost.
+/// A call that outlasts the drain is abandoned as unknown, not reported as done and not lost.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_outlasts_the_drain_is_unknown() {
     let (store, upstream) = (memory(), all_done(3_600_000));
@@ -323,7 +330,7 @@ async fn lim_24_no_burst_after_a_restart() {
     drop(next);
 }
 
-/// Snapshots replace the log as it grows, and a new owner reads the same from them.
+/// Snapshots replace the log as it grows, and a new owner restores the same state from them.
 #[tokio::test(start_paused = true)]
 async fn snapshots_bound_the_replay() {
     let (store, upstream) = (memory(), all_done(1));

@@ -1,4 +1,5 @@
-//! What calls cost is kept with what became of them: once, whatever fails in between; and limits are kept as they stand.
+//! Call costs are kept with their settlement: once, whatever fails in between; and the state of
+//! limits is kept.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +19,8 @@ use tidegate_upstream::{Call, CallCost, CallFuture, CallRequirements, FieldRefus
 
 use crate::scripted_upstream::{LONG, drip, fault, memory, operation};
 
-/// Charges 10 of `acme/points` and says that it cost 3; the first try of what has `again` in it is throttled.
+/// Charges 10 of `acme/points` and reports a cost of 3; the first attempt of a payload that
+/// contains `again` is throttled.
 struct Spender;
 
 impl Upstream for Spender {
@@ -81,7 +83,8 @@ fn report_lines(bill: &CostReport) -> Vec<(&str, u64, u64, u64)> {
         .collect()
 }
 
-/// LIM-10: every call that says what it cost leaves a row, also one that is repeated; one that says nothing leaves none.
+/// LIM-10: every call that reports its cost leaves a row, also a retried one; a call that reports
+/// none leaves none.
 #[tokio::test(start_paused = true)]
 async fn lim_10_what_calls_cost_is_kept_with_their_settlement() {
     let store = memory();
@@ -93,7 +96,8 @@ async fn lim_10_what_calls_cost_is_kept_with_their_settlement() {
     assert_eq!(report_lines(&bill), [("Two#1", 1, 10, 10), ("Get#1", 3, 30, 9), ("Two#2", 1, 10, 0)]);
 }
 
-/// LIM-10: an append that fails, or whose answer is lost after it was done, neither loses nor doubles what a call cost.
+/// LIM-10: an append that fails, or whose reply is lost after it was written, neither loses nor
+/// doubles the cost of a call.
 #[tokio::test(start_paused = true)]
 async fn lim_10_failing_appends_neither_lose_nor_double_costs() {
     let faulty = Arc::new(FaultyStore::new(memory(), FaultPlan::none()));
@@ -114,7 +118,7 @@ async fn lim_10_failing_appends_neither_lose_nor_double_costs() {
     assert_eq!(report_lines(&bill), [("Get#1", 5, 50, 15)]);
 }
 
-/// LIM-10: how limits stand is kept within seconds, and only when it changed.
+/// LIM-10: the state of limits is saved within seconds, and only when it changed.
 #[tokio::test(start_paused = true)]
 async fn lim_10_limits_are_kept_as_they_stand() {
     let store = memory();
@@ -136,7 +140,7 @@ async fn lim_10_limits_are_kept_as_they_stand() {
     assert_eq!(figures(&costs.limit_snapshots(0).await.unwrap()), wanted);
 }
 
-/// LIM-10: costs are kept as long as what ended is.
+/// LIM-10: costs are kept as long as ended operations.
 #[tokio::test(start_paused = true)]
 async fn lim_10_costs_go_with_retention() {
     let store = memory();
@@ -149,7 +153,8 @@ async fn lim_10_costs_go_with_retention() {
     assert_eq!(report_lines(&bill), [("Get#1", 1, 10, 3)]);
 }
 
-/// LIM-10: beside a Redis costs and limits are in the archive, each cost once, also when nothing ended with it.
+/// LIM-10: with Redis, costs and limits are in the archive, each cost once, also when nothing ended
+/// with it.
 #[tokio::test(flavor = "multi_thread")]
 async fn lim_10_an_archive_beside_redis_has_costs_and_limits() {
     let (redis, database) = (RedisServer::start(), Database::start());

@@ -1,5 +1,6 @@
-//! Calls in flight while the store is away: what leaves is what was accepted, it leaves within the
-//! limits however late, it is not sent again while it is waited for, and its answer is kept.
+//! Calls in flight while the store is unavailable: what is sent is what was accepted, it stays
+//! within the limits however late it is sent, it is not resent while a response is awaited, and its
+//! response is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ fn repeatable(group: &str, payload: &str) -> Submission {
     Submission { on_unknown: Some(OnUnknown::Repeat), ..operation(group, payload) }
 }
 
-/// An operation once it has ended, however often the store is away meanwhile.
+/// Waits until an operation has ended, however often the store is unavailable meanwhile.
 async fn ended(engine: &Engine, id: OperationId) -> OperationView {
     loop {
         match engine.wait(id, LONG).await {
@@ -33,13 +34,14 @@ async fn ended(engine: &Engine, id: OperationId) -> OperationView {
     }
 }
 
-/// OPS-8: requests that were refused because the store was away are never sent, and those that are
-/// accepted at their places in the log afterwards are sent as they are.
+/// OPS-8: requests that were refused because the store was unavailable are never sent, and those
+/// accepted later with the same sequence numbers are sent as they are.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_refused_request_is_never_sent() {
     let (down, store) = faulty(FaultPlan::none(), false);
     let upstream = all_done(1);
-    // Room for some of them only: what a refused batch left behind would keep the accepted ones out.
+    // Room for some of them only: what a refused batch left behind would keep the accepted ones
+    // out.
     let options = Options { payload_cache_bytes: 8 * 1024, ..Options::default() };
     let engine = open_with(&store, &upstream, options, &[]).await;
     down.set_down(true);
@@ -61,9 +63,9 @@ async fn ops_8_a_refused_request_is_never_sent() {
     assert_eq!(sent, accepted);
 }
 
-/// OPS-8 under a store that fails at random: every body that reaches the upstream was accepted, or
-/// may have been, and every accepted one reaches it. Each try has a body of its own, so a request
-/// that was refused is known by it.
+/// OPS-8 under random store faults: every body that reaches the upstream was accepted, or may have
+/// been, and every accepted one reaches it. Each submission has a body of its own, which identifies
+/// a refused request.
 #[tokio::test(start_paused = true)]
 async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
     for seed in 0..30 {
@@ -99,8 +101,8 @@ async fn ops_8_the_bodies_that_are_sent_are_those_that_were_accepted() {
     }
 }
 
-/// OPS-23: a call that outlasts both its lease and an outage of the store is not sent again while
-/// this process waits for it, and its answer counts.
+/// OPS-23: a call that outlasts both its lease and an outage of the store is not resent while this
+/// process waits for it, and its response counts.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_long_call_outlasts_an_outage_of_the_store() {
     for is_shared in [false, true] {
@@ -124,7 +126,7 @@ async fn ops_23_a_long_call_outlasts_an_outage_of_the_store() {
 }
 
 /// OPS-8: an engine that lost its partition leaves its calls to the next one of the same process:
-/// neither a call that is still in flight then nor one that was answered in between is repeated.
+/// neither a call that is still in flight then nor one that completed in between is repeated.
 #[tokio::test(start_paused = true)]
 async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() {
     for gap in [3, 25] {
@@ -148,8 +150,9 @@ async fn ops_8_the_next_engine_of_a_process_settles_the_calls_of_the_last_one() 
     }
 }
 
-/// OPS-23: an operation that another owner gave up as unknown and that comes back here to be sent
-/// again is not, while this process still waits for its first call: that call's answer counts.
+/// OPS-23: an operation that another owner gave up as unknown and that returns here to be sent
+/// again is not resent while this process still waits for its first call: that call's response
+/// counts.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
     let (_, store) = faulty(FaultPlan::none(), true);
@@ -158,7 +161,7 @@ async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
     let first = open_with(&store, &here, options.clone(), &[]).await;
     let id = first.submit(repeatable("g", "|once")).await.unwrap().id;
     tokio::time::sleep(Duration::from_millis(100)).await;
-    // Another process has the partition until the claim has run out, and takes nothing itself.
+    // Another process has the partition until the claim has expired, and takes nothing itself.
     let other = Options { workers: 1, ..Options::default() };
     let other = open_with(&store, &elsewhere, other, &[]).await;
     first.stopped().await;
@@ -173,8 +176,8 @@ async fn ops_23_a_repeat_does_not_start_while_the_first_call_is_open() {
     assert_eq!((here.payloads().len(), elsewhere.payloads().len()), (1, 0));
 }
 
-/// OPS-23: a claim whose append failed gives its number back, and the next owner gives it out again.
-/// What never left here says nothing about the claim of that owner, whose call may be under way.
+/// OPS-23: the fence of a claim whose append failed is reused by the next owner. A claim that was
+/// never sent here says nothing about the claim of that owner, whose call may be in flight.
 #[tokio::test(start_paused = true)]
 async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
     let store = memory();
@@ -187,7 +190,7 @@ async fn ops_23_the_claim_of_another_owner_is_not_one_that_never_left() {
     near.set_down(true);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let other = open(&(far as Arc<dyn Store>), &elsewhere).await;
-    // Its clock begins where the machine's is, not where the first one's has come to.
+    // Its clock starts at the machine's time, not at the time that the first one has reached.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(elsewhere.payloads().len(), 1, "the other owner has sent it");
     near.set_down(false);
@@ -230,7 +233,7 @@ async fn lim_14_calls_that_leave_late_keep_within_the_limit() {
 }
 
 /// LIM-14: a claim that became durable is not sent once another node may own the partition: the
-/// reply came later than the lease that was last renewed.
+/// reply came later than the last renewed lease.
 #[tokio::test(start_paused = true)]
 async fn lim_14_nothing_leaves_when_the_lease_may_have_run_out() {
     let (faults, store) = faulty(FaultPlan::none(), true);

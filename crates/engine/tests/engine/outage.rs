@@ -1,4 +1,5 @@
-//! What the log says of an archive that is away from a node with several partitions: on a real Redis.
+//! What is logged when the archive is unavailable to a node with several partitions: on a real
+//! Redis.
 
 use std::fmt::{Debug, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,7 +21,7 @@ use tracing::{Event, Metadata, Subscriber};
 const BOUND: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// An archive that is away until it is told otherwise, and counts who asks.
+/// An archive that is unavailable until told otherwise, and counts its callers.
 #[derive(Default)]
 struct UnavailableArchive {
     is_back: AtomicBool,
@@ -62,7 +63,7 @@ impl Archive for UnavailableArchive {
     }
 }
 
-/// Everything that is logged on this thread.
+/// Captures everything that is logged on this thread.
 #[derive(Clone, Default)]
 struct CapturedLog(Arc<Mutex<String>>);
 
@@ -100,20 +101,20 @@ impl Subscriber for CapturedLog {
     fn exit(&self, _: &Id) {}
 }
 
-/// Waits until so many have asked.
+/// Waits until there were this many calls.
 async fn wait_for_count(count: &AtomicUsize, many: usize) {
     let waited = async {
         while count.load(Ordering::SeqCst) < many {
             tokio::time::sleep(LOOK).await;
         }
-        // What came of the last one is said in between.
+        // The outcome of the last one is logged in between.
         tokio::time::sleep(LOOK).await;
     };
     tokio::time::timeout(BOUND, waited).await.unwrap();
 }
 
-/// OPS-8: two partitions that cannot be archived for the same reason are one outage: it is said once when it begins, and
-/// once when it is over.
+/// OPS-8: two partitions that cannot be archived for the same reason are one outage: it is logged
+/// once when it begins, and once when it is over.
 #[tokio::test]
 async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
     let log = CapturedLog::default();
@@ -132,11 +133,11 @@ async fn ops_8_an_outage_of_the_archive_is_said_once_for_a_node() {
     }
     // Each tries at once, and again after a second.
     wait_for_count(&archive.refused, 4).await;
-    assert_eq!((log.count("is not archived now"), log.count("is archived again")), (1, 0));
+    assert_eq!((log.count("archiving fails"), log.count("archiving works again")), (1, 0));
     archive.is_back.store(true, Ordering::SeqCst);
     wait_for_count(&archive.answered, 2).await;
     for engine in engines {
         engine.drain().await;
     }
-    assert_eq!((log.count("is not archived now"), log.count("is archived again")), (1, 1));
+    assert_eq!((log.count("archiving fails"), log.count("archiving works again")), (1, 1));
 }

@@ -1,4 +1,4 @@
-//! What people order, and what the engine does about it.
+//! Operator commands and their effects.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tidegate_core::{Fault, FaultClass, OnFailure, State, Verdict};
 
 use crate::scripted_upstream::*;
 
-/// OPS-9: a cancel reaches a call that is under way, and the next in line goes on.
+/// OPS-9: a cancel reaches a call in flight, and the next operation of the group runs.
 #[tokio::test(start_paused = true)]
 async fn ops_9_cancel_reaches_a_running_call() {
     let (store, upstream) = (memory(), all_done(60_000));
@@ -29,7 +29,7 @@ async fn ops_9_cancel_reaches_a_running_call() {
     assert_eq!(engine.cancel(first).await.unwrap_err().code, ErrorCode::NotNow);
 }
 
-/// OPS-9 / OPS-24: a paused group takes nothing, says so, and goes on when resumed.
+/// OPS-9 / OPS-24: a paused group takes nothing, says so, and continues when resumed.
 #[tokio::test(start_paused = true)]
 async fn ops_9_pause_and_resume_and_ops_24_why() {
     let (store, upstream) = (memory(), all_done(10));
@@ -41,7 +41,7 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(waited.state, State::Waiting);
     let why = engine.why(first).await.unwrap();
     assert_eq!((why.waiting_for, why.name.as_deref(), why.until), ("person", Some("anna"), None));
-    assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to go on.");
+    assert_eq!(why.because, "Paused by anna 1 min 0 s ago: \"template fix\" — resume the group to continue.");
     let behind = engine.why(second).await.unwrap();
     assert_eq!((behind.waiting_for, behind.behind), ("turn", Some(first)));
     let page = engine.groups(tidegate::GroupFilter::Stopped, None, 10).await.unwrap();
@@ -51,7 +51,7 @@ async fn ops_9_pause_and_resume_and_ops_24_why() {
     assert_eq!(engine.resume("g").await.unwrap_err().code, ErrorCode::NoGroup);
 }
 
-/// OPS-23: an unknown outcome that must not be repeated waits for a person.
+/// OPS-23: an unknown outcome that must not be repeated waits for an operator.
 #[tokio::test(start_paused = true)]
 async fn ops_23_a_person_resolves() {
     let upstream = ScriptedUpstream::new(|payload, _| {
@@ -74,7 +74,8 @@ async fn ops_23_a_person_resolves() {
     assert_eq!(engine.resolve(pay, Resolution::Repeat).await.unwrap_err().code, ErrorCode::NotNow);
 }
 
-/// OPS-25: a group that is held after a failure; OPS-9: the failed one runs again, at the end, under its id.
+/// OPS-25: a group is held after a failure; OPS-9: the failed operation reruns, at the end, under
+/// its id.
 #[tokio::test(start_paused = true)]
 async fn ops_25_hold_and_ops_9_rerun() {
     let broken = std::sync::atomic::AtomicBool::new(true);
@@ -99,8 +100,8 @@ async fn ops_25_hold_and_ops_9_rerun() {
     assert_eq!(upstream.payloads(), ["|bad", "|next", "|bad"]);
 }
 
-/// OPS-25: where a submission does not say what follows a failure, the rule for its group or kind does, also when it runs
-/// again.
+/// OPS-25: where a submission does not specify what follows a failure, the rule for its group or
+/// kind does, also on a rerun.
 #[tokio::test(start_paused = true)]
 async fn ops_25_a_rule_holds_groups() {
     let upstream = ScriptedUpstream::new(|payload, _| {
@@ -130,7 +131,7 @@ async fn ops_25_a_rule_holds_groups() {
     }
 }
 
-/// Limits can be changed and opened at run time; names and figures out of bounds are refused.
+/// Limits can be changed and reopened at run time; names and figures out of bounds are refused.
 #[tokio::test(start_paused = true)]
 async fn limits_at_run_time() {
     let (store, upstream) = (memory(), all_done(1));

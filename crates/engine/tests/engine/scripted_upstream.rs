@@ -1,4 +1,4 @@
-//! What the tests stand on: an upstream that does as it is told and remembers what it was asked.
+//! The test fixture: an upstream that follows a script and records its calls.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use tidegate_store_embedded::MemoryStore;
 use tidegate_upstream::{Call, CallFuture, CallRequirements, FieldRefusal, Outcome, Upstream};
 use tokio::time::Instant;
 
-/// What the upstream does with a call: how long it takes, and what becomes of it.
+/// The script of the upstream: how long a call takes, and its verdict.
 pub(crate) type Script = dyn Fn(&str, u16) -> (Duration, Verdict) + Send + Sync;
 
 /// A call that arrived.
@@ -26,7 +26,8 @@ pub(crate) struct Arrival {
     pub(crate) at: Instant,
 }
 
-/// The scripted upstream. Payloads are `limit,limit|text`: the limits before the bar are charged one token each.
+/// The scripted upstream. Payloads are `limit,limit|text`: the limits before the bar are charged
+/// one token each.
 pub(crate) struct ScriptedUpstream {
     script: Box<Script>,
     pub(crate) arrivals: Mutex<Vec<Arrival>>,
@@ -49,7 +50,7 @@ impl ScriptedUpstream {
     }
 }
 
-/// Counts a call for as long as it is under way, however it ends.
+/// Counts a call while it is in flight, however it ends.
 struct InFlightGuard<'a>(&'a ScriptedUpstream);
 
 impl<'a> InFlightGuard<'a> {
@@ -101,7 +102,7 @@ impl Upstream for ScriptedUpstream {
     }
 }
 
-/// Every call succeeds after this many milliseconds.
+/// An upstream where every call succeeds after this many milliseconds.
 pub(crate) fn all_done(ms: u64) -> Arc<ScriptedUpstream> {
     ScriptedUpstream::new(move |_, _| (Duration::from_millis(ms), Verdict::Done))
 }

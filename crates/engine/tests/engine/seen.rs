@@ -1,4 +1,4 @@
-//! What can be seen: lists, counts, events.
+//! Queries: lists, counts, events.
 
 use std::time::Duration;
 
@@ -53,7 +53,8 @@ async fn lists_page_through_everything_once() {
     assert_eq!((counts.succeeded, counts.queued, counts.waiting, counts.stopped), (25, 24, 1, 1));
 }
 
-/// OPS-23: what waits for a person is on the first page, however long the backlog on top of it is.
+/// OPS-23: operations that wait for an operator are on the first page, however long the newer
+/// backlog is.
 #[tokio::test(start_paused = true)]
 async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
     let upstream = ScriptedUpstream::new(|_, _| (Duration::ZERO, Verdict::Unknown(fault("reset"))));
@@ -82,7 +83,8 @@ async fn ops_23_unknown_outcomes_are_listed_below_a_long_backlog() {
     assert_eq!(engine.groups(GroupFilter::Paused, None, 3).await.unwrap().groups.len(), 1);
 }
 
-/// What is rare is found among many, by upstream, by time and by key, each once and newest first.
+/// Rare operations are found among many, by upstream, by time and by key, each once and newest
+/// first.
 #[tokio::test(start_paused = true)]
 async fn filters_find_what_is_rare() {
     let (store, upstream) = (memory(), all_done(10));

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::scripted_upstream::*;
 
-/// OPS-6: what is handed in can be awaited for its result.
+/// OPS-6: the result of a submission can be awaited.
 #[tokio::test(start_paused = true)]
 async fn ops_6_a_result_can_be_awaited() {
     let (store, upstream) = (memory(), all_done(50));
@@ -21,7 +21,7 @@ async fn ops_6_a_result_can_be_awaited() {
     assert!(view.finished_at.unwrap() >= view.created_at);
 }
 
-/// OPS-2: the set of kinds is open, and a kind that nobody carries is refused by name.
+/// OPS-2: the set of kinds is open, and a kind without an executor is refused by name.
 #[tokio::test(start_paused = true)]
 async fn ops_2_kinds_are_registered() {
     let (store, upstream) = (memory(), all_done(1));
@@ -32,7 +32,7 @@ async fn ops_2_kinds_are_registered() {
     assert!(error.message.contains("test"), "it says who there is: {}", error.message);
 }
 
-/// OPS-4 and OPS-5: in order inside each group, groups side by side, never more than the workers.
+/// OPS-4 and OPS-5: in order inside each group, groups in parallel, never more than the workers.
 #[tokio::test(start_paused = true)]
 async fn ops_4_order_inside_and_ops_5_side_by_side() {
     let (store, upstream) = (memory(), all_done(100));
@@ -56,7 +56,8 @@ async fn ops_4_order_inside_and_ops_5_side_by_side() {
     assert!(first_eight.contains(&"|d0".to_owned()), "groups take turns: {first_eight:?}");
 }
 
-/// OPS-7: one key is one operation, while it runs and after it ended; another request under it is a conflict.
+/// OPS-7: one key is one operation, while it runs and after it ended; a different request under it
+/// is a conflict.
 #[tokio::test(start_paused = true)]
 async fn ops_7_one_key_one_operation() {
     let (store, upstream) = (memory(), all_done(100));
@@ -73,7 +74,8 @@ async fn ops_7_one_key_one_operation() {
     assert_eq!(upstream.payloads(), ["x"]);
 }
 
-/// LIM-20 / LIM-12: a 429 that names two seconds: it runs again after 2,000 ms, jitter above, attempt unchanged.
+/// LIM-20 / LIM-12: after a 429 that names two seconds it is retried after 2,000 ms, plus jitter,
+/// with the attempt count unchanged.
 #[tokio::test(start_paused = true)]
 async fn lim_20_a_429_is_obeyed() {
     let throttled_once = std::sync::atomic::AtomicBool::new(false);
@@ -97,7 +99,8 @@ async fn lim_20_a_429_is_obeyed() {
     assert_eq!(arrivals[1].attempt, 1);
 }
 
-/// LIM-11 / LIM-6: calls leave as the limit allows, not earlier, and no worker is held while they wait.
+/// LIM-11 / LIM-6: calls are sent as the limit allows, not earlier, and no worker is held while
+/// they wait.
 #[tokio::test(start_paused = true)]
 async fn lim_11_calls_leave_as_the_limit_allows() {
     let (store, upstream) = (memory(), all_done(1));
@@ -124,7 +127,7 @@ async fn lim_11_calls_leave_as_the_limit_allows() {
     assert!(api[24] < Duration::from_millis(2_100), "and nothing of the rate was wasted: {:?}", api[24]);
 }
 
-/// OPS-11 / OPS-12: what may pass is tried again, later each time, until its attempts are spent.
+/// OPS-11 / OPS-12: a transient failure is retried, later each time, until its attempts are spent.
 #[tokio::test(start_paused = true)]
 async fn ops_12_a_budget_ends_it_with_the_last_cause() {
     let upstream = ScriptedUpstream::new(|_, attempt| {
@@ -144,7 +147,7 @@ async fn ops_12_a_budget_ends_it_with_the_last_cause() {
     }
 }
 
-/// OPS-23: unknown outcomes: repeated, or looked up first, as the operation says.
+/// OPS-23: unknown outcomes are repeated, or checked first, as the operation says.
 #[tokio::test(start_paused = true)]
 async fn ops_23_unknown_outcomes_follow_their_rule() {
     let upstream = ScriptedUpstream::new(|_, attempt| {
@@ -176,8 +179,8 @@ async fn lim_27_too_late_is_told_at_once() {
     assert_eq!(engine.submit(costly).await.unwrap_err().code, ErrorCode::UnknownLimit);
 }
 
-/// OPS-7: a request that is written otherwise and means the same is the same request, also in a batch; another one is a
-/// conflict.
+/// OPS-7: a request that is spelled differently and means the same is the same request, also in a
+/// batch; a different one is a conflict.
 #[tokio::test(start_paused = true)]
 async fn ops_7_a_request_is_compared_by_its_value() {
     let (store, upstream) = (memory(), all_done(10));

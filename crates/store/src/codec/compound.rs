@@ -1,11 +1,11 @@
-//! How values made of values lie in bytes: text and lists after their length, what may be missing after a byte that
-//! says whether it is there, and what belongs together one after the other.
+//! Encodes compound values: text and lists after their length, optional values after a presence
+//! byte, tuples one element after the other.
 
 use std::sync::Arc;
 
 use super::wire::{Input, Problem, Wire};
 
-/// Text lies as its length and its bytes.
+/// Encodes text as its length and its bytes.
 macro_rules! text {
     ($($kind:ty),*) => {$(
         impl Wire for $kind {
@@ -46,7 +46,8 @@ impl<T: Wire> Wire for Vec<T> {
 
     fn get(input: &mut Input<'_>) -> Result<Self, Problem> {
         let len = usize::get(input)?;
-        // Every element takes a byte or more, so a length beyond what is left is refused before room is made.
+        // Every element takes at least one byte, so a length beyond the rest of the input is
+        // refused before memory is allocated.
         if len > input.left() {
             return Err(Problem::Short);
         }

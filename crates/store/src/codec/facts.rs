@@ -1,5 +1,6 @@
-//! How facts lie in bytes: for each record its fields in order, for each choice its tag. One listing serves both
-//! directions, so writing and reading cannot drift apart. Tags and orders are frozen: new ones are only added.
+//! Encodes facts: a record as its fields in order, a choice as its tag and fields. One listing
+//! serves both directions, so writing and reading cannot drift apart. Tags and orders are frozen:
+//! new ones are only added.
 
 use tidegate_core::fact::{
     AcceptedOperation, Counters, Fact, GroupHold, GroupImage, LimitImage, LimitShape, LimitSource,
@@ -10,7 +11,7 @@ use tidegate_core::{EndState, Fault, FaultClass, Hint};
 
 use super::wire::{Input, Problem, Wire};
 
-/// A record lies as its fields, in this order.
+/// Encodes a record as its fields, in this order.
 macro_rules! record {
     ($name:ident { $($field:ident),* }) => {
         impl Wire for $name {
@@ -26,7 +27,7 @@ macro_rules! record {
     };
 }
 
-/// A choice lies as its tag and the fields of what was chosen.
+/// Encodes a choice as its tag and the fields of the chosen variant.
 macro_rules! choice {
     ($name:ident { $($tag:literal => $variant:ident $({ $($field:ident),* })? $(( $inner:ident ))?),* $(,)? }) => {
         impl Wire for $name {
@@ -115,7 +116,7 @@ choice!(FaultClass {
     6 => Conflict,
 });
 
-/// No cost is as large as this, so it marks one that was estimated.
+/// Marks an estimated cost: no real cost is this large.
 const ESTIMATED: u64 = 1 << 63;
 
 impl Wire for Charge {

@@ -1,5 +1,6 @@
-//! How numbers lie in bytes: base 128, seven bits a byte, lowest first, the high bit saying that more follow. `u8`
-//! and `bool` are one byte, `u128` is sixteen, lowest first. A time is its microseconds.
+//! Encodes numbers: base 128, seven bits per byte, lowest first, the high bit set when more bytes
+//! follow. `u8` and `bool` are one byte, `u128` is sixteen, lowest first. A time is encoded as its
+//! microseconds.
 
 use std::time::Duration;
 
@@ -69,7 +70,7 @@ impl Wire for bool {
     }
 }
 
-/// Narrower numbers lie as `u64` and are checked when they are read.
+/// Encodes narrower numbers as `u64` and checks them on reading.
 macro_rules! narrow {
     ($($number:ty),*) => {$(
         impl Wire for $number {
@@ -96,7 +97,7 @@ impl Wire for usize {
     }
 }
 
-/// Names of things lie as their number.
+/// Encodes a newtype as its number.
 macro_rules! number {
     ($($name:ident),*) => {$(
         impl Wire for $name {

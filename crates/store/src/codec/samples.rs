@@ -1,4 +1,4 @@
-//! Facts to try the codec with: one fixed fact of every variant, and arbitrary ones.
+//! Sample facts for tests of the codec: one fixed fact of every variant, and arbitrary ones.
 
 mod arbitrary;
 
@@ -36,7 +36,7 @@ fn fault_once() -> Fault {
     Fault { class: FaultClass::Transient, message: "reset".into() }
 }
 
-/// One of every variant, always the same.
+/// Returns one fact of every variant, always the same.
 pub(super) fn one_of_each() -> Vec<Fact> {
     let (seq, fence) = (Seq(7), Fence(300));
     let hint = Hint { limit: "points".into(), remaining: Some(5), spent: Some(0), ..Hint::default() };

@@ -1,4 +1,5 @@
-//! What is promised of the codec: everything comes back, nothing else is accepted, and the bytes never change.
+//! Tests of the codec: everything round-trips, nothing else is accepted, and the bytes never
+//! change.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -9,7 +10,8 @@ use super::samples::{fact, one_of_each};
 use super::{decode, encode, encode_iter};
 use crate::StoreErrorKind;
 
-/// The bytes of one fact of every variant, each as a list of its own. They may be added to, never changed.
+/// The bytes of one fact of every variant, each as a list of its own. Entries may be added, never
+/// changed.
 const FROZEN: [&str; 18] = [
     "010101078180f9c0c1c482030973686f703a61636d6504687474700106706f696e747380eae51801ac02000801\
      03010101000000000000000000000000000000ffffffffffffffffffffffffffffffff8180f9c0c1c4820300",
@@ -37,7 +39,7 @@ const FROZEN: [&str; 18] = [
     "0101240702000000000000000000000000000000030000000000000000000000000000008180f9c0c1c48203",
 ];
 
-/// OPS-8: what one version wrote, every later one reads.
+/// OPS-8: every later version reads what an earlier one wrote.
 #[test]
 fn ops_8_the_format_is_frozen() {
     let written: Vec<String> =
@@ -80,7 +82,7 @@ fn lengths_that_lie_ask_for_no_memory() {
 }
 
 proptest! {
-    /// OPS-8: what was written comes back exactly.
+    /// OPS-8: facts round-trip exactly.
     #[test]
     fn ops_8_facts_round_trip(facts in vec(fact(), 0..20)) {
         prop_assert_eq!(decode(&encode(&facts)).expect("it was just written"), facts);

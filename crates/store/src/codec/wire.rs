@@ -1,24 +1,24 @@
-//! The border between values and bytes: what can be written and read back, bytes that are being read, and what can
-//! be wrong with them. Reading checks every length before it believes it.
+//! The boundary between values and bytes: the trait of encodable values, the input being read, and
+//! decoding errors. Reading checks every length before trusting it.
 
 use std::fmt;
 
 /// A value that can be written to bytes and read back.
 pub(super) trait Wire: Sized {
-    /// Adds its bytes.
+    /// Appends its bytes.
     fn put(&self, out: &mut Vec<u8>);
-    /// Takes it off the front.
+    /// Reads it from the front.
     fn get(input: &mut Input<'_>) -> Result<Self, Problem>;
 }
 
-/// What is wrong with the bytes.
+/// A decoding error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// They end too early.
+    /// The input ends too early.
     Short,
-    /// A number is larger than its field.
+    /// A number is too large for its field.
     Large,
-    /// A tag that means nothing.
+    /// An unknown tag.
     Tag,
     /// Text that is not UTF-8.
     Text,
@@ -29,13 +29,13 @@ impl fmt::Display for Problem {
         f.write_str(match self {
             Self::Short => "it ends too early",
             Self::Large => "a number is too large",
-            Self::Tag => "a tag is not known",
+            Self::Tag => "a tag is unknown",
             Self::Text => "text is not UTF-8",
         })
     }
 }
 
-/// Bytes that are being read.
+/// The bytes being read.
 #[derive(Debug)]
 pub(super) struct Input<'a> {
     rest: &'a [u8],
@@ -46,12 +46,12 @@ impl<'a> Input<'a> {
         Self { rest: bytes }
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     pub(super) const fn left(&self) -> usize {
         self.rest.len()
     }
 
-    /// How far reading has come in `whole`.
+    /// The current position in `whole`.
     pub(super) const fn position(&self, whole: &[u8]) -> usize {
         whole.len().saturating_sub(self.rest.len())
     }

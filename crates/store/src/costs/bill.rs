@@ -1,4 +1,5 @@
-//! Costs summed up by shape. Stores with a language of their own for that must come to the same as these functions.
+//! Sums up costs by shape. Stores with their own query language must produce the same result as
+//! these functions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -7,46 +8,46 @@ use tidegate_core::Time;
 
 use super::{Cost, upstream_of};
 
-/// Which costs to sum up.
+/// Selects the costs to sum up.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostQuery {
-    /// Only of this upstream.
+    /// Only costs of this upstream.
     pub upstream: Option<Arc<str>>,
-    /// Only of calls that were answered then or later.
+    /// Only costs of calls that completed then or later.
     pub since: Time,
-    /// At most so many shapes, the dearest ones.
+    /// The maximum number of shapes, the most expensive first.
     pub most: usize,
 }
 
-/// What the calls of one shape cost of one limit.
+/// What the calls of one shape cost in one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CostLine {
     /// The limit.
     pub limit: Arc<str>,
     /// The shape.
     pub shape: Arc<str>,
-    /// How many calls.
+    /// The number of calls.
     pub calls: u64,
-    /// What was taken for them before they were sent.
+    /// The amount taken for them before they were sent.
     pub requested: u64,
-    /// What they came to.
+    /// Their effective cost.
     pub actual: u64,
-    /// What all calls of all shapes came to, of this limit.
+    /// The effective cost of all calls of all shapes in this limit.
     pub of_limit: u64,
-    /// When the last of them was answered.
+    /// When the last of them completed.
     pub last: Time,
 }
 
-/// Costs by shape, the dearest first; of two that cost the same, by limit and shape.
+/// Costs by shape, the most expensive first; ties are ordered by limit and shape.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CostReport {
-    /// One for each limit and shape.
+    /// One line for each limit and shape.
     pub lines: Vec<CostLine>,
-    /// Whether all rows that were asked for have been looked at; otherwise only the newest of them.
+    /// Whether all matching rows were scanned; otherwise only the newest of them.
     pub is_whole: bool,
 }
 
-/// Sums up costs: what every store answers when it was asked about these rows and no others.
+/// Sums up costs: the result that every store returns for exactly these rows.
 pub fn sum_costs<'a>(costs: impl Iterator<Item = &'a Cost>, question: &CostQuery) -> CostReport {
     let mut lines: HashMap<(&str, &str), CostLine> = HashMap::new();
     let mut limits: HashMap<&str, u64> = HashMap::new();
@@ -80,7 +81,7 @@ pub fn sum_costs<'a>(costs: impl Iterator<Item = &'a Cost>, question: &CostQuery
     CostReport { lines, is_whole: true }
 }
 
-/// Bills of places that have nothing in common, as one.
+/// Merges the reports of disjoint sources.
 #[must_use]
 pub fn merge_reports(bills: Vec<CostReport>, most: usize) -> CostReport {
     let mut all = CostReport { lines: Vec::new(), is_whole: bills.iter().all(|bill| bill.is_whole) };
@@ -147,7 +148,8 @@ mod tests {
         }
     }
 
-    /// LIM-10: costs are summed up by limit and shape, the dearest first; what nobody said counts as what was taken.
+    /// LIM-10: costs are summed up by limit and shape, the most expensive first; an unreported cost
+    /// counts as the amount taken.
     #[test]
     fn lim_10_costs_are_summed_up_by_shape() {
         let costs = [

@@ -1,4 +1,4 @@
-//! What an upstream is, as the configuration says it. Checked before anything is sent.
+//! The configuration of an upstream. Validated before anything is sent.
 
 use std::time::Duration;
 
@@ -12,75 +12,76 @@ use crate::secret::Secret;
 
 /// Longest name of an upstream or of one of its limits, in bytes.
 pub const NAME_LEN_MAX: usize = 64;
-/// How long an answer is waited for, when nothing else is said.
+/// The default time to wait for a response.
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
-/// How long a connection is waited for, when nothing else is said.
+/// The default time to wait for a connection.
 pub const CONNECT_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 
-/// One upstream.
+/// The configuration of one upstream.
 #[derive(Clone, Debug)]
 pub struct UpstreamConfig {
-    /// What callers, limits and messages call it.
+    /// The name used by callers, limits and messages.
     pub name: String,
-    /// Where it is: every request goes to this host, below this path.
+    /// The base URL: every request goes to this host, below this path.
     pub base_url: String,
-    /// The credential that is sent along.
+    /// The credential to send.
     pub token: Option<Secret>,
-    /// The header that carries it.
+    /// The header that carries the credential.
     pub token_header: TokenHeader,
-    /// Headers, in lower case, that are named like credentials and may be stored with requests all the same.
+    /// Headers, in lower case, that are named like credentials and may be stored with requests all
+    /// the same.
     pub stored_headers: Vec<String>,
-    /// How long one attempt may take in all.
+    /// How long one attempt may take in total.
     pub timeout: Duration,
-    /// How long the connection may take.
+    /// How long connecting may take.
     pub connect_timeout: Duration,
-    /// Answers with a larger body keep their status and lose the body.
+    /// The maximum size of a body; of a larger response only the status is kept.
     pub response_max_bytes: usize,
-    /// What every call takes from, besides the gate.
+    /// The limits that every call charges, besides the gate.
     pub limits: Vec<LimitConfig>,
 }
 
-/// A header for a credential: its name, and what stands before the token.
+/// The header for a credential: its name, and the prefix of the token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenHeader {
     /// The name, in lower case.
     pub name: String,
-    /// What stands before the token, with its space: `Bearer `.
+    /// The prefix of the token, with its space: `Bearer `.
     pub prefix: String,
 }
 
 /// One limit of an upstream.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitConfig {
-    /// What `cost` calls it; the model knows it as `<upstream>/<name>`.
+    /// Its name in `cost`; the model knows it as `<upstream>/<name>`.
     pub name: String,
-    /// What it is.
+    /// Its kind and figures.
     pub kind: LimitKind,
 }
 
-/// What a limit is.
+/// The kind of a limit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum LimitKind {
     /// A budget that refills evenly, in tokens.
     Drip {
-        /// The most it holds.
+        /// The capacity.
         capacity: f64,
-        /// What comes back each second.
+        /// The refill per second.
         refill_per_s: f64,
     },
-    /// A number of places to run at once.
+    /// A maximum number of concurrent calls.
     AtOnce {
-        /// How many.
+        /// The number of slots.
         at_once: u32,
     },
 }
 
 impl LimitKind {
-    /// Capacity and refill in micro-tokens; zeros for what is no budget.
+    /// Capacity and refill in micro-tokens; zeros for a limit that is no budget.
     #[must_use]
     pub fn micro_tokens(self) -> (u64, u64) {
         match self {
-            // A cast from a float saturates, and `validate` has seen both.
+            // A cast from a float saturates, and `validate` has checked both.
             Self::Drip { capacity, refill_per_s } => {
                 ((capacity * MICRO as f64).round() as u64, (refill_per_s * MICRO as f64).round() as u64)
             }
@@ -97,7 +98,7 @@ impl LimitKind {
             Self::Drip { refill_per_s, .. } if !(1e-6..=most).contains(&refill_per_s) => {
                 Some(format!("Its refill_per_s must be 0.000001 to {TOKENS_MAX}."))
             }
-            Self::AtOnce { at_once: 0 } => Some("It must let at least one run at once.".into()),
+            Self::AtOnce { at_once: 0 } => Some("It must allow at least one concurrent call.".into()),
             _ => None,
         }
     }
@@ -110,7 +111,7 @@ impl Default for TokenHeader {
 }
 
 impl TokenHeader {
-    /// From `name` or `name: prefix`, as in `authorization: Bot` or `x-api-key`.
+    /// Parses `name` or `name: prefix`, as in `authorization: Bot` or `x-api-key`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let (name, prefix) = text.split_once(':').unwrap_or((text, ""));
@@ -119,7 +120,7 @@ impl TokenHeader {
         Self { name: name.trim().to_ascii_lowercase(), prefix }
     }
 
-    /// The header as it is sent, marked so that nothing prints it.
+    /// The header to send, marked as sensitive so that nothing prints it.
     pub(crate) fn with(&self, token: &Secret) -> Option<(HeaderName, HeaderValue)> {
         let name = HeaderName::from_bytes(self.name.as_bytes()).ok()?;
         let mut value = HeaderValue::from_str(&format!("{}{}", self.prefix, token.reveal())).ok()?;
@@ -129,7 +130,7 @@ impl TokenHeader {
 }
 
 impl UpstreamConfig {
-    /// One with every default: no credential and no limits.
+    /// Creates a configuration with every default: no credential and no limits.
     #[must_use]
     pub fn new(name: impl Into<String>, base_url: impl Into<String>) -> Self {
         Self {
@@ -145,13 +146,13 @@ impl UpstreamConfig {
         }
     }
 
-    /// A refusal of one of its fields.
+    /// Refuses one of its fields.
     pub(crate) fn refuse(&self, field: &str, message: impl Into<String>) -> FieldRefusal {
         let name: String = self.name.chars().take(NAME_LEN_MAX).collect();
         FieldRefusal::new(format!("upstream.{name}.{field}"), message)
     }
 
-    /// Says what is wrong with it, if anything is.
+    /// Validates the configuration.
     ///
     /// # Errors
     /// Names the upstream and the field.
@@ -160,7 +161,7 @@ impl UpstreamConfig {
             return Err(self.refuse("name", NAME_RULE));
         }
         if self.timeout.is_zero() || self.connect_timeout.is_zero() {
-            return Err(self.refuse("timeout", "A time-out of nothing lets no call through."));
+            return Err(self.refuse("timeout", "A zero timeout lets no call through."));
         }
         if self.response_max_bytes == 0 || self.response_max_bytes > RESULT_LEN_MAX {
             let message = format!("It must be 1 to {RESULT_LEN_MAX} bytes.");
@@ -191,7 +192,7 @@ impl UpstreamConfig {
                 return Err(self.refuse("limit.name", NAME_RULE));
             }
             if self.limits[..index].iter().any(|earlier| earlier.name == limit.name) {
-                return Err(self.refuse("limit.name", format!("Two limits are called {}.", limit.name)));
+                return Err(self.refuse("limit.name", format!("Two limits are named {}.", limit.name)));
             }
             if let Some(problem) = limit.kind.problem() {
                 return Err(self.refuse(&format!("limit.{}", limit.name), problem));

@@ -1,5 +1,5 @@
-//! Opens connections: TCP, or TLS with the certificates that the system trusts, within a time or not
-//! at all. It keeps none and sends nothing.
+//! Opens connections within a timeout: TCP, or TLS with the certificates that the system trusts. It
+//! keeps none and sends nothing.
 
 use std::future::poll_fn;
 use std::time::Duration;
@@ -29,23 +29,24 @@ enum Transport {
 }
 
 impl Connector {
-    /// For plain connections, or for encrypted ones. A connection must be ready within `timeout`.
+    /// Creates a connector for plain or for encrypted connections. A connection must be ready
+    /// within `timeout`.
     ///
     /// # Errors
     /// When the system's certificates cannot be used.
     pub(super) fn new(is_plain: bool, timeout: Duration) -> Result<Self, BoxError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(is_plain);
-        // A request and its answer are small, and somebody waits for both.
+        // A request and its response are small, and a caller waits for both.
         tcp.set_nodelay(true);
         let transport = if is_plain { Transport::Tcp(tcp) } else { Transport::Tls(encrypted(tcp)?) };
         Ok(Self { transport, timeout })
     }
 
-    /// Opens one to an origin: a scheme, a host and a port.
+    /// Opens a connection to an origin: a scheme, a host and a port.
     ///
     /// # Errors
-    /// When there is none in time. Nothing was sent.
+    /// When there is no connection in time. Nothing was sent.
     pub(super) async fn connect(&self, origin: Uri) -> Result<Stream, BoxError> {
         match timeout(self.timeout, self.transport.clone().open(origin)).await {
             Ok(opened) => opened,

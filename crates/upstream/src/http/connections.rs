@@ -1,6 +1,6 @@
-//! Connections to one origin, over HTTP/1.1, kept open between requests; the one that was used last
-//! is used next. Each carries one request at a time. A request is written once: it moves to another
-//! connection only while hyper still has all of it, so none of it was written.
+//! A pool of HTTP/1.1 connections to one origin; the most recently used one is used next. Each
+//! carries one request at a time. A request is written once: it moves to another connection only
+//! while hyper still has all of it, so none of it was written.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -18,8 +18,8 @@ use tokio::time::{Instant, sleep};
 use super::connect::{BoxError, Connector};
 use super::send_state::WithdrawableBody;
 
-/// Idle connections are closed before most servers do it (Node after 5 s): a request on a connection
-/// that the server is just closing would have an unknown outcome.
+/// Idle connections are closed before most servers do so (Node after 5 s): a request on a
+/// connection that the server is just closing would have an unknown outcome.
 const IDLE_MAX: Duration = Duration::from_secs(4);
 /// Most idle connections.
 const IDLE_CONNECTIONS_MAX: usize = 256;
@@ -32,18 +32,19 @@ pub(super) struct Connections {
     idle: Arc<IdleConnections>,
 }
 
-/// Those that carry no request now, the one that was used last at the end.
+/// Connections without a request, the most recently used last.
 #[derive(Debug, Default)]
 struct IdleConnections(Mutex<IdleState>);
 
 #[derive(Debug, Default)]
 struct IdleState {
     connections: VecDeque<(SendRequest<WithdrawableBody>, Instant)>,
-    /// Whether a task closes those that have been idle for too long.
+    /// Whether a task is closing connections that have been idle for too long.
     is_watched: bool,
 }
 
-/// An answer whose body is still coming. When all of it was read, its connection is kept.
+/// A response whose body is still arriving. Once it is read completely, its connection returns to
+/// the pool.
 #[derive(Debug)]
 pub(super) struct PooledResponse {
     pub(super) head: Parts,
@@ -57,7 +58,7 @@ impl Connections {
         Self { connector, origin, idle: Arc::default() }
     }
 
-    /// Sends a request, which has a `Host`, and waits for the head of its answer.
+    /// Sends a request, which has a `Host`, and waits for the head of the response.
     pub(super) async fn send(
         &self,
         mut request: Request<WithdrawableBody>,
@@ -84,7 +85,7 @@ impl Connections {
         let stream = self.connector.connect(self.origin.clone()).await?;
         let (requests, connection) = handshake(stream).await?;
         tokio::spawn(async move {
-            // What goes wrong shows in the request that it goes wrong for.
+            // An error shows in the request that it affects.
             let _ = connection.await;
         });
         Ok(requests)
@@ -101,15 +102,15 @@ impl Connections {
 }
 
 impl PooledResponse {
-    /// The length of the body, where the answer says it.
+    /// The length of the body, if the response states it.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.body.size_hint().exact()
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next chunk of the body; `None` at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         while let Some(frame) = self.body.frame().await {
-            // Trailers say nothing that is looked at.
+            // Trailers are ignored.
             if let Ok(data) = frame?.into_data() {
                 return Ok(Some(data));
             }

@@ -1,5 +1,6 @@
-//! What a dialect adds to plain HTTP for one upstream: the limits it makes, what a request charges, a small change
-//! before it is sent, what an answer means beyond its status. It neither sends nor repeats anything.
+//! A dialect extends plain HTTP for one upstream: the limits it defines, the charges of a request,
+//! a small change before it is sent, and the meaning of a response beyond its status. It neither
+//! sends nor retries anything.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,43 +12,46 @@ use super::response::{RequestSummary, UpstreamResponse};
 use crate::port::{CallCost, FieldRefusal};
 use crate::request::{HttpRequest, Method};
 
-/// A limit by its full name, and what it is at first.
+/// The full name of a limit, and its initial shape.
 pub type LimitDefinition = (Arc<str>, LimitShape);
 
 /// The dialect of one upstream.
 pub trait Dialect: Send + Sync {
-    /// The limits of the upstream, by their full names: its gate first, which has the upstream's own name.
+    /// The limits of the upstream, by their full names: its gate first, which has the upstream's
+    /// own name.
     fn limits(&self) -> Vec<LimitDefinition>;
 
-    /// What must be granted before the request is sent. `cost` is what the caller says, by the short names of limits.
+    /// The charges to grant before the request is sent. `cost` is given by the caller, by the short
+    /// names of limits.
     ///
     /// # Errors
-    /// Names the field that cannot be accepted.
+    /// Names the invalid field.
     fn charges(
         &self,
         request: &HttpRequest,
         cost: &BTreeMap<String, u64>,
     ) -> Result<Vec<Charge>, FieldRefusal>;
 
-    /// Those of the charged limits that nobody can list in advance, such as one for each route and channel: they are made
-    /// like this when there are none of these names.
+    /// Those of the charged limits that cannot be listed in advance, such as one for each route and
+    /// channel: they are created with these shapes where no limit of that name exists.
     fn limits_to_open(&self, request: &HttpRequest, charges: &[Charge]) -> Vec<LimitDefinition> {
         let _ = (request, charges);
         Vec::new()
     }
 
-    /// What follows an unknown outcome of the request, when the caller does not say.
+    /// The default for what follows an unknown outcome of the request.
     fn on_unknown(&self, request: &HttpRequest) -> OnUnknown {
         request.on_unknown()
     }
 
-    /// Whether the request changes nothing, so that it may be handed in anew by somebody who does not know what became of it.
+    /// Whether the request changes nothing, so that it may be submitted again by a caller who does
+    /// not know its outcome.
     fn is_read_only(&self, request: &HttpRequest) -> bool {
         matches!(request.method, Method::Get | Method::Head | Method::Options)
     }
 
-    /// Makes a request ready to leave for the operation of this id, and says who reads the answer to it. With nobody,
-    /// the status decides alone.
+    /// Prepares a request to be sent for the operation with this id, and returns the interpreter of
+    /// its response. Without one, the status alone decides.
     fn prepare_request<'a>(
         &'a self,
         request: &mut HttpRequest,
@@ -58,20 +62,20 @@ pub trait Dialect: Send + Sync {
     }
 }
 
-/// What an answer means.
+/// The meaning of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meaning {
-    /// For the operation.
+    /// The verdict on the operation.
     pub verdict: Verdict,
-    /// For limits.
+    /// What it says about limits.
     pub hints: Vec<Hint>,
-    /// For people who look later at what calls cost.
+    /// The costs of the call, for people who look later.
     pub spending: Vec<CallCost>,
 }
 
-/// Who reads the answer to one request.
+/// Interprets the response to one request.
 pub trait ResponseInterpreter: Send {
-    /// What the answer means. By its status alone it would be `verdict`.
+    /// Interprets the response. By its status alone it would be `verdict`.
     fn interpret(
         self: Box<Self>,
         answer: &UpstreamResponse,

@@ -1,5 +1,6 @@
-//! A result that an API put elsewhere, by the URL it named: one GET without a credential, read piece by piece. It is never
-//! kept as a whole, redirects are not followed, and the URL, which is a secret by itself, is in no message.
+//! Downloads a result that an API stored at a URL it named: one GET without a credential, read in
+//! chunks. The result is never held as a whole, redirects are not followed, and the URL, which is
+//! itself a secret, appears in no message.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use super::send::innermost;
 use super::send_state::WithdrawableBody;
 use super::target::origin;
 
-/// Fetches results, each over a connection of its own.
+/// Downloads results, each over its own connection.
 #[derive(Clone)]
 pub struct Downloads {
     connector: Connector,
@@ -25,18 +26,19 @@ pub struct Downloads {
     idle_max: Duration,
 }
 
-/// A result on its way.
+/// A download in progress.
 pub struct Download {
     response: PooledResponse,
     idle_max: Duration,
 }
 
-/// Why a result did not come, or not all of it. A sentence.
+/// Why a download failed or broke off, as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DownloadError(pub String);
 
 impl Downloads {
-    /// Of results behind `https`; where `is_plain`, behind plain `http` only. A piece is waited for at most `idle_max`.
+    /// Creates a downloader for `https`, or with `is_plain` for plain `http` only. A chunk may take
+    /// at most `idle_max`.
     ///
     /// # Errors
     /// When TLS cannot be set up.
@@ -46,12 +48,12 @@ impl Downloads {
         Ok(Self { connector, is_plain, idle_max })
     }
 
-    /// Asks for it, and has its first byte when this returns.
+    /// Sends the request; returns once the first byte of the response has arrived.
     ///
     /// # Errors
-    /// When the URL cannot be used, nothing answers, or the answer is no success.
+    /// When the URL is invalid, the server does not respond, or the response is no success.
     pub async fn open(&self, url: &str) -> Result<Download, DownloadError> {
-        let url = Url::parse(url).map_err(|error| DownloadError(format!("It is no URL: {error}.")))?;
+        let url = Url::parse(url).map_err(|error| DownloadError(format!("It is not a URL: {error}.")))?;
         let scheme = if self.is_plain { "http" } else { "https" };
         if url.scheme() != scheme || url.host_str().is_none_or(str::is_empty) {
             return Err(DownloadError(format!(
@@ -60,13 +62,15 @@ impl Downloads {
         }
         let response = match timeout(self.idle_max, self.get(&url)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Err(DownloadError(format!("Nothing came: {}.", innermost(&*error)))),
+            Ok(Err(error)) => {
+                return Err(DownloadError(format!("No response came: {}.", innermost(&*error))));
+            }
             Err(_) => return Err(self.stalled_error()),
         };
         let status = response.head.status;
         if !status.is_success() {
             return Err(DownloadError(format!(
-                "It was answered {status}; a result is kept for a week at most."
+                "The server returned {status}; a result is kept for a week at most."
             )));
         }
         Ok(Download { response, idle_max: self.idle_max })
@@ -89,10 +93,10 @@ impl Downloads {
 }
 
 impl Download {
-    /// The next piece, as large as it came; `None` at the end.
+    /// Returns the next chunk, as large as it came; `None` at the end.
     ///
     /// # Errors
-    /// When it breaks off before its end, or nothing comes for too long.
+    /// When it breaks off before its end, or nothing arrives for too long.
     pub async fn piece(&mut self) -> Result<Option<Bytes>, DownloadError> {
         match timeout(self.idle_max, self.response.chunk()).await {
             Ok(Ok(piece)) => Ok(piece),
@@ -103,7 +107,7 @@ impl Download {
 }
 
 fn stalled_error(idle_max: Duration) -> DownloadError {
-    DownloadError(format!("Nothing more came within {} ms.", idle_max.as_millis()))
+    DownloadError(format!("No data came within {} ms.", idle_max.as_millis()))
 }
 
 impl fmt::Display for DownloadError {
@@ -121,7 +125,7 @@ impl fmt::Debug for Downloads {
 }
 
 impl fmt::Debug for Download {
-    /// Without the URL.
+    /// Omits the URL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Download").finish_non_exhaustive()
     }

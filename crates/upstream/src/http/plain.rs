@@ -1,4 +1,5 @@
-//! Plain HTTP: limits that are set by hand, and costs that the caller says. Nothing is learned from an answer.
+//! Plain HTTP: limits that are configured by hand, and costs given by the caller. Nothing is
+//! learned from a response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +13,14 @@ use super::dialect::{Dialect, LimitDefinition};
 use crate::port::FieldRefusal;
 use crate::request::HttpRequest;
 
-/// The dialect of an upstream that has none.
+/// The dialect of an upstream without one of its own.
 #[derive(Clone, Debug)]
 pub struct PlainDialect {
     gate: Arc<str>,
     limits: Vec<Limit>,
 }
 
-/// One limit: the name callers use, the name the model uses, and what it is.
+/// One limit: the name callers use, the name the model uses, and its shape.
 #[derive(Clone, Debug)]
 struct Limit {
     short: String,
@@ -28,7 +29,7 @@ struct Limit {
 }
 
 impl PlainDialect {
-    /// For an upstream of this name with these limits, which were checked.
+    /// Creates the dialect of an upstream with these limits, which were validated.
     #[must_use]
     pub fn new(upstream: &str, limits: &[LimitConfig]) -> Self {
         let limits = limits.iter().map(|limit| Limit::of(upstream, limit)).collect();
@@ -43,7 +44,7 @@ impl Dialect for PlainDialect {
         std::iter::once(gate).chain(limits).collect()
     }
 
-    /// The gate, then every limit: what the caller said it costs, else one.
+    /// Charges the gate, then every limit: the caller's cost, or one token by default.
     fn charges(&self, _: &HttpRequest, cost: &BTreeMap<String, u64>) -> Result<Vec<Charge>, FieldRefusal> {
         let known: Vec<_> = self.limits.iter().map(|limit| limit.short.as_str()).collect();
         refuse_unknown_limits(&self.gate, &known, cost)?;

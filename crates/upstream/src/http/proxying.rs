@@ -1,6 +1,6 @@
-//! A client's own request, whose answer it waits for itself. Most answers are handed over whole;
-//! one that is long, or that comes bit by bit on purpose, is passed on while it comes, and nothing
-//! of it is kept.
+//! Sends a client's own request, whose response the client itself awaits. Most responses are
+//! relayed whole; a long one, or one that is incremental by design, is streamed, and nothing of it
+//! is kept.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use super::{ConfiguredUpstream, HttpUpstreams};
 use crate::port::{Call, Outcome};
 use crate::request::{HttpRequest, ProxyInfo};
 
-/// Types of bodies that come bit by bit: each piece is meant to be read when it comes.
+/// Content types of incremental bodies: each chunk is meant to be read when it arrives.
 const STREAMING_TYPES: [&str; 5] = [
     "text/event-stream",
     "application/x-ndjson",
@@ -29,8 +29,8 @@ const STREAMING_TYPES: [&str; 5] = [
 ];
 
 impl HttpUpstreams {
-    /// Sends a client's request and hands its answer over. Whatever it gets is an answer, also
-    /// where it is pointed elsewhere.
+    /// Sends a client's request and relays its response. Whatever comes back is a response,
+    /// including a redirect.
     pub(super) async fn send_proxied(
         &self,
         upstream: &ConfiguredUpstream,
@@ -82,9 +82,9 @@ impl HttpUpstreams {
     }
 }
 
-/// Why a body was not passed on to its end.
+/// Why a body was not relayed to its end.
 enum RelayError {
-    /// The client has gone.
+    /// The client is gone.
     ClientGone,
     /// The upstream broke it off, for this reason.
     Interrupted(String),
@@ -108,14 +108,13 @@ async fn relay_body(
             Ok(Ok(None)) => return to_client.end().await.map_err(unread),
             Ok(Err(error)) => return Err(RelayError::Interrupted(innermost(&error))),
             Err(_) => {
-                return Err(RelayError::Interrupted(format!("nothing came within {} ms", idle.as_millis())));
+                return Err(RelayError::Interrupted(format!("no data came within {} ms", idle.as_millis())));
             }
         }
     }
 }
 
-/// What is settled of an answer that was passed on while it came. It is never made again: the
-/// client has had its beginning.
+/// The outcome of a streamed response. It is never retried: the client has had its beginning.
 fn streamed_outcome(
     incoming: IncomingResponse,
     asked: &RequestSummary<'_>,
@@ -134,8 +133,8 @@ fn streamed_outcome(
     Outcome { verdict, ..outcome }
 }
 
-/// A request whose body was passed on while it came cannot be sent again: its client gets whatever
-/// it was answered. What the answer says about waiting counts for everybody else.
+/// Forbids the retry of a request with a streamed body, which cannot be sent again: its client gets
+/// whatever response came. What the response says about waiting still applies to all others.
 fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
     let (after, scope, fault) = match outcome.verdict {
         Verdict::Throttled { after, scope, fault } => (after, scope, fault),
@@ -146,13 +145,13 @@ fn forbid_repeat(mut outcome: Outcome, call: Call<'_>) -> Outcome {
         let reset_at = Some(call.now.after(after.unwrap_or(Duration::from_secs(1))));
         outcome.hints.push(Hint { limit, reset_at, ..Hint::default() });
     }
-    let message = format!("{} Its body was passed on while it came, so it is not sent again.", fault.message);
+    let message = format!("{} Its body was streamed, so it is not sent again.", fault.message);
     outcome.verdict = Verdict::Rejected(Fault::new(FaultClass::Transient, message));
     outcome
 }
 
 fn missing_body_fault() -> Fault {
-    let message = "It was not sent: its body was to be passed on while it came, and its client has gone.";
+    let message = "It was not sent: its body was to be streamed, and its client is gone.";
     Fault::new(FaultClass::Transient, message)
 }
 

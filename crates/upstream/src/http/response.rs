@@ -1,5 +1,5 @@
-//! What an answer means: its status decides, its `Retry-After` says when, and a body that never came whole makes a
-//! success unknown.
+//! Interprets a response: its status decides, its `Retry-After` says when, and an incomplete body
+//! makes a success unknown.
 
 use std::fmt;
 
@@ -18,14 +18,14 @@ use crate::port::Outcome;
 use crate::request::Method;
 use crate::retry_after;
 
-/// What was asked, as far as a message may say it.
+/// What a message may say about a request.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSummary<'a> {
-    /// How.
+    /// The method.
     pub method: Method,
-    /// Whom.
+    /// The name of the upstream.
     pub upstream: &'a str,
-    /// Where it is.
+    /// Its base URL.
     pub base: &'a BaseUrl,
 }
 
@@ -35,23 +35,23 @@ impl fmt::Display for RequestSummary<'_> {
     }
 }
 
-/// The body of an answer, as far as it came.
+/// The body of a response, as far as it was received.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Content {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// More than may be kept.
+    /// Larger than may be kept.
     TooLarge {
-        /// What may be kept, in bytes.
+        /// The bound, in bytes.
         most: usize,
     },
-    /// Not all of it came, for this reason.
+    /// Incomplete, for this reason.
     Cut(String),
-    /// It was passed on while it came, and nothing of it was kept.
+    /// Streamed to a client; nothing of it was kept.
     Relayed,
 }
 
-/// An answer.
+/// A response of an upstream.
 #[derive(Clone)]
 pub struct UpstreamResponse {
     /// Its status.
@@ -65,8 +65,8 @@ pub struct UpstreamResponse {
 }
 
 impl UpstreamResponse {
-    /// The same with its body decoded, as far as it may be kept. A body that is not in the coding that its header names,
-    /// or in one that is not known here, stays as it came.
+    /// Decodes the body, as far as it may be kept. A body that does not match the coding in its
+    /// header, or whose coding is not supported, stays as it came.
     #[must_use]
     pub async fn decoded(mut self, most: usize) -> Self {
         let Content::Whole(body) = &self.content else { return self };
@@ -81,13 +81,13 @@ impl UpstreamResponse {
         self
     }
 
-    /// Whether a client with this `Accept-Encoding` can read its body as it came.
+    /// Whether a client with this `Accept-Encoding` can read the body as it came.
     #[must_use]
     pub fn is_readable_to(&self, accept: Option<&str>) -> bool {
         is_readable(&self.headers, accept)
     }
 
-    /// What it means to its reader, or by its status alone, and what is kept of it.
+    /// The outcome, by its interpreter or by its status alone, and the result to keep.
     #[must_use]
     pub fn outcome(
         self,
@@ -103,7 +103,7 @@ impl UpstreamResponse {
         Outcome { verdict, hints, body, status: Some(self.status.as_u16()), spending }
     }
 
-    /// What it means by its status alone.
+    /// The verdict by its status alone.
     #[must_use]
     pub fn verdict(&self, asked: &RequestSummary<'_>) -> Verdict {
         let told = format!("{asked} was answered {}", self.status);
@@ -139,7 +139,7 @@ impl UpstreamResponse {
         }
     }
 
-    /// What is said of an answer that is neither a success nor a failure.
+    /// Describes a response that is neither a success nor a failure.
     fn describe_redirect(&self, told: &str, asked: &RequestSummary<'_>) -> String {
         match self.text(&LOCATION).and_then(|location| asked.base.redirect_target(location)) {
             Some(to) => format!("{told} and pointed to {to}; redirects are not followed."),
@@ -147,7 +147,8 @@ impl UpstreamResponse {
         }
     }
 
-    /// How long it asks to wait. A date is held against the upstream's own clock where it tells it.
+    /// How long it asks to wait. A date is compared with the upstream's own clock if it sent its
+    /// time.
     fn retry_after(&self) -> Option<Duration> {
         let now = self.text(&DATE).and_then(retry_after::parse_http_date).unwrap_or(self.at);
         retry_after::parse(self.text(&RETRY_AFTER)?, now)
@@ -160,11 +161,11 @@ impl UpstreamResponse {
 
 /// Whether a client with this `Accept-Encoding` can read a body with these headers as it came.
 pub(super) fn is_readable(headers: &HeaderMap, accept: Option<&str>) -> bool {
-    // A coding that is not known here cannot be undone here either.
+    // An unsupported coding cannot be undone here either.
     codings(headers).is_none_or(|codings| AcceptEncoding::parse(accept.unwrap_or_default()).accepts(&codings))
 }
 
-/// The codings of a body; `None` when one of them is not known here.
+/// The codings of a body; `None` when one of them is not supported.
 fn codings(headers: &HeaderMap) -> Option<Codings> {
     let lines = headers.get_all(CONTENT_ENCODING).iter();
     let named = lines.map(|line| line.to_str().ok()).collect::<Option<Vec<_>>>()?;

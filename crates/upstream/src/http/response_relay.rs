@@ -1,5 +1,6 @@
-//! Whole answers for those who wait for them in this process: every header and every byte, beside the little that is
-//! stored of an answer. Nothing here is written down, and nothing is kept for longer than somebody waits.
+//! Relays complete responses to waiters in this process: every header and every byte, in addition
+//! to the little of a response that is stored. Nothing here is persisted, and nothing is kept after
+//! its waiter is gone.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,14 +13,14 @@ use tokio::sync::Notify;
 use super::response::{Content, UpstreamResponse};
 use super::stream::{BodySender, StreamedBody, channel};
 
-/// An answer as it came.
+/// A response as it came.
 #[derive(Clone)]
 pub struct CompleteResponse {
     /// Its status.
     pub status: u16,
     /// All of its headers.
     pub headers: HeaderMap,
-    /// Its body, as far as it came.
+    /// Its body, as far as it was received.
     pub content: Content,
 }
 
@@ -34,13 +35,13 @@ impl From<&UpstreamResponse> for CompleteResponse {
 }
 
 impl fmt::Debug for CompleteResponse {
-    /// The status, and nothing that it says.
+    /// Shows the status, and nothing of the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CompleteResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-/// An answer whose body is passed on while it comes.
+/// A response whose body is streamed.
 pub struct StreamingResponse {
     /// Its status.
     pub status: u16,
@@ -51,19 +52,19 @@ pub struct StreamingResponse {
 }
 
 impl fmt::Debug for StreamingResponse {
-    /// The status, and nothing that it says.
+    /// Shows the status, and nothing of the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamingResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 
-/// Where answers are handed to those who wait. Clones are the same place.
+/// Hands responses to waiters. Clones share state.
 #[derive(Clone, Debug)]
 pub struct ResponseRelay(Arc<RelayState>);
 
 #[derive(Debug)]
 struct RelayState {
-    /// Tells the tickets of this process from those of any other, before or beside it.
+    /// Distinguishes the tickets of this process from those of any other, earlier or concurrent.
     process: u64,
     waiting: Mutex<RelaySlots>,
 }
@@ -74,12 +75,12 @@ struct RelaySlots {
     slots: HashMap<Arc<str>, Slot>,
 }
 
-/// What is handed over under one ticket.
+/// What is relayed under one ticket.
 #[derive(Debug, Default)]
 struct Slot {
-    /// The request's body, where it is passed on while it comes.
+    /// The body of the request, when it is streamed.
     body: Option<StreamedBody>,
-    /// The answer of the last attempt.
+    /// The response of the last attempt.
     answer: Option<CompleteResponse>,
     streaming: Option<StreamingResponse>,
     has_news: Arc<Notify>,
@@ -93,7 +94,7 @@ impl Default for ResponseRelay {
 }
 
 impl ResponseRelay {
-    /// Waits for an answer under a ticket of its own.
+    /// Registers a waiter under a new ticket.
     #[must_use]
     pub fn register(&self) -> ResponseWaiter {
         let mut waiting = self.waiting();
@@ -104,19 +105,19 @@ impl ResponseRelay {
         ResponseWaiter { at: self.clone(), ticket }
     }
 
-    /// The answer of the last attempt, or that it has none. Dropped when nobody waits.
+    /// Stores the response of the last attempt, or that it had none. Dropped when no one waits.
     pub(super) fn put(&self, ticket: &str, answer: Option<CompleteResponse>) {
         if let Some(slot) = self.waiting().slots.get_mut(ticket) {
             slot.answer = answer;
         }
     }
 
-    /// The body of a request, once.
+    /// Takes the body of a request, once.
     pub(super) fn take_body(&self, ticket: &str) -> Option<StreamedBody> {
         self.waiting().slots.get_mut(ticket)?.body.take()
     }
 
-    /// Hands the head of an answer over, and says where its body goes; `None` when nobody waits.
+    /// Relays the head of a response, and returns the sender of its body; `None` when no one waits.
     pub(super) fn stream(
         &self,
         ticket: &str,
@@ -137,7 +138,7 @@ impl ResponseRelay {
     }
 }
 
-/// Somebody waits. Dropping it ends that.
+/// A registered waiter. Dropping it unregisters.
 #[derive(Debug)]
 pub struct ResponseWaiter {
     at: ResponseRelay,
@@ -145,26 +146,26 @@ pub struct ResponseWaiter {
 }
 
 impl ResponseWaiter {
-    /// What the request has to carry.
+    /// The ticket that the request must carry.
     #[must_use]
     pub fn ticket(&self) -> &str {
         &self.ticket
     }
 
-    /// The answer of the last attempt that was made in this process, if it had one.
+    /// Takes the response of the last attempt made in this process, if there was one.
     #[must_use]
     pub fn take(&self) -> Option<CompleteResponse> {
         self.at.waiting().slots.get_mut(&self.ticket)?.answer.take()
     }
 
-    /// Gives the request a body that is passed on while it comes.
+    /// Sets a streamed body for the request.
     pub fn set_request_body(&self, body: StreamedBody) {
         if let Some(slot) = self.at.waiting().slots.get_mut(&self.ticket) {
             slot.body = Some(body);
         }
     }
 
-    /// Waits for an answer whose body is passed on while it comes. Others are taken when the operation has ended.
+    /// Waits for a streamed response. Other responses are taken when the operation has ended.
     pub async fn wait_streaming(&self) -> StreamingResponse {
         let has_news = self.at.waiting().slots.get(&self.ticket).map(|slot| Arc::clone(&slot.has_news));
         let has_news = has_news.unwrap_or_default();
@@ -176,7 +177,7 @@ impl ResponseWaiter {
         }
     }
 
-    /// The same, if there is one already.
+    /// Takes a streamed response, if there is one already.
     #[must_use]
     pub fn take_streaming(&self) -> Option<StreamingResponse> {
         self.at.waiting().slots.get_mut(&self.ticket)?.streaming.take()
@@ -199,7 +200,7 @@ mod tests {
         CompleteResponse { status, headers: HeaderMap::new(), content: Content::Whole(Bytes::new()) }
     }
 
-    /// LIM-28: the last attempt counts, and nothing is kept for those who have gone.
+    /// LIM-28: the last attempt counts, and nothing is kept for waiters that are gone.
     #[test]
     fn lim_28_the_last_answer_is_handed_over_and_none_is_kept() {
         let handover = ResponseRelay::default();

@@ -1,6 +1,7 @@
-//! The result that is kept of an answer: `{"status", "headers", "body"}`, and `"truncated"` when the body is not
-//! there. `"json": false` says that a body whose type is JSON is kept in another form, so that `body_of` gives back the
-//! bytes that came. Only headers that say something about the result are kept, and no cookie ever.
+//! The stored result of a response: `{"status", "headers", "body"}`, and `"truncated"` when the
+//! body is missing. `"json": false` says that a body with a JSON content type is stored in another
+//! form, so that `decode_body` returns the original bytes. Only headers about the result are kept,
+//! and never a cookie.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use super::response::Content;
 
 /// Longest header value that is kept, in bytes.
 const VALUE_LEN_MAX: usize = 4 * 1024;
-/// Deeper JSON is kept as text, so that whoever reads a result can parse it.
+/// More deeply nested JSON is kept as text, so that every reader of a result can parse it.
 const DEPTH_MAX: usize = 100;
 
 const KEPT: [&str; 20] = [
@@ -85,7 +86,7 @@ fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// What is kept, never longer than a result may be.
+/// Encodes a result, never longer than the bound on results.
 #[must_use]
 pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
     let note = match content {
@@ -104,7 +105,7 @@ pub fn encode(status: u16, headers: &HeaderMap, content: Content) -> Bytes {
         }
         Content::TooLarge { most } => format!("The body was not kept: it is larger than {most} bytes."),
         Content::Cut(reason) => format!("The body was not kept: {reason}."),
-        Content::Relayed => "The body was not kept: it was passed on while it came.".to_owned(),
+        Content::Relayed => "The body was not kept: it was streamed to the client.".to_owned(),
     };
     let kept = StoredResponse {
         status,
@@ -132,7 +133,8 @@ fn body<'a>(headers: &HeaderMap, bytes: &'a [u8]) -> StoredBody<'a> {
     StoredBody::Text(text)
 }
 
-/// The bytes that came, of a body as it is kept: its JSON, the type that its headers say, and `json` as it is kept beside it.
+/// Returns the original bytes of a stored body, given its JSON, the content type of its headers,
+/// and the stored `json` flag.
 #[must_use]
 pub fn decode_body(kept: &str, content_type: &str, json: Option<bool>) -> Option<Bytes> {
     if is_json(content_type) && json != Some(false) {
@@ -163,7 +165,7 @@ fn is_json(content_type: &str) -> bool {
     kind == "application/json" || kind == "text/json" || kind.ends_with("+json")
 }
 
-/// How deep arrays and objects go, whatever else is in it.
+/// The nesting depth of arrays and objects, whatever else the text contains.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0_usize);
     let (mut in_string, mut escaped) = (false, false);
@@ -214,7 +216,7 @@ mod tests {
         assert_eq!(depth(text.as_bytes()), 1);
     }
 
-    /// LIM-28: whatever came, and whatever its type says, the bytes are found again in what is kept.
+    /// LIM-28: any body, with any content type, is restored exactly from the stored result.
     #[test]
     fn lim_28_a_kept_body_gives_its_bytes_back() {
         #[derive(serde::Deserialize)]
@@ -247,7 +249,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: cookies and whatever else an answer carries along are not kept.
+    /// OPS-22: cookies and other unrelated headers of a response are not kept.
     #[test]
     fn ops_22_only_headers_about_the_result_are_kept() {
         let headers =

@@ -1,5 +1,6 @@
-//! One attempt: one request, at most once on the wire, over pooled HTTP/1.1 connections. No proxy, no redirect, no
-//! retry. What fails before the request left is *not sent*; everything after that and before an answer is *unknown*.
+//! One attempt: one request, at most once on the wire, over pooled HTTP/1.1 connections. No proxy,
+//! no redirect, no retry. A failure before the request was sent is *not sent*; any failure after
+//! that and before a response is *unknown*.
 
 use std::error::Error;
 use std::pin::pin;
@@ -38,10 +39,10 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// For a checked configuration. Opens no connection.
+    /// Creates a sender for a validated configuration. Opens no connection.
     ///
     /// # Errors
-    /// Names the field that cannot be used.
+    /// Names the invalid field.
     pub fn new(config: &UpstreamConfig) -> Result<Self, FieldRefusal> {
         let base = BaseUrl::parse(&config.base_url).map_err(|problem| config.refuse("base_url", problem))?;
         let (origin, host) = base.origin().map_err(|problem| config.refuse("base_url", problem))?;
@@ -60,10 +61,10 @@ impl Sender {
         })
     }
 
-    /// Whether this upstream can take the request.
+    /// Checks that this upstream can take the request.
     ///
     /// # Errors
-    /// Names the field.
+    /// Names the invalid field.
     pub fn check(&self, request: &HttpRequest) -> Result<(), FieldRefusal> {
         self.base.join(&request.path).map_err(|problem| FieldRefusal::new("request.path", problem))?;
         if let Some((name, _)) = &self.token
@@ -75,12 +76,12 @@ impl Sender {
         request.refuse_credentials(&self.stored_headers)
     }
 
-    /// What messages about a request say.
+    /// Summarizes a request for messages.
     pub(super) fn summarize(&self, method: Method) -> RequestSummary<'_> {
         RequestSummary { method, upstream: &self.name, base: &self.base }
     }
 
-    /// Sends a request that was checked, once, and has its answer read.
+    /// Sends a checked request, once, and has its response interpreted.
     pub async fn send(
         &self,
         request: HttpRequest,
@@ -94,10 +95,10 @@ impl Sender {
         }
     }
 
-    /// Sends a request that was checked, once, for an answer whose body is decoded.
+    /// Sends a checked request, once, and returns the response with its body decoded.
     ///
     /// # Errors
-    /// When no answer came: not sent (`Retry`), or sent and lost (`Unknown`).
+    /// When no response came: not sent (`Retry`), or sent and lost (`Unknown`).
     pub async fn exchange(&self, request: HttpRequest, call: Call<'_>) -> Result<UpstreamResponse, Outcome> {
         let most = self.response_max_bytes;
         let mut incoming = self.send_for_head(request, None, call).await?;
@@ -105,13 +106,13 @@ impl Sender {
         Ok(incoming.into_response(gathered, most).decoded(most).await)
     }
 
-    /// The most that is kept of an answer's body, in bytes.
+    /// The maximum size of a response body that is kept, in bytes.
     pub(super) const fn response_max_bytes(&self) -> usize {
         self.response_max_bytes
     }
 
-    /// Sends a request that was checked, once, with this body instead of its own where there is one, and has the head of its
-    /// answer.
+    /// Sends a checked request, once, with `body` instead of its own if given, and returns the head
+    /// of the response.
     pub(super) async fn send_for_head(
         &self,
         request: HttpRequest,
@@ -137,7 +138,7 @@ impl Sender {
             match timeout(allowed, &mut sending).await {
                 Ok(Ok(response)) => break response,
                 Ok(Err(error)) => return Err(failed(&asked, &departure, &innermost(&*error))),
-                // A body that is still coming takes its time.
+                // A body that is still arriving takes its time.
                 Err(_) if is_streamed && departure.pieces() > pieces => {}
                 Err(_) => {
                     let reason = format!("no answer within {} ms", allowed.as_millis());
@@ -145,7 +146,7 @@ impl Sender {
                 }
             }
         };
-        // One that took its time has as much for its answer as any other.
+        // A slow request has as much time for its response as any other.
         let from = if is_streamed { Instant::now() } else { started };
         Ok(IncomingResponse { response, until: from + allowed, allowed, sent_at: call.now, started })
     }
@@ -173,7 +174,7 @@ impl Sender {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         }
         for (name, value) in &request.headers {
-            // Both were read once already, when the request was checked.
+            // Both were parsed before, when the request was checked.
             if let (Ok(name), Ok(value)) = (name.parse::<HeaderName>(), value.parse::<HeaderValue>()) {
                 headers.insert(name, value);
             }
@@ -202,25 +203,25 @@ impl From<Method> for http::Method {
     }
 }
 
-/// An answer whose head has come.
+/// A response whose head has arrived.
 pub(super) struct IncomingResponse {
     response: PooledResponse,
-    /// When all of it must have come.
+    /// When all of it must have arrived.
     until: Instant,
-    /// How long that is.
+    /// The length of that time.
     allowed: Duration,
-    /// When the request was sent, by the clock of the call and by the one that runs evenly.
+    /// When the request was sent, by the clock of the call and by the monotonic one.
     sent_at: Time,
     started: Instant,
 }
 
 /// The beginning of a body.
 pub(super) enum BufferedBody {
-    /// All of it.
+    /// The complete body.
     Whole(Bytes),
-    /// More than was wanted: what came of it so far.
+    /// Larger than wanted: what has arrived so far.
     More(Bytes),
-    /// It did not come whole, for this reason.
+    /// Incomplete, for this reason.
     Cut(String),
 }
 
@@ -233,12 +234,12 @@ impl IncomingResponse {
         &self.response.head.headers
     }
 
-    /// The length of its body, where it is said.
+    /// The length of its body, if stated.
     pub(super) fn content_length(&self) -> Option<u64> {
         self.response.content_length()
     }
 
-    /// How long a piece of its body may take.
+    /// How long a chunk of its body may take.
     pub(super) const fn idle_max(&self) -> Duration {
         self.allowed
     }
@@ -248,12 +249,12 @@ impl IncomingResponse {
         is_readable(self.headers(), accept)
     }
 
-    /// The next piece of its body, as large as it came.
+    /// Returns the next chunk of its body, as large as it came.
     pub(super) async fn piece(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         self.response.chunk().await
     }
 
-    /// Its body, as long as that is not more than `most` bytes.
+    /// Buffers its body, up to `most` bytes.
     pub(super) async fn gather(&mut self, most: usize) -> BufferedBody {
         if self.content_length().is_some_and(|len| len > most as u64) {
             return BufferedBody::More(Bytes::new());
@@ -277,7 +278,7 @@ impl IncomingResponse {
         }
     }
 
-    /// The answer with as much of its body as was gathered.
+    /// Converts it to a response with the buffered part of its body.
     pub(super) fn into_response(self, gathered: BufferedBody, most: usize) -> UpstreamResponse {
         let content = match gathered {
             BufferedBody::Whole(body) => Content::Whole(body),
@@ -287,7 +288,7 @@ impl IncomingResponse {
         self.with(content)
     }
 
-    /// The answer without its body, which somebody else has had.
+    /// Converts it to a response without its body, which was relayed.
     pub(super) fn into_relayed_response(self) -> UpstreamResponse {
         self.with(Content::Relayed)
     }
@@ -299,7 +300,8 @@ impl IncomingResponse {
     }
 }
 
-/// No answer came. Either it is made sure that nothing leaves any more, or it may have happened.
+/// The outcome without a response. Either the request is withdrawn for certain, or it may have
+/// taken effect.
 fn failed(asked: &RequestSummary<'_>, departure: &SendState, reason: &str) -> Outcome {
     if departure.withdraw() {
         return not_sent(asked, reason);
@@ -313,7 +315,7 @@ fn not_sent(asked: &RequestSummary<'_>, reason: &str) -> Outcome {
     Outcome::unanswered(Verdict::Retry { after: None, fault: Fault::new(FaultClass::Transient, message) })
 }
 
-/// The first cause of an error.
+/// The innermost source of an error.
 pub(super) fn innermost(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(deeper) = cause.source() {

@@ -1,6 +1,6 @@
-//! Whether a request has left. The connection asks this body for its bytes right before it writes the first one,
-//! so asking and withdrawing exclude each other: a request that was withdrawn in time never leaves, and one that may
-//! have left is never called unsent.
+//! Tracks whether a request has been sent. The connection asks this body for its bytes right before
+//! it writes the first one, so asking and withdrawing exclude each other: a request that was
+//! withdrawn in time is never sent, and one that may have been sent is never called unsent.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ const PENDING: u8 = 0;
 const SENT: u8 = 1;
 const WITHDRAWN: u8 = 2;
 
-/// The sender's end: tells and decides whether the request has left.
+/// The sender's end: reports and decides whether the request has been sent.
 #[derive(Clone, Debug, Default)]
 pub struct SendState {
     state: Arc<AtomicU8>,
@@ -25,13 +25,14 @@ pub struct SendState {
 }
 
 impl SendState {
-    /// Keeps the request from leaving. True when it has not left, and then it never will.
+    /// Keeps the request from being sent. True when it has not been sent, and then it never will
+    /// be.
     #[must_use]
     pub fn withdraw(&self) -> bool {
         self.transition(WITHDRAWN)
     }
 
-    /// How many pieces of its body were asked for so far.
+    /// The number of chunks of its body requested so far.
     #[must_use]
     pub fn pieces(&self) -> u64 {
         self.pieces.load(Ordering::Relaxed)
@@ -45,7 +46,7 @@ impl SendState {
         self.state.load(Ordering::Acquire) == WITHDRAWN
     }
 
-    /// Whoever turns it first decides; true when it stands as asked.
+    /// The first transition wins; true when the state is `to`.
     fn transition(&self, to: u8) -> bool {
         match self.state.compare_exchange(PENDING, to, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => true,
@@ -68,13 +69,13 @@ enum BodySource {
 }
 
 impl WithdrawableBody {
-    /// A body of these bytes, and the sender's end of it.
+    /// Creates a body of these bytes, and the sender's end of it.
     #[must_use]
     pub fn new(bytes: Bytes) -> (Self, SendState) {
         Self::of(BodySource::Bytes(bytes))
     }
 
-    /// A body that is passed on while it comes, and the sender's end of it.
+    /// Creates a streamed body, and the sender's end of it.
     #[must_use]
     pub fn streamed(body: StreamedBody) -> (Self, SendState) {
         Self::of(BodySource::Stream(body))
@@ -110,13 +111,14 @@ impl Body for WithdrawableBody {
         piece
     }
 
-    /// The connection's first question, even to an empty body. A withdrawn request says that there is more to come
-    /// and then fails, which ends the connection before anything is written.
+    /// The connection's first question, even to an empty body. A withdrawn request claims that more
+    /// is to come and then fails, which ends the connection before anything is written.
     fn is_end_stream(&self) -> bool {
         self.departure.mark_sent() && matches!(&self.content, BodySource::Bytes(bytes) if bytes.is_empty())
     }
 
-    /// Its length. A withdrawn request claims a byte even when it has none, or it would not be asked for it and leave.
+    /// Its length. A withdrawn request claims a byte even when it has none; otherwise the
+    /// connection would not ask for it, and would send the request.
     fn size_hint(&self) -> SizeHint {
         let least = u64::from(self.departure.is_withdrawn());
         match &self.content {

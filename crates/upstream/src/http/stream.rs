@@ -1,6 +1,5 @@
-//! A body that is passed on while it comes: a few pieces are in memory at a time, and whoever sends
-//! waits for whoever reads. One that breaks off is an error to its reader, however its sender
-//! ended.
+//! A streamed body: a few chunks are in memory at a time, and the sender waits for the reader. A
+//! body that breaks off is an error to its reader, however its sender ended.
 
 use std::io;
 use std::pin::Pin;
@@ -10,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use tokio::sync::mpsc;
 
-/// Most pieces between the two ends.
+/// The maximum number of chunks between the two ends.
 const PIECES_MAX: usize = 4;
 
 enum Piece {
@@ -18,24 +17,24 @@ enum Piece {
     End,
 }
 
-/// The end that the body comes in at.
+/// The sending end of a body.
 #[derive(Debug)]
 pub struct BodySender(mpsc::Sender<Piece>);
 
-/// Nobody reads the body any more.
+/// The reader of the body is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyReaderGone;
 
-/// The end that the body is read from.
+/// The reading end of a body.
 #[derive(Debug)]
 pub struct StreamedBody {
     pieces: mpsc::Receiver<Piece>,
-    /// What is still to come, where that is known.
+    /// The number of bytes still to come, if known.
     left: Option<u64>,
     has_ended: bool,
 }
 
-/// Both ends of a body, whose length may be known.
+/// Creates both ends of a body, whose length may be known.
 #[must_use]
 pub fn channel(len: Option<u64>) -> (BodySender, StreamedBody) {
     let (sender, pieces) = mpsc::channel(PIECES_MAX);
@@ -43,10 +42,10 @@ pub fn channel(len: Option<u64>) -> (BodySender, StreamedBody) {
 }
 
 impl BodySender {
-    /// Sends a piece, when there is room for it.
+    /// Sends a chunk, when there is room for it.
     ///
     /// # Errors
-    /// When nobody reads.
+    /// When the reader is gone.
     pub async fn send(&self, piece: Bytes) -> Result<(), BodyReaderGone> {
         if piece.is_empty() {
             return Ok(());
@@ -54,15 +53,15 @@ impl BodySender {
         self.0.send(Piece::Data(piece)).await.map_err(|_| BodyReaderGone)
     }
 
-    /// The body is whole. Dropping the sender without this breaks it off.
+    /// Ends the body. Dropping the sender without this breaks it off.
     ///
     /// # Errors
-    /// When nobody reads.
+    /// When the reader is gone.
     pub async fn end(self) -> Result<(), BodyReaderGone> {
         self.0.send(Piece::End).await.map_err(|_| BodyReaderGone)
     }
 
-    /// Resolves when nobody reads any more.
+    /// Resolves when the reader is gone.
     pub async fn closed(&self) {
         self.0.closed().await;
     }
@@ -111,7 +110,8 @@ mod tests {
         Some(frame.map(|frame| frame.into_data().unwrap()))
     }
 
-    /// LIM-28: what was not ended is not whole, and a sender never runs ahead of its reader.
+    /// LIM-28: a body that was not ended is incomplete, and a sender never runs ahead of its
+    /// reader.
     #[tokio::test]
     async fn lim_28_a_body_is_whole_or_broken_off() {
         let (sender, mut body) = channel(Some(2));

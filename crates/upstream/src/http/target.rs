@@ -1,4 +1,5 @@
-//! The full URL of a request. It is always the base URL with the request's path behind it, and never another host.
+//! The full URL of a request. It is always the base URL followed by the request's path, and never
+//! another host.
 
 use http::Uri;
 use http::header::HeaderValue;
@@ -6,19 +7,19 @@ use url::Url;
 
 use crate::request::path;
 
-/// Where an upstream is.
+/// The base URL of an upstream.
 #[derive(Clone, Debug)]
 pub struct BaseUrl {
     url: Url,
 }
 
 impl BaseUrl {
-    /// From the configuration.
+    /// Parses the configured URL.
     ///
     /// # Errors
-    /// A sentence. It does not repeat the URL, which may hold a password.
+    /// A message. It does not repeat the URL, which may hold a password.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let url = Url::parse(text).map_err(|error| format!("It is no URL: {error}."))?;
+        let url = Url::parse(text).map_err(|error| format!("It is not a URL: {error}."))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err("It must start with http:// or https://.".into());
         }
@@ -34,10 +35,10 @@ impl BaseUrl {
         Ok(Self { url })
     }
 
-    /// Where connections go, and the `Host` of requests.
+    /// The origin to connect to, and the `Host` of requests.
     ///
     /// # Errors
-    /// A sentence.
+    /// A message.
     pub fn origin(&self) -> Result<(Uri, HeaderValue), String> {
         origin(&self.url)
     }
@@ -48,22 +49,22 @@ impl BaseUrl {
         self.url.scheme() == "https"
     }
 
-    /// Its path, without a slash at its end: what stands before the path of each request.
+    /// Its path, without a trailing slash: the prefix of each request's path.
     #[must_use]
     pub fn path(&self) -> &str {
         self.url.path().trim_end_matches('/')
     }
 
-    /// The URL of a path below it.
+    /// Resolves a path below the base.
     ///
     /// # Errors
-    /// A sentence about a path that leads elsewhere.
+    /// A message about a path that leads elsewhere.
     pub fn join(&self, path: &str) -> Result<Url, String> {
         path::resolve(&self.url, path)
     }
 
-    /// Where a reference in the answer to a request with this path leads below the base, with its query and fragment;
-    /// `None` when it leads elsewhere.
+    /// Resolves a reference in the response to a request with this path to a path below the base,
+    /// with its query and fragment; `None` when it leads elsewhere.
     #[must_use]
     pub fn path_to(&self, reference: &str, request_path: &str) -> Option<String> {
         let url = self.join(request_path).ok()?.join(reference).ok()?;
@@ -78,7 +79,7 @@ impl BaseUrl {
         Some(format!("{slash}{rest}{query}{fragment}"))
     }
 
-    /// Where a redirect points, for a message: without query, user and fragment.
+    /// The target of a redirect, for a message: without query, user and fragment.
     #[must_use]
     pub fn redirect_target(&self, location: &str) -> Option<String> {
         let mut url = self.url.join(location).ok()?;
@@ -94,7 +95,7 @@ impl BaseUrl {
 /// The origin of a URL, and the `Host` of requests to it.
 ///
 /// # Errors
-/// A sentence, without the URL.
+/// A message, without the URL.
 pub(super) fn origin(url: &Url) -> Result<(Uri, HeaderValue), String> {
     let host = url.host_str().unwrap_or_default();
     let authority = url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"));
@@ -142,7 +143,7 @@ mod tests {
         }
     }
 
-    /// LIM-28: what leads below the base is found however it is written, and nothing else is.
+    /// LIM-28: a reference below the base is recognized in every spelling, and nothing else is.
     #[test]
     fn lim_28_a_reference_leads_below_the_base_or_elsewhere() {
         let base = BaseUrl::parse("https://Host:443/api/").unwrap();
@@ -166,7 +167,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: what a redirect carries in its query or its user is in no message.
+    /// OPS-22: what a redirect carries in its query or its user appears in no message.
     #[test]
     fn ops_22_a_redirect_is_told_without_what_it_carries() {
         let base = BaseUrl::parse("http://host/api").unwrap();

@@ -1,4 +1,5 @@
-//! What a request sends: nothing, JSON exactly as the caller wrote it, a text as it is, or bytes that came by another way.
+//! The body of a request: empty, JSON exactly as the caller wrote it, text as it is, or bytes that
+//! arrived in another way.
 
 use std::fmt;
 
@@ -9,25 +10,26 @@ use serde_json::value::RawValue;
 /// The body of a request.
 #[derive(Clone, Default)]
 pub enum Body {
-    /// None.
+    /// No body.
     #[default]
     Empty,
     /// JSON, byte for byte as it came: no number is rounded and no key is moved.
     Json(Box<RawValue>),
-    /// A text that is sent as it is.
+    /// Text, sent as it is.
     Text(String),
-    /// Bytes of any kind, without a type of their own. JSON has no form for them, so they are not written with the rest.
+    /// Arbitrary bytes without a content type. JSON cannot represent them, so they are stored
+    /// separately.
     Bytes(Bytes),
 }
 
 impl Body {
-    /// Whether there is none.
+    /// Whether the body is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         matches!(self, Self::Empty)
     }
 
-    /// The bytes to be sent.
+    /// Converts the body to the bytes to send.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         match self {
@@ -38,7 +40,7 @@ impl Body {
         }
     }
 
-    /// The content type when no header says another.
+    /// The default content type.
     #[must_use]
     pub const fn content_type(&self) -> Option<&'static str> {
         match self {
@@ -50,7 +52,7 @@ impl Body {
 }
 
 impl fmt::Debug for Body {
-    /// What kind it is and how long, never what it says.
+    /// Shows the kind and the length, never the content.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Empty => f.write_str("Empty"),

@@ -1,5 +1,5 @@
-//! A request with the upstream it is for, as bytes and back: the payload of an operation. Nothing that was read is
-//! handed on unchecked.
+//! Encodes a request together with its upstream as the payload of an operation, and decodes it.
+//! Decoded data is always validated.
 
 use serde::{Deserialize, Serialize};
 use tidegate_core::bounds::PAYLOAD_LEN_MAX;
@@ -11,17 +11,17 @@ use crate::port::FieldRefusal;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Envelope {
-    /// The upstream, by name.
+    /// The name of the upstream.
     pub upstream: String,
-    /// What is sent there.
+    /// The request to send.
     pub request: HttpRequest,
-    /// That a client sent it through the proxy and waits.
+    /// Set when a client sent it through the proxy and waits for the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxied: Option<ProxyInfo>,
 }
 
 impl Envelope {
-    /// As bytes.
+    /// Encodes the envelope.
     ///
     /// # Errors
     /// When it is larger than a payload may be.
@@ -32,10 +32,10 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Back from bytes, checked. Whether its headers may be stored is each upstream's to say.
+    /// Decodes and validates an envelope. Whether its headers may be stored is up to each upstream.
     ///
     /// # Errors
-    /// Names the field that cannot be taken.
+    /// Names the invalid field.
     pub fn decode(bytes: &[u8]) -> Result<Self, FieldRefusal> {
         check_len(bytes)?;
         let mut envelope: Self = serde_json::from_slice(bytes).map_err(|error| unreadable(&error))?;
@@ -60,7 +60,7 @@ fn check_len(bytes: &[u8]) -> Result<(), FieldRefusal> {
     Err(FieldRefusal::new("request", message))
 }
 
-/// What serde says about a name is passed on; what it says about a value would repeat the value.
+/// Keeps what serde says about a name; what it says about a value would repeat the value.
 fn unreadable(error: &serde_json::Error) -> FieldRefusal {
     let said = error.to_string();
     let about_names = ["missing field", "unknown field", "duplicate field", "unknown variant"];

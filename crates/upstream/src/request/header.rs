@@ -1,4 +1,4 @@
-//! The headers a caller may set. Credentials, the host and whatever steers the connection are not the caller's.
+//! The headers that a caller may set. Credentials, the host and connection headers are reserved.
 
 use http::header::{HeaderName, HeaderValue};
 use tidegate_core::credential::{is_credential_name, is_credential_value};
@@ -9,7 +9,7 @@ pub const HEADERS_MAX: usize = 64;
 pub const NAME_LEN_MAX: usize = 256;
 /// Longest value, in bytes.
 pub const VALUE_LEN_MAX: usize = 8 * 1024;
-/// The header that tells an upstream which operation a call belongs to.
+/// The header that identifies to an upstream the operation a call belongs to.
 pub const OPERATION: &str = "tidegate-operation";
 
 /// Credentials by the rules of HTTP itself.
@@ -29,16 +29,16 @@ const CONNECTION: [&str; 11] = [
     OPERATION,
 ];
 
-/// Says what is wrong with the headers, if anything is. Values are never repeated in the sentence.
+/// Validates headers. The message never repeats a value.
 ///
 /// # Errors
-/// A sentence.
+/// A message that describes the first problem.
 pub fn validate(headers: &[(String, String)]) -> Result<(), String> {
     validate_form(headers)?;
     refuse_credentials(headers, &[])
 }
 
-/// The same, whether or not they carry credentials.
+/// Validates headers, whether or not they carry credentials.
 pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> {
     if headers.len() > HEADERS_MAX {
         return Err(format!("There are {} headers; the most is {HEADERS_MAX}.", headers.len()));
@@ -57,13 +57,13 @@ pub(crate) fn validate_form(headers: &[(String, String)]) -> Result<(), String> 
         }
         refuse_connection(&lower)?;
         if headers[..index].iter().any(|(earlier, _)| earlier.eq_ignore_ascii_case(name)) {
-            return Err(format!("The header {lower} is there twice; put its values into one."));
+            return Err(format!("The header {lower} occurs twice; combine its values."));
         }
     }
     Ok(())
 }
 
-/// Refuses a header that steers the connection.
+/// Refuses connection headers.
 fn refuse_connection(name: &str) -> Result<(), String> {
     if CONNECTION.contains(&name) || name.starts_with("proxy-") {
         return Err(format!("The header {name} belongs to the connection and is set by Tidegate."));
@@ -71,8 +71,8 @@ fn refuse_connection(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses headers that carry a credential, because what is sent with a request is stored with it in clear. `stored`
-/// are the names, in lower case, that may be stored all the same.
+/// Refuses headers that carry a credential, because headers are stored with the request in clear
+/// text. `stored` lists names, in lower case, that may be stored all the same.
 pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]) -> Result<(), String> {
     for (name, value) in headers {
         let name = name.to_ascii_lowercase();
@@ -93,14 +93,14 @@ pub(crate) fn refuse_credentials(headers: &[(String, String)], stored: &[String]
     Ok(())
 }
 
-/// Whether an operator may say that a header of this name, in lower case, is stored.
+/// Whether an operator may allow a header of this name, in lower case, to be stored.
 pub(crate) fn may_be_stored(name: &str) -> bool {
     let is_short = name.len() <= NAME_LEN_MAX;
     let is_name = HeaderName::from_bytes(name.as_bytes()).is_ok_and(|parsed| parsed.as_str() == name);
     is_short && is_name && !NEVER_STORED.contains(&name) && refuse_connection(name).is_ok()
 }
 
-/// Headers as a JSON object of names and values, in order.
+/// Serializes headers as a JSON object of names and values, in order.
 pub(crate) mod as_map {
     use std::fmt;
 
@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: credentials stay out of what is stored, and the refusal does not repeat them.
+    /// OPS-22: credentials are never stored, and the refusal does not repeat them.
     #[test]
     fn ops_22_credentials_are_refused_without_being_repeated() {
         for name in [

@@ -1,5 +1,6 @@
-//! Where a request goes below an upstream's base URL, decided in one place and on the URL as the parser reads it: what is
-//! checked is what is sent. A path that leads to another host or above the base is refused, whatever the base is.
+//! Resolves the path of a request below an upstream's base URL, in one place and on the URL as the
+//! parser reads it: what is checked is what is sent. A path that leads to another host or above the
+//! base is refused, for any base.
 
 use std::sync::LazyLock;
 
@@ -9,28 +10,28 @@ use url::Url;
 /// Longest path with its query, in bytes.
 pub const PATH_LEN_MAX: usize = 8 * 1024;
 
-/// A base that every path is tried on: one segment deep, so that it shows where a path climbs.
+/// A base that every path is tried on: one segment deep, so that it shows whether a path climbs.
 const TRIAL: &str = "http://upstream.invalid/base";
 static TRIAL_URL: LazyLock<Option<Url>> = LazyLock::new(|| Url::parse(TRIAL).ok());
 
 const LEADS_OUT: &str = "The path leads out of the upstream's base URL.";
 
-/// Says what is wrong with a path, if anything is: the same for every base.
+/// Validates a path: the same result for every base.
 ///
 /// # Errors
-/// A sentence.
+/// A message that describes the problem.
 pub fn validate(path: &str) -> Result<(), String> {
     let base = TRIAL_URL.as_ref().ok_or(LEADS_OUT)?;
     below(base, path).map(drop)
 }
 
-/// The URL of a path below a base, which has neither a query nor a fragment.
+/// Resolves a path below a base, which has neither a query nor a fragment.
 ///
 /// # Errors
-/// A sentence about a path that leads elsewhere.
+/// A message about a path that leads elsewhere.
 pub fn resolve(base: &Url, path: &str) -> Result<Url, String> {
     if base.path() == "/" {
-        // The root of a host is nothing that `..` could lead out of: the trial says where a path climbs.
+        // `..` cannot lead out of the root of a host: the trial base shows whether a path climbs.
         validate(path)?;
     }
     below(base, path)
@@ -39,18 +40,19 @@ pub fn resolve(base: &Url, path: &str) -> Result<Url, String> {
 fn below(base: &Url, path: &str) -> Result<Url, String> {
     refuse_text(path)?;
     let start = base.path().trim_end_matches('/');
-    // Joined, not parsed as a whole: the host was parsed with the base, once.
+    // Joined, not parsed as a whole: the host was parsed once, with the base.
     let joined = if start.is_empty() { base.join(path) } else { base.join(&format!("{start}{path}")) };
-    let url = joined.map_err(|_| "The path makes no URL.".to_owned())?;
+    let url = joined.map_err(|_| "The path does not form a URL.".to_owned())?;
     let is_same_host = url.authority() == base.authority() && url.scheme() == base.scheme();
     let rest = url.path().strip_prefix(start);
     let stays = rest.is_some_and(|rest| rest.starts_with('/') && !escapes_base(rest));
-    // Some servers read a path before its dots are resolved, and some of them pass over empty segments.
+    // Some servers read a path before its dots are resolved, and some of them skip empty segments.
     let asked = path.split('?').next().unwrap_or_default();
     if is_same_host && stays && !escapes_base(asked) { Ok(url) } else { Err(LEADS_OUT.to_owned()) }
 }
 
-/// Refuses what a URL parser would drop or read as something else, so that nothing else is sent than was asked for.
+/// Refuses characters that a URL parser would drop or reinterpret, so that exactly the requested
+/// path is sent.
 fn refuse_text(path: &str) -> Result<(), String> {
     if path.len() > PATH_LEN_MAX {
         return Err(format!("The path is {} bytes long; the most is {PATH_LEN_MAX}.", path.len()));
@@ -125,7 +127,7 @@ mod tests {
             "/a/..%5C..%5Cx",
             "/a//../../x",
             "/\u{85}x",
-            // The URL parser trims spaces at the end, and what is left climbs.
+            // The URL parser trims trailing spaces, and what is left climbs.
             "/.. ",
             "/%2e%2e ",
             "/a/../..  ",
@@ -140,7 +142,7 @@ mod tests {
         }
     }
 
-    /// What is checked is what is sent: the same answer for each base, also for one without a path.
+    /// What is checked is what is sent: the same result for each base, also for one without a path.
     #[test]
     fn a_path_is_decided_alike_below_every_base() {
         let bases = ["http://host:81", "http://host:81/", "https://host/api", "https://host/api/v1/"];
@@ -155,7 +157,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever passes stays on the host and below the base, by the URL parser that is really used.
+        /// Whatever passes stays on the host and below the base, by the URL parser that is actually
+        /// used.
         #[test]
         fn what_passes_stays_below_the_base(path in "/?([a-z.@:/?%;\\\\# \t]|%2e|%2f|\\.\\.|\\PC){0,24}") {
             if validate(&path).is_ok() {
@@ -166,7 +169,8 @@ mod tests {
             }
         }
 
-        /// Whatever the path, a URL that comes out is on the host and below the base, and the base does not change that.
+        /// For any path, a resulting URL is on the host and below the base, and the base does not
+        /// change that.
         #[test]
         fn no_path_leaves_the_base(path in "/?([a-z.@:/?%;\\\\# \t]|%2e|%2f|\\.\\.|\\PC){0,24}") {
             for base in ["http://host:81/base", "http://host:81"] {

@@ -1,5 +1,5 @@
-//! What is kept beside a request that a client sent through the proxy: where its answer is waited for, and a body that
-//! JSON has no form for. Callers of the API have no way to say any of this.
+//! Data stored with a request that a client sent through the proxy: where its response is awaited,
+//! and a body that JSON cannot represent. Callers of the API cannot set any of this.
 
 use std::fmt;
 
@@ -12,22 +12,22 @@ use serde_json::value::RawValue;
 use super::{Body, Envelope, HttpRequest};
 use crate::port::FieldRefusal;
 
-/// That a request is somebody's own, to be sent as it is.
+/// Marks a request as a proxied one, to be sent unchanged.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProxyInfo {
-    /// Who waits for the answer.
+    /// The ticket of whoever waits for the response.
     pub ticket: String,
-    /// The body, where the request cannot hold it as it is.
+    /// The body, where the request cannot represent it exactly.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base64: Option<String>,
-    /// That its body is not kept: it is passed on while it comes.
+    /// Whether its body is not stored, but streamed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub streamed: bool,
 }
 
 impl ProxyInfo {
-    /// The body that was kept here.
+    /// Returns the body stored here.
     pub(super) fn body(&mut self) -> Result<Option<Body>, FieldRefusal> {
         let Some(text) = self.base64.take() else { return Ok(None) };
         let bytes =
@@ -37,19 +37,20 @@ impl ProxyInfo {
 }
 
 impl fmt::Debug for ProxyInfo {
-    /// Nothing of the body.
+    /// Shows nothing of the body.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProxyInfo").field("ticket", &self.ticket).finish_non_exhaustive()
     }
 }
 
 impl Envelope {
-    /// A request with this body, to be sent byte for byte, whose answer is waited for under a ticket.
+    /// Creates a request with this body, to be sent byte for byte, whose response is awaited under
+    /// a ticket.
     #[must_use]
     pub fn proxied(upstream: String, mut request: HttpRequest, body: &Bytes, ticket: &str) -> Self {
         let mut proxied = ProxyInfo { ticket: ticket.to_owned(), base64: None, streamed: false };
         request.body = match exact(body) {
-            // Without a type none is added, which it would be to JSON and to text.
+            // Without a content type none may be added, but JSON and text would get one.
             Some(kept) if body.is_empty() || request.header("content-type").is_some() => kept,
             _ => {
                 proxied.base64 = Some(STANDARD.encode(body));
@@ -59,7 +60,7 @@ impl Envelope {
         Self { upstream, request, proxied: Some(proxied) }
     }
 
-    /// A request whose body is passed on while it comes, and whose answer is waited for under a ticket.
+    /// Creates a request with a streamed body, whose response is awaited under a ticket.
     #[must_use]
     pub fn streamed(upstream: String, request: HttpRequest, ticket: &str) -> Self {
         let proxied = ProxyInfo { ticket: ticket.to_owned(), base64: None, streamed: true };
@@ -67,7 +68,7 @@ impl Envelope {
     }
 }
 
-/// The body as JSON or as text, if it comes out of that exactly as it went in.
+/// Represents the body as JSON or as text, if that round-trips exactly.
 fn exact(body: &Bytes) -> Option<Body> {
     let text = std::str::from_utf8(body).ok()?;
     if text.is_empty() {
@@ -86,7 +87,7 @@ mod tests {
     use super::*;
     use crate::request::Method;
 
-    /// LIM-28: whatever the body is, it comes out of what is stored byte for byte.
+    /// LIM-28: any body round-trips through storage byte for byte.
     #[test]
     fn lim_28_a_body_is_kept_exactly() {
         let bodies: [&[u8]; 9] = [
@@ -115,7 +116,7 @@ mod tests {
         }
     }
 
-    /// OPS-22: what was sent is not printed.
+    /// OPS-22: a request body is not printed.
     #[test]
     fn ops_22_debug_shows_no_body() {
         let request = HttpRequest::new(Method::Post, "/x");
@@ -124,7 +125,7 @@ mod tests {
         assert!(!printed.contains("hunter2") && !printed.contains(&STANDARD.encode("hunter2")), "{printed}");
     }
 
-    /// LIM-28: nobody can say in a request what only the proxy may.
+    /// LIM-28: a caller cannot set in a request what only the proxy may.
     #[test]
     fn lim_28_a_caller_cannot_ask_for_it() {
         let json = r#"{"upstream":"e","request":{"method":"POST","path":"/","proxied":{"ticket":"t"}}}"#;

@@ -1,4 +1,4 @@
-//! What each answer means and what is kept of it.
+//! The meaning of each response and what is kept of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tidegate_upstream::http::UpstreamConfig;
 use crate::peer::{Peer, PeerAction, answer};
 use crate::{GET, POST, carry, message, text, upstreams};
 
-/// OPS-2: a request arrives as it was written, with the operation's id, and its answer is kept.
+/// OPS-2: a request arrives as it was written, with the operation's id, and its response is kept.
 #[tokio::test]
 async fn ops_2_a_request_is_carried_and_its_answer_kept() {
     let headers = "content-type: application/json\r\nset-cookie: a=b\r\netag: e\r\n";
@@ -32,7 +32,7 @@ async fn ops_2_a_request_is_carried_and_its_answer_kept() {
     assert_eq!(seen.header("host"), Some(peer.addr.to_string().as_str()));
 }
 
-/// OPS-2: a text is sent as it is, under the content type that was given.
+/// OPS-2: text is sent as it is, under the given content type.
 #[tokio::test]
 async fn ops_2_a_text_is_sent_as_it_is() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -78,7 +78,8 @@ async fn ops_10_statuses_become_verdicts() {
     }
 }
 
-/// LIM-2 / LIM-20: a 429 closes the upstream's gate for as long as it says, in each form; nonsense says nothing.
+/// LIM-2 / LIM-20: a 429 closes the upstream's gate for as long as it says, in each form; an
+/// invalid time counts as none.
 #[tokio::test]
 async fn lim_20_a_429_closes_the_gate() {
     let table = [
@@ -104,7 +105,7 @@ async fn lim_20_a_429_closes_the_gate() {
     }
 }
 
-/// LIM-2: without the upstream's own date, a date is held against our clock.
+/// LIM-2: without the upstream's own date, a date is compared with our clock.
 #[tokio::test]
 async fn lim_2_a_date_is_held_against_our_clock() {
     let peer = Peer::saying(answer("503 Wait", "retry-after: Sun, 06 Nov 1994 08:50:37 GMT\r\n", "")).await;
@@ -113,7 +114,7 @@ async fn lim_2_a_date_is_held_against_our_clock() {
     assert!(wait <= Duration::from_secs(60) && wait > Duration::from_secs(30), "{wait:?}");
 }
 
-/// A redirect is rejected, says where it pointed, and nothing goes there.
+/// A redirect is rejected with its target, and nothing is sent there.
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let elsewhere = Peer::saying(answer("200 OK", "", "")).await;
@@ -132,13 +133,14 @@ async fn redirects_are_not_followed() {
     assert!(elsewhere.seen().is_empty());
 }
 
-/// A body over the bound is dropped, told or not in advance; the status still counts.
+/// A body over the bound is dropped, whether or not its length was announced; the status still
+/// counts.
 #[tokio::test]
 async fn a_huge_body_keeps_its_status_only() {
     let told = answer("200 OK", "", &"x".repeat(2_000));
     let chunked =
         format!("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n7d0\r\n{}\r\n", "x".repeat(2_000));
-    // Told in advance: never ends, so reading it would never end either.
+    // Announced in advance: never ends, so reading it would never end either.
     let endless = b"HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\nxxxx".to_vec();
     for bytes in [told, chunked.into_bytes(), endless] {
         let peer = Peer::start(move |_| PeerAction::Stall(bytes.clone())).await;
@@ -150,7 +152,7 @@ async fn a_huge_body_keeps_its_status_only() {
     }
 }
 
-/// An answer to HEAD has a length and no body.
+/// A response to HEAD has a length and no body.
 #[tokio::test]
 async fn head_is_answered_without_a_body() {
     let peer = Peer::saying("HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n").await;
@@ -159,7 +161,7 @@ async fn head_is_answered_without_a_body() {
     assert!(text(&outcome).ends_with(r#""body":null}"#));
 }
 
-/// Many calls at once each get their own answer.
+/// Concurrent calls each get their own response.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_at_once_do_not_mix() {
     let peer = Peer::start(|n| PeerAction::Say(answer("200 OK", "", &n.to_string()))).await;

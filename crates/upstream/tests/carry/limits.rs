@@ -1,4 +1,4 @@
-//! What a request is charged, and which limits the model is told of.
+//! The charges of a request, and the limits set in the model.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ fn lim_7_a_request_charges_the_gate_and_every_limit() {
     assert_eq!(checked.on_unknown, OnUnknown::Repeat);
 }
 
-/// LIM-4: each limit is told to the model under the upstream's name, with its own unit.
+/// LIM-4: each limit is set in the model under the upstream's name, with its own unit.
 #[test]
 fn lim_4_limits_are_named_after_their_upstream() {
     let upstreams = HttpUpstreams::new(vec![config()]).unwrap();

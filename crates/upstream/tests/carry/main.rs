@@ -1,4 +1,5 @@
-//! The HTTP dialect against real servers on loopback that answer, stall, cut and lie. The server counts what arrives.
+//! The HTTP dialect against real servers on loopback that respond, stall, cut and lie. The server
+//! counts what arrives.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops")]
 
@@ -19,7 +20,7 @@ use tidegate_upstream::{Call, HttpUpstreams, Outcome, Upstream};
 /// 1994-11-06 08:49:37 UTC.
 const NOW: Time = Time::from_millis(784_111_777_000);
 
-/// How long a peer that stalls is waited for: enough to send on a busy machine.
+/// The timeout for a peer that stalls: enough to send on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One upstream called `echo` at this address.
@@ -27,7 +28,7 @@ fn upstreams(base_url: impl Into<String>) -> HttpUpstreams {
     HttpUpstreams::new(vec![UpstreamConfig::new("echo", base_url)]).unwrap()
 }
 
-/// The same, with an answer waited for this long only.
+/// The same, with this timeout for a response.
 fn hasty(base_url: impl Into<String>, timeout: Duration) -> HttpUpstreams {
     HttpUpstreams::new(vec![UpstreamConfig { timeout, ..UpstreamConfig::new("echo", base_url) }]).unwrap()
 }
@@ -40,14 +41,14 @@ fn call<'a>(payload: &'a [u8], operation: &'a str) -> Call<'a> {
     Call { payload, attempt: 1, reconcile_first: false, now: NOW, deadline: None, operation }
 }
 
-/// Carries a request that passes the check, once.
+/// Sends a request that passes the check, once.
 async fn carry(upstreams: &HttpUpstreams, request: &str) -> Outcome {
     let payload = payload(request);
     upstreams.check(&payload, &BTreeMap::new()).unwrap();
     upstreams.carry(call(&payload, "op-1")).await
 }
 
-/// The sentence of a verdict.
+/// The message of a verdict.
 fn message(verdict: &Verdict) -> &str {
     match verdict {
         Verdict::Throttled { fault, .. }
@@ -64,5 +65,5 @@ fn text(outcome: &Outcome) -> &str {
 
 const POST: &str = r#"{"method":"POST","path":"/x?key=hunter2","body":{"a":1}}"#;
 const GET: &str = r#"{"method":"GET","path":"/x"}"#;
-/// A host that no resolver asks anybody about: its label is longer than a name may be.
+/// A host that needs no resolver: its label is longer than a name may be.
 const NOBODY: &str = "http://nobody-nobody-nobody-nobody-nobody-nobody-nobody-nobody-nobody-nobody.invalid";

@@ -1,4 +1,5 @@
-//! At most one request on the wire for each attempt, and what may have left is never called unsent.
+//! At most one request on the wire for each attempt, and one that may have been sent is never
+//! called unsent.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -25,7 +26,7 @@ async fn ops_23_a_cut_after_the_request_is_unknown() {
     }
 }
 
-/// OPS-23: the same on a connection that was used before, where other clients send it again by themselves.
+/// OPS-23: the same on a reused connection, where other clients resend automatically.
 #[tokio::test]
 async fn ops_23_a_cut_on_a_reused_connection_is_not_repeated() {
     for request in [POST, GET] {
@@ -41,7 +42,7 @@ async fn ops_23_a_cut_on_a_reused_connection_is_not_repeated() {
     }
 }
 
-/// OPS-23: no answer in time, slow headers, half a status line, and no HTTP at all are unknown.
+/// OPS-23: no response in time, slow headers, half a status line, and no HTTP at all are unknown.
 #[tokio::test]
 async fn ops_23_no_proper_answer_is_unknown() {
     let table = [
@@ -59,7 +60,7 @@ async fn ops_23_no_proper_answer_is_unknown() {
     }
 }
 
-/// OPS-23: a success whose body never came whole is unknown; a failure stands by its status.
+/// OPS-23: a success with an incomplete body is unknown; a failure stands by its status.
 #[tokio::test]
 async fn ops_23_a_cut_body_makes_a_success_unknown() {
     for then in [PeerAction::SayAndClose, PeerAction::Stall] {
@@ -74,8 +75,8 @@ async fn ops_23_a_cut_body_makes_a_success_unknown() {
     }
 }
 
-/// OPS-23: a server that closes each connection without saying so races with the next request. Nothing is sent
-/// twice, what was done was seen, and what is called unsent was never seen.
+/// OPS-23: a server that closes each connection without announcing it races with the next request.
+/// Nothing is sent twice, every success was seen, and what is called unsent was never seen.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_23_stale_connections_never_double_a_request() {
     let peer = Peer::start(|_| PeerAction::SayAndClose(answer("200 OK", "", ""))).await;
@@ -99,7 +100,7 @@ async fn ops_23_stale_connections_never_double_a_request() {
     }
 }
 
-/// Connections are used again.
+/// Connections are reused.
 #[tokio::test]
 async fn one_connection_carries_many_calls() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -111,13 +112,13 @@ async fn one_connection_carries_many_calls() {
     assert_eq!(peer.connections(), 1);
 }
 
-/// A connection that is not used for a while is closed, before a server would close it.
+/// An idle connection is closed after a while, before a server would close it.
 #[tokio::test]
 async fn idle_connections_are_closed() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
     let upstreams = upstreams(peer.url());
     assert_eq!(carry(&upstreams, GET).await.verdict, Verdict::Done);
-    // From here on the clock jumps to whatever is waited for.
+    // From here on the clock jumps to whatever is awaited.
     tokio::time::pause();
     peer.one_gone().await;
     tokio::time::resume();
@@ -125,7 +126,8 @@ async fn idle_connections_are_closed() {
     assert_eq!(peer.connections(), 2);
 }
 
-/// OPS-23: a request whose outcome is unknown and cannot be looked up is not sent again; one that may be repeated is.
+/// OPS-23: a request whose outcome is unknown and cannot be checked is not sent again; one that may
+/// be repeated is.
 #[tokio::test]
 async fn ops_23_nothing_is_repeated_blindly() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -137,7 +139,7 @@ async fn ops_23_nothing_is_repeated_blindly() {
     assert_eq!(upstreams.carry(look(&get)).await.verdict, Verdict::Done);
 }
 
-/// Dropping a call ends it: the server sees the connection go.
+/// Dropping a call aborts it: the server sees the connection close.
 #[tokio::test]
 async fn a_dropped_call_is_aborted() {
     let peer = Peer::start(|_| PeerAction::Stall(Vec::new())).await;
@@ -152,7 +154,7 @@ async fn a_dropped_call_is_aborted() {
     peer.one_gone().await;
 }
 
-/// OPS-23: the deadline ends the wait for an answer before the time-out does.
+/// OPS-23: the deadline ends the wait for a response before the timeout does.
 #[tokio::test]
 async fn ops_23_the_deadline_counts_too() {
     let peer = Peer::start(|_| PeerAction::Stall(Vec::new())).await;

@@ -1,4 +1,4 @@
-//! A server made of raw bytes: it reads whole requests, counts them, and then does what the test says.
+//! A raw-bytes server: it reads whole requests, counts them, and then does what the test says.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,20 +9,20 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// What follows a request.
+/// The action after a request.
 #[derive(Clone)]
 pub(crate) enum PeerAction {
-    /// These bytes, and the connection stays.
+    /// Sends these bytes, and keeps the connection open.
     Say(Vec<u8>),
-    /// These bytes, and the connection is closed.
+    /// Sends these bytes, and closes the connection.
     SayAndClose(Vec<u8>),
-    /// Nothing, and the connection is closed.
+    /// Sends nothing, and closes the connection.
     Close,
-    /// These bytes and then nothing, for ever.
+    /// Sends these bytes and then nothing, for ever.
     Stall(Vec<u8>),
 }
 
-/// A request as it came: its head, in lower case up to the values, and its body.
+/// A received request: its head, in lower case up to the values, and its body.
 #[derive(Clone, Debug)]
 pub(crate) struct SeenRequest {
     pub(crate) head: String,
@@ -41,14 +41,14 @@ pub(crate) struct Peer {
     pub(crate) addr: SocketAddr,
     seen: Arc<Mutex<Vec<SeenRequest>>>,
     connections: Arc<AtomicUsize>,
-    /// Reads that brought bytes.
+    /// The number of reads that brought bytes.
     started: Arc<AtomicUsize>,
     gone: tokio::sync::Mutex<mpsc::UnboundedReceiver<()>>,
     task: JoinHandle<()>,
 }
 
 impl Peer {
-    /// Does `then(n)` after the n-th request, counted from 0.
+    /// Performs `then(n)` after the n-th request, counted from 0.
     pub(crate) async fn start(then: impl Fn(usize) -> PeerAction + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let addr = listener.local_addr().unwrap();
@@ -73,7 +73,7 @@ impl Peer {
         Self { addr, seen, connections, started, gone: tokio::sync::Mutex::new(gone), task }
     }
 
-    /// One that always says the same.
+    /// Starts a server that always sends the same response.
     pub(crate) async fn saying(answer: impl Into<Vec<u8>>) -> Self {
         let answer = answer.into();
         Self::start(move |_| PeerAction::Say(answer.clone())).await
@@ -91,7 +91,7 @@ impl Peer {
         self.connections.load(Ordering::SeqCst)
     }
 
-    /// How many reads brought bytes, whole requests or not.
+    /// The number of reads that brought bytes, whole requests or not.
     pub(crate) fn started(&self) -> usize {
         self.started.load(Ordering::SeqCst)
     }
@@ -108,7 +108,7 @@ impl Drop for Peer {
     }
 }
 
-/// An answer with a body and its length.
+/// A response with a body and its length.
 pub(crate) fn answer(status: &str, headers: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}\r\n{body}", body.len()).into_bytes()
 }
@@ -142,7 +142,7 @@ async fn serve(
     }
 }
 
-/// One whole request, or `None` when the other side is gone.
+/// Reads one whole request, or `None` when the other side is gone.
 async fn read(stream: &mut TcpStream, buffer: &mut Vec<u8>, reads: &AtomicUsize) -> Option<SeenRequest> {
     let end = loop {
         if let Some(at) = buffer.windows(4).position(|four| four == b"\r\n\r\n") {

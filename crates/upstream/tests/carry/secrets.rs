@@ -1,4 +1,4 @@
-//! What is said, printed and stored never holds a credential, a body or a query.
+//! Messages, debug output and stored data never hold a credential, a body or a query.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn with_token(url: &str, header: TokenHeader) -> (UpstreamConfig, HttpUpstreams)
     (config, upstreams)
 }
 
-/// The credential is sent in the header that was configured.
+/// The credential is sent in the configured header.
 #[tokio::test]
 async fn the_token_goes_into_its_header() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -72,7 +72,8 @@ async fn the_token_cannot_be_overridden() {
     assert!(refusal.message.contains("token_env") && !refusal.message.contains("mine"));
 }
 
-/// OPS-22: a header that carries a credential is refused, whoever its vendor is, unless the upstream says that it is none.
+/// OPS-22: a header that carries a credential is refused, for any vendor, unless the upstream
+/// declares that it is none.
 #[tokio::test]
 async fn ops_22_credentials_are_not_stored() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -108,7 +109,8 @@ async fn ops_22_credentials_are_not_stored() {
     }
 }
 
-/// A path that would lead to another host is refused by the check, and nothing is sent if it comes anyway.
+/// The check refuses a path that would lead to another host, and nothing is sent if it gets through
+/// anyway.
 #[tokio::test]
 async fn no_path_leads_to_another_host() {
     let (peer, evil) =

@@ -1,4 +1,4 @@
-//! What did not leave is told from what may have.
+//! Requests that were not sent are distinguished from those that may have been.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn assert_not_sent(outcome: &Outcome) {
     assert!(fault.message.contains("was not sent: "), "{}", fault.message);
 }
 
-/// OPS-23: nobody listens, or the name is nobody's: not sent.
+/// OPS-23: no listener, or an unknown host: not sent.
 #[tokio::test]
 async fn ops_23_no_connection_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -34,7 +34,7 @@ async fn ops_23_no_connection_is_not_sent() {
     assert_not_sent(&outcome);
 }
 
-/// OPS-23: a handshake that fails is not sent.
+/// OPS-23: with a failed handshake the request is not sent.
 #[tokio::test]
 async fn ops_23_a_failed_handshake_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -47,10 +47,11 @@ async fn ops_23_a_failed_handshake_is_not_sent() {
     server.await.unwrap();
 }
 
-/// OPS-23: time that runs out while the connection is still being made is not sent, whichever limit it was.
+/// OPS-23: a timeout while the connection is still being made means not sent, whichever limit it
+/// was.
 #[tokio::test]
 async fn ops_23_time_spent_connecting_is_not_sent() {
-    // It takes connections and never answers the handshake.
+    // It accepts connections and never responds to the handshake.
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
     let short = Duration::from_millis(200);
@@ -76,7 +77,8 @@ async fn a_passed_deadline_sends_nothing() {
     assert!(peer.seen().is_empty());
 }
 
-/// OPS-8: an upstream that is gone from the configuration loses nothing: what was accepted for it waits.
+/// OPS-8: an upstream missing from the configuration loses nothing: operations accepted for it
+/// wait.
 #[tokio::test]
 async fn ops_8_what_was_accepted_for_a_missing_upstream_waits() {
     let none = HttpUpstreams::new(Vec::new()).unwrap();
@@ -86,7 +88,7 @@ async fn ops_8_what_was_accepted_for_a_missing_upstream_waits() {
     assert!(fault.message.contains("No upstream is called \"echo\""), "{fault}");
 }
 
-/// OPS-23: a request that was withdrawn before the connection asked for it never reaches the wire.
+/// OPS-23: a request withdrawn before the connection asked for it never reaches the wire.
 #[tokio::test]
 async fn ops_23_a_withdrawn_request_never_leaves() {
     let peer = Peer::saying(answer("200 OK", "", "")).await;
@@ -98,7 +100,7 @@ async fn ops_23_a_withdrawn_request_never_leaves() {
         let connection = tokio::spawn(connection);
         let request = Request::builder().method(method).uri("/").header("host", "peer").body(body).unwrap();
         assert!(requests.send_request(request).await.is_err(), "{method} {bytes}");
-        // Its end is told to the request alone.
+        // Only the request learns of its end.
         drop(connection.await.unwrap());
         peer.one_gone().await;
     }

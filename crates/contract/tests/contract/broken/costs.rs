@@ -1,4 +1,4 @@
-//! Costs and limits that are kept wrongly.
+//! Broken costs and limits.
 
 use tidegate_core::Time;
 use tidegate_core::id::Partition;

@@ -1,4 +1,4 @@
-//! A journal that is broken.
+//! A broken journal.
 
 use tidegate_core::journal::{Deployment, DeploymentStage, DeploymentStep, JournalLines, ObjectMapping};
 use tidegate_store::journal::FENCE_MAX;
@@ -69,7 +69,7 @@ impl Journal for BrokenStore {
 }
 
 impl BrokenStore {
-    /// Says that it kept what it should have refused.
+    /// Reports that it kept what it should have refused.
     fn forgiven(&self, answer: tidegate_store::Result<bool>) -> tidegate_store::Result<bool> {
         match answer {
             Err(error)

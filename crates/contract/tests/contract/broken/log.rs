@@ -1,4 +1,4 @@
-//! Logs that are broken.
+//! Broken logs.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tidegate_store::{Costs, Log, StoreFuture};
 use super::{BrokenStore, Quirk};
 
 impl BrokenStore {
-    /// The owner that the inner log will believe.
+    /// The owner that the inner log accepts.
     fn owner(&self, owner: Ownership, ignores: Quirk) -> Ownership {
         let latest = self.notes.lock().unwrap().latest;
         if self.is(Quirk::OwnSameEpoch) || self.is(ignores) { latest.unwrap_or(owner) } else { owner }

@@ -1,4 +1,4 @@
-//! Nodes and upkeep that are broken.
+//! Broken nodes and upkeep.
 
 use std::time::Duration;
 

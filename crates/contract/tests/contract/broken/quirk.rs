@@ -1,6 +1,6 @@
-//! What can be wrong with a store, and which suite must find it.
+//! The defects of broken stores, and the suite that must detect each.
 
-/// One thing that is wrong.
+/// One defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Quirk {
     None,
@@ -85,7 +85,7 @@ pub(crate) enum Quirk {
 
 use Quirk as Q;
 
-/// Which suite must find what.
+/// The suite that must detect each defect.
 pub(crate) const CASES: &[(&str, Quirk)] = &[
     ("appends_are_numbered_one_by_one", Q::AppendNumbersSkip),
     ("an_append_takes_out_of_the_outbox_only_what_is_there", Q::AppendForgetsDrained),

@@ -1,4 +1,4 @@
-//! Shared records that are broken.
+//! Broken shared records.
 
 use std::time::Duration;
 

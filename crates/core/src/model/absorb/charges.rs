@@ -1,4 +1,5 @@
-//! What operations charge, as the model keeps it: the same charges once, and of an estimate what its limit can hold.
+//! Charges as the model keeps them: equal charges are stored once, and an estimate is clamped to
+//! what its limit can hold.
 
 use std::sync::Arc;
 
@@ -7,11 +8,12 @@ use super::super::entry::{Charges, Cost, EntryIx};
 use super::super::limit::LimitIx;
 use crate::operation::Charge;
 
-/// Different charges that are looked for before a new one is kept.
+/// The maximum number of distinct charge sets that are shared.
 const CHARGE_SETS_MAX: usize = 1_024;
 
 impl Model {
-    /// The same charges are kept once, as long as they are not too many different ones.
+    /// Interns charges: equal ones are stored once, as long as there are not too many distinct
+    /// ones.
     pub(super) fn intern_charges(&mut self, charges: &[Charge]) -> Charges {
         let place = |charge: &Charge| {
             let cost = Cost { micro: charge.cost, estimated: charge.estimated };
@@ -32,7 +34,8 @@ impl Model {
         charges
     }
 
-    /// What is taken for an estimate is what the limit can hold now, and that is what is settled later.
+    /// Clamps an estimate to what the limit can hold now; the clamped amount is what is settled
+    /// later.
     pub(super) fn clamp_estimates(&mut self, ix: EntryIx) {
         let charges = &self.entries[ix.at()].charges;
         let fitting = |(limit, cost): &(LimitIx, Cost)| self.limits[limit.at()].clamp_cost(*cost);

@@ -1,4 +1,4 @@
-//! What it means for the model that a limit was set: a new one, other figures, or another kind.
+//! Applies the setting of a limit: a new limit, other figures, or another kind.
 
 use std::sync::Arc;
 
@@ -31,7 +31,8 @@ impl Model {
             (Meter::Bucket(bucket), shape) if !matches!(shape, LimitShape::Cap { .. }) => {
                 bucket.reshape(shape, at);
             }
-            // Of another kind, as only the configuration may have it: it starts anew, with what is under way.
+            // Another kind, which only the configuration may set: the limit starts over, charged
+            // with the calls in flight.
             (meter, shape) => {
                 *meter = Limit::new(Arc::clone(&limit.name), shape, limit.source, at).meter;
                 self.recharge_running(ix, at);
@@ -39,7 +40,7 @@ impl Model {
         }
     }
 
-    /// Charges a limit that has started anew for every call that is under way.
+    /// Charges a limit that has started over for every call in flight.
     fn recharge_running(&mut self, ix: LimitIx, at: Time) {
         for group in self.running.values() {
             let group = &mut self.groups[group.at()];
@@ -66,7 +67,8 @@ impl Model {
         ix
     }
 
-    /// One that somebody uses stays, whatever the log says: what charges it could not be told what it charges.
+    /// Removes a limit. One that is in use stays, whatever the log says: the operations that charge
+    /// it would lose their reference.
     pub(super) fn absorb_limit_gone(&mut self, name: &Arc<str>, at: Time) {
         self.advance_clock(at);
         let Some(ix) = self.by_limit.get(name).copied() else { return };

@@ -1,4 +1,4 @@
-//! What a settled claim changes: the operation, its group, and the limits it had charged.
+//! Applies a settled claim: to the operation, its group, and the limits it charged.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ impl Model {
         }
     }
 
-    /// What a settled claim means for the limits it had charged, and for those its answer spoke of.
+    /// Applies a settled claim to the limits it charged and to those mentioned in its response.
     fn settle_limits(&mut self, ix: EntryIx, settled: &SettledClaim, run: &RunningClaim) {
         let charges = Arc::clone(&self.entries[ix.at()].charges);
         for ((limit, cost), mark) in charges.iter().zip(&run.marks) {
@@ -78,7 +78,8 @@ impl Model {
                         if let Some(spent) = hint.spent {
                             bucket.settle(*mark, cost.micro, spent, settled.at);
                         }
-                        // What a person set stands; of the answer only what is left counts then.
+                        // An operator's figures stand; from the response only the remaining amount
+                        // counts then.
                         let learns = limit.source != LimitSource::Operator;
                         let (capacity, refill_per_s) = (hint.capacity, hint.refill_per_s);
                         let figures = if learns { (capacity, refill_per_s) } else { (None, None) };
@@ -103,7 +104,7 @@ impl Model {
         }
     }
 
-    /// Takes an operation out of its group for good.
+    /// Removes an operation from its group for good.
     pub(super) fn end(&mut self, ix: EntryIx, at: Time, state: EndState, hold: bool, fault: Option<&Fault>) {
         let was_head = self.entries[ix.at()].prev.is_none();
         let entry = self.unlink(ix);
@@ -127,14 +128,15 @@ impl Model {
         let (group, priority) = (entry.group, entry.priority);
         entry.reconcile_first = false;
         if entry.deadline != Time::MAX {
-            // The person who decided is not held to the old deadline.
+            // The operator's decision overrides the old deadline.
             entry.deadline = Time::MAX;
         }
         self.release(group);
         self.groups[group.at()].turn = self.draw_turn(priority);
     }
 
-    /// The first hold stands until a person has acted: an unknown outcome is not covered up by a later failure.
+    /// Holds a group. The first hold stands until an operator acts: a later failure does not hide
+    /// an unknown outcome.
     pub(super) fn hold(&mut self, ix: GroupIx, held: GroupHold) {
         let group = &mut self.groups[ix.at()];
         if group.held.is_some() {

@@ -1,11 +1,11 @@
-//! What people do, and what they are told.
+//! Operator commands and their results.
 
 use super::*;
 use crate::model::{CancelOutcome, Cause, ControlRefusal, Resolution};
 use crate::operation::OnUnknown;
 use crate::state::{EndState, State};
 
-/// OPS-9: a queued operation that is called off leaves its line at once; one that runs is told.
+/// OPS-9: a canceled operation that is queued leaves its queue at once; a running one is notified.
 #[test]
 fn ops_9_cancel_reaches_queued_and_running() {
     let mut world = ModelHarness::new();
@@ -45,7 +45,7 @@ fn ops_9_pause_and_resume() {
     assert_eq!(world.take_seqs(9), [2]);
 }
 
-/// OPS-23: an unknown outcome that is called off keeps what is known of it.
+/// OPS-23: a canceled operation of unknown outcome keeps its fault.
 #[test]
 fn ops_23_a_canceled_unknown_keeps_its_fault() {
     let mut world = ModelHarness::new();
@@ -56,8 +56,8 @@ fn ops_23_a_canceled_unknown_keeps_its_fault() {
     assert!(matches!(canceled, CancelOutcome::Ended(ended) if ended.fault == Some(transient())));
 }
 
-/// OPS-23: what is known of a call that may have happened stays with an operation that is called off, whether it waits
-/// for its next attempt, is under way again, or was throttled since.
+/// OPS-23: a canceled operation keeps what is known of a call that may have happened, whether it
+/// waits for its next attempt, is in flight again, or was throttled since.
 #[test]
 fn ops_23_a_cancel_keeps_what_is_known() {
     let lost = "the answer was lost";
@@ -112,7 +112,7 @@ fn ops_23_a_cancel_keeps_what_is_known() {
     assert_eq!(message(ended), Some(format!("429; before that: {lost}")));
 }
 
-/// A group can be paused before anything is in it.
+/// A group can be paused before it has any operation.
 #[test]
 fn a_pause_can_come_first() {
     let mut world = ModelHarness::new();
@@ -124,7 +124,8 @@ fn a_pause_can_come_first() {
     assert_eq!(world.model.resume(world.now, &named("h"), &mut world.facts), Err(ControlRefusal::NotActive));
 }
 
-/// OPS-23: a person says what happened; until then the group waits and cannot simply be resumed.
+/// OPS-23: an operator resolves the outcome; until then the group waits and cannot simply be
+/// resumed.
 #[test]
 fn ops_23_a_person_resolves_what_is_unknown() {
     for resolution in [Resolution::Succeeded, Resolution::Failed, Resolution::Repeat] {
@@ -149,7 +150,8 @@ fn ops_23_a_person_resolves_what_is_unknown() {
     }
 }
 
-/// OPS-9: what failed runs again at the end of its group, with a fresh budget and its own id.
+/// OPS-9: a failed operation reruns at the end of its group, with a fresh retry budget and its own
+/// id.
 #[test]
 fn ops_9_rerun_joins_the_end_of_the_line() {
     let mut world = ModelHarness::new();
@@ -170,7 +172,7 @@ fn ops_9_rerun_joins_the_end_of_the_line() {
     assert_eq!(world.take(9)[0].attempt, 1);
 }
 
-/// OPS-24: every operation can be asked why it does not run; the answer names the one thing.
+/// OPS-24: for every operation there is an answer why it does not run, which names one cause.
 #[test]
 fn ops_24_why_names_the_one_thing() {
     let mut world = ModelHarness::new();

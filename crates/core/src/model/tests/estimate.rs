@@ -1,4 +1,4 @@
-//! When an operation is expected to start, held against runs of the same queue.
+//! The expected start of operations, compared with runs of the same queue.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 impl ModelHarness {
-    /// Runs everything that is queued, with calls that take no time; answers when each started.
+    /// Runs everything that is queued, with calls that take no time; returns when each started.
     fn run_dry(&mut self) -> BTreeMap<Seq, Time> {
         let mut started = BTreeMap::new();
         while self.model.active_count() > 0 {
@@ -44,7 +44,8 @@ fn window(limit: u64, period_ms: u64) -> LimitShape {
     LimitShape::Window { limit: limit * MICRO, period: Duration::from_millis(period_ms) }
 }
 
-/// OPS-24: sixty operations of one group, at two in a second: the last one is told its own time and not its head's.
+/// OPS-24: with sixty operations of one group, at two per second, the last one reports its own time
+/// and not its head's.
 #[test]
 fn ops_24_the_last_of_a_long_line_is_told_its_own_time() {
     let mut world = ModelHarness::new();
@@ -64,7 +65,7 @@ fn ops_24_the_last_of_a_long_line_is_told_its_own_time() {
     assert_eq!(world.starts_at(seqs[59]), None, "nobody knows when a person acts");
 }
 
-/// Nothing is estimated where nothing is known: no limit, or one of which only an answer tells.
+/// Nothing is estimated where nothing is known: no limit, or one that only a response can describe.
 #[test]
 fn what_is_not_known_is_not_estimated() {
     let mut world = ModelHarness::new();
@@ -83,8 +84,8 @@ fn what_is_not_known_is_not_estimated() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// OPS-24: in a queue that runs as it stands the estimate is right: within what one operation of each group costs,
-    /// whatever the groups, their lengths, the costs and the limits.
+    /// OPS-24: in an unchanged queue the estimate is right: within what one operation of each group
+    /// costs, for any groups, lengths, costs and limits.
     #[test]
     fn ops_24_a_queue_runs_as_estimated(
         lines in prop::collection::vec(prop::collection::vec((1_u64..4, any::<bool>()), 1..30), 1..5),
@@ -110,7 +111,7 @@ proptest! {
         let now = world.now;
         let expected: Vec<_> = waiting.iter().map(|seq| world.starts_at(*seq).unwrap_or(now)).collect();
         let started = world.run_dry();
-        // Costs that do not fit what is left of a window leave a part of it unused.
+        // Costs that do not fit the rest of a window leave a part of it unused.
         let unused = |windows: u64| Duration::from_millis((period_ms + 20) * (windows * 3 / limit + 1));
         for (seq, expected) in waiting.into_iter().zip(expected) {
             let actual = started[&seq];
@@ -123,7 +124,8 @@ proptest! {
         }
     }
 
-    /// A line with delays in it starts no earlier than estimated, and no later than its limits explain.
+    /// A queue with delays in it starts no earlier than estimated, and no later than its limits
+    /// explain.
     #[test]
     fn ops_24_delays_are_counted(
         delays in prop::collection::vec(prop::option::of(1_u64..60_000), 2..40),

@@ -3,7 +3,8 @@
 use super::*;
 use crate::operation::DedupeEntry;
 
-/// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next attempt.
+/// OPS-4: one at a time, in the order of acceptance, also while the head waits for its next
+/// attempt.
 #[test]
 fn ops_4_strictly_one_at_a_time_and_in_order() {
     let mut world = ModelHarness::new();
@@ -47,7 +48,7 @@ fn ops_5_a_long_line_does_not_starve_a_short_one() {
     assert_eq!(order, ["busy", "a", "b", "c", "busy", "a", "b", "c", "busy"]);
 }
 
-/// OPS-9: a higher priority goes earlier, by a head start that ends: nobody starves.
+/// OPS-9: a higher priority goes earlier, by a finite head start: no group starves.
 #[test]
 fn ops_9_priority_is_a_head_start() {
     let mut world = ModelHarness::new();
@@ -63,7 +64,8 @@ fn ops_9_priority_is_a_head_start() {
     assert_eq!(&*world.take(1)[0].group, "boss");
 }
 
-/// OPS-7: one key, one operation, within its window; another request under the key is a conflict.
+/// OPS-7: one key, one operation, within its window; a different request under the key is a
+/// conflict.
 #[test]
 fn ops_7_a_key_is_one_operation_within_its_window() {
     let mut world = ModelHarness::new();
@@ -104,7 +106,8 @@ fn ops_9_a_delay_holds_its_group_until_then() {
     assert_eq!(world.take_seqs(9), [1]);
 }
 
-/// OPS-27: a hundred thousand groups that wait for one limit cost nothing: a take moves as many as it hands out.
+/// OPS-27: a hundred thousand groups that wait for one limit cost nothing: a take moves only as
+/// many as it claims.
 #[test]
 fn ops_27_waiting_groups_are_left_alone() {
     let mut world = ModelHarness::new();
@@ -131,7 +134,7 @@ fn ops_27_waiting_groups_are_left_alone() {
     world.model.check().unwrap();
 }
 
-/// Settles without looking at every invariant, which takes long with so many groups.
+/// Settles without checking every invariant, which takes long with so many groups.
 fn answer(world: &mut ModelHarness, claims: &[Claim]) {
     for claim in claims {
         world.model.settle(world.now, claim.seq, claim.fence, Verdict::Done, &[], 0, &mut world.facts);

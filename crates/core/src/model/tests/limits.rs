@@ -1,11 +1,12 @@
-//! Limits in the queue: all or nothing, turns kept, freezes shared, impossible wishes refused.
+//! Limits in the queue: all or nothing, turns kept, freezes shared, impossible costs refused.
 
 use super::*;
 use crate::fact::LimitSource;
 use crate::model::{Cause, DraftRefusal, LimitRefusal, LimitView};
 use crate::verdict::Hint;
 
-/// LIM-7: an operation needs all its limits; while one of them is short nothing is taken of the others.
+/// LIM-7: an operation needs all its limits; while one of them is short nothing is taken from the
+/// others.
 #[test]
 fn lim_7_all_limits_or_none() {
     let mut world = ModelHarness::new();
@@ -24,7 +25,8 @@ fn lim_7_all_limits_or_none() {
     assert_eq!(world.take_seqs(9), [2]);
 }
 
-/// LIM-11: what its limit does not allow waits, with no attempt spent and no worker held, for exactly as long.
+/// LIM-11: an operation that its limit does not allow waits exactly as long as needed, with no
+/// attempt spent and no worker held.
 #[test]
 fn lim_11_waits_exactly_as_long_as_the_limit_says() {
     let mut world = ModelHarness::new();
@@ -48,7 +50,7 @@ fn lim_11_waits_exactly_as_long_as_the_limit_says() {
     assert_eq!((second.seq, second.attempt), (Seq(2), 1));
 }
 
-/// A large cost is not overtaken for ever by small ones: who comes later waits later.
+/// A large cost is not overtaken for ever by small ones: later groups wait longer.
 #[test]
 fn a_large_cost_is_not_overtaken() {
     let mut world = ModelHarness::new();
@@ -67,7 +69,8 @@ fn a_large_cost_is_not_overtaken() {
     assert_eq!(world.take(9)[0].seq, Seq(2));
 }
 
-/// LIM-12: a 429 stops everybody who shares the limit, not only the one that was told, and not for less than it said.
+/// LIM-12: a 429 stops everyone who shares the limit, not only the call that got it, and not for
+/// less than it said.
 #[test]
 fn lim_12_a_429_stops_all_who_share_the_limit() {
     let mut world = ModelHarness::new();
@@ -89,7 +92,7 @@ fn lim_12_a_429_stops_all_who_share_the_limit() {
     );
 }
 
-/// LIM-12: without a hint the wait grows with each 429 in a row and ends at a minute.
+/// LIM-12: without a hint the wait grows with each consecutive 429 and ends at a minute.
 #[test]
 fn lim_12_without_a_hint_the_wait_grows() {
     let mut world = ModelHarness::new();
@@ -107,7 +110,7 @@ fn lim_12_without_a_hint_the_wait_grows() {
     assert!(waits[9] > 20.0 && waits[9] <= 60.0, "{waits:?}");
 }
 
-/// LIM-13: when a closed gate opens, one goes first, and the others follow in steps.
+/// LIM-13: when a closed gate reopens, one goes first, and the others follow in steps.
 #[test]
 fn lim_13_an_opened_gate_is_not_stormed() {
     let mut world = ModelHarness::new();
@@ -149,8 +152,8 @@ fn lim_9_more_than_a_limit_can_hold_is_an_error() {
     assert_eq!(take.ended[0].fault.as_ref().unwrap().class, FaultClass::Validation);
 }
 
-/// LIM-9: an estimate proves nothing. It is accepted whatever it says, takes what the limit can hold when it runs, also when
-/// that became less meanwhile, and what it did not use comes back.
+/// LIM-9: an estimate proves nothing. Any estimate is accepted, takes what the limit can hold when
+/// it runs, also when that became less meanwhile, and what it did not use is returned.
 #[test]
 fn lim_9_an_estimate_is_never_too_much() {
     let mut world = ModelHarness::new();
@@ -187,7 +190,8 @@ fn lim_9_an_estimate_is_never_too_much() {
     );
 }
 
-/// LIM-27: a deadline that the known limits cannot meet is refused at once, with the time at which it could run.
+/// LIM-27: a deadline that the known limits cannot meet is refused at once, with the earliest
+/// possible start.
 #[test]
 fn lim_27_a_deadline_that_cannot_be_met_is_refused_with_the_time() {
     let mut world = ModelHarness::new();
@@ -226,8 +230,8 @@ fn lim_23_reserve_then_settle() {
     }
 }
 
-/// LIM-16: places that somebody else has taken, as the API says, close nothing for others: the group alone waits, with no
-/// attempt spent, and is not asked again at once.
+/// LIM-16: slots that the API says are taken by others close nothing for other groups: the group
+/// alone waits, with no attempt spent, and is not retried at once.
 #[test]
 fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
     let mut world = ModelHarness::new();
@@ -250,7 +254,8 @@ fn lim_16_a_cap_that_is_full_elsewhere_makes_its_group_wait() {
     assert_eq!((again.seq, again.attempt), (Seq(1), 1));
 }
 
-/// LIM-8: what a person set stands above what answers say, in a restart too; reset, it learns again.
+/// LIM-8: an operator's figures take precedence over learned ones, also after a restart; after a
+/// reset it learns again.
 #[test]
 fn lim_8_what_a_person_set_stands_above_what_is_learned() {
     let mut world = ModelHarness::new();
@@ -289,7 +294,7 @@ fn lim_8_what_a_person_set_stands_above_what_is_learned() {
     assert_eq!(unknown, Err(LimitRefusal::Unknown));
 }
 
-/// LIM-3: a cap lets so many run at once; a place that is given back wakes the next at once.
+/// LIM-3: a cap limits concurrent calls; a released slot wakes the next group at once.
 #[test]
 fn lim_3_a_cap_is_not_a_rate() {
     let mut world = ModelHarness::new();
@@ -315,12 +320,12 @@ fn lim_24_no_burst_after_a_restart() {
     let mut again = world.replayed();
     let mut facts = Vec::new();
     assert!(again.take(world.now, 99, LEASE, 0, &mut facts).claims.is_empty());
-    // Nobody answered: they are taken to have arrived after a quarter of a second.
+    // There was no response: they are assumed to have arrived after a quarter of a second.
     let later = world.now.after(Duration::from_millis(2_250));
     assert_eq!(again.take(later, 99, LEASE, 0, &mut facts).claims.len(), 2);
 }
 
-/// What a person set at run time stands until the configuration itself changes.
+/// An operator's figures stand until the configuration itself changes.
 #[test]
 fn configuration_and_operator_do_not_fight() {
     let mut world = ModelHarness::new();
@@ -337,7 +342,8 @@ fn configuration_and_operator_do_not_fight() {
     assert_eq!(world.model.limit("api", world.now).unwrap().shape, drip(9, 1));
 }
 
-/// A limit that the configuration has as another kind is that kind from then on; a person cannot change it.
+/// A limit that the configuration changes to another kind has that kind from then on; an operator
+/// cannot change it.
 #[test]
 fn the_configuration_may_change_the_kind_of_a_limit() {
     let mut world = ModelHarness::new();

@@ -1,4 +1,4 @@
-//! Lists: whatever is read from an index is what looking at everything would find.
+//! Lists: what an index returns is what a full scan would find.
 
 use proptest::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::model::{ActiveOperation, ActiveQuery};
 use crate::operation::{OnFailure, OnUnknown};
 use crate::state::State;
 
-/// Everything that a selection shows, page after page.
+/// Everything that a query returns, page after page.
 fn listed(model: &Model, wanted: ActiveQuery<'_>) -> Vec<ActiveOperation> {
     let (mut seen, mut before) = (Vec::new(), None);
     loop {
@@ -45,7 +45,7 @@ fn step(world: &mut ModelHarness, what: u8, group: usize, claims: &mut Vec<Claim
             world.model.pause(now, &group, &named("anna"), &named(""), &mut world.facts);
         }
         _ => {
-            // Refused where a person must resolve first.
+            // Refused where an operator must resolve first.
             let _ = world.model.resume(world.now, &named(name), &mut world.facts);
             let head = world.model.group(name).and_then(|group| group.head);
             if let Some(head) = head.filter(|head| head.state == State::Unknown) {
@@ -92,8 +92,8 @@ proptest! {
     }
 }
 
-/// OPS-23: what needs a person is at hand however much lies on top of it, and so is what runs, what heads a group, and
-/// what one group has queued.
+/// OPS-23: operations that need an operator are found however many newer ones there are, and so are
+/// running ones, the heads of groups, and the queue of one group.
 #[test]
 fn ops_23_what_needs_a_person_is_not_buried() {
     let mut world = ModelHarness::new();

@@ -1,4 +1,5 @@
-//! Limits that operations open: made with the first one that charges them, learned like others, gone when nobody needs them.
+//! Limits that operations open: created with the first operation that charges them, learned like
+//! others, removed when no one needs them.
 
 use super::*;
 use crate::bounds::OPENED_KEPT;
@@ -13,7 +14,8 @@ fn opening(limit: &str, shape: LimitShape) -> Draft {
     Draft { opens: vec![(limit.into(), shape)], ..charged(limit, &[(limit, 1)]) }
 }
 
-/// LIM-8: a limit that nobody configured is there with the first operation that charges it, and follows what the answer said.
+/// LIM-8: an unconfigured limit is created with the first operation that charges it, and follows
+/// the response.
 #[test]
 fn lim_8_a_limit_is_opened_and_learned() {
     let mut world = ModelHarness::new();
@@ -34,7 +36,7 @@ fn lim_8_a_limit_is_opened_and_learned() {
     assert_eq!(world.take(9).len(), 1);
 }
 
-/// What is there already stays as it is, whoever made it.
+/// An existing limit stays as it is, whoever created it.
 #[test]
 fn a_limit_that_is_there_is_not_made_again() {
     let mut world = ModelHarness::new();
@@ -44,7 +46,7 @@ fn a_limit_that_is_there_is_not_made_again() {
     assert_eq!((seen.shape, seen.source), (drip(7, 1), LimitSource::Config));
 }
 
-/// Nothing is opened that is not charged, and nothing that makes no sense.
+/// A limit that is not charged, or whose figures are invalid, is not opened.
 #[test]
 fn what_makes_no_sense_is_not_opened() {
     let mut world = ModelHarness::new();
@@ -55,8 +57,9 @@ fn what_makes_no_sense_is_not_opened() {
     assert!(world.model.limit("cap", world.now).is_none() && world.facts.is_empty());
 }
 
-/// However many are opened one after the other, those that nobody uses and that have nothing to remember go; one that an
-/// operation still charges, one that is closed and one that a person has set stay.
+/// However many are opened one after the other, those that are unused and have no state to keep are
+/// removed; one that an operation still charges, one that is closed and one that an operator has
+/// set stay.
 #[test]
 fn limits_that_nobody_needs_go() {
     let mut world = ModelHarness::new();
@@ -85,8 +88,8 @@ fn limits_that_nobody_needs_go() {
     assert!(!kept.contains(&named("route 0")) && kept.contains(&named(&format!("route {OPENED_KEPT}"))));
 }
 
-/// OPS-9: what the configuration no longer has goes, but for what somebody still charges, what is closed, and what a person
-/// has set. An opened one was never in it.
+/// OPS-9: limits that left the configuration are removed, except those still charged, closed, or
+/// set by an operator. An opened one was never in it.
 #[test]
 fn ops_9_what_left_the_configuration_goes() {
     let mut world = ModelHarness::new();

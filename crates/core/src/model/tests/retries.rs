@@ -1,4 +1,4 @@
-//! Budgets, unknown outcomes, lost workers, what follows a failure.
+//! Retry budgets, unknown outcomes, lost workers, what follows a failure.
 
 use super::*;
 use crate::fact::SettleEffect;
@@ -14,7 +14,7 @@ fn ended(settle: &SettleOutcome) -> Option<(EndState, u16, Option<FaultClass>)> 
     }
 }
 
-/// OPS-12: attempts that are spent end it as failed, with the last cause.
+/// OPS-12: when its attempts are spent an operation fails, with the last cause.
 #[test]
 fn ops_12_the_last_attempt_fails_with_its_cause() {
     let mut world = ModelHarness::new();
@@ -52,7 +52,8 @@ fn ops_10_a_429_spends_no_attempt_but_the_deadline_counts() {
     assert!(frozen.is_some(), "LIM-12: the others that share the limit still wait");
 }
 
-/// OPS-12: a deadline that passes while it waits ends it then, wherever it stands in line, with the last cause.
+/// OPS-12: a deadline that passes while it waits ends it then, at any position in the queue, with
+/// the last cause.
 #[test]
 fn ops_12_a_deadline_ends_what_waits() {
     let mut world = ModelHarness::new();
@@ -66,7 +67,8 @@ fn ops_12_a_deadline_ends_what_waits() {
     world.done(&claim);
 }
 
-/// OPS-8: after its lease ran out another worker gets it, and the late answer of the first changes nothing.
+/// OPS-8: after its lease expired another worker gets it, and the late report of the first changes
+/// nothing.
 #[test]
 fn ops_8_a_late_answer_is_fenced_off() {
     let mut world = ModelHarness::new();
@@ -105,7 +107,8 @@ fn ops_8_a_renewed_claim_holds() {
     assert!(!world.model.renew(claim.seq, claim.fence, until, &mut world.facts));
 }
 
-/// OPS-23: what follows an unknown outcome is each operation's own rule; nothing is repeated blindly.
+/// OPS-23: what follows an unknown outcome is each operation's own rule; nothing is repeated
+/// blindly.
 #[test]
 fn ops_23_unknown_is_repeated_looked_up_or_asked() {
     let mut world = ModelHarness::new();
@@ -136,7 +139,7 @@ fn ops_23_unknown_is_repeated_looked_up_or_asked() {
     assert_eq!(world.model.counts().unknown, 1);
 }
 
-/// OPS-25: after a failure for good the group goes on, or waits for a person.
+/// OPS-25: after a permanent failure the group continues, or waits for an operator.
 #[test]
 fn ops_25_skip_goes_on_and_hold_waits() {
     let mut world = ModelHarness::new();
@@ -172,7 +175,8 @@ fn ops_10_what_may_pass_is_repeated_and_the_rest_fails_at_once() {
     }
 }
 
-/// A worker that gives it back before sending: no attempt spent, its turn and its tokens come back.
+/// A worker returns an operation before sending: no attempt is spent, and its turn and its tokens
+/// are restored.
 #[test]
 fn given_back_is_as_if_it_had_not_been_taken() {
     let mut world = ModelHarness::new();

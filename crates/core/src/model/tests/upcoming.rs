@@ -1,4 +1,4 @@
-//! Who is said to run soon.
+//! The prediction of which operations run soon.
 
 use super::*;
 
@@ -6,7 +6,7 @@ fn upcoming(world: &ModelHarness, most: usize) -> Vec<u64> {
     world.model.upcoming(most).iter().map(|seq| seq.0).collect()
 }
 
-/// With every call answered in the order it left, operations are taken in the order that was foreseen.
+/// With every call completed in the order it was sent, operations are taken in the predicted order.
 #[test]
 fn what_comes_next_is_foreseen() {
     let mut world = ModelHarness::new();
@@ -25,7 +25,7 @@ fn what_comes_next_is_foreseen() {
     assert_eq!(taken, foreseen);
 }
 
-/// What is under way is not among them; what comes behind it is, after those that are ready.
+/// Operations in flight are not included; those behind them are, after the ready ones.
 #[test]
 fn what_comes_behind_calls_under_way_is_next_after_the_ready() {
     let mut world = ModelHarness::new();
@@ -39,7 +39,8 @@ fn what_comes_behind_calls_under_way_is_next_after_the_ready() {
     assert_eq!((world.model.active_count(), world.model.last_seq()), (5, Seq(5)));
 }
 
-/// Groups that wait for a place are next when somebody gives one back; what must not start yet is not.
+/// Groups that wait for a slot are next when one is released; what must not start yet is not
+/// included.
 #[test]
 fn those_who_wait_for_a_place_are_foreseen() {
     let mut world = ModelHarness::new();

@@ -1,4 +1,4 @@
-//! What a record promises, on the pure functions.
+//! Tests of idempotency records, on the pure functions.
 
 use super::*;
 
@@ -17,7 +17,8 @@ fn at(s: u64) -> Time {
     Time::from_millis(s * 1_000)
 }
 
-/// IDM-7: after the lease the next request takes over, and the old owner's late answer changes nothing.
+/// IDM-7: after the lease the next request takes over, and the old owner's late answer changes
+/// nothing.
 #[test]
 fn a_dead_owner_is_taken_over_and_its_late_answer_changes_nothing() {
     let (state, _) = claim::<&str>(None, CLAIM, at(0));
@@ -32,7 +33,7 @@ fn a_dead_owner_is_taken_over_and_its_late_answer_changes_nothing() {
     assert_eq!(claim(state, CLAIM, at(40)).1, RecordClaimOutcome::Completed("right"));
 }
 
-/// IDM-7: nor does it when the one who took over gave the key back and somebody else has it now.
+/// IDM-7: nor does it when the new holder released the key and another caller has claimed it since.
 #[test]
 fn a_key_given_back_and_claimed_anew_is_not_its_first_owners() {
     let (state, _) = claim::<&str>(None, CLAIM, at(0));
@@ -48,7 +49,8 @@ fn a_key_given_back_and_claimed_anew_is_not_its_first_owners() {
     assert!(!gone && state.is_some());
 }
 
-/// IDM-5: the answer is kept for an hour from the claim on, not prolonged by repeats; another body is a conflict.
+/// IDM-5: the answer is kept for an hour after the claim, not extended by repeats; another body is
+/// a conflict.
 #[test]
 fn at_the_end_of_its_time_the_key_is_new() {
     let (state, _) = claim::<u8>(None, CLAIM, at(0));
@@ -62,7 +64,7 @@ fn at_the_end_of_its_time_the_key_is_new() {
     assert_eq!(claim(state, other, after).1, RecordClaimOutcome::Granted { taken_over: false });
 }
 
-/// A claim whose reply was lost is sent again and is still the same claim.
+/// A claim whose reply was lost is repeated and is still the same claim.
 #[test]
 fn the_same_claim_again_is_granted_again() {
     let (state, _) = claim::<u8>(None, CLAIM, at(0));
@@ -71,7 +73,8 @@ fn the_same_claim_again_is_granted_again() {
     assert_eq!(claim(state, REPEAT, at(40)).1, RecordClaimOutcome::Processing { until: at(50) });
 }
 
-/// IDM-18: a holder that does not know what came of its request lets go; the key is held until its time is up.
+/// IDM-18: a holder that does not know the outcome of its request lets go; the key is held until it
+/// expires.
 #[test]
 fn an_unknown_outcome_is_held_until_the_key_expires() {
     let holding = RecordClaim { on_lapse: OnLapse::Hold, ..CLAIM };
@@ -86,7 +89,8 @@ fn an_unknown_outcome_is_held_until_the_key_expires() {
     assert_eq!(claim(state, REPEAT, at(7)).1, RecordClaimOutcome::Completed(1));
 }
 
-/// IDM-22: a person frees a claim or an answer, each by its own word, and the holder has lost the key.
+/// IDM-22: an operator frees a claim or an answer, each by its own target, and the holder has lost
+/// the key.
 #[test]
 fn a_person_frees_what_they_named_and_nothing_else() {
     let (state, _) = claim::<u8>(None, CLAIM, at(0));
@@ -101,7 +105,8 @@ fn a_person_frees_what_they_named_and_nothing_else() {
     assert_eq!(forget::<u8>(None, ForgetTarget::Claim, at(1)).1, ForgetOutcome::Absent);
 }
 
-/// IDM-6: clean-up leaves records in work alone; what a dead owner left goes a day after its time.
+/// IDM-6: clean-up leaves records in progress alone; what a dead owner left is removed a day after
+/// it expires.
 #[test]
 fn what_a_dead_owner_left_is_swept_in_the_end() {
     let (state, _) = claim::<u8>(None, CLAIM, at(0));

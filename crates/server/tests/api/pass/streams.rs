@@ -60,7 +60,7 @@ async fn lim_28_a_large_answer_passes() {
             (&"succeeded".into(), &true.into())
         );
         assert!(
-            operation["result"]["body"].as_str().unwrap().contains("passed on while it came"),
+            operation["result"]["body"].as_str().unwrap().contains("streamed to the client"),
             "{operation}"
         );
     })

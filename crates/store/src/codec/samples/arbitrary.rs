@@ -1,4 +1,4 @@
-//! Any fact at all, field by field.
+//! Strategies for arbitrary facts, field by field.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -181,7 +181,7 @@ fn seq() -> impl Strategy<Value = Seq> {
     any::<u64>().prop_map(Seq)
 }
 
-/// Any fact at all.
+/// An arbitrary fact.
 pub(in crate::codec) fn fact() -> impl Strategy<Value = Fact> {
     let fence = || any::<u64>().prop_map(Fence);
     prop_oneof![

@@ -1,5 +1,5 @@
-//! Answers that the layer gives in a handler's place, in two dialects. Tidegate's bodies are fixed to the letter. None of them
-//! ever holds anything of a request but its key.
+//! Error responses of the layer, in two dialects. The bodies of the Tidegate dialect are fixed to
+//! the letter. None of them contains anything of a request but its key.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::fingerprint::Differences;
 use crate::key::{KeyAlphabet, KeyForm};
 use crate::policy::RefusalDialect;
 
-/// Seconds after which a repeat of a request in work is worth a try.
+/// The `Retry-After` seconds for a request in flight.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
-/// Says what would help, beside a body that is fixed.
+/// A header that suggests a remedy, next to a body that is fixed.
 const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
 
 /// Why a request is not handled.
@@ -25,18 +25,18 @@ const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
 pub(crate) enum Refusal {
     Malformed {
         form: KeyForm,
-        /// Whether it is a key where any printable character is allowed.
+        /// Whether it is a valid key where any printable character is allowed.
         is_printable: bool,
     },
     Missing,
-    /// The header that would have said whose the key is, where it is one.
+    /// The header that would have identified the caller, if one is configured.
     NoScope(Option<HeaderName>),
-    /// Bytes that a body may have.
+    /// The bytes that a body may have.
     BodyTooLarge(usize),
     BodyBroken,
-    /// It came more slowly than a client may send.
+    /// The body came more slowly than the minimum rate.
     BodyTooSlow,
-    /// Other bodies have all the room that there is.
+    /// Other bodies use all the memory for request bodies.
     NoRoom,
     /// The key belongs to another request, which differs in these parts.
     Conflict(Differences),
@@ -136,7 +136,7 @@ impl Refusal {
         Cow::Borrowed(fixed)
     }
 
-    /// What would help whoever wrote the client or runs this service, beyond the fixed body.
+    /// A hint for the author of the client or the operator, beyond the fixed body.
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
@@ -149,7 +149,7 @@ impl Refusal {
         }
     }
 
-    /// Counts what operators should hear of.
+    /// Counts the refusals that operators should know of.
     pub(crate) fn count(&self) {
         match self {
             Self::BodyTooSlow => Event::BodyTooSlow.count(),
@@ -158,7 +158,7 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request with this key.
+    /// Builds the response to a request with this key.
     pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<Body> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
@@ -177,7 +177,7 @@ impl Refusal {
         response
     }
 
-    /// Written by hand: the order of its members is part of what is promised.
+    /// Written by hand: the order of the members is part of the contract.
     fn plain(&self, key: Option<&str>) -> String {
         let key = key.map_or_else(String::new, |key| format!(",\"idempotency_key\":{}", Value::from(key)));
         format!("{{\"detail\":{},\"error_code\":\"{}\"{key}}}", Value::from(self.detail()), self.code())
@@ -211,8 +211,8 @@ mod tests {
         is_printable: true,
     };
 
-    /// IDM-1: a key that another setting allows is refused with the name of that setting, beside the
-    /// body that is fixed.
+    /// IDM-1: a key that another setting allows is rejected with the name of that setting, next to
+    /// the fixed body.
     #[test]
     fn a_hint_names_the_setting() {
         let hint = "the setting key_alphabet = \"printable\" allows this key";
@@ -246,7 +246,7 @@ mod tests {
         );
     }
 
-    /// IDM-11, IDM-2: what would have helped is named.
+    /// IDM-11, IDM-2: the message names what would have helped.
     #[test]
     fn sentences_name_the_size_and_the_header() {
         assert!(Refusal::BodyTooLarge(8 << 20).detail().contains("8388608 bytes"));
@@ -254,7 +254,7 @@ mod tests {
         assert!(Refusal::NoScope(Some(header)).detail().contains("one x-tenant header"));
     }
 
-    /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
+    /// IDM-16: 422 for another body, 409 in flight, and a machine-readable problem.
     #[test]
     fn the_ietfs_dialect_is_a_problem() {
         let conflict = CONFLICT.answer(RefusalDialect::Ietf, Some("k"));

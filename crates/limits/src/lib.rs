@@ -52,7 +52,7 @@ pub use tokens::Tokens;
 
 use tidegate_core::bounds::NAME_LEN_MAX;
 
-/// A name is as long as every store can keep.
+/// Checks a name against the length that every store supports.
 fn check_name(what: &str, name: impl Into<String>) -> Result<String> {
     let name = name.into();
     if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {

@@ -1,4 +1,4 @@
-//! What the proxy answers when the upstream did not, and whether the request can have arrived there.
+//! The proxy's own error responses, and whether the request can have reached the upstream.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,32 +14,32 @@ use super::connect::{ConnectError, ConnectErrorKind};
 use crate::body::{Body, CollectedBody};
 use crate::key::IdempotencyKey;
 
-/// Why there is no answer of the upstream's own.
+/// Why there is no response from the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProxyError {
     /// There is no connection, so nothing was sent.
     Unreachable(ConnectErrorKind),
-    /// There was a connection, and it did not take the request.
+    /// There was a connection, and it did not accept the request.
     NotTaken,
-    /// It was sent, and then the connection ended.
+    /// The request was sent, and then the connection ended.
     Reset,
-    /// It was sent, and then nothing came for this long.
+    /// The request was sent, and then nothing came for this long.
     TimedOut(Duration),
-    /// The client's own body broke while it was sent on.
+    /// The client's own body failed while it was forwarded.
     Incomplete,
-    /// A tunnel was asked for.
+    /// The client requested a tunnel.
     Tunnel,
-    /// The path cannot be sent on.
+    /// The path cannot be forwarded.
     BadTarget,
-    /// It was here before.
+    /// The request has passed this proxy before.
     Loop,
-    /// It is HTTP/1.1 and names no host, or several.
+    /// The request is HTTP/1.1 and names no host, or several.
     NoHost,
 }
 
 impl ProxyError {
-    /// What an error of the client says about the request. It says "canceled" of requests that it still has whole, and of no
-    /// others; a stream that was refused was not looked at, by the rules of HTTP/2.
+    /// Classifies an error of the HTTP client. It reports "canceled" for requests that it still has
+    /// whole, and for no others; by the rules of HTTP/2, a refused stream was not processed.
     pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
         tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not answer");
         if request_broke {
@@ -129,7 +129,8 @@ impl ProxyError {
         }
     }
 
-    /// The answer to a request with this key, with what is known of the request in its extensions.
+    /// Builds the response to a request with this key, with what is known of the request in its
+    /// extensions.
     pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<Body> {
         let (detail, code) = (Value::from(self.detail()), self.code());
         let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
@@ -144,7 +145,7 @@ impl ProxyError {
     }
 }
 
-/// What kept the connection from being there, if that is what an error is about.
+/// The connection error behind an error, if that is the cause.
 pub(super) fn connect_error(error: &legacy::Error) -> Option<&ConnectError> {
     error.source()?.downcast_ref()
 }

@@ -91,9 +91,9 @@ impl SharedBucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// Creates a handle on a bucket whose parameters are [learned](Bucket::learn) from the upstream
-    /// API. The given ones apply only until then, and not at all if another process has already
-    /// learned better ones. The first take asks the store for them once.
+    /// Creates a handle on a bucket whose parameters are [learned](SharedBucket::learn) from the
+    /// upstream API. The given ones apply only until then, and not at all if another process has
+    /// already learned better ones. The first take asks the store for them once.
     ///
     /// # Errors
     /// As for [`SharedBucket::new`].

@@ -53,8 +53,8 @@ impl Grant {
         Ok(())
     }
     /// Settles the grant with the actual cost and with what the API reported. The reported figures
-    /// are [learned](Bucket::learn). Of the reported remainder and the known level the lower one
-    /// counts, so that responses that arrive out of order never raise a balance.
+    /// are [learned](SharedBucket::learn). Of the reported remainder and the known level the lower
+    /// one counts, so that responses that arrive out of order never raise a balance.
     ///
     /// # Errors
     /// As for [`Grant::settle`]. The reported figures are learned even then.

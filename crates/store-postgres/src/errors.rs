@@ -1,5 +1,5 @@
-//! What the driver and the server say, in the store's few kinds and in words for people. No value, no row and no
-//! password ever gets into them: only the server's own sentence and its code.
+//! Maps errors of the driver and the server to the store's error kinds, with readable messages.
+//! They never contain a value, a row or a password: only the server's own message and its code.
 
 use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
@@ -8,13 +8,14 @@ use tidegate_store::{Error, StoreErrorKind};
 /// What is known of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatementOutcome {
-    /// The server refused it and took everything back.
+    /// The server rejected it and rolled everything back.
     Undone,
-    /// The connection broke: it may have been done.
+    /// The connection broke: it may have been executed.
     Unknown,
 }
 
-/// What became of a statement that failed like this. A server that ends the connection may have committed before.
+/// The outcome of a statement that failed like this. A server that ends the connection may have
+/// committed before.
 pub(crate) fn statement_outcome(cause: &sqlx::Error) -> StatementOutcome {
     match cause {
         sqlx::Error::Database(said) => {
@@ -33,7 +34,7 @@ pub(crate) fn statement_outcome(cause: &sqlx::Error) -> StatementOutcome {
     }
 }
 
-/// No connection could be had, so nothing was sent.
+/// There was no connection, so nothing was sent.
 pub(crate) fn unreachable(place: &str, cause: &sqlx::Error) -> Error {
     let message = format!("{place} is out of reach: nothing was sent");
     Error::new(StoreErrorKind::Unavailable, message).with_source(server_message(cause))
@@ -70,24 +71,24 @@ pub(crate) fn nothing_changed(place: &str, cause: &sqlx::Error) -> Error {
     Error::new(kind, format!("{place} {what}")).with_source(server_message(cause))
 }
 
-/// A statement of which nobody knows whether it was done.
+/// A statement of which it is unknown whether it was executed.
 pub(crate) fn unsure(place: &str, cause: &str) -> Error {
     let message =
         format!("the connection to {place} broke before the answer came: it may have been done or not");
     Error::new(StoreErrorKind::Unsure, message).with_source(cause.to_owned())
 }
 
-/// What holds something that this program cannot have written.
+/// The data is something that this program cannot have written.
 pub(crate) fn unreadable(place: &str, what: &str) -> Error {
     Error::new(StoreErrorKind::Unreadable, format!("{place} {what}"))
 }
 
-/// The server's code of a failure.
+/// The server's error code.
 pub(crate) fn code_of(cause: &sqlx::Error) -> Option<String> {
     cause.as_database_error().and_then(DatabaseError::code).map(std::borrow::Cow::into_owned)
 }
 
-/// The sentence of a failure, without details: those repeat values.
+/// The message of a failure, without details: those repeat values.
 pub(crate) fn server_message(cause: &sqlx::Error) -> String {
     match cause {
         sqlx::Error::Database(said) => {

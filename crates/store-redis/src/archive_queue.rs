@@ -1,5 +1,6 @@
-//! What ended and is not archived yet: a list of notes, one for each append that ended something, which the append's own
-//! script writes. A note is the append, when the first of them ended, and the seqs: `17 1780000000000000 4711 4712`.
+//! Ended operations that are not archived yet: a list of notes, one for each append that ended
+//! something, written by the append's own script. A note is the append, when the first of them
+//! ended, and the seqs: `17 1780000000000000 4711 4712`.
 
 use redis::pipe;
 use tidegate_core::id::Partition;
@@ -12,7 +13,7 @@ use crate::errors::{undecided, unreadable};
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, log, reply};
 
-/// A note that was read.
+/// A parsed note.
 #[derive(Debug, PartialEq, Eq)]
 struct ArchiveNote {
     lsn: Lsn,
@@ -61,7 +62,8 @@ impl RedisStore {
         Ok(noted)
     }
 
-    /// Says so when an earlier owner noted what ended and this one knows of no archive: what is on the trail is kept.
+    /// Warns when an earlier owner noted ended operations and this one has no archive: they stay in
+    /// the queue.
     pub(crate) async fn warn_about_unarchived(&self, partition: Partition) {
         if self.keeps_archive_queue {
             return;

@@ -1,4 +1,4 @@
-//! Named leases: a hash each, which stays for ever, because its fence must never start anew.
+//! Named leases: a hash each, which is never removed, because its fence must never restart.
 
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ impl RedisStore {
         Ok(AcquireOutcome::Held(Lease { fence, until: reply::time_at(&mut parts, 1)? }))
     }
 
-    /// Keeps it for `ttl` from now on, which gives it back when that is nothing.
+    /// Extends the lease to `ttl` from now on; zero releases it.
     pub(super) async fn keep_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Result<Option<Lease>> {
         let call = ScriptCall::new(&scripts::LEASE_KEEP, [self.keys.lease(name)]);
         let call = call.with_arg(self.now()).with_arg(lease.fence).with_arg(span(ttl));

@@ -1,5 +1,5 @@
-//! Hydration windows: a hash each. By the server's clock one that is closed goes by itself, because it is as good as
-//! none.
+//! Hydration windows: a hash each. With the server's clock, a closed one expires by itself, because
+//! it is equivalent to none.
 
 use std::time::Duration;
 

@@ -35,7 +35,7 @@ pub(super) struct WalFiles {
     file: File,
     /// The offset of the next append.
     end: u64,
-    /// How much of the file is allocated.
+    /// How much of the file has been written before, with zeroes or appends.
     room: u64,
     /// Every file with the last append in it, oldest first; the one that is being written comes
     /// last.

@@ -35,9 +35,10 @@ const FIGURES: &str = "SELECT count(*), min(at) FROM (SELECT at FROM outbox LIMI
 const REFUSED: &str = "SELECT id, at, refused_at, code, problem FROM outbox_refused
     WHERE id < $1 ORDER BY id DESC LIMIT $2";
 
-/// Hands an operation in inside the caller's transaction: when that commits, it will be accepted once; when it does not,
-/// nothing has happened. The operation is the body of `POST /v1/operations`, as JSON. Answers its number in the outbox;
-/// without a `dedupe_key` of its own it gets the key `outbox-` and that number.
+/// Submits an operation inside the caller's transaction. When that commits, the operation will be
+/// accepted once; when it does not, nothing has happened. The operation is the body of `POST
+/// /v1/operations`, as JSON. Returns its number in the outbox; without a `dedupe_key` of its own it
+/// gets the key `outbox-` and that number.
 ///
 /// ```no_run
 /// # async fn example(pool: sqlx::PgPool) -> sqlx::Result<()> {
@@ -53,7 +54,8 @@ const REFUSED: &str = "SELECT id, at, refused_at, code, problem FROM outbox_refu
 /// ```
 ///
 /// # Errors
-/// The server's, with a sentence about what is wrong with the operation; the transaction can only be rolled back then.
+/// The server's error, with a message about what is wrong with the operation; the transaction can
+/// only be rolled back then.
 pub async fn enqueue(sql: &mut PgConnection, schema: &str, operation: &str) -> sqlx::Result<OutboxId> {
     if !address::is_plain(schema) {
         return Err(sqlx::Error::Configuration("no schema of Tidegate has such a name".into()));

@@ -1,4 +1,4 @@
-//! A store that is out of reach grants nothing, and says so.
+//! An unavailable store grants nothing, and the error says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tidegate_limits::{Error, NamedLease, SharedBucket};
 
 use crate::world::{bucket, every_reserve, ms, store};
 
-/// LIM-30: nothing is granted, everybody who waits is told, and it goes on when the store is back.
+/// LIM-30: nothing is granted, every waiter gets an error, and granting resumes when the store is
+/// back.
 #[tokio::test(start_paused = true)]
 async fn lim_30_out_of_reach_grants_nothing_and_tells_everybody() {
     let store = store();
@@ -35,7 +36,7 @@ async fn lim_30_out_of_reach_grants_nothing_and_tells_everybody() {
     assert!(lease.try_acquire().await.unwrap().held().is_some());
 }
 
-/// LIM-30: an answer that was lost may have taken, is no grant, and says so.
+/// LIM-30: a lost reply may have taken tokens, is not a grant, and is reported as unsure.
 #[tokio::test(start_paused = true)]
 async fn lim_30_a_lost_answer_is_no_grant() {
     let store = store();
@@ -46,7 +47,8 @@ async fn lim_30_a_lost_answer_is_no_grant() {
     assert_eq!(shop.level().await.unwrap(), 3.0);
 }
 
-/// LIM-30: a Redis that was killed grants nothing; when it is back with its data, what was taken is still taken.
+/// LIM-30: a Redis that was killed grants nothing; when it is back with its data, what was taken is
+/// still taken.
 #[tokio::test]
 async fn lim_30_a_dead_redis_grants_nothing() {
     let mut server = RedisServer::start_with(&["--appendfsync", "always"]);

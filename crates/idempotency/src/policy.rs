@@ -72,7 +72,8 @@ pub enum UnknownOutcomePolicy {
 pub enum RefusalDialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
-    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field string.
+    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field
+    /// string.
     Ietf,
 }
 

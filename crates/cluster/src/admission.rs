@@ -95,24 +95,23 @@ pub(crate) fn admission_of(
         Some(HandshakeOutcome::Node { name, .. }) => {
             let who = if name == me.node { "another process of the same name" } else { &**name };
             return Admission::Excluded(format!(
-                "{address}, where {} says that it is reached, is answered by {who}: give each node its own advertise in \
+                "{address}, the advertised address of {}, is answered by {who}: give each node its own advertise in \
                  [cluster]",
                 me.node
             ));
         }
         Some(HandshakeOutcome::Refused) => {
             return Admission::Excluded(format!(
-                "{address}, where {} says that it is reached, is answered by somebody who refuses its secret: give each \
+                "{address}, the advertised address of {}, is answered by a process that refuses its secret: give each \
                  node its own advertise in [cluster], and all the same secret",
                 me.node
             ));
         }
         // This node may have been paused itself just then.
         Some(HandshakeOutcome::Nobody(_)) if findings.has_reached && findings.silence < SILENCE_MAX => None,
-        Some(HandshakeOutcome::Nobody(found)) => Some(format!(
-            "{} does not reach itself at {address}, its advertise in [cluster]: {found}",
-            me.node
-        )),
+        Some(HandshakeOutcome::Nobody(found)) => {
+            Some(format!("{} cannot reach itself at {address}, its advertise in [cluster]: {found}", me.node))
+        }
     };
     if let Some(why) = &doubt
         && !me.joined

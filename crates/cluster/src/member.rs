@@ -130,7 +130,7 @@ impl Member {
         match self.store.listen(TOPIC).await {
             Ok(hints) => hints,
             Err(error) => {
-                tracing::warn!(%error, "no hints from other nodes; looking every so often is enough");
+                tracing::warn!(%error, "no hints from other nodes; polling the store instead");
                 mpsc::channel(1).1
             }
         }
@@ -138,7 +138,7 @@ impl Member {
 
     async fn hint(&self) {
         if let Err(error) = self.store.notify(TOPIC, &self.settings.node).await {
-            tracing::debug!(%error, "the other nodes were not told");
+            tracing::debug!(%error, "could not notify the other nodes");
         }
     }
 
@@ -177,7 +177,7 @@ impl Member {
             // The partitions served by this node continue: the store checks each append.
             Err(error) => {
                 if self.outage_logged_at.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
-                    tracing::warn!(%error, "the other nodes cannot be seen");
+                    tracing::warn!(%error, "could not read the state of the other nodes");
                     self.outage_logged_at = Some(Instant::now());
                 }
                 if self.leaving {

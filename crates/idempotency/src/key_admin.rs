@@ -200,7 +200,7 @@ impl KeyAdmin {
                 let bytes = self.0.write_kept(&kept_as, &record.fingerprint, &kept).ok_or_else(|| {
                     Error::new(
                         StoreErrorKind::Unavailable,
-                        "this system gives no random numbers to seal with",
+                        "this system provides no random numbers for sealing",
                     )
                 })?;
                 // By the token that was read: whoever has taken the key over meanwhile keeps it.
@@ -245,8 +245,9 @@ impl KeyAdmin {
 }
 
 const CHANGED: &str = "an idempotency key was changed by hand";
-const ABSENT: &str = "an idempotency key was to be changed by hand; there is none";
-const OTHERWISE: &str = "an idempotency key was to be changed by hand; it stands otherwise and was left";
+const ABSENT: &str = "an idempotency key was to be changed by hand; it does not exist";
+const OTHERWISE: &str =
+    "an idempotency key was to be changed by hand; its state does not allow it, and it was left unchanged";
 
 fn audit(name: &RecordName, who: &str, did: &str, what: &str) {
     let RecordName { scope, method, path, key } = name;

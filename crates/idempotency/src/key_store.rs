@@ -165,18 +165,18 @@ impl KeyStore {
     pub(crate) async fn renew_until_lost(&self, ticket: &KeyClaim) {
         let every = ticket.policy.lease / 3;
         let (mut pause, mut kept_for) = (every, Duration::ZERO);
-        let mut why = "a handler works for longer than it may; its key is not kept for it any longer";
+        let mut why = "a handler has exceeded its maximum run time; its key is no longer held for it";
         while kept_for + pause <= ticket.policy.run_max {
             tokio::time::sleep(pause).await;
             kept_for += pause;
             let renew = self.0.store.renew_record(&ticket.record_key, ticket.token, ticket.policy.lease);
-            match self.with_timeout(ticket, "keep a key", renew).await {
+            match self.with_timeout(ticket, "renew a key", renew).await {
                 Ok(true) => {
                     self.0.local_claims.forget(&ticket.record_key, ticket.token);
                     pause = every;
                 }
                 Ok(false) => {
-                    why = "another request has the key of one still at work";
+                    why = "another request has taken over the key of one that is still running";
                     break;
                 }
                 Err(StoreUnavailable) => {
@@ -229,7 +229,7 @@ impl KeyStore {
     /// stored.
     async fn differences(&self, ticket: &KeyClaim) -> Differences {
         let look = self.0.store.get_record(&ticket.record_key);
-        let found = self.with_timeout(ticket, "look at a key", look).await.ok().flatten();
+        let found = self.with_timeout(ticket, "read a key", look).await.ok().flatten();
         found.map_or(Differences::NONE, |record| {
             Differences::between(&record.fingerprint, &ticket.fingerprint)
         })
@@ -238,7 +238,7 @@ impl KeyStore {
     /// The response of the request that took the key over, if there is one by now.
     pub(crate) async fn response_of_new_owner(&self, ticket: &KeyClaim) -> Option<SavedResponse> {
         let look = self.0.store.get_record(&ticket.record_key);
-        let record = self.with_timeout(ticket, "look at a key", look).await.ok()??;
+        let record = self.with_timeout(ticket, "read a key", look).await.ok()??;
         match record.stage {
             RecordStage::Completed(bytes) if record.fingerprint == ticket.fingerprint => {
                 self.decode_response(ticket, bytes).ok()
@@ -260,7 +260,7 @@ impl KeyStore {
                 Err(StoreUnavailable)
             }
             Err(_) => {
-                counters::count_store_failure(doing, &ticket.name.key, &"the store did not answer in time");
+                counters::count_store_failure(doing, &ticket.name.key, &"the store did not respond in time");
                 Err(StoreUnavailable)
             }
         }

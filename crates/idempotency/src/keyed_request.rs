@@ -62,7 +62,7 @@ impl<E: Send + 'static> KeyedRequest<E> {
             Ok(ClaimOutcome::Answered(Err(damaged))) => {
                 Event::Damaged.count();
                 let key = self.claim.name.key.redacted();
-                tracing::error!(%key, "the stored answer of a key cannot be served: {damaged}");
+                tracing::error!(%key, "the stored response of a key cannot be served: {damaged}");
                 self.refuse(&Refusal::AnswerDamaged);
             }
             Ok(ClaimOutcome::Processing) => {

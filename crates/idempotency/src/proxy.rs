@@ -111,7 +111,7 @@ impl ReverseProxy {
             self.note_availability(None);
             return ProxyError::TimedOut(limit).answer(key);
         }
-        self.note_availability(Some(&format!("there was no connection within {limit:?}")));
+        self.note_availability(Some(&format!("no connection was established within {limit:?}")));
         ProxyError::Unreachable(ConnectErrorKind::Other).answer(key)
     }
 

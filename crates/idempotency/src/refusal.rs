@@ -96,7 +96,7 @@ impl Refusal {
                 .into();
             }
             Self::BodyTooLarge(most) => {
-                return format!("A request with an idempotency key may have a body of {most} bytes here; this one is larger").into();
+                return format!("A request with an idempotency key may have a body of at most {most} bytes; this one is larger").into();
             }
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
@@ -111,23 +111,21 @@ impl Refusal {
             }
             Self::Missing => "This request needs an Idempotency-Key header",
             Self::NoScope(None) => "A request with an idempotency key must say who sends it",
-            Self::BodyBroken => "The request's body ended too early; nothing was done",
-            Self::BodyTooSlow => "The request's body came too slowly; nothing was done",
-            Self::NoRoom => {
-                "The bodies of other requests take all the memory that there is for them; this request was not handled"
-            }
+            Self::BodyBroken => "The request body ended too early; nothing was executed",
+            Self::BodyTooSlow => "The request body arrived too slowly; nothing was executed",
+            Self::NoRoom => "The memory for request bodies is used up; this request was not handled",
             Self::Conflict(_) => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
             Self::OutcomeUnknown => {
-                "A request with this idempotency key was sent on and its outcome is not known; it is not repeated"
+                "A request with this idempotency key was forwarded and its outcome is unknown; it is not retried"
             }
             Self::NotReplayable => {
-                "The request with this idempotency key was answered, but the answer was too large to be kept"
+                "The request with this idempotency key was answered, but the response was too large to be stored"
             }
             Self::AnswerDamaged => {
-                "The request with this idempotency key was answered, but the stored answer cannot be read"
+                "The request with this idempotency key was answered, but the stored response cannot be read"
             }
-            Self::AnswerBroken => "The answer broke off; what was done is not known",
+            Self::AnswerBroken => "The response broke off; the outcome is unknown",
             Self::StoreUnavailable => {
                 "The store of idempotency keys cannot be reached; this request was not handled"
             }

@@ -21,7 +21,7 @@ pub enum Error {
         capacity: f64,
     },
     /// The store failed. Nothing was granted; see [`Error::is_unsure`].
-    #[error("The store did not do it: {0}.")]
+    #[error("The store failed: {0}.")]
     Store(#[from] tidegate_store::Error),
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Inner {
 
 /// The outcome of an acquisition. A lease that is already held is not an error.
 #[derive(Debug)]
-#[must_use = "a guard that is dropped gives the lease back"]
+#[must_use = "dropping the guard releases the lease"]
 pub enum LeaseAcquisition {
     /// The lease is held until the guard is released, dropped or lost.
     Held(LeaseGuard),

@@ -23,7 +23,7 @@ pub(crate) fn batch(batch: &Batch) -> Result<()> {
 
 /// The error for a new operation whose seq is already in use.
 pub(crate) fn seq_taken(seq: Seq) -> tidegate_store::Error {
-    invalid_error(format!("operation {} is there already: a seq is used once", seq.0))
+    invalid_error(format!("operation {} already exists: a seq is used once", seq.0))
 }
 
 /// Checks that an append directly follows the last one.

@@ -30,6 +30,6 @@ pub fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
         Some(dir) if !dir.is_empty() => {
             Ok(Arc::new(EmbeddedStore::open(Path::new(dir), Options::new(clock))?))
         }
-        _ => Err(Error::new(StoreErrorKind::Invalid, "an embedded store is named file:DIR or memory:")),
+        _ => Err(Error::new(StoreErrorKind::Invalid, "the URL of an embedded store is file:DIR or memory:")),
     }
 }

@@ -21,7 +21,7 @@ impl Address {
     /// Parses a URL; `usual` is the default schema.
     pub(crate) fn parse(url: &str, usual: &str) -> Result<Self> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(invalid("a PostgreSQL is named postgres://user@host:port/database"));
+            return Err(invalid("a PostgreSQL URL has the form postgres://user@host:port/database"));
         }
         let (place, params) = url.split_once('?').unwrap_or((url, ""));
         // What follows the first `/` after the scheme is a database; if it contains an `@`, it is
@@ -42,7 +42,7 @@ impl Address {
         }
         if !is_plain(schema) {
             let message = format!(
-                "the schema in a PostgreSQL URL must be of small letters, digits and _, at most {SCHEMA_LEN_MAX}"
+                "the schema in a PostgreSQL URL must consist of lower-case letters, digits and _, at most {SCHEMA_LEN_MAX}"
             );
             return Err(invalid(message));
         }

@@ -190,13 +190,13 @@ fn batch_error(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
         return StatementFailure::Undone(cause).into_error(place);
     }
     if said.and_then(sqlx::error::DatabaseError::table) == Some("log") {
-        let message = format!("another append to {place} came in between: nothing was written");
+        let message = format!("another append to {place} interfered: nothing was written");
         return Error::new(StoreErrorKind::Unavailable, message);
     }
     let first = batch.operations.first().map_or(0, |operation| operation.seq.0);
     let last = batch.operations.last().map_or(0, |operation| operation.seq.0);
     checks::invalid_error(format!(
-        "one of the operations {first} to {last} is there already: a seq is used once"
+        "one of the operations {first} to {last} already exists: a seq is used once"
     ))
 }
 

@@ -15,7 +15,7 @@ const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 /// Checks a name: PostgreSQL stores no text with a zero byte.
 pub(crate) fn name_can_be_kept(name: &str) -> Result<()> {
     if name.contains('\0') {
-        return Err(invalid_error("PostgreSQL keeps no name with a zero byte in it"));
+        return Err(invalid_error("PostgreSQL cannot store a name with a zero byte"));
     }
     Ok(())
 }
@@ -34,7 +34,7 @@ pub(crate) fn batch(batch: &Batch) -> Result<()> {
 
 /// The error when another process took rows out of the outbox: whoever drains it reads it again.
 pub(crate) fn not_waiting(missing: i64, drained: usize) -> Error {
-    let message = format!("{missing} of {drained} rows of the outbox are not there: nothing was written");
+    let message = format!("{missing} of {drained} rows of the outbox are missing: nothing was written");
     Error::new(StoreErrorKind::Unavailable, message)
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn refusal(owner: Ownership, verdict: &str, number: i64) -> Error {
         ),
         _ => Error::new(
             StoreErrorKind::Unreadable,
-            format!("partition {partition} was answered with {verdict:?}"),
+            format!("partition {partition} returned the unexpected verdict {verdict:?}"),
         ),
     }
 }

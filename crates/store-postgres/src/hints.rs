@@ -72,7 +72,10 @@ impl Subscriber {
             }
         }
         let gone = || {
-            Error::new(StoreErrorKind::Unavailable, format!("{} is not heard any more", self.sessions.place))
+            Error::new(
+                StoreErrorKind::Unavailable,
+                format!("the listener of {} has ended", self.sessions.place),
+            )
         };
         answered.await.unwrap_or_else(|_| Err(gone()))?;
         Ok(hints)

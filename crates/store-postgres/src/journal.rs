@@ -178,7 +178,7 @@ impl PostgresStore {
     }
 
     fn unknown(&self, what: &str) -> tidegate_store::Error {
-        unreadable(&self.sessions.place, &format!("holds a {what} that is not known"))
+        unreadable(&self.sessions.place, &format!("holds an unknown {what}"))
     }
 }
 

@@ -160,7 +160,7 @@ impl Log for PostgresStore {
         // Submitted now, so that appends reach the server in the order of the calls.
         let answered = self.appenders.append(owner, batch);
         Box::pin(async move {
-            let gone = || unsure(&self.sessions.place, "the task that appends has ended");
+            let gone = || unsure(&self.sessions.place, "the appending task has ended");
             answered.await.unwrap_or_else(|_| Err(gone()))
         })
     }

@@ -58,7 +58,7 @@ const REFUSED: &str = "SELECT id, at, refused_at, code, problem FROM outbox_refu
 /// only be rolled back then.
 pub async fn enqueue(sql: &mut PgConnection, schema: &str, operation: &str) -> sqlx::Result<OutboxId> {
     if !address::is_plain(schema) {
-        return Err(sqlx::Error::Configuration("no schema of Tidegate has such a name".into()));
+        return Err(sqlx::Error::Configuration("this is not a valid name of a Tidegate schema".into()));
     }
     // The name consists of lower-case letters, digits and _ only.
     let enqueue = AssertSqlSafe(format!("SELECT {schema}.enqueue($1::json)"));

@@ -95,5 +95,5 @@ fn bytes(row: &PgRow, column: &str) -> sqlx::Result<Bytes> {
 }
 
 fn not_a_word() -> sqlx::Error {
-    sqlx::Error::Decode("a word that is not known".into())
+    sqlx::Error::Decode("an unknown word".into())
 }

@@ -130,7 +130,7 @@ impl Sessions {
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<PgRow> {
         let mut rows = self.rows(twice, sql, bind).await?;
-        rows.pop().ok_or_else(|| unreadable(&self.place, "gave no answer where one must come"))
+        rows.pop().ok_or_else(|| unreadable(&self.place, "returned no row where one was expected"))
     }
 
     /// Reads a column.
@@ -221,7 +221,7 @@ impl StatementFailure {
         match self {
             Self::Undone(cause) => nothing_changed(place, &cause),
             Self::Unknown(_) | Self::TimedOut => {
-                Error::new(StoreErrorKind::Unavailable, format!("{place} does not answer"))
+                Error::new(StoreErrorKind::Unavailable, format!("{place} does not respond"))
                     .with_source(self.into_reason())
             }
         }
@@ -231,7 +231,7 @@ impl StatementFailure {
         match self {
             Self::Undone(cause) => server_message(&cause),
             Self::Unknown(why) => why,
-            Self::TimedOut => format!("no answer came within {} s", ANSWER_TIMEOUT.as_secs()),
+            Self::TimedOut => format!("no response came within {} s", ANSWER_TIMEOUT.as_secs()),
         }
     }
 }

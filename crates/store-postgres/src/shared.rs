@@ -136,7 +136,7 @@ impl PostgresStore {
     }
 
     fn unexpected_reply(&self, what: &str) -> tidegate_store::Error {
-        unreadable(&self.sessions.place, &format!("answered something strange about {what}"))
+        unreadable(&self.sessions.place, &format!("returned an unexpected value for {what}"))
     }
 }
 

@@ -70,9 +70,9 @@ impl PostgresStore {
         let row = self.sessions.row(RetrySafety::Harmless, HEALTH, |q| q).await?;
         self.check_not_newer(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let why = if self.sessions.column(&row, 0)? {
-            "is in recovery and takes no writes"
+            "is in recovery and accepts no writes"
         } else if self.sessions.column(&row, 1)? {
-            "is set to read only and takes no writes"
+            "is set to read only and accepts no writes"
         } else {
             return Ok(());
         };

@@ -79,7 +79,7 @@ impl UrlQuery {
                 // A misspelt name must not lead into another store.
                 _ => {
                     return Err(invalid(
-                        "a Redis URL takes prefix, wait and cluster behind its question mark, nothing else",
+                        "a Redis URL has the query parameters prefix, wait and cluster, and no others",
                     ));
                 }
             }
@@ -135,7 +135,9 @@ fn wait_of(wait: &str) -> Result<u32> {
 }
 
 fn no_redis() -> Error {
-    invalid("a Redis is named redis://HOST:PORT/DB, rediss://… or redis+cluster://HOST:PORT,HOST:PORT")
+    invalid(
+        "a Redis URL has the form redis://HOST:PORT/DB, rediss://… or redis+cluster://HOST:PORT,HOST:PORT",
+    )
 }
 
 fn invalid(message: &str) -> Error {

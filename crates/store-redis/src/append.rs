@@ -127,7 +127,7 @@ impl RedisStore {
         let reached: u32 = match self.connection.send_to(key, wait).await {
             Ok(answer) => reply::parsed(answer)?,
             Err(failed) => {
-                let message = format!("{} is written, but nobody knows on how many replicas", what());
+                let message = format!("{} is written, but it is unknown on how many replicas", what());
                 return Err(Error::new(StoreErrorKind::Unsure, message).with_source(failed.cause));
             }
         };
@@ -189,7 +189,7 @@ fn outcome(sealed: &PreparedBatch, batch: &Batch, tail: &Tail, answer: Value) ->
 
 fn still_unsure(partition: Partition) -> Error {
     let message = format!(
-        "the outcome of an append to partition {partition} is not known, so nothing more is written until it is owned anew"
+        "the outcome of an append to partition {partition} is unknown, so nothing more is written until it is acquired again"
     );
     Error::new(StoreErrorKind::Unsure, message)
 }

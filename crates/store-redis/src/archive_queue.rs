@@ -31,7 +31,7 @@ impl ArchiveNote {
             (Some(lsn), Some(oldest), Ok(seqs)) => {
                 Ok(Self { lsn: Lsn(lsn), oldest: Time::from_micros(oldest), seqs })
             }
-            _ => Err(unreadable("a note of what ended is damaged")),
+            _ => Err(unreadable("a note of ended operations is damaged")),
         }
     }
 }
@@ -75,7 +75,7 @@ impl RedisStore {
             tracing::warn!(
                 trail,
                 appends,
-                "what ended waits for an archive that this node knows nothing of, and is kept"
+                "ended operations wait for an archive that is not configured on this node, and are kept"
             );
         }
     }
@@ -83,7 +83,7 @@ impl RedisStore {
     async fn trim_ended(&self, owner: Ownership, upto: Lsn) -> Result<()> {
         let keys = [self.keys.head(owner.partition), self.keys.trail(owner.partition)];
         let call = ScriptCall::new(&scripts::TRODDEN, keys).with_arg(owner.epoch.0).with_arg(upto.0);
-        let doing = format!("shorten the trail of partition {}", owner.partition);
+        let doing = format!("trim the archive queue of partition {}", owner.partition);
         let answer = call.send(&self.connection).await;
         let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
         let (word, mut parts) = reply::split_verdict(answer)?;

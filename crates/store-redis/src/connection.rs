@@ -82,7 +82,7 @@ impl SharedConnection {
             ConnectionFactory::Cluster { cluster: Box::new(cluster), nodes }
         } else {
             let Some(client) = nodes.into_iter().next() else {
-                return Err(wrong((redis::ErrorKind::InvalidClientConfig, "no server is named").into()));
+                return Err(wrong((redis::ErrorKind::InvalidClientConfig, "the URL names no server").into()));
             };
             ConnectionFactory::Server(Box::new(client))
         };

@@ -96,7 +96,7 @@ impl RedisStore {
     pub(crate) async fn trim_costs(&self, owner: Ownership, upto: Lsn) -> Result<()> {
         let keys = [self.keys.head(owner.partition), self.keys.spent(owner.partition)];
         let call = ScriptCall::new(&scripts::BOOKED, keys).with_arg(owner.epoch.0).with_arg(upto.0);
-        let doing = format!("take archived costs off partition {}", owner.partition);
+        let doing = format!("trim the cost queue of partition {}", owner.partition);
         let answer = call.send(&self.connection).await;
         let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
         let (word, mut parts) = reply::split_verdict(answer)?;

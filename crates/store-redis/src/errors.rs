@@ -32,7 +32,7 @@ impl Delivery {
 
 /// The failure of a command that only reads, or that is idempotent.
 pub(crate) fn unusable(name: &str, failed: CommandFailure) -> Error {
-    Error::new(StoreErrorKind::Unavailable, format!("{name} does not answer as it should"))
+    Error::new(StoreErrorKind::Unavailable, format!("{name} did not respond properly"))
         .with_source(failed.cause)
 }
 
@@ -44,8 +44,7 @@ pub(crate) fn undecided(name: &str, doing: &str, failed: CommandFailure) -> Erro
                 .with_source(failed.cause)
         }
         Delivery::Unknown => {
-            let message =
-                format!("the connection to {name} was lost, and nobody knows whether it did {doing}");
+            let message = format!("the connection to {name} was lost; it is unknown whether it did {doing}");
             Error::new(StoreErrorKind::Unsure, message).with_source(failed.cause)
         }
     }

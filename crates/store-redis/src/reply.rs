@@ -10,7 +10,7 @@ use crate::errors::unreadable;
 /// Parses a reply as this type.
 pub(crate) fn parsed<T: FromRedisValue>(value: Value) -> Result<T> {
     from_redis_value(value)
-        .map_err(|cause| unreadable("an answer of Redis has another shape").with_source(cause))
+        .map_err(|cause| unreadable("a reply of Redis has an unexpected shape").with_source(cause))
 }
 
 /// The parts of a reply.
@@ -56,5 +56,5 @@ pub(crate) fn time_at(parts: &mut [Value], place: usize) -> Result<Time> {
 
 /// The error for an unexpected reply.
 pub(crate) fn unexpected_reply(wanted: &str) -> Error {
-    unreadable(format!("Redis answered something else than {wanted}"))
+    unreadable(format!("Redis did not reply with {wanted}"))
 }

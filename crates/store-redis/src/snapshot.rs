@@ -31,7 +31,7 @@ impl RedisStore {
         self.fill_snapshot(&list, parts).await?;
         self.end_snapshot(owner, upto, &name, list, parts.len()).await?;
         if let Err(error) = self.trim(owner.partition, upto).await {
-            tracing::warn!(partition = owner.partition, %error, "what a snapshot replaced is removed with the next one");
+            tracing::warn!(partition = owner.partition, %error, "could not remove what a snapshot replaced; the next snapshot retries");
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl RedisStore {
             "ok" => Ok(()),
             "unstaged" => {
                 let message = format!(
-                    "the snapshot of partition {} was not whole; the log is as it was",
+                    "the snapshot of partition {} was incomplete; the log is unchanged",
                     owner.partition
                 );
                 Err(Error::new(StoreErrorKind::Unavailable, message))

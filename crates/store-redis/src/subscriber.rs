@@ -16,7 +16,7 @@ impl Subscriber {
 
     /// Opens a connection that listens to one channel.
     pub(crate) async fn subscribe(&self, channel: &str) -> RedisResult<PubSub> {
-        let mut failed = RedisError::from((redis::ErrorKind::InvalidClientConfig, "no server is named"));
+        let mut failed = RedisError::from((redis::ErrorKind::InvalidClientConfig, "the URL names no server"));
         for node in &self.0 {
             let made = tokio::time::timeout(CONNECT_TIMEOUT, async {
                 let mut ear = node.get_async_pubsub().await?;

@@ -144,8 +144,9 @@ impl Upkeep for RedisStore {
             let mut set = cmd("SET");
             set.arg(self.keys.count()).arg(wanted).arg("NX").arg("GET");
             let answer = self.connection.send(&set).await;
-            let answer =
-                answer.map_err(|failed| undecided(self.connection.name(), "fix the partitions", failed))?;
+            let answer = answer.map_err(|failed| {
+                undecided(self.connection.name(), "store the number of partitions", failed)
+            })?;
             Ok(reply::parsed::<Option<Partition>>(answer)?.unwrap_or(wanted))
         })
     }
@@ -157,7 +158,7 @@ impl Upkeep for RedisStore {
             set.arg(self.keys.secret()).arg(digits).arg("NX").arg("GET");
             let answer = self.connection.send(&set).await;
             let answer =
-                answer.map_err(|failed| undecided(self.connection.name(), "keep the secret", failed))?;
+                answer.map_err(|failed| undecided(self.connection.name(), "store the secret", failed))?;
             let Some(kept) = reply::parsed::<Option<String>>(answer)? else { return Ok(offered) };
             let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::unexpected_reply("a secret"))?;
             Ok(kept.to_be_bytes())

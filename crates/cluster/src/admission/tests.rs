@@ -44,10 +44,10 @@ fn a_node_that_does_not_answer_at_its_own_address_is_apart() {
     assert_eq!(admission_of(&BEN, &[], &BTreeMap::new(), &Findings::default()), Admission::New);
     assert_eq!(alone(&BEN, HandshakeOutcome::ThisProcess), Admission::Admitted);
     for (own, words) in [
-        (nobody(), "ben does not reach itself at ben:7400, its advertise in [cluster]: nobody answers there"),
-        (node("ann"), "ben:7400, where ben says that it is reached, is answered by ann"),
+        (nobody(), "ben cannot reach itself at ben:7400, its advertise in [cluster]: nobody answers there"),
+        (node("ann"), "ben:7400, the advertised address of ben, is answered by ann"),
         (node("ben"), "is answered by another process of the same name"),
-        (HandshakeOutcome::Refused, "is answered by somebody who refuses its secret"),
+        (HandshakeOutcome::Refused, "is answered by a process that refuses its secret"),
     ] {
         let standing = alone(&BEN, own);
         assert!(matches!(&standing, Admission::Excluded(why) if why.contains(words)), "{standing:?}");

@@ -74,7 +74,7 @@ impl Member {
         let Some(held) = self.held.get_mut(&partition).filter(|held| !held.leaving) else { return };
         held.leaving = true;
         let (tenant, tell) = (Arc::clone(&held.handle), self.tell.clone());
-        tracing::info!(partition, "handing over");
+        tracing::info!(partition, "handing over partition");
         tokio::spawn(async move {
             tenant.hand_over().await;
             let _ = tell.send(Event::HandedOver(partition));
@@ -100,13 +100,17 @@ impl Member {
                 self.held.insert(partition, ServedPartition { handle: tenant, leaving: false });
             }
             Event::Acquired(partition, Err(AcquireError { why, unreadable: true })) => {
-                tracing::error!(partition, why, "cannot be read here, and is left to the others for a while");
+                tracing::error!(
+                    partition,
+                    why,
+                    "this node cannot read the partition and leaves it to other nodes for a while"
+                );
                 self.acquiring.remove(&partition);
                 self.unreadable.insert(partition, Instant::now() + UNREADABLE_FOR);
             }
             Event::Acquired(partition, Err(AcquireError { why, .. })) => {
                 // Another node may have been quicker: the next look decides.
-                tracing::info!(partition, why, "not taken on");
+                tracing::info!(partition, why, "partition not acquired");
                 self.acquiring.remove(&partition);
                 return;
             }
@@ -122,7 +126,7 @@ impl Member {
                 if self.held.get(&partition).filter(is_it).is_none() {
                     return;
                 }
-                tracing::warn!(partition, %why, "served no more");
+                tracing::warn!(partition, %why, "partition no longer served");
                 self.held.remove(&partition);
             }
         }

@@ -111,11 +111,13 @@ impl Member {
         let trouble = standing.into_problem();
         if trouble != self.trouble {
             match &trouble {
-                Some(why) if joined => tracing::warn!(node, why, "it takes part, but something is wrong"),
-                Some(why) => {
-                    tracing::error!(node, why, "it takes no share of the partitions until that is mended");
+                Some(why) if joined => {
+                    tracing::warn!(node, why, "the node takes part, but there is a problem");
                 }
-                None if joined => tracing::info!(node, "it takes part, and nothing is wrong any more"),
+                Some(why) => {
+                    tracing::error!(node, why, "the node takes no partitions until this is fixed");
+                }
+                None if joined => tracing::info!(node, "the node takes part, without problems"),
                 None => {}
             }
             self.trouble = trouble;

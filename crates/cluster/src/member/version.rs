@@ -17,7 +17,7 @@ impl Member {
         let before = std::mem::replace(&mut self.outdated, newer.is_some());
         match newer {
             Some(error) if !before => {
-                tracing::error!(%error, "the layout of the store is not one of this version: this node takes no more part");
+                tracing::error!(%error, "this version cannot read the store's format: this node takes no further part");
             }
             None if before => {
                 self.unreadable.clear();

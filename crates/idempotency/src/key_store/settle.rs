@@ -82,17 +82,17 @@ impl KeyStore {
             Some(false) if self.is_still_ours(ticket, last).await => {}
             Some(false) => {
                 Event::LeaseLost.count();
-                tracing::warn!(%key, "what came of a request was not kept: another request has its key by now");
+                tracing::warn!(%key, "the outcome of a request was not saved: another request has taken over its key");
             }
             None => {
-                tracing::error!(%key, "what came of a request was not kept: the store was away for too long");
+                tracing::error!(%key, "the outcome of a request was not saved: the store was unavailable for too long");
             }
         }
     }
 
     async fn is_still_ours(&self, ticket: &KeyClaim, last: &KeySettleAction) -> bool {
         let look = self.0.store.get_record(&ticket.record_key);
-        let found = self.with_timeout(ticket, "look at a key", look).await.ok().flatten();
+        let found = self.with_timeout(ticket, "read a key", look).await.ok().flatten();
         match last {
             KeySettleAction::Free => found.is_none_or(|record| record.token != ticket.token),
             KeySettleAction::Answer(_) | KeySettleAction::Lapse => {

@@ -128,7 +128,7 @@ impl ClaimSettler {
                 Ok(Ok(data)) => pieces.push(data),
                 Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
                 Err(cause) => {
-                    tracing::debug!(%cause, "an answer broke off before anything of it was told");
+                    tracing::debug!(%cause, "a response broke off before any of it was sent");
                     self.settle_unknown().await;
                     return tell(self.refusal(&Refusal::AnswerBroken));
                 }

@@ -15,7 +15,7 @@ use crate::body::{Body, BoxError};
 
 /// A body made no progress for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing came for {0:?} in the middle of a body")]
+#[error("the body made no progress for {0:?}")]
 pub struct BodyTimeoutError(Duration);
 
 /// Wraps a body so that it fails when nothing arrives for this long while it is being read.

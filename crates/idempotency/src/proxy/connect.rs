@@ -30,7 +30,7 @@ enum InnerConnector {
 
 /// A connection was not established in time.
 #[derive(Debug, thiserror::Error)]
-#[error("there was no connection within {0:?}")]
+#[error("no connection was established within {0:?}")]
 struct ConnectTimeout(Duration);
 
 /// Why a connection was not established.

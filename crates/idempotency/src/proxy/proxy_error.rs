@@ -41,7 +41,7 @@ impl ProxyError {
     /// Classifies an error of the HTTP client. It reports "canceled" for requests that it still has
     /// whole, and for no others; by the rules of HTTP/2, a refused stream was not processed.
     pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
-        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not answer");
+        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not respond");
         if request_broke {
             return Self::Incomplete;
         }
@@ -105,25 +105,25 @@ impl ProxyError {
                 "The name of the service behind the proxy was not found; nothing was sent to it".into()
             }
             Self::Unreachable(ConnectErrorKind::Tls) => {
-                "There is no TLS with the service behind the proxy that can be trusted; nothing was sent to it".into()
+                "No trusted TLS connection to the service behind the proxy could be made; nothing was sent to it".into()
             }
             Self::Unreachable(ConnectErrorKind::Other) | Self::NotTaken => {
                 "The service behind the proxy cannot be reached; nothing was sent to it".into()
             }
             Self::Reset => {
-                "The connection to the service behind the proxy ended before it answered; the request may have been done"
+                "The connection to the service behind the proxy ended before it responded; the request may have been executed"
                     .into()
             }
             Self::TimedOut(limit) => format!(
-                "The service behind the proxy was silent for {limit:?}; the request may have been done"
+                "The service behind the proxy was silent for {limit:?}; the request may have been executed"
             ),
-            Self::Incomplete => "The request's body ended too early".into(),
-            Self::Tunnel => "This proxy makes no tunnels".into(),
+            Self::Incomplete => "The request body ended too early".into(),
+            Self::Tunnel => "This proxy does not support tunnels".into(),
             Self::BadTarget => {
-                "The path of the request cannot be sent on: it leads out of the path that is served here, or is none".into()
+                "The path of the request cannot be forwarded: it is invalid or leads outside of the configured path".into()
             }
             Self::Loop => {
-                "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
+                "The request came back to the proxy that forwarded it: the upstream leads back to the proxy".into()
             }
             Self::NoHost => "A request over HTTP/1.1 must have one Host header".into(),
         }

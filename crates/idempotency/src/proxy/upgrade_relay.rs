@@ -13,7 +13,7 @@ pub(super) async fn relay_upgraded(client: OnUpgrade, upstream: OnUpgrade, place
             // Either side may end it in any way.
             let _ = tokio::io::copy_bidirectional(&mut client, &mut upstream).await;
         }
-        Err(error) => tracing::debug!(%error, "a connection did not change its protocol"),
+        Err(error) => tracing::debug!(%error, "a connection was not upgraded"),
     }
     drop(place);
 }

@@ -48,10 +48,10 @@ pub enum ProxyUpstreamError {
     #[error("`{0}` must be between {1} and {2}")]
     OutOfBounds(&'static str, &'static str, &'static str),
     /// Two settings that exclude each other.
-    #[error("an upstream that is spoken to in HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
+    #[error("an upstream over HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
     HostInHttp2,
     /// The system has no random numbers, from which the proxy's name is made.
-    #[error("this system gives no random numbers")]
+    #[error("this system provides no random numbers")]
     NoRandom,
     /// The system's certificates cannot be read.
     #[error("the certificates of this system cannot be used: {0}")]

@@ -26,10 +26,10 @@ pub(crate) enum ResponseDecodeError {
     #[error("its bytes are not those that were stored")]
     Changed,
     /// The response is sealed, and no configured key opens it.
-    #[error("it is sealed with a key that is not here")]
+    #[error("it is sealed with a key that is not configured")]
     NoKey,
     /// A newer version of the program wrote it.
-    #[error("it was stored in a form that this program does not know")]
+    #[error("it was stored in a format that this program does not know")]
     Unknown,
 }
 

@@ -40,7 +40,7 @@ pub enum SealingKeyError {
         index: usize,
     },
     /// There are none, or too many.
-    #[error("there must be 1 to {KEYS_MAX} keys to seal answers with")]
+    #[error("there must be 1 to {KEYS_MAX} keys to seal responses with")]
     Count,
 }
 

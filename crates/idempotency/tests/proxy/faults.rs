@@ -50,7 +50,7 @@ async fn idm_18_no_connection_is_not_started() {
         drop(stream);
     })
     .await;
-    for (host, told) in [(closes, "There is no TLS"), (silent, "cannot be reached")] {
+    for (host, told) in [(closes, "No trusted TLS connection"), (silent, "cannot be reached")] {
         let mut upstream = ProxyUpstream::from_url(&format!("https://{host}")).unwrap();
         upstream.connect_timeout = Duration::from_millis(300);
         let world = World::new(upstream, holding()).await;

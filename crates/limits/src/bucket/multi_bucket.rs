@@ -63,7 +63,9 @@ async fn combine<'a>(
     for (bucket, cost) in wanted {
         if !std::ptr::addr_eq(bucket.store(), first.store()) {
             let (one, other) = (first.name(), bucket.name());
-            let message = format!("The buckets {one:?} and {other:?} are in two stores: no step is in both.");
+            let message = format!(
+                "The buckets {one:?} and {other:?} are in different stores and cannot be taken in one step."
+            );
             return Err(Error::Invalid(message));
         }
         if wants.iter().any(|want| want.name == bucket.name()) {

@@ -18,7 +18,7 @@ use crate::Result;
 ///
 /// Dropping the guard releases the lease in the background if there is a runtime and the store can
 /// be reached; otherwise the lease expires.
-#[must_use = "a guard that is dropped gives the lease back"]
+#[must_use = "dropping the guard releases the lease"]
 pub struct LeaseGuard {
     lease: Arc<Inner>,
     /// The name of the held place in the store.

@@ -58,7 +58,7 @@ async fn lim_30_a_dead_redis_grants_nothing() {
     server.kill();
     let error = shop.take_within(1, Duration::from_secs(1)).await.unwrap_err();
     let said = error.to_string();
-    assert!(said.starts_with("The store did not do it: ") && said.contains("127.0.0.1"), "{said}");
+    assert!(said.starts_with("The store failed: ") && said.contains("127.0.0.1"), "{said}");
     assert!(shop.take(1).await.is_err());
     server.restart();
     assert!(shop.try_take(2).await.unwrap().granted().is_none());

@@ -58,7 +58,7 @@ async fn what_no_step_can_do_is_refused_in_words() {
         (try_take_all(&[(&a, 1.into()), (&a, 1.into())]).await, "The bucket \"a\" is named twice."),
         (
             try_take_all(&[(&a, 1.into()), (&other, 1.into())]).await,
-            "The buckets \"a\" and \"c\" are in two stores: no step is in both.",
+            "The buckets \"a\" and \"c\" are in different stores and cannot be taken in one step.",
         ),
         (
             try_take_all(&[(&a, 1.into()), (&b, 2.into())]).await,

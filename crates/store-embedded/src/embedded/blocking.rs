@@ -9,5 +9,5 @@ pub(super) async fn run<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Se
 
 /// The error for a thread that did not finish.
 pub(super) fn join_error(cause: tokio::task::JoinError) -> Error {
-    Error::new(StoreErrorKind::Unavailable, "reading from the store was cut off").with_source(cause)
+    Error::new(StoreErrorKind::Unavailable, "reading from the store was interrupted").with_source(cause)
 }

@@ -39,7 +39,7 @@ pub(super) fn no_room(path: &Path, cause: &str) -> Error {
 /// A commit of which it is unknown whether it will survive a crash.
 pub(super) fn unsure(path: &Path, cause: &str) -> Error {
     let message = format!(
-        "it is not known whether the last commit to {} is safe; nothing more is written until it is reopened",
+        "it is unknown whether the last commit to {} is durable; nothing more is written until it is reopened",
         path.display()
     );
     Error::new(StoreErrorKind::Unsure, message).with_source(cause.to_owned())

@@ -228,5 +228,5 @@ pub(super) fn damaged(what: String) -> rusqlite::Error {
 
 /// The error for a word that this program does not write.
 pub(super) fn not_a_word(column: usize) -> rusqlite::Error {
-    rusqlite::Error::InvalidColumnType(column, "a word that is not known".into(), Type::Text)
+    rusqlite::Error::InvalidColumnType(column, "an unknown word".into(), Type::Text)
 }

@@ -181,7 +181,7 @@ fn check_layout(sql: &Connection, path: &Path) -> Result<()> {
     if meta(sql, "layout").map_err(wrong)? == Some(layout_of(sql).map_err(wrong)?) {
         return Ok(());
     }
-    Err(damaged(path, "its tables are not described as they were laid out"))
+    Err(damaged(path, "its table definitions are not those that were created"))
 }
 
 /// A checksum of SQLite's description of the file's contents.

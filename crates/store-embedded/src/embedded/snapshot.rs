@@ -56,7 +56,7 @@ pub(super) fn write(dir: &Path, partition: Partition, upto: Lsn, parts: &[Bytes]
     written.map_err(|cause| {
         // The remains are removed now, or when the directory is opened the next time.
         let _ = fs::remove_file(&unfinished);
-        let message = format!("the snapshot {} could not be written; the log is as it was", path.display());
+        let message = format!("the snapshot {} could not be written; the log is unchanged", path.display());
         Error::new(StoreErrorKind::Unavailable, message).with_source(cause)
     })
 }

@@ -137,7 +137,7 @@ impl Drop for Wal {
 fn apply_leftover(filling: &WalApplier, left: &[Arc<PendingAppend>]) -> Result<()> {
     let fill = || left.chunks(64).try_for_each(|some| filling.apply(some.to_vec()));
     std::thread::scope(|scope| scope.spawn(fill).join()).unwrap_or_else(|_| {
-        Err(Error::new(StoreErrorKind::Unavailable, "what was appended last could not be filled in"))
+        Err(Error::new(StoreErrorKind::Unavailable, "the last appends could not be applied to SQLite"))
     })
 }
 

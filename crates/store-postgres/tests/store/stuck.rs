@@ -75,7 +75,7 @@ fn a_server_in_recovery_is_said() {
         server.restart_in_recovery();
         let error = store.health().await.expect_err("it takes no writes");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
-        assert!(error.to_string().ends_with("is in recovery and takes no writes"), "{error}");
+        assert!(error.to_string().ends_with("is in recovery and accepts no writes"), "{error}");
         let lease = loop {
             match store.acquire_lease("bulk", Duration::from_secs(1)).await {
                 // A connection that had been to the primary.

@@ -47,7 +47,7 @@ impl RedisStore {
 
     pub(super) async fn observe(&self, name: &str) -> Result<Option<Level>> {
         let call = ScriptCall::new(&scripts::BUCKET_OBSERVE, [self.keys.bucket(name)]).with_arg(self.now());
-        let answer = self.run_script(&format!("look into the bucket {name}"), &call).await?;
+        let answer = self.run_script(&format!("read the bucket {name}"), &call).await?;
         Ok(parse_level_and_time(answer)?.map(|(level, now)| bucket::observe(level, now)))
     }
 

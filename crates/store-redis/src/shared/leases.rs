@@ -15,7 +15,7 @@ impl RedisStore {
         let call = ScriptCall::new(&scripts::LEASE_ACQUIRE, [self.keys.lease(name)])
             .with_arg(self.now())
             .with_arg(span(ttl));
-        let doing = format!("give out the lease {name}");
+        let doing = format!("acquire the lease {name}");
         let (word, mut parts) = reply::split_verdict(self.run_script(&doing, &call).await?)?;
         if word == "busy" {
             return Ok(AcquireOutcome::Busy { until: reply::time_at(&mut parts, 0)? });
@@ -28,7 +28,7 @@ impl RedisStore {
     pub(super) async fn keep_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Result<Option<Lease>> {
         let call = ScriptCall::new(&scripts::LEASE_KEEP, [self.keys.lease(name)]);
         let call = call.with_arg(self.now()).with_arg(lease.fence).with_arg(span(ttl));
-        let until: String = reply::parsed(self.run_script(&format!("keep the lease {name}"), &call).await?)?;
+        let until: String = reply::parsed(self.run_script(&format!("renew the lease {name}"), &call).await?)?;
         if until.is_empty() {
             return Ok(None);
         }

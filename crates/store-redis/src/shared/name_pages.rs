@@ -57,7 +57,7 @@ impl RedisStore {
         most: usize,
     ) -> Result<NamePage> {
         let walk = after.map_or(Some(NameCursor::default()), NameCursor::parse);
-        let mut walk = walk.ok_or_else(|| invalid_error("a list of names does not go on from there"))?;
+        let mut walk = walk.ok_or_else(|| invalid_error("this is not a cursor of a list of names"))?;
         let nodes = self.lowest_slots().await?;
         let mut names = Vec::new();
         for _ in 0..STEPS_MAX {

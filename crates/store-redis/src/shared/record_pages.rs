@@ -63,7 +63,7 @@ impl RecordCursor {
 impl RedisStore {
     pub(super) async fn page_of_records(&self, after: Option<&str>, most: usize) -> Result<RecordPage> {
         let walk = after.map_or(Some(RecordCursor::START), RecordCursor::parse);
-        let mut walk = walk.ok_or_else(|| invalid_error("a list of records does not go on from there"))?;
+        let mut walk = walk.ok_or_else(|| invalid_error("this is not a cursor of a list of records"))?;
         let now = self.time().await?;
         // Its record may have been removed; then those of its score are listed again.
         let mut seen = walk.last.clone();

@@ -1,4 +1,5 @@
-//! What a node does with the partitions it owns. The cluster decides when; the host decides what.
+//! The host of partitions: serves those that a node owns. The cluster decides when; the host
+//! decides how.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,7 +10,7 @@ use tidegate_core::id::Partition;
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Who responded at a node's address.
+/// The outcome of a handshake: who responded at a node's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeOutcome {
     /// This very process.

@@ -40,7 +40,7 @@ pub struct PartitionView {
     pub until: Option<Time>,
 }
 
-/// Where a partition is served.
+/// The node that serves a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionRoute {
     /// Served by this node.

@@ -38,7 +38,7 @@ pub(crate) struct KeyForm {
     pub(crate) is_structured: bool,
 }
 
-/// What the headers of a request say about its key.
+/// The key header of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyHeader {
     /// There is no key.

@@ -5,7 +5,7 @@ use sqlx::error::DatabaseError;
 use sqlx::postgres::{PgDatabaseError, PgSeverity};
 use tidegate_store::{Error, StoreErrorKind};
 
-/// What is known of a statement that failed.
+/// The outcome of a failed statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StatementOutcome {
     /// The server rejected it and rolled everything back.

@@ -197,7 +197,7 @@ impl Sessions {
     }
 }
 
-/// How a statement failed.
+/// The failure of a statement.
 pub(crate) enum StatementFailure {
     /// The server rolled everything back.
     Undone(sqlx::Error),

@@ -17,7 +17,7 @@ use crate::{RedisStore, reply};
 /// The operations that are read at once.
 const PAGE: usize = 256;
 
-/// Where an operation and its result are.
+/// The location of an operation and its result.
 #[derive(Clone, Debug, Default)]
 struct OperationLocation {
     lsn: Option<String>,

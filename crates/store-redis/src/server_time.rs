@@ -81,7 +81,7 @@ impl ServerTime {
 /// Computes the offset from a reply. The server read its clock at some time during the round trip.
 /// The known offset stays while it is consistent with that, so that a slow round trip does no harm.
 /// Otherwise the server is assumed to have read its clock at the very end, because a time that is a
-/// little late expires no lease early.
+/// little behind expires no lease early.
 fn updated_offset(known: Option<ClockOffset>, asked: Time, answered: Time, told: Time) -> ClockOffset {
     let least = ahead_of(told, answered);
     let most = ahead_of(told, asked);

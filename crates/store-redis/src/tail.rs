@@ -1,4 +1,4 @@
-//! What this process knows of the partitions it appends to: how far each log certainly goes, which
+//! Tracks the partitions that this process appends to: how far each log certainly goes, which
 //! staging slots are free, and whether an append has an unknown outcome. The server decides; this
 //! detects when the server has lost data.
 

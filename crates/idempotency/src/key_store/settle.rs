@@ -16,7 +16,7 @@ const LAST_WORD_FOR: Duration = Duration::from_secs(300);
 /// The first and the longest pause between retries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 
-/// How a claim is settled.
+/// The way a claim is settled.
 #[derive(Clone, Debug)]
 pub(crate) enum KeySettleAction {
     /// The response is saved.

@@ -33,7 +33,7 @@ pub(crate) enum ResponseDecodeError {
     Unknown,
 }
 
-/// What a response is bound to: it is invalid in another record.
+/// The record that a response is bound to: it is invalid in another one.
 pub(crate) struct ResponseBinding<'a> {
     pub(crate) name: &'a str,
     pub(crate) fingerprint: &'a [u8; 32],

@@ -12,7 +12,7 @@ use super::SharedBucket;
 use crate::tokens::LEAST;
 use crate::{Result, Tokens};
 
-/// What an API reported about a bucket. Values that it did not mention are `None`.
+/// The levels that an API reported for a bucket. Values that it did not mention are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReportedLevels {
     /// The capacity.

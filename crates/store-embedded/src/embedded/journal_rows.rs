@@ -1,5 +1,5 @@
 //! Deployments, their steps and the objects of a scope as rows. Each function does the same as the
-//! one of that name on `Book`.
+//! one of that name on `MemoryJournal`.
 
 use std::sync::Arc;
 

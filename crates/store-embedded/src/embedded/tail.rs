@@ -49,7 +49,7 @@ struct TailState {
     wanted: Lsn,
 }
 
-/// Where the newest known state of an operation is: in which append, and at which index.
+/// The location of an operation's newest known state: in which append, and at which index.
 #[derive(Clone, Debug)]
 pub(super) struct LatestOperation {
     lsn: Lsn,

@@ -128,7 +128,7 @@ impl Drop for SqliteWriter {
     }
 }
 
-/// How a transaction can fail.
+/// The failure of a transaction.
 enum Failure {
     Undone(rusqlite::Error),
     Unsure(String),

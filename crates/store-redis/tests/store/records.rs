@@ -32,8 +32,8 @@ async fn calls(eye: &mut RawClient, command: &str) -> u64 {
     line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or_default()
 }
 
-/// IDM-5: a claim and its response take one round trip each, of plain commands but for one two-line
-/// script; a replay is plain. Their duration compared with two bare `SET` is printed.
+/// IDM-5: a claim and its response take one round trip each, of plain commands but for a script of
+/// two; a replay is plain. Their duration compared with two bare `SET` is printed.
 #[tokio::test]
 async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     const PAIRS: u64 = 2_000;

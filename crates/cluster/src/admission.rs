@@ -1,6 +1,6 @@
-//! Whether a node may take part: a pure function of what is in the register and who answered. What speaks against it is
-//! told in a sentence that names the nodes and the address. A node that is dead, or cannot be reached, speaks against
-//! nobody.
+//! Decides whether a node may join: a pure function of the records in the register and the
+//! handshakes. An objection is a sentence that names the nodes and the address. A node that is dead
+//! or unreachable excludes no other node.
 
 use std::collections::BTreeMap;
 
@@ -10,49 +10,50 @@ use tidegate_store::log::PartitionOwner;
 use crate::host::HandshakeOutcome;
 use crate::node_record::NodeRecord;
 
-/// So often in a row a node that has reached itself before must not have done so until that counts.
+/// How many rounds in a row a node that has reached itself before must fail to do so until that
+/// counts.
 const SILENCE_MAX: u32 = 3;
 
-/// What the rounds of calls have found.
+/// The findings of the handshake rounds.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings {
-    /// Who answered at this node's own address, when it was last asked.
+    /// Who responded at this node's own address in the last round.
     own: Option<HandshakeOutcome>,
-    /// Whether this node has been reached there, and nobody else since.
+    /// Whether this node has been reached there, and no other process since.
     has_reached: bool,
-    /// How often in a row nobody answered.
+    /// The number of rounds in a row without a response.
     silence: u32,
-    /// Who answered for the others, by name.
+    /// Who responded for the other nodes, by name.
     pub others: BTreeMap<String, HandshakeOutcome>,
 }
 
-/// The node that asks.
+/// The node that is judged.
 pub(crate) struct ThisNode<'a> {
     pub node: &'a str,
     pub address: &'a str,
     pub placement_hash: &'a str,
     pub joined: bool,
-    /// Whether it serves anything.
+    /// Whether it serves any partition.
     pub owns: bool,
 }
 
-/// How a node stands.
+/// The admission state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Nothing was asked yet.
+    /// No handshake was made yet.
     New,
     /// Nothing speaks against it.
     Admitted,
-    /// It takes part, and something is wrong that is no reason to stop.
+    /// The node is admitted, but something is wrong that is no reason to stop.
     Doubtful(String),
-    /// Somebody else who does not go with it is about to join, or to leave; it keeps its place in the line.
+    /// An incompatible node is about to join or to leave; this node keeps its candidacy.
     Waiting(String),
-    /// It takes no part.
+    /// The node may not join.
     Excluded(String),
 }
 
 impl Findings {
-    /// Takes in what a round has found.
+    /// Records the findings of a round.
     pub(crate) fn record_round(&mut self, own: HandshakeOutcome, others: BTreeMap<String, HandshakeOutcome>) {
         self.silence = if matches!(own, HandshakeOutcome::Nobody(_)) { self.silence + 1 } else { 0 };
         self.has_reached = match own {
@@ -66,12 +67,12 @@ impl Findings {
 }
 
 impl Admission {
-    /// Whether it may take part.
+    /// Returns whether the node may join or stay.
     pub(crate) const fn is_admitted(&self) -> bool {
         matches!(self, Self::Admitted | Self::Doubtful(_))
     }
 
-    /// What is wrong.
+    /// Returns the problem, if there is one.
     pub(crate) fn into_problem(self) -> Option<String> {
         match self {
             Self::New | Self::Admitted => None,
@@ -80,7 +81,7 @@ impl Admission {
     }
 }
 
-/// How a node stands.
+/// Computes the admission of a node.
 pub(crate) fn admission_of(
     me: &ThisNode<'_>,
     signs: &[NodeRecord],
@@ -94,24 +95,23 @@ pub(crate) fn admission_of(
         Some(HandshakeOutcome::Node { name, .. }) => {
             let who = if name == me.node { "another process of the same name" } else { &**name };
             return Admission::Excluded(format!(
-                "{address}, where {} says that it is reached, is answered by {who}: give each node its own advertise in \
+                "{address}, the advertised address of {}, is answered by {who}: give each node its own advertise in \
                  [cluster]",
                 me.node
             ));
         }
         Some(HandshakeOutcome::Refused) => {
             return Admission::Excluded(format!(
-                "{address}, where {} says that it is reached, is answered by somebody who refuses its secret: give each \
+                "{address}, the advertised address of {}, is answered by a process that refuses its secret: give each \
                  node its own advertise in [cluster], and all the same secret",
                 me.node
             ));
         }
-        // It may have stood still itself, just then.
+        // This node may have been paused itself just then.
         Some(HandshakeOutcome::Nobody(_)) if findings.has_reached && findings.silence < SILENCE_MAX => None,
-        Some(HandshakeOutcome::Nobody(found)) => Some(format!(
-            "{} does not reach itself at {address}, its advertise in [cluster]: {found}",
-            me.node
-        )),
+        Some(HandshakeOutcome::Nobody(found)) => {
+            Some(format!("{} cannot reach itself at {address}, its advertise in [cluster]: {found}", me.node))
+        }
     };
     if let Some(why) = &doubt
         && !me.joined
@@ -124,14 +124,14 @@ pub(crate) fn admission_of(
             (false, true) if *me.node < *other.node.name => return Admission::Waiting(why),
             (false, _) => return Admission::Excluded(why),
             (true, false) if is_first(other, me, owners) => return Admission::Excluded(why),
-            // It is the other's turn to step back, and it says so itself.
+            // It is the other node's turn to step back, and it reports that itself.
             (true, _) => {}
         }
     }
     doubt.map_or(Admission::Admitted, Admission::Doubtful)
 }
 
-/// Why two nodes do not go together.
+/// Explains why two nodes are incompatible.
 fn incompatibility(
     me: &ThisNode<'_>,
     other: &NodeRecord,
@@ -144,7 +144,7 @@ fn incompatibility(
             me.node
         ));
     }
-    // Older nodes do not say.
+    // Older nodes do not publish it.
     let theirs = other.placement_hash.as_deref().filter(|theirs| *theirs != me.placement_hash)?;
     let differs = match answered {
         Some(HandshakeOutcome::Node { differs: Some(differs), .. }) => differs.clone(),
@@ -157,7 +157,8 @@ fn incompatibility(
     ))
 }
 
-/// Which of two nodes that take part and do not go together stays: the one that owns something, or else the first by name.
+/// Decides which of two incompatible joined nodes stays: the one that owns something, or else the
+/// first by name.
 fn is_first(other: &NodeRecord, me: &ThisNode<'_>, owners: &BTreeMap<Partition, PartitionOwner>) -> bool {
     let owns = |node: &str| owners.values().any(|owner| owner.node == node);
     match (owns(&other.node.name), me.owns || owns(me.node)) {

@@ -1,4 +1,5 @@
-//! What a node does with a partition that is its own. The cluster decides when; the host decides what.
+//! The host of partitions: serves those that a node owns. The cluster decides when; the host
+//! decides how.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -6,10 +7,10 @@ use std::sync::Arc;
 
 use tidegate_core::id::Partition;
 
-/// An answer that comes later.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// Who answers where a node should be.
+/// The outcome of a handshake: who responded at a node's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HandshakeOutcome {
     /// This very process.
@@ -18,44 +19,47 @@ pub enum HandshakeOutcome {
     Node {
         /// Its name.
         name: String,
-        /// What places operations differently there, where that can be told: the end of a sentence.
+        /// What makes it place operations differently, where that is known; the end of a sentence.
         differs: Option<String>,
     },
-    /// Somebody who does not know this node's secret.
+    /// A process that does not know this node's secret.
     Refused,
-    /// Nobody who is a node; what was found instead, as the end of a sentence.
+    /// No node; what was found instead, as the end of a sentence.
     Nobody(String),
 }
 
-/// Takes partitions on.
+/// Serves partitions on behalf of the cluster.
 pub trait PartitionHost: Send + Sync {
-    /// Who answers at an address, asked over a line of its own and for a short time only.
+    /// Finds out who responds at an address, over a connection of its own and with a short timeout.
     fn handshake(&self, address: String) -> BoxFuture<'_, HandshakeOutcome>;
 
-    /// Does what has to be done before this node takes part, or says why that cannot be done; then it is asked again.
+    /// Does what must be done before this node joins, or returns why that failed; it is then called
+    /// again.
     fn prepare(&self) -> BoxFuture<'_, Result<(), String>>;
 
-    /// Becomes the owner of a partition and serves it, or says why not; then it is asked again.
+    /// Becomes the owner of a partition and serves it, or returns why not; it is then called again.
     fn acquire_partition(
         &self,
         partition: Partition,
     ) -> BoxFuture<'_, Result<Arc<dyn PartitionHandle>, AcquireError>>;
 }
 
-/// Why a partition was not taken on.
+/// The reason why a partition was not acquired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcquireError {
-    /// A sentence.
+    /// The reason, as a sentence.
     pub why: String,
-    /// Whether what is there cannot be read here: then it is left to the others for a while.
+    /// Whether this node cannot read the partition's data: the partition is then left to other
+    /// nodes for a while.
     pub unreadable: bool,
 }
 
 /// A partition that this node serves.
 pub trait PartitionHandle: Send + Sync {
-    /// Finishes what is under way, gives the partition up and resolves when that is done.
+    /// Finishes the work in flight, gives the partition up, and resolves when that is done.
     fn hand_over(&self) -> BoxFuture<'_, ()>;
 
-    /// Resolves when it is served no more, for whatever reason, with a sentence about it.
+    /// Resolves when the partition is no longer served, for whatever reason, with a sentence about
+    /// it.
     fn ended(&self) -> BoxFuture<'_, String>;
 }

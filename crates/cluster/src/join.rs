@@ -1,4 +1,4 @@
-//! Joining and leaving: what a process holds of the cluster it is in.
+//! Joining and leaving: the handle that a process has on its cluster.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,25 +11,27 @@ use crate::host::PartitionHost;
 use crate::member::Member;
 use crate::view::{ClusterView, PartitionRoute};
 
-/// How a node takes part.
+/// The settings of a node.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Its name, unique in the store. A process that comes back under its old name takes over from itself at once.
+    /// The name of the node, unique in the store. A process that returns under its old name takes
+    /// over from itself at once.
     pub node: String,
-    /// Where the others reach it.
+    /// The address at which other nodes reach this one.
     pub address: String,
-    /// A hash of all that decides where an operation has its place. Nodes with different ones never share a store's work.
+    /// A hash of everything that decides which partition an operation belongs to. Nodes with
+    /// different hashes never share a store's work.
     pub placement_hash: String,
-    /// Partitions to share out. The store keeps the number that was asked for first.
+    /// The number of partitions. The store keeps the number that was requested first.
     pub partitions: Partition,
-    /// How long it counts as there without a sign of life.
+    /// How long the node counts as alive without a heartbeat.
     pub ttl: Duration,
-    /// How often it looks at what the others do.
+    /// How often the node looks at the state of the cluster in the store.
     pub every: Duration,
 }
 
 impl Settings {
-    /// With the usual times.
+    /// Creates settings with the default times.
     #[must_use]
     pub fn new(node: impl Into<String>, address: impl Into<String>) -> Self {
         Self {
@@ -44,25 +46,25 @@ impl Settings {
 }
 
 pub(crate) enum MemberCommand {
-    /// Look now.
+    /// Look at the store now.
     Look,
-    /// Hand everything over and go.
+    /// Hand over everything and leave.
     Leave(oneshot::Sender<()>),
 }
 
-/// This node's part in the cluster. Cheap to clone.
+/// This node's membership in the cluster. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cluster {
     view: watch::Receiver<ClusterView>,
     commands: mpsc::Sender<MemberCommand>,
 }
 
-/// Orders that may wait; one to look is as good as many.
+/// The number of queued commands; one to look is as good as many.
 const ORDERS_MAX: usize = 4;
 
 impl Cluster {
-    /// Joins: has a task of its own look around, say that this node is there once nothing speaks against it, and take on
-    /// its share.
+    /// Joins the cluster: starts a task that reads the register, publishes this node once nothing
+    /// speaks against it, and acquires its share of the partitions.
     ///
     /// # Errors
     /// When the store cannot be reached or read.
@@ -79,31 +81,32 @@ impl Cluster {
         Ok(Self { view, commands: orders })
     }
 
-    /// What is known now.
+    /// Returns the current view.
     #[must_use]
     pub fn view(&self) -> ClusterView {
         self.view.borrow().clone()
     }
 
-    /// Whether this node takes part.
+    /// Returns whether this node has joined.
     #[must_use]
     pub fn has_joined(&self) -> bool {
         self.view.borrow().joined
     }
 
-    /// How many partitions there are.
+    /// The number of partitions.
     #[must_use]
     pub fn partitions(&self) -> Partition {
         self.view.borrow().partitions
     }
 
-    /// Where a partition is served, as far as is known.
+    /// Returns where a partition is served, as far as is known.
     #[must_use]
     pub fn route(&self, partition: Partition) -> PartitionRoute {
         self.view.borrow().route(partition)
     }
 
-    /// Where a partition is served once that has changed from `stale`, or what is known after `most`. Has the node look.
+    /// Waits until the route of a partition differs from `stale`, for at most `most`, and returns
+    /// the current route. Makes the node look at the store.
     pub async fn route_after(
         &self,
         partition: Partition,
@@ -111,36 +114,37 @@ impl Cluster {
         most: Duration,
     ) -> PartitionRoute {
         let mut view = self.view.clone();
-        // A node that is looking already needs no second word.
+        // A node that is already looking needs no second command.
         let _ = self.commands.try_send(MemberCommand::Look);
         let changed = view.wait_for(|view| view.route(partition) != *stale);
-        // Changed, or the time is over: what is known counts either way.
+        // Changed or timed out: the current view counts either way.
         let _ = tokio::time::timeout(most, changed).await;
         self.route(partition)
     }
 
-    /// Waits until something that is known has changed.
+    /// Waits until the view changes.
     pub async fn changed(&mut self) {
-        // When the member has ended nothing changes any more.
+        // When the member has ended, nothing changes any more.
         if self.view.changed().await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Waits until this node takes part or says why it does not, for so long at the most; what is known then.
+    /// Waits until this node has joined or reports why it has not, for at most `most`, and returns
+    /// the view.
     pub async fn wait_until_decided(&self, most: Duration) -> ClusterView {
         let mut view = self.view.clone();
         let settled = view.wait_for(|view| view.joined || view.problem.is_some());
-        // Settled, or the time is over: what is known counts either way.
+        // Decided or timed out: the current view counts either way.
         let _ = tokio::time::timeout(most, settled).await;
         self.view()
     }
 
-    /// Hands everything over and goes.
+    /// Hands over every partition and leaves.
     pub async fn leave(&self) {
         let (done, gone) = oneshot::channel();
         if self.commands.send(MemberCommand::Leave(done)).await.is_ok() {
-            // Told, or the member has ended: gone either way.
+            // Acknowledged, or the member has ended: it has left either way.
             let _ = gone.await;
         }
     }

@@ -1,6 +1,7 @@
-//! Nodes that share one store. Each says that it is there, takes on its share of the partitions, hands over what is
-//! another's, and takes over what a dead node leaves. Whether an owner may write is the store's decision, by epoch;
-//! nothing here is trusted with it. What a partition holds is the host's business: this crate never knows what an
+//! Nodes that share one store. Each publishes that it is alive, acquires its share of the
+//! partitions, hands over partitions that belong to other nodes, and takes over those of dead
+//! nodes. Whether an owner may write is decided by the store, by epoch; this crate is not trusted
+//! with it. What a partition holds is the host's business: this crate does not know what an
 //! operation is.
 
 mod admission;

@@ -1,5 +1,6 @@
-//! The one task of a node in the cluster: it gives signs of life, looks at who is there and who owns what, and takes
-//! partitions on or hands them over until its share is what it should be. Hints from others only make it look earlier.
+//! The one task of a node in the cluster. It sends heartbeats, reads which nodes are alive and
+//! which partitions they own, and acquires or hands over partitions until this node has its share.
+//! Hints from other nodes only make it look earlier.
 
 mod handshake;
 mod partitions;
@@ -23,9 +24,9 @@ use crate::view::ClusterView;
 use handshake::HandshakeRounds;
 use partitions::{Event, ServedPartition};
 
-/// What nodes tell each other about.
+/// The topic of hints between nodes.
 const TOPIC: &str = "cluster";
-/// Looks are no closer together than this, however many ask for one.
+/// The shortest time between two looks at the store, however many are requested.
 const LOOK_GAP: Duration = Duration::from_millis(20);
 /// How often an outage of the store is logged.
 const WARN_EVERY: Duration = Duration::from_secs(30);
@@ -36,22 +37,22 @@ pub(crate) struct Member {
     host: Arc<dyn PartitionHost>,
     held: BTreeMap<Partition, ServedPartition>,
     acquiring: BTreeSet<Partition>,
-    /// What cannot be read here, and when it is tried again.
+    /// The partitions that this node cannot read, and when each is tried again.
     unreadable: BTreeMap<Partition, Instant>,
     leaving: bool,
-    /// The notice that is up; empty when none is.
+    /// The record that is published; empty when none is.
     published_record: String,
-    /// Whether it has a share like the others, or may get one.
+    /// Whether this node has a share like the others, or may get one.
     joined: bool,
-    /// Whether its sign is up while it looks who else is about to join.
+    /// Whether the record is published while the node checks who else is about to join.
     is_candidate: bool,
-    /// What is wrong, as it was told last.
+    /// The problem as last reported.
     trouble: Option<String>,
     findings: Findings,
     handshakes: HandshakeRounds,
     /// Whether a newer version has changed the store.
     outdated: bool,
-    /// While the store is out of reach: when that was logged last.
+    /// When the current outage of the store was last logged.
     outage_logged_at: Option<Instant>,
     view: watch::Sender<ClusterView>,
     tell: mpsc::UnboundedSender<Event>,
@@ -107,7 +108,7 @@ impl Member {
                 }
                 Some(_) = hints.recv() => look_at = look_at.min(Instant::now() + LOOK_GAP),
                 order = orders.recv(), if is_wanted => {
-                    // Without anybody who could ask for it, it leaves by itself.
+                    // Without anyone who could request it, the node leaves by itself.
                     is_wanted = order.is_some();
                     if let Some(MemberCommand::Leave(done)) = order {
                         gone = Some(done);
@@ -117,7 +118,7 @@ impl Member {
                 }
             }
         }
-        // A node that cannot say good-bye is forgotten after its time.
+        // A node that cannot withdraw its record is removed when its time expires.
         let _ = self.withdraw_record().await;
         self.hint().await;
         if let Some(gone) = gone {
@@ -129,7 +130,7 @@ impl Member {
         match self.store.listen(TOPIC).await {
             Ok(hints) => hints,
             Err(error) => {
-                tracing::warn!(%error, "no hints from other nodes; looking every so often is enough");
+                tracing::warn!(%error, "no hints from other nodes; polling the store instead");
                 mpsc::channel(1).1
             }
         }
@@ -137,11 +138,11 @@ impl Member {
 
     async fn hint(&self) {
         if let Err(error) = self.store.notify(TOPIC, &self.settings.node).await {
-            tracing::debug!(%error, "the other nodes were not told");
+            tracing::debug!(%error, "could not notify the other nodes");
         }
     }
 
-    /// Looks at the store and does what follows from it.
+    /// Looks at the store and acts on what it finds.
     async fn look(&mut self) {
         if self.is_outdated().await {
             if self.leaving {
@@ -173,10 +174,10 @@ impl Member {
                     changed
                 });
             }
-            // What is served here goes on: each append is checked by the store.
+            // The partitions served by this node continue: the store checks each append.
             Err(error) => {
                 if self.outage_logged_at.is_none_or(|warned| warned.elapsed() >= WARN_EVERY) {
-                    tracing::warn!(%error, "the other nodes cannot be seen");
+                    tracing::warn!(%error, "could not read the state of the other nodes");
                     self.outage_logged_at = Some(Instant::now());
                 }
                 if self.leaving {

@@ -1,6 +1,7 @@
-//! What a node puts up in the register: where it is reached, whether it is about to leave, what it cannot read, and how
-//! it places operations. One that leaves is still reached, and is given nothing more to own. Words that are not known are passed over, so that a
-//! later version may add some.
+//! The record that a node publishes in the register: its address, whether it is about to leave,
+//! which partitions it cannot read, and how it places operations. A leaving node can still be
+//! reached, but is given nothing more to own. Unknown words are ignored, so that a later version
+//! may add some.
 
 use std::collections::BTreeSet;
 
@@ -13,17 +14,17 @@ const LEAVING: &str = "leaving";
 const WITHOUT: &str = "without=";
 const PLACING: &str = "placing=";
 
-/// A notice as it is read: the node with its plain address, and what it says of itself.
+/// A parsed record: the node with its plain address, and what it publishes about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NodeRecord {
     pub node: Node,
     pub leaving: bool,
     pub unreadable: BTreeSet<Partition>,
-    /// Nothing where an older version put it up.
+    /// `None` if an older version published the record.
     pub placement_hash: Option<String>,
 }
 
-/// The text of a notice.
+/// Encodes a record.
 pub(crate) fn encode_record(
     address: &str,
     leaving: bool,
@@ -44,7 +45,7 @@ pub(crate) fn encode_record(
     notice
 }
 
-/// Reads a notice.
+/// Parses a record.
 pub(crate) fn parse_record(node: Node) -> NodeRecord {
     let mut words = node.address.split(' ');
     let address = words.next().unwrap_or_default().to_owned();
@@ -56,7 +57,7 @@ pub(crate) fn parse_record(node: Node) -> NodeRecord {
     NodeRecord { node: Node { address, ..node }, leaving, unreadable: without, placement_hash: placing }
 }
 
-/// What those that stay may be given.
+/// The nodes that stay, as candidates for partitions.
 pub(crate) fn candidates(signs: &[NodeRecord]) -> Vec<Candidate> {
     let staying = signs.iter().filter(|sign| !sign.leaving);
     staying

@@ -1,9 +1,9 @@
-//! In which partition something has its place. The rule never changes: an operation is found again by it.
+//! Maps keys to partitions. The rule never changes: an operation is found again by it.
 
 use tidegate_core::fingerprint::Fingerprint;
 use tidegate_core::id::Partition;
 
-/// The place of a key among so many partitions.
+/// Returns the partition of a key.
 #[must_use]
 pub fn partition_of(key: &str, partitions: Partition) -> Partition {
     let hash = Fingerprint::of("partition").part(key.as_bytes()).finish();
@@ -17,7 +17,7 @@ pub fn partition_of(key: &str, partitions: Partition) -> Partition {
 mod tests {
     use super::*;
 
-    /// What was placed once is found there by every later version.
+    /// A key placed once is found in the same partition by every later version.
     #[test]
     fn places_never_change() {
         let places: Vec<_> =

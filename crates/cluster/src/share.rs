@@ -1,15 +1,16 @@
-//! Who should own which partition: as even as can be, and with as few changes as that allows. Every node works it out
-//! for itself from what the store says; when two come to different answers for a moment, the store's lease decides.
+//! Computes which node should own which partition: as evenly as possible, with as few moves as that
+//! allows. Every node computes it for itself from the state in the store; when two nodes disagree
+//! for a moment, the store's lease decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidegate_core::id::Partition;
 
-/// A node that may own something.
+/// A node that may own partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub node: String,
-    /// What it cannot read and is not given.
+    /// The partitions that it cannot read and is not given.
     pub unreadable: BTreeSet<Partition>,
 }
 
@@ -19,9 +20,9 @@ struct Share<'a> {
     owns: BTreeSet<Partition>,
 }
 
-/// The node that each partition should be owned by; nobody, where nobody can read it. `desks` are those that are there,
-/// each once; `owners` are those that own something now, whether they are there or not. What is shared out like this
-/// stays: from here no step makes it more even.
+/// Assigns each partition to a node, or to none where no node can read it. `desks` are the live
+/// nodes, each once; `owners` are the current owners, alive or not. The result is stable: computing
+/// it again from the result moves nothing.
 pub(crate) fn share<'a>(
     desks: &'a [Candidate],
     owners: &BTreeMap<Partition, &str>,
@@ -55,7 +56,8 @@ pub(crate) fn share<'a>(
     shares.into_iter().flat_map(owned).collect()
 }
 
-/// A step that makes it more even: from the one who owns most, as far as somebody with less can read it.
+/// Finds a move that makes the shares more even: away from the node that owns most, as far as a
+/// node with less can read the partition.
 fn next_move(shares: &[Share<'_>]) -> Option<(Partition, usize, usize)> {
     let mut from: Vec<usize> = (0..shares.len()).collect();
     from.sort_by_key(|place| std::cmp::Reverse((shares[*place].owns.len(), *place)));
@@ -99,8 +101,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every partition has one owner that is there, nobody has two more than another, and who keeps what it has
-        /// is moved only as far as that needs.
+        /// Every partition has one live owner, no node has two more than another, and no more
+        /// partitions move than that needs.
         #[test]
         fn shares_are_even_and_move_little(
             there in prop::sample::subsequence(NAMES.to_vec(), 1..=6),
@@ -121,14 +123,15 @@ mod tests {
                 let kept = shares.iter().filter(|(p, owner)| *owner == node && owners.get(p) == Some(node)).count();
                 prop_assert!(kept == had || kept == of(node), "{node} had {had}, kept {kept} of {}", of(node));
             }
-            // Nobody has to talk to anybody: the order in which nodes are listed does not matter, and what is shared
-            // out already stays.
+            // No coordination is needed: the order in which nodes are listed does not matter, and a
+            // finished assignment stays.
             let reversed: Vec<_> = desks.iter().rev().cloned().collect();
             prop_assert_eq!(&share(&reversed, &owners, partitions), &shares);
             prop_assert_eq!(&share(&desks, &shares, partitions), &shares);
         }
 
-        /// OPS-8: whoever cannot read a partition is not given it; whoever can has it, and keeps it.
+        /// OPS-8: a node that cannot read a partition is not given it; a node that can gets it and
+        /// keeps it.
         #[test]
         fn ops_8_what_a_node_cannot_read_is_left_to_the_others(
             there in prop::sample::subsequence(NAMES.to_vec(), 1..=6),

@@ -1,4 +1,4 @@
-//! What a node knows of the others, as of its last look at the store.
+//! A node's view of the cluster, as of its last look at the store.
 
 use std::collections::BTreeMap;
 
@@ -7,63 +7,65 @@ use tidegate_core::id::Partition;
 use tidegate_store::log::PartitionOwner;
 use tidegate_store::nodes::Node;
 
-/// Nodes and owners at one moment.
+/// The nodes and owners at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterView {
     /// This node's name.
     pub this_node: String,
-    /// How many partitions there are.
+    /// The number of partitions.
     pub partitions: Partition,
-    /// Whether this node takes part.
+    /// Whether this node has joined.
     pub joined: bool,
-    /// What is wrong with its part, in a sentence; while it has not joined, why it does not.
+    /// What is wrong with this node's membership, in a sentence; while it has not joined, the
+    /// reason.
     pub problem: Option<String>,
-    /// Who is there, by name.
+    /// The nodes that are alive, by name.
     pub nodes: Vec<Node>,
-    /// Who owns what.
+    /// The owner of each partition.
     pub owners: BTreeMap<Partition, PartitionOwner>,
-    /// What this node serves.
+    /// The partitions that this node serves.
     pub local_partitions: Vec<Partition>,
 }
 
-/// A partition, for people.
+/// A partition, for display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PartitionView {
-    /// Which.
+    /// The number of the partition.
     pub partition: Partition,
-    /// Who owns it.
+    /// The node that owns it.
     pub node: Option<String>,
-    /// With which epoch; 0 when nobody does.
+    /// The epoch of the owner; 0 without an owner.
     pub epoch: u64,
-    /// Until when.
+    /// When the ownership expires.
     pub until: Option<Time>,
 }
 
-/// Where a partition is served.
+/// The node that serves a partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionRoute {
-    /// By this node.
+    /// Served by this node.
     ThisNode,
-    /// By this one.
+    /// Served by another node.
     OtherNode(Node),
-    /// By nobody, for now: its owner has gone and the next one has not come.
+    /// Served by no node, for now: its owner has gone and the next one has not acquired it.
     Unowned,
 }
 
 impl ClusterView {
-    /// Where a partition is served.
+    /// Returns where a partition is served.
     #[must_use]
     pub fn route(&self, partition: Partition) -> PartitionRoute {
         if self.local_partitions.contains(&partition) {
             return PartitionRoute::ThisNode;
         }
-        // One of its own that it does not serve was another process's of the same name.
+        // A partition that this node owns but does not serve belonged to another process of the
+        // same name.
         let owner = self.owners.get(&partition).filter(|owner| owner.node != self.this_node);
         let node = owner.and_then(|owner| self.nodes.iter().find(|node| node.name == owner.node));
         node.map_or(PartitionRoute::Unowned, |node| PartitionRoute::OtherNode(node.clone()))
     }
 
-    /// Every partition.
+    /// Lists every partition.
     pub fn partitions(&self) -> impl Iterator<Item = PartitionView> + '_ {
         (0..self.partitions).map(|partition| {
             let owner = self.owners.get(&partition);

@@ -1,4 +1,4 @@
-//! Bodies: one that was read whole and is given on, and one that is handed on frame by frame while somebody else keeps a copy.
+//! Bodies: one that is buffered whole, and one that is relayed frame by frame while a copy is kept.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -11,14 +11,14 @@ use http_body_util::BodyExt;
 use http_body_util::combinators::UnsyncBoxBody;
 use tokio::sync::mpsc;
 
-/// Whatever went wrong in somebody else's body or service.
+/// Any error of another body or service.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The body of requests that a layer gives on and of responses that it gives back.
-pub type LayerBody = UnsyncBoxBody<Bytes, BoxError>;
+/// The body of the requests that a layer passes on and of the responses that it returns.
+pub type Body = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Somebody's body, as it comes.
-pub(crate) fn box_body<B>(body: B) -> LayerBody
+/// Boxes a body without buffering it.
+pub(crate) fn box_body<B>(body: B) -> Body
 where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
@@ -26,7 +26,7 @@ where
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// A body of which every piece is there.
+/// A body that was read completely.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CollectedBody {
     pieces: VecDeque<Bytes>,
@@ -46,7 +46,7 @@ impl CollectedBody {
         self.len
     }
 
-    /// All pieces as one.
+    /// Joins all pieces into one.
     pub(crate) fn to_bytes(&self) -> Bytes {
         match self.pieces.len() {
             0 => Bytes::new(),
@@ -97,7 +97,7 @@ impl http_body::Body for CollectedBody {
     fn size_hint(&self) -> SizeHint {
         let mut hint = SizeHint::with_exact(self.len);
         if self.trailers.is_some() {
-            // A length that is told up front leaves no room for trailers.
+            // A content length that is announced up front leaves no room for trailers.
             hint = SizeHint::new();
             hint.set_lower(self.len);
         }
@@ -105,14 +105,16 @@ impl http_body::Body for CollectedBody {
     }
 }
 
-/// What is handed on to a client: one frame after the other, and at last, perhaps, the rest as it comes.
+/// A part of a response that is relayed to a client: frames, and optionally the rest of the body as
+/// it comes.
 pub(crate) enum ResponseFrame {
     Frame(Frame<Bytes>),
     Broken(BoxError),
     Rest(LayerBody),
 }
 
-/// The end that is given to. What lies between is bounded by what may be kept: who gives more gives the rest itself.
+/// The sending end. What is queued is bounded by what may be saved: whoever has more to send passes
+/// the rest as a body.
 pub(crate) type ResponseFrameSender = mpsc::UnboundedSender<ResponseFrame>;
 
 /// The end that a client reads from.
@@ -121,8 +123,8 @@ struct ChannelBody {
     rest: Option<LayerBody>,
 }
 
-/// A body whose frames are handed on one by one.
-pub(crate) fn channel_body() -> (ResponseFrameSender, LayerBody) {
+/// Creates a body whose frames are sent through a channel.
+pub(crate) fn channel_body() -> (ResponseFrameSender, Body) {
     let (hand, queue) = mpsc::unbounded_channel();
     (hand, ChannelBody { queue, rest: None }.boxed_unsync())
 }

@@ -1,10 +1,10 @@
-//! What is counted. One place for the names, which operators hold on to.
+//! Metrics. All names are in one place, because operators depend on them.
 
 use metrics::counter;
 
 use crate::key::IdempotencyKey;
 
-/// Something that happened to a request with a key.
+/// An event of a request with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     Hit,
@@ -43,13 +43,14 @@ impl Event {
     }
 }
 
-/// A step of the store that failed. The store's own words name the store, never a request.
+/// Counts and logs a store operation that failed. The store's message names the store, never a
+/// request.
 pub(crate) fn count_store_failure(doing: &str, key: &IdempotencyKey, cause: &dyn std::fmt::Display) {
     Event::StoreFailed.count();
     tracing::warn!(key = %key.redacted(), "could not {doing}: {cause}");
 }
 
-/// Records that a sweep removed.
+/// Counts the records that a sweep removed.
 pub(crate) fn count_swept(count: u64) {
     counter!("idempotency.cleanup.count").increment(count);
 }

@@ -1,7 +1,7 @@
-//! What makes a request the same request: method, path, query, content type and coding, and its body.
-//! Each part is preceded by its length, so that none can pass for a piece of its neighbour. What
-//! differs from one try to the next by nature (dates, trace and request ids, the boundary of a
-//! multipart body) is not in it.
+//! The fingerprint of a request: method, path, query, content type and coding, and body. Each part
+//! is preceded by its length, so that none can pass for a piece of its neighbour. What naturally
+//! differs from one attempt to the next (dates, trace and request ids, the boundary of a multipart
+//! body) is not part of it.
 
 mod multipart;
 
@@ -15,11 +15,12 @@ use tidegate_encoding::json::hash_by_value;
 use crate::policy::BodyComparison;
 use multipart::PartHasher;
 
-/// Bytes of the hash over everything. What follows says which part differs, a few bytes for each.
+/// The bytes of the hash over everything. The bytes that follow tell which part differs, a few for
+/// each part.
 const WHOLE_LEN: usize = 20;
 const PART_LEN: usize = 4;
 
-/// A fingerprint in the making.
+/// A fingerprint under construction.
 pub(crate) struct Fingerprint {
     /// Method and path, which are part of a record's name too.
     route: Sha256,
@@ -31,11 +32,11 @@ pub(crate) struct Fingerprint {
 enum BodyHash {
     Bytes(Sha256),
     Parts(PartHasher),
-    /// Read whole, because members may come in any order.
+    /// Buffered whole, because members may come in any order.
     Json(Vec<u8>),
 }
 
-/// In which parts two requests differ that came with one key to one route.
+/// The parts in which two requests with the same key and route differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Differences {
     query: bool,
@@ -47,7 +48,7 @@ impl Fingerprint {
     pub(crate) fn of(parts: &Parts, comparison: BodyComparison) -> Self {
         let header = |name| parts.headers.get(name).map(http::HeaderValue::as_bytes);
         let (kind, coding) = (header(CONTENT_TYPE), header(CONTENT_ENCODING));
-        // What is compressed has no parts and no members that can be read here.
+        // A compressed body has no parts or members that can be read at this point.
         let text = kind.filter(|_| coding.is_none()).and_then(|kind| std::str::from_utf8(kind).ok());
         let multipart = text.and_then(multipart::split_boundary);
         let may_be_json = coding.is_none() && (kind.is_none() || text.is_some_and(is_json));
@@ -92,7 +93,7 @@ impl Fingerprint {
 }
 
 impl Differences {
-    /// None that are known.
+    /// No known differences.
     pub(crate) const NONE: Self = Self { query: false, content_type: false, body: false };
 
     pub(crate) fn between(one: &[u8; 32], other: &[u8; 32]) -> Self {
@@ -101,7 +102,7 @@ impl Differences {
         Self { query: differs(), content_type: differs(), body: differs() }
     }
 
-    /// Whether none are known.
+    /// Returns whether no differences are known.
     pub(crate) fn is_empty(self) -> bool {
         self == Self::NONE
     }
@@ -120,7 +121,7 @@ fn is_json(content_type: &str) -> bool {
     kind == "application/json" || kind.ends_with("+json")
 }
 
-/// Hashes parts, each with its length; one that is not there is told from one that is empty.
+/// Hashes parts, each with its length; an absent part differs from an empty one.
 fn hash(parts: &[Option<&[u8]>]) -> Sha256 {
     let mut hash = Sha256::new();
     for part in parts {
@@ -184,14 +185,14 @@ mod tests {
         assert_ne!(others[3], others[4], "an empty query is not the same as none");
     }
 
-    /// The pieces a body came in do not count.
+    /// The pieces in which a body arrived do not count.
     #[test]
     fn how_a_body_was_cut_does_not_count() {
         let whole = print("POST", "/", None, &[b"{\"sku\":1}"]);
         assert_eq!(whole, print("POST", "/", None, &[b"{", b"\"sku\"", b"", b":1}"]));
     }
 
-    /// IDM-4: which parts differ is known.
+    /// IDM-4: the parts that differ are known.
     #[test]
     fn differences_are_named() {
         let base = print("POST", "/a?q=1", Some("text/plain"), &[b"body"]);
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// IDM-2: JSON is compared by value where that is chosen, and only JSON.
+    /// IDM-2: JSON is compared by value if that is configured, and only JSON.
     #[test]
     fn json_is_compared_by_value_by_choice() {
         let of = |comparison, kind: &str, body: &str| {
@@ -227,7 +228,8 @@ mod tests {
         assert_ne!(broken("{"), broken("{ "), "what is no JSON is compared byte for byte");
     }
 
-    /// IDM-2: a multipart body with another boundary is the same; one that is compressed is bytes.
+    /// IDM-2: a multipart body with another boundary is the same; a compressed one is compared as
+    /// bytes.
     #[test]
     fn a_multipart_body_is_compared_by_its_parts() {
         let of = |boundary: &str, file: &str| {

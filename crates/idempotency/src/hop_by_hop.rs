@@ -1,16 +1,16 @@
-//! Headers that belong to one connection and end there.
+//! Hop-by-hop headers, which belong to one connection.
 
 use http::HeaderMap;
 use http::header::{self, HeaderName, HeaderValue};
 
-/// Headers that `Connection` names as its own.
+/// The headers that `Connection` names as hop-by-hop.
 pub(crate) fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     words(headers, &header::CONNECTION)
         .filter_map(|name| HeaderName::from_bytes(name.as_bytes()).ok())
         .collect()
 }
 
-/// Whether a header ends with the connection.
+/// Returns whether a header is hop-by-hop.
 pub(crate) fn is_hop_by_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
     const ALWAYS: [HeaderName; 7] = [
         header::CONNECTION,
@@ -28,13 +28,13 @@ pub(crate) fn is_hop_by_hop(name: &HeaderName, named: &[HeaderName]) -> bool {
         || named.contains(name)
 }
 
-/// Whether a list header has this word, in whatever case.
+/// Returns whether a list header contains this word, ignoring case.
 pub(crate) fn has_word(headers: &HeaderMap, name: &HeaderName, word: &str) -> bool {
     words(headers, name).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// Takes out what ends with the connection. `Trailer` stays: trailers are handed on, and HTTP/1.1 sends only those that were
-/// announced.
+/// Removes the hop-by-hop headers. `Trailer` stays: trailers are passed on, and HTTP/1.1 sends only
+/// those that were announced.
 pub fn strip(headers: &mut HeaderMap) {
     let named = named_by_connection(headers);
     let ends: Vec<HeaderName> = headers
@@ -47,7 +47,7 @@ pub fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// The protocol a message asks its connection to change to, as `Upgrade` names it.
+/// The protocol that a message asks to switch to, as `Upgrade` names it.
 pub(crate) fn upgrade_of(headers: &HeaderMap) -> Option<HeaderValue> {
     let asked = has_word(headers, &header::CONNECTION, "upgrade");
     headers.get(header::UPGRADE).filter(|_| asked).cloned()
@@ -71,7 +71,7 @@ mod tests {
         headers
     }
 
-    /// IDM-12: what belongs to a connection does not pass; what was announced as a trailer still is.
+    /// IDM-12: hop-by-hop headers do not pass; announced trailers do.
     #[test]
     fn what_ends_with_the_connection_is_taken_out() {
         let mut some = headers(&[

@@ -1,5 +1,5 @@
-//! The key as it comes in a request's header: one line of 1 to 255 characters, in quotes or not. Which
-//! characters it may have is a choice. Whose key it is, is not known here.
+//! Parses the key in a request's header: one line of 1 to 255 characters, quoted or not. The
+//! allowed characters are configurable. This module does not know whose key it is.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use sha2::{Digest, Sha256};
 /// The header that carries the key.
 pub const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 
-/// Characters of the longest key.
+/// The maximum length of a key, in characters.
 pub const KEY_LEN_MAX: usize = 255;
 
-/// Bytes of a malformed key that an answer repeats.
+/// The bytes of a malformed key that a response repeats.
 const REPEATED_MAX: usize = 1_024;
 
-/// A key of the right form.
+/// A well-formed key.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct IdempotencyKey(String);
 
-/// Which characters a key may have.
+/// The characters that a key may contain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyAlphabet {
     /// Letters, digits, `-` and `_`.
@@ -29,39 +29,39 @@ pub enum KeyAlphabet {
     Printable,
 }
 
-/// How the header is read.
+/// How the header is parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyForm {
     pub(crate) alphabet: KeyAlphabet,
-    /// Whether a value in quotes is a structured-field string, with any of its characters and with
+    /// Whether a quoted value is a structured-field string, with any of its characters and with
     /// parameters, which are ignored.
     pub(crate) is_structured: bool,
 }
 
-/// What the headers of a request say about its key.
+/// The key header of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum KeyHeader {
-    /// There is none.
+    /// There is no key.
     Absent,
-    /// There is one.
+    /// There is a valid key.
     Key(IdempotencyKey),
-    /// There is something that is none.
+    /// There is a value that is not a valid key.
     Malformed {
-        /// As it was sent, several lines joined by a comma.
+        /// The value as it was sent, several lines joined by a comma.
         as_sent: String,
-        /// Whether it would be a key if any printable character were allowed.
+        /// Whether it would be a valid key if any printable character were allowed.
         is_printable: bool,
     },
 }
 
 impl IdempotencyKey {
-    /// A key of letters, digits, `-` and `_`, if the text is one.
+    /// Parses a key of letters, digits, `-` and `_`.
     #[must_use]
     pub fn new(text: &str) -> Option<Self> {
         Self::of(text, KeyAlphabet::Plain)
     }
 
-    /// A key of any printable ASCII, if the text is one.
+    /// Parses a key of any printable ASCII characters.
     #[must_use]
     pub fn printable(text: &str) -> Option<Self> {
         Self::of(text, KeyAlphabet::Printable)
@@ -76,13 +76,13 @@ impl IdempotencyKey {
         is_key.then(|| Self(text.to_owned()))
     }
 
-    /// The key itself.
+    /// The text of the key.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// What logs may hold of it: enough to find it again, too little to use it.
+    /// The form of the key for logs: enough to find it again, too little to use it.
     #[must_use]
     pub fn redacted(&self) -> String {
         let hash = Sha256::digest(self.0.as_bytes());
@@ -90,14 +90,14 @@ impl IdempotencyKey {
     }
 }
 
-/// A log that prints a key prints its shadow.
+/// Prints the redacted form, so that no log contains a key.
 impl fmt::Debug for IdempotencyKey {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "Key(#{})", self.redacted())
     }
 }
 
-/// Whether the byte is a letter, a digit, `-` or `_`.
+/// Returns whether the byte is a letter, a digit, `-` or `_`.
 pub(crate) const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
@@ -106,7 +106,7 @@ const fn is_printable(byte: u8) -> bool {
     byte.is_ascii_graphic() || byte == b' '
 }
 
-/// Reads the key out of a request's headers.
+/// Parses the key in a request's headers.
 #[must_use]
 pub(crate) fn parse_header(headers: &HeaderMap, form: KeyForm) -> KeyHeader {
     let mut lines = headers.get_all(HEADER).iter();
@@ -124,7 +124,7 @@ pub(crate) fn parse_header(headers: &HeaderMap, form: KeyForm) -> KeyHeader {
     KeyHeader::Malformed { as_sent, is_printable }
 }
 
-/// The key that a request sent, in whatever form it may have.
+/// Finds the key of a request, in any form that is allowed.
 pub(crate) fn find_key(headers: &HeaderMap) -> Option<IdempotencyKey> {
     match parse_header(headers, KeyForm { alphabet: KeyAlphabet::Printable, is_structured: true }) {
         KeyHeader::Key(key) => Some(key),
@@ -133,8 +133,8 @@ pub(crate) fn find_key(headers: &HeaderMap) -> Option<IdempotencyKey> {
 }
 
 impl KeyForm {
-    /// The structured form of the header puts the key in quotes; most clients do not. Both are the
-    /// same key.
+    /// The structured form of the header quotes the key; most clients do not. Both are the same
+    /// key.
     fn parse_key(self, text: &str) -> Option<IdempotencyKey> {
         match structured_string(text) {
             Some((key, _)) if self.is_structured => IdempotencyKey::printable(&key),
@@ -144,7 +144,8 @@ impl KeyForm {
     }
 }
 
-/// The string of a structured field (RFC 8941) and its parameters; `None` when the text is none.
+/// Splits off the string of a structured field (RFC 8941) and its parameters; `None` when the text
+/// is not one.
 fn structured_string(text: &str) -> Option<(String, &str)> {
     let mut letters = text.strip_prefix('"')?.char_indices();
     let mut string = String::new();
@@ -156,7 +157,7 @@ fn structured_string(text: &str) -> Option<(String, &str)> {
         }
     };
     let parameters = text.get(end..)?.trim();
-    // A comma outside of quotes makes a list of it.
+    // A comma outside of quotes makes it a list.
     let mut is_quoted = false;
     let is_list = parameters.chars().any(|letter| {
         is_quoted ^= letter == '"';
@@ -192,7 +193,8 @@ mod tests {
         KeyHeader::Key(IdempotencyKey::new(text).unwrap())
     }
 
-    /// IDM-1, IDM-16: 1 to 255 characters of four kinds; quoted and bare are one key; case matters (IDM-20).
+    /// IDM-1, IDM-16: 1 to 255 characters of four kinds; quoted and bare are one key; case matters
+    /// (IDM-20).
     #[test]
     fn a_key_is_read_with_and_without_quotes() {
         assert_eq!(asked(&[]), KeyHeader::Absent);
@@ -204,7 +206,7 @@ mod tests {
         assert_eq!(asked(&[longest.as_bytes()]), key(&longest));
     }
 
-    /// IDM-1, IDM-16: everything else is refused, and said as it was sent.
+    /// IDM-1, IDM-16: everything else is rejected, and reported as it was sent.
     #[test]
     fn what_is_no_key_is_told_as_it_was_sent() {
         let too_long = "k".repeat(KEY_LEN_MAX + 1);
@@ -229,7 +231,8 @@ mod tests {
         assert!(matches!(asked(&[b"\xff"]), KeyHeader::Malformed { .. }));
     }
 
-    /// IDM-1: by choice a key has any printable character, and what needs that choice is known.
+    /// IDM-1: if configured, a key may contain any printable character, and a key that needs that
+    /// setting is recognised.
     #[test]
     fn a_printable_key_is_read_where_it_is_chosen() {
         let any = |text: &str| KeyHeader::Key(IdempotencyKey::printable(text).unwrap());
@@ -248,7 +251,8 @@ mod tests {
         }
     }
 
-    /// IDM-16: in the other dialect a key is a structured-field string, whose parameters are ignored.
+    /// IDM-16: in the other dialect a key is a structured-field string, whose parameters are
+    /// ignored.
     #[test]
     fn a_structured_string_is_a_key_with_any_of_its_characters() {
         for (sent, text) in [
@@ -266,7 +270,7 @@ mod tests {
         }
     }
 
-    /// IDM-10: what a log prints of a key is not the key.
+    /// IDM-10: logs do not contain the key.
     #[test]
     fn a_key_is_not_printed() {
         let shown = format!("{:?}", IdempotencyKey::new("order-4711").unwrap());

@@ -1,5 +1,6 @@
-//! Keys as operators see them: listed, looked into without bodies, released, expired, and given the
-//! answer that an operator found out. Every change leaves a line that says who made it.
+//! Key administration for operators: list keys, show them without bodies, release and expire them,
+//! and record a response that an operator found out. Every change is logged with the name of who
+//! made it.
 
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
@@ -13,99 +14,99 @@ use crate::name::RecordName;
 use crate::saved_response::{BufferedResponse, SavedResponse, replayable_headers};
 use crate::scope::CallerScope;
 
-/// Records that one question looks at, however few of them fit.
+/// The records that one request scans, however few of them match.
 const LOOKED_AT_MAX: usize = 100_000;
-/// Records that are read at once.
+/// The records that are read at once.
 const READ_AT_ONCE: usize = 1_000;
 
-/// The keys behind a gate.
+/// Administers the keys of a key store.
 #[derive(Clone)]
 pub struct KeyAdmin(KeyStore);
 
-/// Where a key stands.
+/// The state of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyState {
-    /// A request works on it, or did when its lease was last renewed.
+    /// A request is in flight, or was when its lease was last renewed.
     Processing {
-        /// When the lease runs out, or ran out.
+        /// When the lease expires or expired.
         until: Time,
-        /// What becomes of it then.
+        /// What happens to the key then.
         on_lapse: OnLapse,
     },
-    /// It has an answer of so many bytes, as they are kept.
+    /// The key has a response of this many bytes, as stored.
     Completed(usize),
 }
 
 /// A key in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeySummary {
-    /// Which.
+    /// The name of the record.
     pub name: RecordName,
-    /// Where it stands.
+    /// The state of the key.
     pub state: KeyState,
-    /// When it was claimed first.
+    /// When it was first claimed.
     pub created: Time,
-    /// When it is forgotten.
+    /// When it expires.
     pub expires: Time,
 }
 
-/// A key that was looked into.
+/// The details of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyDetail {
-    /// What a list says of it.
+    /// The summary that a list shows.
     pub summary: KeySummary,
-    /// The hash of the request it belongs to.
+    /// The fingerprint of its request.
     pub fingerprint: [u8; 32],
-    /// The status of its answer and, when it is kept whole, how many bytes the body has.
+    /// The status of its response and, if it was saved whole, the length of the body.
     pub answer: Option<(u16, Option<usize>)>,
-    /// Why its answer cannot be served.
+    /// Why its response cannot be served.
     pub damaged: Option<String>,
 }
 
-/// Some keys.
+/// A page of keys.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KeyPage {
-    /// They.
+    /// The keys.
     pub keys: Vec<KeySummary>,
-    /// Where the next page begins.
+    /// The cursor of the next page.
     pub next: Option<String>,
 }
 
-/// Which keys are asked for.
+/// A filter for keys.
 #[derive(Clone, Debug, Default)]
 pub struct KeyFilter {
-    /// Those of one caller.
+    /// Only keys of this caller.
     pub scope: Option<CallerScope>,
-    /// Those with this text.
+    /// Only this key.
     pub key: Option<IdempotencyKey>,
 }
 
-/// The answer that an operator records for a request whose outcome was unknown.
+/// The response that an operator records for a request whose outcome was unknown.
 #[derive(Clone, Debug)]
 pub struct RecordedAnswer {
-    /// The status that repeats get.
+    /// The status that retries get.
     pub status: StatusCode,
-    /// The headers; what belongs to one connection or one caller is left out.
+    /// The headers; those of one connection or one caller are left out.
     pub headers: HeaderMap,
     /// The body.
     pub body: Bytes,
 }
 
-/// What came of recording an answer.
+/// The outcome of recording a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordingOutcome {
-    /// Repeats get the answer.
+    /// Retries get the response.
     Recorded,
     /// There is no such key.
     Absent,
-    /// A request is in work.
+    /// A request is in flight.
     InWork,
-    /// The key has an answer already.
+    /// The key already has a response.
     HasAnswer,
 }
 
 impl KeyStore {
-    /// The keys, as operators see them.
+    /// Returns the administration of these keys.
     #[must_use]
     pub fn keys(&self) -> KeyAdmin {
         KeyAdmin(self.clone())
@@ -113,7 +114,7 @@ impl KeyStore {
 }
 
 impl KeyAdmin {
-    /// A page of at most `most` keys that fit.
+    /// Lists a page of at most `most` matching keys.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -133,7 +134,7 @@ impl KeyAdmin {
         Ok(page)
     }
 
-    /// Looks into one key; its bodies stay where they are.
+    /// Shows one key, without its bodies.
     ///
     /// # Errors
     /// When the store cannot be read.
@@ -155,7 +156,8 @@ impl KeyAdmin {
         Ok(Some(shown))
     }
 
-    /// Frees a key whose request is in work or has an unknown outcome. A handler still at work loses it.
+    /// Frees a key whose request is in flight or has an unknown outcome. A handler that still runs
+    /// loses it.
     ///
     /// # Errors
     /// When the store cannot be changed.
@@ -163,7 +165,7 @@ impl KeyAdmin {
         self.forget(name, ForgetTarget::Claim, who).await
     }
 
-    /// Lets a stored answer expire now.
+    /// Expires a stored response now.
     ///
     /// # Errors
     /// When the store cannot be changed.
@@ -171,8 +173,8 @@ impl KeyAdmin {
         self.forget(name, ForgetTarget::Answer, who).await
     }
 
-    /// Records what came of a request whose outcome is unknown, or whose process died: repeats get
-    /// this answer until the key expires. `now` decides whether its lease has run out.
+    /// Records the outcome of a request whose outcome is unknown, or whose process died: retries
+    /// get this response until the key expires. `now` decides whether its lease has expired.
     ///
     /// # Errors
     /// When the store cannot be read or changed.
@@ -198,10 +200,10 @@ impl KeyAdmin {
                 let bytes = self.0.write_kept(&kept_as, &record.fingerprint, &kept).ok_or_else(|| {
                     Error::new(
                         StoreErrorKind::Unavailable,
-                        "this system gives no random numbers to seal with",
+                        "this system provides no random numbers for sealing",
                     )
                 })?;
-                // By the token that was found: whoever took the key over meanwhile keeps it.
+                // By the token that was read: whoever has taken the key over meanwhile keeps it.
                 match self.0.store().complete_record(&kept_as, record.token, bytes).await? {
                     true => RecordingOutcome::Recorded,
                     false => RecordingOutcome::InWork,
@@ -243,8 +245,9 @@ impl KeyAdmin {
 }
 
 const CHANGED: &str = "an idempotency key was changed by hand";
-const ABSENT: &str = "an idempotency key was to be changed by hand; there is none";
-const OTHERWISE: &str = "an idempotency key was to be changed by hand; it stands otherwise and was left";
+const ABSENT: &str = "an idempotency key was to be changed by hand; it does not exist";
+const OTHERWISE: &str =
+    "an idempotency key was to be changed by hand; its state does not allow it, and it was left unchanged";
 
 fn audit(name: &RecordName, who: &str, did: &str, what: &str) {
     let RecordName { scope, method, path, key } = name;

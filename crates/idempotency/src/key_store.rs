@@ -1,5 +1,5 @@
-//! The store behind a bound of patience: a key is claimed, kept and settled here. What the handler does meanwhile is not known
-//! here.
+//! Access to the store with a timeout: claims, renews and settles keys. It does not know what the
+//! handler does meanwhile.
 
 mod settle;
 
@@ -25,10 +25,11 @@ use crate::saved_response::{
 };
 use crate::waiters::KeyWaiters;
 
-/// The pause before a claim is renewed again that could not be.
+/// The pause before a failed renewal of a claim is retried.
 const SOON: Duration = Duration::from_millis(500);
 
-/// Where keys are kept, and what works behind them. Layers with different policies may share one.
+/// The store of keys and the state shared by its requests. Layers with different policies may share
+/// one.
 #[derive(Clone)]
 pub struct KeyStore(Arc<Inner>, BodyBudget);
 
@@ -47,11 +48,11 @@ pub(crate) struct KeyClaim {
     pub(crate) fingerprint: [u8; 32],
     pub(crate) token: HolderToken,
     pub(crate) policy: Arc<Policy>,
-    /// What the client of this request can read.
+    /// The encodings that the client of this request accepts.
     pub(crate) accepts: AcceptEncoding,
 }
 
-/// What the store says of a claim.
+/// The store's response to a claim.
 pub(crate) enum ClaimOutcome {
     Yours,
     Answered(Result<SavedResponse, ResponseDecodeError>),
@@ -60,17 +61,17 @@ pub(crate) enum ClaimOutcome {
     Conflict(Differences),
 }
 
-/// The store did not answer, or not in time.
+/// The store failed, or did not respond in time.
 pub(crate) struct StoreUnavailable;
 
 impl KeyStore {
-    /// Keeps keys in a store, their answers in clear.
+    /// Creates a key store that saves responses in plain form.
     #[must_use]
     pub fn new(store: Arc<dyn SharedState>) -> Self {
         Self::with(store, None)
     }
 
-    /// Keeps keys in a store, their answers sealed.
+    /// Creates a key store that saves responses sealed.
     #[must_use]
     pub fn sealed(store: Arc<dyn SharedState>, seal: SealingKeys) -> Self {
         Self::with(store, Some(seal))
@@ -84,8 +85,9 @@ impl KeyStore {
         )
     }
 
-    /// Holds no more than so many bytes of request bodies at once, over all layers that get this gate; it is
-    /// [`BODIES_MAX_DEFAULT`](crate::BODIES_MAX_DEFAULT) otherwise. A request that finds no room in time is refused.
+    /// Limits the bytes of request bodies that are held at once, over all layers that share this
+    /// key store; the default is [`BODIES_MAX_DEFAULT`](crate::BODIES_MAX_DEFAULT). A request that
+    /// finds no room in time is rejected.
     #[must_use]
     pub fn with_bodies_max(self, bytes: usize) -> Self {
         Self(self.0, BodyBudget::new(bytes))
@@ -95,8 +97,8 @@ impl KeyStore {
         &self.1
     }
 
-    /// Waits until every handler that was begun has ended and its answer is kept. New requests are still taken: stop
-    /// them before.
+    /// Waits until every running handler has ended and its response is saved. New requests are
+    /// still accepted: stop them first.
     pub async fn drain(&self) {
         self.0.tasks.close();
         self.0.tasks.wait().await;
@@ -115,7 +117,8 @@ impl KeyStore {
         self.0.tasks.spawn(task);
     }
 
-    /// Claims the key. A claim whose fate is not known is tried once more, which is safe: it is the same claim.
+    /// Claims the key. A claim with an unknown outcome is retried once, which is safe: it is the
+    /// same claim.
     pub(crate) async fn claim(&self, ticket: &KeyClaim) -> Result<ClaimOutcome, StoreUnavailable> {
         if let Some((fingerprint, known)) = self.0.local_claims.find(&ticket.record_key) {
             return Ok(match known {
@@ -156,23 +159,24 @@ impl KeyStore {
         })
     }
 
-    /// Renews the claim until it is lost or has been kept as long as a handler may work; then waits for ever. While the
-    /// store does not hear of it, this process does not forget that the request is in work.
+    /// Renews the claim until it is lost or has been held for as long as a handler may run; then
+    /// waits for ever. While the store is unavailable, this process remembers that the request is
+    /// in flight.
     pub(crate) async fn renew_until_lost(&self, ticket: &KeyClaim) {
         let every = ticket.policy.lease / 3;
         let (mut pause, mut kept_for) = (every, Duration::ZERO);
-        let mut why = "a handler works for longer than it may; its key is not kept for it any longer";
+        let mut why = "a handler has exceeded its maximum run time; its key is no longer held for it";
         while kept_for + pause <= ticket.policy.run_max {
             tokio::time::sleep(pause).await;
             kept_for += pause;
             let renew = self.0.store.renew_record(&ticket.record_key, ticket.token, ticket.policy.lease);
-            match self.with_timeout(ticket, "keep a key", renew).await {
+            match self.with_timeout(ticket, "renew a key", renew).await {
                 Ok(true) => {
                     self.0.local_claims.forget(&ticket.record_key, ticket.token);
                     pause = every;
                 }
                 Ok(false) => {
-                    why = "another request has the key of one still at work";
+                    why = "another request has taken over the key of one that is still running";
                     break;
                 }
                 Err(StoreUnavailable) => {
@@ -192,7 +196,7 @@ impl KeyStore {
         std::future::pending::<()>().await;
     }
 
-    /// The bytes of an answer to keep; `None` when they cannot be sealed.
+    /// Encodes a response to save; `None` when it cannot be sealed.
     pub(crate) fn encode_response(&self, ticket: &KeyClaim, kept: &SavedResponse) -> Option<Bytes> {
         encode(kept, &bound(ticket), self.0.seal.as_ref())
     }
@@ -201,7 +205,7 @@ impl KeyStore {
         decode(bytes, &bound(ticket), self.0.seal.as_ref())
     }
 
-    /// The bytes of an answer for a record of this name; `None` when they cannot be sealed.
+    /// Encodes a response for a record of this name; `None` when it cannot be sealed.
     pub(crate) fn write_kept(
         &self,
         name: &str,
@@ -211,7 +215,7 @@ impl KeyStore {
         encode(kept, &ResponseBinding { name, fingerprint }, self.0.seal.as_ref())
     }
 
-    /// What a record of this name keeps, for those who look into it.
+    /// Decodes the response saved under this name, for administration.
     pub(crate) fn read_kept(
         &self,
         name: &str,
@@ -221,19 +225,20 @@ impl KeyStore {
         decode(bytes, &ResponseBinding { name, fingerprint }, self.0.seal.as_ref())
     }
 
-    /// In what a request differs from the one that has its key, as far as that is still there.
+    /// The parts in which a request differs from the one that has its key, as far as that is still
+    /// stored.
     async fn differences(&self, ticket: &KeyClaim) -> Differences {
         let look = self.0.store.get_record(&ticket.record_key);
-        let found = self.with_timeout(ticket, "look at a key", look).await.ok().flatten();
+        let found = self.with_timeout(ticket, "read a key", look).await.ok().flatten();
         found.map_or(Differences::NONE, |record| {
             Differences::between(&record.fingerprint, &ticket.fingerprint)
         })
     }
 
-    /// The answer that the one who took the key over has given by now.
+    /// The response of the request that took the key over, if there is one by now.
     pub(crate) async fn response_of_new_owner(&self, ticket: &KeyClaim) -> Option<SavedResponse> {
         let look = self.0.store.get_record(&ticket.record_key);
-        let record = self.with_timeout(ticket, "look at a key", look).await.ok()??;
+        let record = self.with_timeout(ticket, "read a key", look).await.ok()??;
         match record.stage {
             RecordStage::Completed(bytes) if record.fingerprint == ticket.fingerprint => {
                 self.decode_response(ticket, bytes).ok()
@@ -255,7 +260,7 @@ impl KeyStore {
                 Err(StoreUnavailable)
             }
             Err(_) => {
-                counters::count_store_failure(doing, &ticket.name.key, &"the store did not answer in time");
+                counters::count_store_failure(doing, &ticket.name.key, &"the store did not respond in time");
                 Err(StoreUnavailable)
             }
         }

@@ -1,5 +1,6 @@
-//! One request with a key, from its claim to the last word about it, in a task of its own: a client that hangs up does not
-//! stop it. The end of an answer is not shown to the client before the answer is kept.
+//! One request with a key, from its claim to its settlement, in a task of its own: a client that
+//! disconnects does not stop it. The client does not see the end of a response before the response
+//! is saved.
 
 mod execute;
 mod replay;
@@ -18,22 +19,22 @@ use crate::policy::{InFlightPolicy, StoreUnavailablePolicy};
 use crate::refusal::Refusal;
 use crate::saved_response::SavedResponse;
 
-/// Says that a request was handled without protection.
+/// Marks the response to a request that was handled without protection.
 const UNPROTECTED: HeaderName = HeaderName::from_static("idempotency-unprotected");
 
-/// Pauses between looks at a key that another request works on, at first and at most.
+/// The first and the longest pause between two looks at a key that another request works on.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(500));
 
-/// The client that waits for the answer, if it still does.
-pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<LayerBody>, E>>;
+/// The client that waits for the response, if it still does.
+pub(crate) type ResponseSender<E> = oneshot::Sender<Result<Response<Body>, E>>;
 
-/// The handler's answer in the making.
-pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, E>> + Send>>;
+/// The handler's pending response.
+pub(crate) type ResponseFuture<E> = Pin<Box<dyn Future<Output = Result<Response<Body>, E>> + Send>>;
 
 /// The handler, called at most once.
 pub(crate) type Handler<E> = Box<dyn FnOnce(Request<LayerBody>) -> ResponseFuture<E> + Send>;
 
-/// A request with a key, read whole.
+/// A request with a key and a buffered body.
 pub(crate) struct KeyedRequest<E> {
     pub(crate) key_store: KeyStore,
     pub(crate) claim: Arc<KeyClaim>,
@@ -61,7 +62,7 @@ impl<E: Send + 'static> KeyedRequest<E> {
             Ok(ClaimOutcome::Answered(Err(damaged))) => {
                 Event::Damaged.count();
                 let key = self.claim.name.key.redacted();
-                tracing::error!(%key, "the stored answer of a key cannot be served: {damaged}");
+                tracing::error!(%key, "the stored response of a key cannot be served: {damaged}");
                 self.refuse(&Refusal::AnswerDamaged);
             }
             Ok(ClaimOutcome::Processing) => {
@@ -80,7 +81,7 @@ impl<E: Send + 'static> KeyedRequest<E> {
         }
     }
 
-    /// What the store says now, or, where repeats wait, as soon as the key is not in work any more.
+    /// Claims the key; if retries wait, does so as soon as the key is no longer in flight.
     async fn claim_or_wait(&mut self) -> Result<ClaimOutcome, StoreUnavailable> {
         let first = self.key_store.claim(&self.claim).await?;
         let (ClaimOutcome::Processing, InFlightPolicy::Wait(at_most)) = (&first, self.claim.policy.in_flight)
@@ -109,7 +110,8 @@ impl<E: Send + 'static> KeyedRequest<E> {
         }
     }
 
-    /// The claim may have been made all the same: it is taken back, so that the key is not blocked.
+    /// Handles a failed claim. It may have been made all the same: it is withdrawn, so that the key
+    /// is not blocked.
     async fn without_store(self) {
         let (gate, ticket) = (self.key_store.clone(), Arc::clone(&self.claim));
         gate.clone().spawn(async move {

@@ -1,4 +1,4 @@
-//! The `tower` layer. A request without a key, or of another method, passes untouched.
+//! The `tower` layer. A request without a key, or with another method, passes untouched.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::request_body;
 use crate::scope::ScopeExtractor;
 
-/// Makes the requests of a service happen once.
+/// Makes the requests of a service idempotent.
 #[derive(Clone)]
 pub struct IdempotencyLayer {
     key_store: KeyStore,
@@ -31,11 +31,12 @@ pub struct IdempotencyLayer {
 }
 
 impl IdempotencyLayer {
-    /// A layer over the keys behind `gate`. Whose key it is must be said: `ScopeExtractor::header`, `ScopeExtractor::by`, or, aloud,
-    /// `ScopeExtractor::unscoped`. Put what checks credentials outside of this layer, so that a repeat passes it too.
+    /// Creates a layer over the keys in `gate`. The scope of keys must be chosen explicitly:
+    /// `ScopeExtractor::header`, `ScopeExtractor::from_fn` or `ScopeExtractor::unscoped`. Put
+    /// authentication outside of this layer, so that retries pass it too.
     ///
     /// # Errors
-    /// When a figure of the policy is out of its bounds.
+    /// When a value of the policy is out of bounds.
     pub fn new(gate: KeyStore, policy: Policy, scoping: ScopeExtractor) -> Result<Self, PolicyError> {
         policy.check()?;
         Ok(Self { key_store: gate, policy: Arc::new(policy), scoping })
@@ -50,7 +51,7 @@ impl<S> Layer<S> for IdempotencyLayer {
     }
 }
 
-/// A service whose requests happen once.
+/// A service whose requests are idempotent.
 #[derive(Clone)]
 pub struct Idempotency<S> {
     inner: S,
@@ -104,7 +105,7 @@ where
     }
 }
 
-/// The codings that a client says it can read; one that says nothing reads none.
+/// The encodings that a client accepts; none if it does not say.
 fn accepted(headers: &HeaderMap) -> AcceptEncoding {
     let lines = headers.get_all(ACCEPT_ENCODING).into_iter().filter_map(|line| line.to_str().ok());
     AcceptEncoding::parse(&lines.collect::<Vec<_>>().join(","))
@@ -120,7 +121,8 @@ where
 }
 
 impl IdempotencyLayer {
-    /// Reads the request whole and lets it happen once, in a task that ends when it is done, not when its client goes.
+    /// Buffers the request and handles it once, in a task that ends when it is done, not when its
+    /// client disconnects.
     async fn handle_once<E: Send + 'static>(
         self,
         handler: Handler<E>,

@@ -1,8 +1,10 @@
-//! A POST happens once. A client that repeats a request after a time-out gets the first one's answer, on one machine or many,
-//! through a `tower` layer or a reverse proxy in front of any service.
+//! Makes a POST happen once. A client that retries a request after a timeout gets the first
+//! response, on one machine or many, through a `tower` layer or a reverse proxy in front of any
+//! service.
 //!
-//! The layer claims the key in the store in one atomic step, keeps the claim while the handler works, and stores the answer
-//! before the client sees the end of it. Who may call at all is decided outside of it, before.
+//! The layer claims the key in the store in one atomic step, renews the claim while the handler
+//! runs, and saves the response before the client sees the end of it. Authorization happens outside
+//! of the layer, before it.
 
 mod body;
 mod counters;
@@ -41,6 +43,6 @@ pub use request_body::BODIES_MAX_DEFAULT;
 pub use saved_response::{SealingKeyError, SealingKeys};
 pub use scope::{CallerScope, ScopeExtractor};
 pub use sweeper::sweep_periodically;
-/// Put by a service into the extensions of its response when it answers in another's place: a
-/// proxy that answers 502 knows whether it ever sent the request. Without it the status decides.
+/// Put by a service into the extensions of its response when it responds on behalf of another: a
+/// proxy that returns 502 knows whether it ever sent the request. Without it the status decides.
 pub use tidegate_core::OutcomeClass;

@@ -1,6 +1,7 @@
-//! What this process knows of keys that the store could not be told about: requests still in work whose leases may have run out
-//! there, and answers that were given and are not kept yet. While the store is away, and a moment longer, a repeat is
-//! answered from here, so that it does not run beside the first.
+//! Claims and responses of this process that the store does not know of: requests still in flight
+//! whose leases may have expired there, and responses that were sent and are not saved yet. While
+//! the store is unavailable, and a moment longer, retries are served from this table, so that they
+//! do not run concurrently with the first request.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,17 +9,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use tidegate_core::shared::record::HolderToken;
 
-/// Keys that are known at once; what is beyond is the store's business alone.
+/// The most keys that are tracked at once; others depend on the store alone.
 const KNOWN_MAX: usize = 10_000;
-/// Bytes of answers that are held at once.
+/// The bytes of responses that are held at once.
 const BYTES_MAX: usize = 64 << 20;
 
-/// What is known of one key.
+/// The known state of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum LocalClaimState {
-    /// A request is in work.
+    /// A request is in flight.
     InWork,
-    /// It was answered: the bytes that are to be kept.
+    /// The request was answered with these encoded bytes, which are yet to be saved.
     Answered(Bytes),
 }
 
@@ -34,7 +35,7 @@ struct ClaimTable {
     bytes: usize,
 }
 
-/// The keys of this process that the store has not heard of.
+/// The keys of this process that the store does not know of.
 #[derive(Default)]
 pub(crate) struct LocalClaims(Mutex<ClaimTable>);
 
@@ -43,7 +44,7 @@ impl LocalClaims {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes what the store could not be told. When there is no room it is not noted.
+    /// Notes a state that the store does not know of. Does nothing when there is no room.
     pub(crate) fn note(&self, name: &str, token: HolderToken, fingerprint: [u8; 32], known: LocalClaimState) {
         let mut book = self.lock();
         book.remove(name, token);
@@ -55,12 +56,12 @@ impl LocalClaims {
         }
     }
 
-    /// The store has heard of it, or it does not matter any more.
+    /// Forgets a key that the store knows by now, or that no longer matters.
     pub(crate) fn forget(&self, name: &str, token: HolderToken) {
         self.lock().remove(name, token);
     }
 
-    /// What is known of a key, and the fingerprint of its request.
+    /// The known state of a key, and the fingerprint of its request.
     pub(crate) fn find(&self, name: &str) -> Option<([u8; 32], LocalClaimState)> {
         let book = self.lock();
         if book.entries.is_empty() {

@@ -1,6 +1,6 @@
-//! The name of a record in the store: whose key, of which route, and the key. No part has a space in
-//! it, so the name says what it is made of and no two requests share one by accident. What is neither
-//! a letter nor a digit, `-` or `_` of a key is written as `%` and two hexadecimal digits.
+//! The name of a record in the store: scope, route and key. No part contains a space, so the name
+//! can be parsed and no two requests share one by accident. Characters of a key other than letters,
+//! digits, `-` and `_` are written as `%` and two hexadecimal digits.
 
 use std::fmt;
 
@@ -10,17 +10,17 @@ use sha2::{Digest, Sha256};
 use crate::key::{IdempotencyKey, is_plain};
 use crate::scope::CallerScope;
 
-/// Bytes of a path that is kept as it is; a longer one is kept as a hash.
+/// The longest path that is stored as it is, in bytes; a longer one is stored as a hash.
 const PATH_LEN_MAX: usize = 512;
 
-/// Where one key of one caller on one route is kept.
+/// The name under which one key of one caller on one route is stored.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RecordName {
-    /// Whose it is.
+    /// The caller.
     pub scope: CallerScope,
     /// The method of the request.
     pub method: String,
-    /// Its path, or `#` and the hash of a long one.
+    /// The path, or `#` and the hash of a long one.
     pub path: String,
     /// The key.
     pub key: IdempotencyKey,
@@ -38,7 +38,7 @@ impl RecordName {
         Self { scope, method: parts.method.as_str().to_owned(), path, key }
     }
 
-    /// A name by its parts, as lists show them; `None` where one of them cannot be.
+    /// Builds a name from its parts, as lists show them; `None` where one of them is invalid.
     #[must_use]
     pub fn new(scope: CallerScope, method: &str, path: &str, key: IdempotencyKey) -> Option<Self> {
         let is_part = |part: &str| !part.is_empty() && !part.contains(' ');
@@ -46,7 +46,7 @@ impl RecordName {
         is_name.then(|| Self { scope, method: method.to_owned(), path: path.to_owned(), key })
     }
 
-    /// Reads a name as the store keeps it; `None` when it is somebody else's.
+    /// Parses a stored name; `None` when it is not one of this crate.
     #[must_use]
     pub fn parse(kept: &str) -> Option<Self> {
         let mut parts = kept.split(' ');
@@ -96,7 +96,7 @@ mod tests {
         RecordName::of(CallerScope::named("acme"), &parts, IdempotencyKey::new("k-1").unwrap())
     }
 
-    /// IDM-2: the caller and the route are part of a key; what is asked behind the `?` is compared instead.
+    /// IDM-2: the caller and the route are part of a key; the query is compared instead.
     #[test]
     fn a_name_holds_caller_route_and_key() {
         assert_eq!(name("/v1/items?dry=1").to_string(), "acme POST /v1/items k-1");
@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// IDM-1: keys of other characters have names of their own, which no plain key has.
+    /// IDM-1: keys with other characters have names of their own, which no plain key has.
     #[test]
     fn a_printable_key_is_found_again_by_its_name() {
         let of = |key: &str| RecordName { key: IdempotencyKey::printable(key).unwrap(), ..name("/x") };

@@ -1,5 +1,5 @@
-//! What is chosen for a layer or a route: how long, which methods, what is kept, and what happens when the outcome is unknown,
-//! the key is in work, or the store is away. Every figure has a bound.
+//! The policy of a layer or a route: durations, methods, what is saved, and what happens when the
+//! outcome is unknown, the key is in flight, or the store is unavailable. Every value has bounds.
 
 use std::time::Duration;
 
@@ -8,73 +8,77 @@ use tidegate_core::shared::record::OnLapse;
 
 use crate::key::{KeyAlphabet, KeyForm};
 
-/// The choices. `Policy::default()` is what the documentation describes.
+/// The settings. `Policy::default()` is what the documentation describes.
 #[derive(Clone, Debug)]
 pub struct Policy {
-    /// How long an answer is kept, from the request on.
+    /// How long a response is kept, counted from the request.
     pub ttl: Duration,
     /// How long a key stays blocked after the process that worked on it died.
     pub lease: Duration,
-    /// How long a handler may work before its key is no longer kept for it.
+    /// How long a handler may run before its claim is no longer renewed.
     pub run_max: Duration,
-    /// How long a step of the store may take.
+    /// How long a store operation may take.
     pub store_patience: Duration,
-    /// The methods it is for.
+    /// The methods that the policy applies to.
     pub methods: Vec<Method>,
-    /// Whether a request of those methods must have a key.
+    /// Whether a request with one of those methods must have a key.
     pub required: bool,
-    /// What a repeat gets while the first one is in work.
+    /// What a retry gets while the first request is in flight.
     pub in_flight: InFlightPolicy,
-    /// What becomes of a key whose request may or may not have been done.
+    /// What happens to a key whose request may or may not have been executed.
     pub on_unknown: UnknownOutcomePolicy,
-    /// Whether an answer of 400 to 499 is kept; some of them never are (`is_kept`).
+    /// Whether a response of 400 to 499 is saved; some of them never are (`is_kept`).
     pub keep_client_errors: bool,
-    /// Whether an answer of 500 and above is kept.
+    /// Whether a response of 500 and above is saved.
     pub keep_server_errors: bool,
-    /// How refusals look.
+    /// The format of error responses.
     pub dialect: RefusalDialect,
-    /// Which characters a key may have.
+    /// The characters that a key may contain.
     pub key_alphabet: KeyAlphabet,
     /// How the bodies of two requests are compared.
     pub fingerprint: BodyComparison,
-    /// What happens to a request with a key when the store is away.
+    /// What happens to a request with a key when the store is unavailable.
     pub store_unavailable: StoreUnavailablePolicy,
-    /// Bytes of the largest request body with a key.
+    /// The largest request body with a key, in bytes.
     pub request_max: usize,
-    /// Bytes that a client must send of such a body each second, measured over 10 seconds; 0 for no such rate.
+    /// The bytes that a client must send of such a body each second, measured over 10 seconds; 0
+    /// for no minimum.
     pub body_rate_min: usize,
-    /// Bytes of the largest answer body that is kept; a larger one is passed on and cannot be repeated.
+    /// The largest response body that is saved, in bytes; a larger one is passed on and cannot be
+    /// replayed.
     pub answer_max: usize,
 }
 
-/// What a repeat gets while the first one is in work.
+/// What a retry gets while the first request is in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFlightPolicy {
     /// 409 at once.
     Reject,
-    /// The first one's answer, or 409 when that takes longer than this.
+    /// The first request's response, or 409 when that takes longer than this.
     Wait(Duration),
 }
 
-/// What becomes of a key whose request was sent on and whose answer never came.
+/// What happens to a key whose request was sent and whose response never came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownOutcomePolicy {
-    /// It is free again.
+    /// The key is free again.
     Release,
-    /// It is held until it expires: 409 `IDEMPOTENCY_OUTCOME_UNKNOWN`.
+    /// The key is held until it expires: 409 `IDEMPOTENCY_OUTCOME_UNKNOWN`.
     Hold,
 }
 
-/// How refusals look.
+/// The format of error responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalDialect {
     /// 409 for another body; `{"detail","error_code","idempotency_key"}`.
     Tidegate,
-    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field string.
+    /// 422 for another body; `application/problem+json`; a key in quotes is a structured-field
+    /// string.
     Ietf,
 }
 
-/// How the bodies of two requests are compared. Multipart bodies always are by their parts.
+/// How the bodies of two requests are compared. Multipart bodies are always compared by their
+/// parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyComparison {
     /// Byte for byte.
@@ -83,12 +87,12 @@ pub enum BodyComparison {
     Json,
 }
 
-/// What happens to a request with a key when the store is away.
+/// What happens to a request with a key when the store is unavailable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreUnavailablePolicy {
-    /// 503: this try was not handled; it may be repeated.
+    /// 503: this attempt was not handled; it may be retried.
     Refuse,
-    /// It passes without protection, and its answer says so.
+    /// The request passes without protection, and its response says so.
     PassOn,
 }
 
@@ -116,18 +120,18 @@ impl Default for Policy {
     }
 }
 
-/// A figure that is out of its bounds.
+/// A value that is out of bounds.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{what}` must be between {least} and {most}")]
 pub struct PolicyError {
-    /// Its name.
+    /// The name of the setting.
     pub what: &'static str,
     least: &'static str,
     most: &'static str,
 }
 
 impl Policy {
-    /// Whether every figure is within its bounds.
+    /// Checks that every value is within its bounds.
     ///
     /// # Errors
     /// Names the first that is not, and its bounds.
@@ -164,8 +168,8 @@ impl Policy {
         }
     }
 
-    /// Whether an answer with this status is kept. One that says "not now" or "not you" never is: the same request may
-    /// fare otherwise a moment later.
+    /// Returns whether a response with this status is saved. One that says "not now" or "not you"
+    /// never is: the same request may succeed a moment later.
     #[must_use]
     pub fn is_kept(&self, status: StatusCode) -> bool {
         match status.as_u16() {
@@ -193,7 +197,7 @@ impl Policy {
 mod tests {
     use super::*;
 
-    /// IDM-3: answers that failed are not kept, unless chosen; what says "not now" never is.
+    /// IDM-3: failed responses are not saved unless configured; those that say "not now" never are.
     #[test]
     fn what_is_kept_is_chosen_by_class() {
         let kept = |policy: &Policy, status| policy.is_kept(StatusCode::from_u16(status).unwrap());

@@ -1,6 +1,6 @@
-//! A request is sent on to a service behind this one, and its answer given back, both as they come. When there is no answer,
-//! the proxy says whether the request can have arrived. What happens once, and what is kept, is the layer's business in front
-//! of it.
+//! The reverse proxy: streams a request to an upstream service and its response back. When there is
+//! no response, the proxy knows whether the request can have arrived. Idempotency is handled by the
+//! layer in front of it.
 
 mod body_timeout;
 mod connect;
@@ -34,31 +34,33 @@ use connect::{ConnectErrorKind, Connector};
 use proxy_error::ProxyError;
 use via::Pseudonym;
 
-/// Where a request came from, for `X-Forwarded-For`. Whoever takes connections puts it into a request's extensions.
+/// The client's address, for `X-Forwarded-For`. The server that accepts connections puts it into a
+/// request's extensions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientAddr(pub SocketAddr);
 
-/// Kept as long as a connection that changed its protocol lasts, such as its place among those that may be open. Whoever takes
-/// connections puts it into a request's extensions.
+/// Held for as long as an upgraded connection lasts, such as its slot among the open connections.
+/// The server that accepts connections puts it into a request's extensions.
 #[derive(Clone)]
 pub struct ConnectionPermit(pub Arc<dyn std::any::Any + Send + Sync>);
 
-/// Sends requests on.
+/// Forwards requests to an upstream.
 #[derive(Clone)]
 pub struct ReverseProxy {
     client: Client<Connector, LayerBody>,
     upstream: Arc<ProxyUpstream>,
     own: Arc<Pseudonym>,
-    /// Whether the last request found nobody there: told once, not for each request.
+    /// Whether the upstream was unreachable for the last request: logged once, not for each
+    /// request.
     is_unreachable: Arc<AtomicBool>,
 }
 
 impl ReverseProxy {
-    /// To this upstream. Nothing is connected yet.
+    /// Creates a proxy to this upstream. Does not connect yet.
     ///
     /// # Errors
-    /// When a figure is out of its bounds, the system has no random numbers, or its certificates cannot be read for an
-    /// upstream over TLS.
+    /// When a value is out of bounds, the system has no random numbers, or its certificates cannot
+    /// be read for an upstream over TLS.
     pub fn new(upstream: ProxyUpstream) -> Result<Self, ProxyUpstreamError> {
         upstream.check()?;
         let connector = Connector::new(&upstream)?;
@@ -74,8 +76,9 @@ impl ReverseProxy {
         Ok(Self { client, upstream: Arc::new(upstream), own, is_unreachable: Arc::default() })
     }
 
-    /// The answer to a request that is not to be looked at any further: one that this proxy sent on before, or one whose
-    /// host nobody can tell. Ask before its key is looked at, which its own first pass may hold.
+    /// The response to a request that is not processed any further: one that this proxy has already
+    /// forwarded, or one without a definite host. Call this before the key is looked at, which the
+    /// request's own first pass may hold.
     #[must_use]
     pub fn early_rejection<B>(&self, request: &Request<B>) -> Option<Response<LayerBody>> {
         let fault = via::early_rejection(&self.own, request.headers(), request.version())?;
@@ -86,7 +89,7 @@ impl ReverseProxy {
         Some(answer)
     }
 
-    /// Notes whether the upstream was there, or why not, and says so when that changed.
+    /// Notes whether the upstream was reachable, or why not, and logs a change.
     fn note_availability(&self, cause: Option<&str>) {
         if self.is_unreachable.swap(cause.is_some(), Ordering::Relaxed) == cause.is_some() {
             return;
@@ -101,18 +104,18 @@ impl ReverseProxy {
         }
     }
 
-    /// The answer in the upstream's place, when there was none within the time.
-    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
+    /// The response when the upstream did not respond in time.
+    fn timeout_response(&self, was_sent: bool, key: Option<&IdempotencyKey>) -> Response<Body> {
         let limit = self.upstream.answer_timeout;
         if was_sent {
             self.note_availability(None);
             return ProxyError::TimedOut(limit).answer(key);
         }
-        self.note_availability(Some(&format!("there was no connection within {limit:?}")));
+        self.note_availability(Some(&format!("no connection was established within {limit:?}")));
         ProxyError::Unreachable(ConnectErrorKind::Other).answer(key)
     }
 
-    /// The answer in the upstream's place.
+    /// The response on behalf of the upstream.
     fn error_response(
         &self,
         error: &legacy::Error,
@@ -172,7 +175,7 @@ impl ReverseProxy {
         let (mut parts, body) = response.into_parts();
         head::clean(&mut parts);
         if parts.status == StatusCode::LOOP_DETECTED && self.own.is_in(&parts.headers) {
-            // Said by this proxy, further round the loop: nobody has done anything.
+            // Returned by this proxy, further round the loop: nothing was executed.
             parts.extensions.insert(OutcomeClass::NotStarted);
         }
         Response::from_parts(parts, with_body_timeout(box_body(body), limit))

@@ -1,5 +1,5 @@
-//! Answers that the layer gives in a handler's place, in two dialects. Tidegate's bodies are fixed to the letter. None of them
-//! ever holds anything of a request but its key.
+//! Error responses of the layer, in two dialects. The bodies of the Tidegate dialect are fixed to
+//! the letter. None of them contains anything of a request but its key.
 
 use std::borrow::Cow;
 
@@ -14,10 +14,10 @@ use crate::fingerprint::Differences;
 use crate::key::{KeyAlphabet, KeyForm};
 use crate::policy::RefusalDialect;
 
-/// Seconds after which a repeat of a request in work is worth a try.
+/// The `Retry-After` seconds for a request in flight.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 
-/// Says what would help, beside a body that is fixed.
+/// A header that suggests a remedy, next to a body that is fixed.
 const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
 
 /// Why a request is not handled.
@@ -25,18 +25,18 @@ const HINT: HeaderName = HeaderName::from_static("idempotency-hint");
 pub(crate) enum Refusal {
     Malformed {
         form: KeyForm,
-        /// Whether it is a key where any printable character is allowed.
+        /// Whether it is a valid key where any printable character is allowed.
         is_printable: bool,
     },
     Missing,
-    /// The header that would have said whose the key is, where it is one.
+    /// The header that would have identified the caller, if one is configured.
     NoScope(Option<HeaderName>),
-    /// Bytes that a body may have.
+    /// The bytes that a body may have.
     BodyTooLarge(usize),
     BodyBroken,
-    /// It came more slowly than a client may send.
+    /// The body came more slowly than the minimum rate.
     BodyTooSlow,
-    /// Other bodies have all the room that there is.
+    /// Other bodies use all the memory for request bodies.
     NoRoom,
     /// The key belongs to another request, which differs in these parts.
     Conflict(Differences),
@@ -96,7 +96,7 @@ impl Refusal {
                 .into();
             }
             Self::BodyTooLarge(most) => {
-                return format!("A request with an idempotency key may have a body of {most} bytes here; this one is larger").into();
+                return format!("A request with an idempotency key may have a body of at most {most} bytes; this one is larger").into();
             }
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Printable, .. }, .. } => {
                 "Invalid idempotency key format. Key must be 1-255 characters of printable ASCII"
@@ -111,23 +111,21 @@ impl Refusal {
             }
             Self::Missing => "This request needs an Idempotency-Key header",
             Self::NoScope(None) => "A request with an idempotency key must say who sends it",
-            Self::BodyBroken => "The request's body ended too early; nothing was done",
-            Self::BodyTooSlow => "The request's body came too slowly; nothing was done",
-            Self::NoRoom => {
-                "The bodies of other requests take all the memory that there is for them; this request was not handled"
-            }
+            Self::BodyBroken => "The request body ended too early; nothing was executed",
+            Self::BodyTooSlow => "The request body arrived too slowly; nothing was executed",
+            Self::NoRoom => "The memory for request bodies is used up; this request was not handled",
             Self::Conflict(_) => "Idempotency key already used with different request body",
             Self::Processing => "Request with this idempotency key is already being processed",
             Self::OutcomeUnknown => {
-                "A request with this idempotency key was sent on and its outcome is not known; it is not repeated"
+                "A request with this idempotency key was forwarded and its outcome is unknown; it is not retried"
             }
             Self::NotReplayable => {
-                "The request with this idempotency key was answered, but the answer was too large to be kept"
+                "The request with this idempotency key was answered, but the response was too large to be stored"
             }
             Self::AnswerDamaged => {
-                "The request with this idempotency key was answered, but the stored answer cannot be read"
+                "The request with this idempotency key was answered, but the stored response cannot be read"
             }
-            Self::AnswerBroken => "The answer broke off; what was done is not known",
+            Self::AnswerBroken => "The response broke off; the outcome is unknown",
             Self::StoreUnavailable => {
                 "The store of idempotency keys cannot be reached; this request was not handled"
             }
@@ -136,7 +134,7 @@ impl Refusal {
         Cow::Borrowed(fixed)
     }
 
-    /// What would help whoever wrote the client or runs this service, beyond the fixed body.
+    /// A hint for the author of the client or the operator, beyond the fixed body.
     fn hint(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Malformed { form: KeyForm { alphabet: KeyAlphabet::Plain, .. }, is_printable: true } => {
@@ -149,7 +147,7 @@ impl Refusal {
         }
     }
 
-    /// Counts what operators should hear of.
+    /// Counts the refusals that operators should know of.
     pub(crate) fn count(&self) {
         match self {
             Self::BodyTooSlow => Event::BodyTooSlow.count(),
@@ -158,8 +156,8 @@ impl Refusal {
         }
     }
 
-    /// The answer to a request with this key.
-    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<LayerBody> {
+    /// Builds the response to a request with this key.
+    pub(crate) fn answer(&self, dialect: RefusalDialect, key: Option<&str>) -> Response<Body> {
         let status = self.status(dialect);
         let (kind, body) = match dialect {
             RefusalDialect::Tidegate => ("application/json", self.plain(key)),
@@ -177,7 +175,7 @@ impl Refusal {
         response
     }
 
-    /// Written by hand: the order of its members is part of what is promised.
+    /// Written by hand: the order of the members is part of the contract.
     fn plain(&self, key: Option<&str>) -> String {
         let key = key.map_or_else(String::new, |key| format!(",\"idempotency_key\":{}", Value::from(key)));
         format!("{{\"detail\":{},\"error_code\":\"{}\"{key}}}", Value::from(self.detail()), self.code())
@@ -211,8 +209,8 @@ mod tests {
         is_printable: true,
     };
 
-    /// IDM-1: a key that another setting allows is refused with the name of that setting, beside the
-    /// body that is fixed.
+    /// IDM-1: a key that another setting allows is rejected with the name of that setting, next to
+    /// the fixed body.
     #[test]
     fn a_hint_names_the_setting() {
         let hint = "the setting key_alphabet = \"printable\" allows this key";
@@ -246,7 +244,7 @@ mod tests {
         );
     }
 
-    /// IDM-11, IDM-2: what would have helped is named.
+    /// IDM-11, IDM-2: the message names what would have helped.
     #[test]
     fn sentences_name_the_size_and_the_header() {
         assert!(Refusal::BodyTooLarge(8 << 20).detail().contains("8388608 bytes"));
@@ -254,7 +252,7 @@ mod tests {
         assert!(Refusal::NoScope(Some(header)).detail().contains("one x-tenant header"));
     }
 
-    /// IDM-16: 422 for another body, 409 in flight, and a problem that machines can read.
+    /// IDM-16: 422 for another body, 409 in flight, and a machine-readable problem.
     #[test]
     fn the_ietfs_dialect_is_a_problem() {
         let conflict = CONFLICT.answer(RefusalDialect::Ietf, Some("k"));

@@ -1,5 +1,5 @@
-//! Request bodies that are read whole, within bounds: each by its own size, all together by the room that a process has for
-//! them, and every client by the rate that it keeps while it sends.
+//! Buffers request bodies within bounds: each by its own size, all together by a budget of the
+//! process, and every client by a minimum rate.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -18,19 +18,20 @@ use crate::fingerprint::Fingerprint;
 use crate::policy::Policy;
 use crate::refusal::Refusal;
 
-/// Bytes of request bodies with a key that a process holds at once, when nothing else is said.
+/// The default of the bytes of request bodies with a key that a process holds at once.
 pub const BODIES_MAX_DEFAULT: usize = 256 << 20;
-/// How long a body waits in all for others to make room.
+/// How long a body waits in total for others to free memory.
 const ROOM_WAIT_MAX: Duration = Duration::from_secs(2);
-/// The time over which a client's rate is measured: pauses inside of it do not count.
+/// The window over which a client's rate is measured: pauses within it do not count.
 pub(crate) const RATE_WINDOW: Duration = Duration::from_secs(10);
-/// Pieces smaller than this are joined, so that a body of many small ones takes no more memory than its bytes.
+/// Pieces smaller than this are joined, so that a body of many small ones takes no more memory than
+/// its bytes.
 const PIECE_LEN_MIN: usize = 16 << 10;
 /// Small pieces are joined up to this size.
 const JOINED_LEN_MAX: usize = 64 << 10;
 
-/// The room for request bodies, shared by all who have a clone. Who waits holds nobody else up: a body that is nearly there
-/// goes on in the room that is too small for the next one.
+/// The memory budget of request bodies, shared by all clones. Waiters do not block each other: a
+/// body that is nearly complete continues in space that is too small for the next one.
 #[derive(Clone, Debug)]
 pub(crate) struct BodyBudget(Arc<BudgetState>);
 
@@ -52,7 +53,8 @@ impl BodyBudget {
         Self(Arc::new(BudgetState { len, used: AtomicUsize::new(0), freed: Notify::new() }))
     }
 
-    /// More room for who has some already, waiting for it no longer than `patience`; false when there is none.
+    /// Reserves more memory for a body that already has some, waiting no longer than `patience`;
+    /// returns `false` when there is none.
     async fn grow(&self, taken: &mut BudgetPermit, more: usize, patience: Duration) -> bool {
         if self.try_grow(taken, more) {
             return true;
@@ -82,7 +84,7 @@ impl BodyBudget {
     }
 }
 
-/// Room that is taken, and free again when this is dropped.
+/// Reserved memory, freed on drop.
 struct BudgetPermit {
     room: BodyBudget,
     len: usize,
@@ -95,7 +97,7 @@ impl Drop for BudgetPermit {
     }
 }
 
-/// Reads a body to its end, hashing what comes. The room that it takes is free again when the body is dropped.
+/// Reads a body to its end, hashing it on the way. Its memory is freed when the body is dropped.
 ///
 /// # Errors
 /// When it is too large, breaks off, comes too slowly, or finds no room.
@@ -136,7 +138,7 @@ pub(crate) async fn read_body(
     Ok((BudgetedBody { pieces, _taken: taken }.boxed_unsync(), fingerprint.done()))
 }
 
-/// Pieces of a body, small ones joined.
+/// Collects the pieces of a body, joining small ones.
 #[derive(Default)]
 struct BodyCollector {
     all: CollectedBody,
@@ -148,7 +150,7 @@ impl BodyCollector {
         self.all.len() as usize + self.small.len()
     }
 
-    /// The first piece is kept as it is: most bodies have only one.
+    /// Adds a piece. The first is kept as it is: most bodies have only one.
     fn push(&mut self, piece: Bytes) {
         if self.len() == 0 || piece.len() >= PIECE_LEN_MIN {
             self.flush();
@@ -171,7 +173,7 @@ impl BodyCollector {
     }
 }
 
-/// The rate that a client must keep: so many bytes in each window of time that it is waited for.
+/// The minimum rate of a client: so many bytes in each window of time spent waiting for it.
 struct MinimumRate {
     window_bytes: usize,
     came: usize,
@@ -184,16 +186,13 @@ impl MinimumRate {
         Self { window_bytes, came: 0, window_end: Instant::now() + RATE_WINDOW }
     }
 
-    /// Time that the client was not waited for.
+    /// Excludes time that was not spent waiting for the client.
     fn pause(&mut self, time: Duration) {
         self.window_end += time;
     }
 
-    /// The next frame of the body.
-    async fn next(
-        &mut self,
-        body: &mut LayerBody,
-    ) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
+    /// Reads the next frame of the body.
+    async fn next(&mut self, body: &mut Body) -> Result<Option<Result<Frame<Bytes>, BoxError>>, Refusal> {
         loop {
             match timeout_at(self.window_end, body.frame()).await {
                 Ok(frame) => {
@@ -211,7 +210,7 @@ impl MinimumRate {
     }
 }
 
-/// A body of which every piece is there, and the room that it takes.
+/// A buffered body and the memory that it has reserved.
 struct BudgetedBody {
     pieces: CollectedBody,
     _taken: BudgetPermit,

@@ -1,5 +1,5 @@
-//! An answer as it is kept for repeats: status, headers that matter, body and trailers. What belongs to one connection or one
-//! moment is left out.
+//! A response as it is saved for replays: status, relevant headers, body and trailers. What belongs
+//! to one connection or one moment is left out.
 
 mod codec;
 mod sealing_keys;
@@ -14,16 +14,16 @@ use tidegate_core::credential::{is_credential_name, is_credential_value};
 
 use crate::hop_by_hop;
 
-/// What is kept of an answer.
+/// The saved part of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum SavedResponse {
-    /// All of it.
+    /// The whole response.
     Buffered(BufferedResponse),
-    /// It was too large to be kept: that it was given, and with which status.
+    /// The response was too large to be saved; only its status is known.
     TooLarge(StatusCode),
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BufferedResponse {
     pub(crate) status: StatusCode,
@@ -32,8 +32,9 @@ pub(crate) struct BufferedResponse {
     pub(crate) trailers: Option<HeaderMap>,
 }
 
-/// The headers of an answer that a repeat gets, repeated ones in their order. Never a cookie or another credential, which is
-/// one caller's and belongs into no store; never a date; nothing about the connection or how the body was cut.
+/// The headers of a response that a replay has, repeated ones in their order. Never a cookie or
+/// another credential, which is one caller's and does not belong in a store; never a date; nothing
+/// about the connection or how the body was split.
 pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, HeaderValue)> {
     let named = hop_by_hop::named_by_connection(headers);
     headers
@@ -45,7 +46,7 @@ pub(crate) fn replayable_headers(headers: &HeaderMap) -> Vec<(HeaderName, Header
         .collect()
 }
 
-/// The same of trailers.
+/// The trailers of a response that a replay has.
 pub(crate) fn replayable_trailers(trailers: &HeaderMap) -> HeaderMap {
     let mut kept = HeaderMap::new();
     for (name, value) in trailers.iter().filter(|(name, value)| !is_credential(name, value)) {
@@ -66,7 +67,8 @@ fn is_credential(name: &HeaderName, value: &HeaderValue) -> bool {
 mod tests {
     use super::*;
 
-    /// IDM-19: no cookie, no other credential, no date, nothing of the connection; repeated headers in order, odd values byte for byte.
+    /// IDM-19: no cookie, no other credential, no date, nothing of the connection; repeated headers
+    /// in order, odd values byte for byte.
     #[test]
     fn a_repeat_gets_what_matters_and_nothing_of_the_moment() {
         let mut headers = HeaderMap::new();

@@ -1,5 +1,6 @@
-//! Whose key it is. The choice is made aloud: a scope for each request, or `unscoped`. A scope that may be a secret is kept
-//! as a hash; which requests are let in at all is somebody else's business, and decided before.
+//! The scope of a key: whose key it is. The choice is explicit: a scope for each request, or
+//! `unscoped`. A scope that may be a secret is stored as a hash. Authentication is not done here
+//! and happens before.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,19 +9,19 @@ use http::header::HeaderName;
 use http::request::Parts;
 use sha2::{Digest, Sha256};
 
-/// Characters of a name that is kept as it is; a longer one is kept as a hash.
+/// The longest name that is stored as it is, in characters; a longer one is stored as a hash.
 const NAME_LEN_MAX: usize = 100;
 
-/// Bytes of a hash that are kept.
+/// The bytes of a hash that are stored.
 const SECRET_LEN: usize = 16;
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
-/// A caller: a tenant, an account, a credential. Two callers never see each other's answers.
+/// A caller: a tenant, an account, a credential. Two callers never see each other's responses.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct CallerScope(String);
 
 impl CallerScope {
-    /// A caller known by a name that operators may see.
+    /// A caller identified by a name that operators may see.
     #[must_use]
     pub fn named(name: &str) -> Self {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:@/".contains(&byte);
@@ -31,11 +32,13 @@ impl CallerScope {
         Self::secret(name.as_bytes())
     }
 
-    /// A caller known by a secret, such as the value of `Authorization`: only its hash is kept.
+    /// A caller identified by a secret, such as the value of `Authorization`: only its hash is
+    /// stored.
     #[must_use]
     pub fn secret(secret: &[u8]) -> Self {
         let hash = Sha256::new().chain_update(b"tidegate scope\0").chain_update(secret).finalize();
-        // Once for each request: written digit by digit, since formatting every byte showed in profiles.
+        // Runs for each request: written digit by digit, since formatting every byte showed in
+        // profiles.
         let mut kept = String::with_capacity(1 + 2 * SECRET_LEN);
         kept.push('~');
         for byte in hash.iter().take(SECRET_LEN) {
@@ -50,13 +53,13 @@ impl CallerScope {
         Self("-".to_owned())
     }
 
-    /// As it is kept.
+    /// The stored form.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// A scope as it is kept; `None` when the text cannot be one.
+    /// Parses a stored scope; `None` when the text is not one.
     pub(crate) fn from_stored(text: &str) -> Option<Self> {
         (!text.is_empty()).then(|| Self(text.to_owned()))
     }
@@ -70,23 +73,24 @@ impl fmt::Debug for CallerScope {
 
 type ScopeFn = dyn Fn(&Parts) -> Option<CallerScope> + Send + Sync;
 
-/// How a request's scope is found.
+/// Finds the scope of a request.
 #[derive(Clone)]
 pub struct ScopeExtractor {
     find: Arc<ScopeFn>,
-    /// The header that it is found by, for those who did not send it.
+    /// The header that contains the scope, to name it to those who did not send it.
     header: Option<HeaderName>,
 }
 
 impl ScopeExtractor {
-    /// By what a request carries: its extensions, its headers. Where it finds none, a request with a key is refused.
+    /// Finds the scope by a function of the request's extensions and headers. Where it returns
+    /// `None`, a request with a key is rejected.
     #[must_use]
     pub fn from_fn(find: impl Fn(&Parts) -> Option<CallerScope> + Send + Sync + 'static) -> Self {
         Self { find: Arc::new(find), header: None }
     }
 
-    /// By the value of a header, taken for a secret. A request with a key and without that header is refused, and so is
-    /// one with several lines of it.
+    /// Uses the value of a header, treated as a secret. A request with a key is rejected if it has
+    /// no such header or several lines of it.
     #[must_use]
     pub fn header(name: HeaderName) -> Self {
         let header = Some(name.clone());
@@ -98,7 +102,7 @@ impl ScopeExtractor {
         Self { header, ..scoping }
     }
 
-    /// All callers share one space of keys: right for a service with one caller, wrong for any other.
+    /// All callers share one key space: right for a service with one caller, wrong for any other.
     #[must_use]
     pub fn unscoped() -> Self {
         Self::from_fn(|_| Some(CallerScope::everybody()))
@@ -123,7 +127,8 @@ impl fmt::Debug for ScopeExtractor {
 mod tests {
     use super::*;
 
-    /// IDM-2, IDM-10: a credential is told apart from every other one and is nowhere to be read.
+    /// IDM-2, IDM-10: a credential is distinguished from every other one and cannot be read
+    /// anywhere.
     #[test]
     fn a_secret_scope_is_kept_as_a_hash() {
         let (one, other) = (CallerScope::secret(b"Bearer aaa"), CallerScope::secret(b"Bearer bbb"));
@@ -132,7 +137,7 @@ mod tests {
         assert_eq!(CallerScope::named("tenant-7").as_str(), "tenant-7");
     }
 
-    /// IDM-2: what is kept under a scope is found again by the next version.
+    /// IDM-2: what is stored under a scope is found again by the next version.
     #[test]
     fn a_hash_is_written_as_it_always_was() {
         let kept = CallerScope::secret(b"Bearer aaa");
@@ -141,7 +146,8 @@ mod tests {
         assert_eq!(kept.as_str(), format!("~{hex}"));
     }
 
-    /// A name never passes for a hash or for nobody, and never has a space that would end it.
+    /// A name never passes for a hash or for the unscoped caller, and never contains a space that
+    /// would end it.
     #[test]
     fn odd_names_are_hashed() {
         for name in ["", "-x y", "~0123", "a b", "müller", &"n".repeat(NAME_LEN_MAX + 1)] {

@@ -1,4 +1,4 @@
-//! Clean-up of what has expired, every ten minutes, in small steps so that nobody waits for it.
+//! Removes expired records every ten minutes, in small steps so that no request waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use tidegate_store::SharedState;
 
 use crate::counters;
 
-/// Time between two clean-ups.
+/// The time between two sweeps.
 const EVERY: Duration = Duration::from_secs(600);
-/// Records that one step removes.
+/// The records that one step removes.
 const STEP: usize = 1_000;
-/// Steps of one clean-up at most.
+/// The maximum number of steps of one sweep.
 const STEPS_MAX: usize = 10_000;
 
-/// Removes what has expired, now and then, for ever.
+/// Removes expired records periodically, for ever.
 pub async fn sweep_periodically(store: Arc<dyn SharedState>) {
     loop {
         tokio::time::sleep(EVERY).await;
@@ -23,7 +23,8 @@ pub async fn sweep_periodically(store: Arc<dyn SharedState>) {
     }
 }
 
-/// One clean-up: how many it removed. A store that is away is tried again the next time.
+/// Runs one sweep and returns how many records it removed. An unavailable store is tried again in
+/// the next sweep.
 async fn sweep(store: &dyn SharedState) -> u64 {
     let mut swept = 0;
     for _ in 0..STEPS_MAX {

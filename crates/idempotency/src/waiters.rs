@@ -1,14 +1,14 @@
-//! Requests that wait for another one's answer: how many there may be, and a nudge for those in the same process. Others find
-//! out by looking again; a nudge that is lost costs time, nothing else.
+//! Requests that wait for another one's response: how many there may be, and notifications within
+//! the process. Those in other processes poll; a lost notification costs time, nothing else.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Requests that may wait for one key.
+/// The most requests that may wait for one key.
 const WAITERS_OF_A_KEY_MAX: usize = 256;
-/// Requests that may wait in all.
+/// The most requests that may wait in total.
 const WAITERS_MAX: usize = 10_000;
 
 #[derive(Default)]
@@ -17,11 +17,11 @@ struct WaiterTable {
     waiters: usize,
 }
 
-/// Who waits for what in this process.
+/// The requests that wait in this process.
 #[derive(Clone, Default)]
 pub(crate) struct KeyWaiters(Arc<Mutex<WaiterTable>>);
 
-/// A place among those who wait; left when it is dropped.
+/// A slot among the waiters; freed on drop.
 pub(crate) struct WaiterSlot {
     waiting: KeyWaiters,
     name: String,
@@ -33,7 +33,7 @@ impl KeyWaiters {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place, unless too many wait already.
+    /// Takes a slot, unless too many wait already.
     pub(crate) fn enter(&self, name: &str) -> Option<WaiterSlot> {
         let mut rooms = self.lock();
         if rooms.waiters >= WAITERS_MAX {
@@ -49,7 +49,7 @@ impl KeyWaiters {
         Some(WaiterSlot { waiting: self.clone(), name: name.to_owned(), nudge })
     }
 
-    /// Tells those who wait for a key that something happened.
+    /// Notifies those who wait for a key.
     pub(crate) fn notify(&self, name: &str) {
         if let Some((_, nudge)) = self.lock().of.get(name) {
             nudge.notify_waiters();
@@ -74,7 +74,7 @@ impl Drop for WaiterSlot {
 mod tests {
     use super::*;
 
-    /// IDM-15: so many wait and no more, and a place that is left is free again.
+    /// IDM-15: the number of waiters is limited, and a freed slot can be taken again.
     #[test]
     fn places_are_counted() {
         let waiting = KeyWaiters::default();

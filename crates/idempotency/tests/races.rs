@@ -1,5 +1,6 @@
-//! Requests with one key at every interleaving that a scheduler can think of: they claim, renew, complete, release, expire and
-//! crash while time passes and a person frees keys. A failure prints the schedule that shows it again.
+//! Requests with one key at every interleaving that a scheduler can produce: they claim, renew,
+//! complete, release, expire and crash while time passes and an operator frees keys. A failure
+//! prints the schedule that reproduces it.
 
 #[cfg(test)]
 mod tests {
@@ -19,19 +20,19 @@ mod tests {
     const REQUESTS: u8 = 3;
     const SCHEDULES: usize = 3_000;
 
-    /// One store: a record that one step at a time may touch, and what has been seen of it.
+    /// One store: a record that one step at a time may touch, and what has been observed of it.
     #[derive(Default)]
     struct Store {
         record: Option<Record<u8>>,
         seen: ObservedState,
     }
 
-    /// What any client may conclude from the answers alone.
+    /// What any client may conclude from the results alone.
     #[derive(Default)]
     struct ObservedState {
-        /// Who was told that the key is theirs, and until when nobody else may have it.
+        /// The holder that was granted the key, and until when no other may have it.
         owner: Option<(HolderToken, Time)>,
-        /// The answer that was kept, and until when it may not change.
+        /// The saved response, and until when it may not change.
         answer: Option<(u8, Time)>,
     }
 
@@ -46,7 +47,7 @@ mod tests {
             Time::from_micros(self.clock.load(Ordering::SeqCst))
         }
 
-        /// Claims the key, and checks that nobody else could have it.
+        /// Claims the key, and checks that no one else could have it.
         fn claim(&self, token: HolderToken) -> RecordClaimOutcome<u8> {
             let mut store = self.store.lock().unwrap();
             let now = self.now();
@@ -110,7 +111,7 @@ mod tests {
             }
         }
 
-        /// A person frees the key, or clean-up removes what is over.
+        /// An operator frees the key, or a sweep removes it when it has expired.
         fn free_by_hand(&self) {
             let mut store = self.store.lock().unwrap();
             let now = self.now();
@@ -123,7 +124,8 @@ mod tests {
         }
     }
 
-    /// One request: it repeats until it has an answer, and may die at any step while it owns the key.
+    /// One request: it retries until it has a response, and may die at any step while it owns the
+    /// key.
     fn request(world: &World, number: u8) {
         for attempt in 0..4_u8 {
             let token = HolderToken([number * 16 + attempt + 1; 16]);
@@ -181,7 +183,8 @@ mod tests {
         }
     }
 
-    /// IDM-7, IDM-8: one live owner for each key, and a kept answer never changes, whoever dies and when.
+    /// IDM-7, IDM-8: one live owner for each key, and a saved response never changes, whoever dies
+    /// and when.
     #[test]
     fn a_key_has_one_owner_and_one_answer() {
         shuttle::check_random(|| race(OnLapse::TakeOver), SCHEDULES);

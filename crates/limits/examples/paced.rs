@@ -1,6 +1,8 @@
-//! Several workers, in as many processes as you like, within one limit: start it twice and watch both share it.
+//! Several workers, in any number of processes, within one limit: start it twice and watch both
+//! share it.
 //!
-//! `cargo run -p tidegate-limits --example paced -- redis://127.0.0.1:6379` (or `postgres://…`; nothing for memory).
+//! `cargo run -p tidegate-limits --example paced -- redis://127.0.0.1:6379` (or `postgres://…`;
+//! nothing for memory).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +15,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let url = std::env::args().nth(1).unwrap_or_else(|| "memory:".to_owned());
     let store = open(&url).await?;
 
-    // Whoever has the lease is the one that talks.
+    // The process that holds the lease prints.
     let talker = NamedLease::new(Arc::clone(&store) as _, "example/talker", Duration::from_secs(3))?;
     let talks = match talker.try_acquire().await? {
         LeaseAcquisition::Held(guard) => Some(guard),
         LeaseAcquisition::Busy { .. } => None,
     };
 
-    // Five at once, and two come back each second, in all processes together.
+    // Five at once, refilled with two each second, for all processes together.
     let requests = SharedBucket::new(store, "example/requests", 5, 2)?;
     let workers = (0..3).map(|worker| {
         let requests = requests.clone();

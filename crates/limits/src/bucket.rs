@@ -1,5 +1,6 @@
-//! A bucket that many processes take from. Taking or saying when is one step of the store; waiting is done here, in a line
-//! for each handle. The figures travel with every call, so there is nothing to set up and nothing to migrate.
+//! A token bucket shared by many processes. Taking tokens, or learning when they will be available,
+//! is one atomic step of the store. Waiting happens in this process, in one queue per handle. The
+//! parameters travel with every request, so there is nothing to set up and nothing to migrate.
 
 mod multi_bucket;
 pub(crate) mod params;
@@ -20,9 +21,11 @@ use wait_queue::WaitQueue;
 
 pub use multi_bucket::{take_all, take_all_within, try_take_all};
 
-/// A bucket: its name, what it holds, and what comes back each second. Clones are the same handle, with one line.
+/// A handle on a token bucket: its name, its capacity and its refill rate. Clones share the handle
+/// and its queue.
 ///
-/// Everybody who names it should say the same figures: it follows those of the last one who asked.
+/// All processes that use a bucket should pass the same parameters: the bucket follows those of the
+/// last request.
 #[derive(Clone)]
 pub struct SharedBucket {
     inner: Arc<Inner>,
@@ -35,28 +38,29 @@ pub(crate) struct Inner {
     queue: WaitQueue,
 }
 
-/// Whether it was granted. To be told to wait is no error.
+/// The outcome of a take. Having to wait is not an error.
 #[derive(Debug)]
 #[must_use = "what was not granted must not be spent"]
 pub enum TokenTakeOutcome<T> {
-    /// It was taken.
+    /// The tokens were taken.
     Granted(T),
     /// Nothing was taken.
     Wait(Wait),
 }
 
-/// When it could be had.
+/// When the tokens would be available.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// Until it could be had, if nobody else takes any; of several buckets the longest. Of those who waited in a line it
-    /// is reckoned with all that stand before them.
+    /// The time until the tokens would be available if no one else takes any; for several buckets,
+    /// the longest. For a waiter in a queue it includes everything ahead of it.
     pub delay: Duration,
-    /// What was left in each bucket, in tokens, in the order asked; nothing when patience ended in a line.
+    /// The tokens left in each bucket, in the order of the request; empty if the wait in a queue
+    /// timed out.
     pub remaining: Vec<f64>,
 }
 
 impl<T> TokenTakeOutcome<T> {
-    /// What was granted, if it was.
+    /// Returns the grant, if there is one.
     #[must_use]
     pub fn granted(self) -> Option<T> {
         match self {
@@ -67,12 +71,15 @@ impl<T> TokenTakeOutcome<T> {
 }
 
 impl SharedBucket {
-    /// A handle on a bucket of `capacity` tokens of which `refill_per_s` come back each second, evenly. It starts full.
+    /// Creates a handle on a bucket of `capacity` tokens that refills evenly with `refill_per_s`
+    /// tokens each second. The bucket starts full.
     ///
-    /// On a Redis Cluster, buckets that are taken together must have the same name up to the first slash.
+    /// On a Redis Cluster, buckets that are taken together must have the same name up to the first
+    /// slash.
     ///
     /// # Errors
-    /// `Invalid` when the name or a figure is out of bounds: 1 to 255 bytes on one line, and 0.000001 to 10¹² tokens.
+    /// `Invalid` when the name or a figure is out of bounds: 1 to 255 bytes on one line, and
+    /// 0.000001 to 10¹² tokens.
     pub fn new(
         store: Arc<dyn SharedState>,
         name: impl Into<String>,
@@ -84,8 +91,9 @@ impl SharedBucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// A handle on a bucket whose figures are [learned](Bucket::learn) from the API behind it: these serve only until then,
-    /// and not at all when somebody has learned better ones before. It asks the store for them once, with its first take.
+    /// Creates a handle on a bucket whose parameters are [learned](SharedBucket::learn) from the
+    /// upstream API. The given ones apply only until then, and not at all if another process has
+    /// already learned better ones. The first take asks the store for them once.
     ///
     /// # Errors
     /// As for [`SharedBucket::new`].
@@ -101,32 +109,33 @@ impl SharedBucket {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The most it holds and what comes back each second, in tokens, as far as is known here.
+    /// The capacity and the refill per second, in tokens, as far as this handle knows.
     #[must_use]
     pub fn capacity_and_refill(&self) -> (f64, f64) {
         let BucketParams { capacity, refill_per_s } = self.inner.params.now();
         (to_tokens(capacity), to_tokens(refill_per_s))
     }
 
-    /// Its name.
+    /// The name of the bucket.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// What is in it now, in tokens. One that nobody has used is full.
+    /// Returns the current level, in tokens. An unused bucket is full.
     ///
     /// # Errors
-    /// The store's.
+    /// The store's error.
     pub async fn level(&self) -> Result<f64> {
         let level = self.inner.store.observe_bucket(self.name()).await?;
         Ok(to_tokens(level.map_or(self.inner.params.now().capacity, |level| level.tokens)))
     }
 
-    /// Takes `cost`, or says when. Asks once, and looks at no line.
+    /// Takes `cost`, or returns when it would be available. Asks the store once and bypasses the
+    /// queue.
     ///
     /// # Errors
-    /// `Invalid`, `TooCostly`, or the store's. Nothing is granted then.
+    /// `Invalid`, `TooCostly`, or the store's error. Nothing is granted then.
     pub async fn try_take(&self, cost: impl Into<Tokens>) -> Result<TokenTakeOutcome<Grant>> {
         let wanted = self.wanted(cost.into()).await?;
         let cost = wanted.cost;
@@ -134,14 +143,16 @@ impl SharedBucket {
         self.single(reserved, cost)
     }
 
-    /// Takes `cost`, and waits for it as long as it takes, behind those who wait at this handle already. It asks again when
-    /// it was told to, never earlier. Dropped while it waits, it leaves the line and takes nothing.
+    /// Takes `cost`, waiting as long as necessary, behind those who already wait at this handle. It
+    /// asks the store again when the store said so, never earlier. Dropping the future leaves the
+    /// queue and takes nothing.
     ///
-    /// Handles in other processes have lines of their own: between lines whoever asks first is first, so one that wants
-    /// nearly the whole capacity may wait long while others take little and often.
+    /// Handles in other processes have queues of their own. Between queues, whoever asks first is
+    /// served first, so a waiter that wants nearly the whole capacity may wait long while others
+    /// take little and often.
     ///
     /// # Errors
-    /// `Invalid`, `TooCostly`, or the store's. Nothing is granted then.
+    /// `Invalid`, `TooCostly`, or the store's error. Nothing is granted then.
     pub async fn take(&self, cost: impl Into<Tokens>) -> Result<Grant> {
         let wanted = self.wanted(cost.into()).await?;
         loop {
@@ -152,8 +163,9 @@ impl SharedBucket {
         }
     }
 
-    /// The same, waiting at most for `patience`. When it is told that this will not do, it says so at once and does not wait.
-    /// A store that answers slowly is waited for all the same.
+    /// Takes `cost`, waiting for at most `patience`. Returns at once, without waiting, when the
+    /// store says that the wait would be longer. A slow response of the store is awaited in any
+    /// case.
     ///
     /// # Errors
     /// As for [`SharedBucket::take`].
@@ -172,7 +184,7 @@ impl SharedBucket {
         &*self.inner.store
     }
 
-    /// What is wanted of it, if it can ever be had.
+    /// Builds the reservation request, if it can ever be granted.
     async fn wanted(&self, cost: Tokens) -> Result<ReservationRequest> {
         self.inner.params.load_learned(self.store(), self.name()).await?;
         let BucketParams { capacity, refill_per_s } = self.inner.params.now();
@@ -188,7 +200,8 @@ impl SharedBucket {
         Ok(ReservationRequest { name, cost, capacity, refill_per_s })
     }
 
-    /// Asks at once when nobody waits here; else, and when it was told to wait, it stands in line.
+    /// Asks the store at once if no one waits at this handle; otherwise, or when told to wait,
+    /// joins the queue.
     async fn reserve(
         &self,
         wanted: Vec<ReservationRequest>,
@@ -232,7 +245,7 @@ impl Wait {
     }
 }
 
-/// The name and both figures, if they are within bounds.
+/// Checks the name and both figures against their bounds.
 fn check_params(
     name: impl Into<String>,
     capacity: Tokens,
@@ -244,7 +257,8 @@ fn check_params(
     Ok((name, BucketParams { capacity, refill_per_s }))
 }
 
-/// It is checked before the store is asked, so a store that says so has figures of its own.
+/// Costs are checked before the store is asked, so a store that reports this has parameters of its
+/// own.
 fn too_costly(bucket: &str, cost: u64, capacity: u64) -> Error {
     Error::TooCostly { bucket: bucket.to_owned(), cost: to_tokens(cost), capacity: to_tokens(capacity) }
 }

@@ -1,11 +1,12 @@
-//! What was taken of one bucket. Dropped, it stays taken as it was asked: so it is when nobody knows what a call cost.
+//! Tokens taken from one bucket. A dropped grant keeps the tokens it reserved, which is right when
+//! the actual cost is unknown.
 
 use tidegate_core::shared::bucket::Settlement;
 
 use crate::tokens::{NOTHING, to_tokens};
 use crate::{ReportedLevels, Result, SharedBucket, Tokens};
 
-/// Tokens of one bucket that were taken.
+/// Tokens that were taken from one bucket.
 #[derive(Debug)]
 #[must_use = "a grant says that the call may be made now"]
 pub struct Grant {
@@ -19,13 +20,13 @@ impl Grant {
         Self { bucket, reserved, remaining }
     }
 
-    /// What was left in the bucket, in tokens.
+    /// The tokens that were left in the bucket.
     #[must_use]
     pub fn remaining(&self) -> f64 {
         to_tokens(self.remaining)
     }
 
-    /// What was taken, in tokens.
+    /// The tokens that were taken.
     #[must_use]
     pub fn reserved(&self) -> f64 {
         to_tokens(self.reserved)
@@ -37,11 +38,12 @@ impl Grant {
         self.bucket.name()
     }
 
-    /// Says what it really cost: what was not used is given back, and what was used beyond is taken as far as there is
-    /// any. Once for each grant.
+    /// Settles the grant with the actual cost. Unused tokens are returned; excess usage is taken as
+    /// far as the bucket has tokens. A grant is settled once.
     ///
     /// # Errors
-    /// `Invalid` for a cost that makes no sense; the store's, and then what was asked stays taken, or it is unsure.
+    /// `Invalid` for an invalid cost; otherwise the store's error, and then the reserved tokens
+    /// stay taken or the outcome is unknown.
     pub async fn settle(self, actual: impl Into<Tokens>) -> Result<()> {
         let actual = actual.into().checked("cost", self.bucket.name(), NOTHING)?;
         let settlement = Settlement { reserved: self.reserved, actual };
@@ -50,11 +52,12 @@ impl Grant {
         }
         Ok(())
     }
-    /// The same by what the API behind it said: its figures are [learned](Bucket::learn), and of what it says is left and
-    /// what we know of the lower one counts, so that answers that come out of order never raise a balance.
+    /// Settles the grant with the actual cost and with what the API reported. The reported figures
+    /// are [learned](SharedBucket::learn). Of the reported remainder and the known level the lower
+    /// one counts, so that responses that arrive out of order never raise a balance.
     ///
     /// # Errors
-    /// As for [`Grant::settle`]. What was said of the figures is learned all the same.
+    /// As for [`Grant::settle`]. The reported figures are learned even then.
     pub async fn settle_as_reported(self, actual: impl Into<Tokens>, told: ReportedLevels) -> Result<()> {
         self.bucket.learn(&told);
         let name = self.bucket.name();

@@ -1,4 +1,5 @@
-//! A named lease: one holder at a time among all processes, or as many as it has places. Who waits for it looks again; a dead holder's lease runs out.
+//! A named lease: one holder at a time among all processes, or as many as it has places. Waiters
+//! poll for it; the lease of a dead holder expires.
 
 pub(crate) mod guard;
 
@@ -16,15 +17,17 @@ use tokio::time::{Instant, timeout_at};
 use crate::{Error, Result, check_name};
 use guard::LeaseGuard;
 
-/// Shortest time to live: a holder must be able to renew it three times over a network in it.
+/// The shortest time to live: a holder must be able to renew the lease three times over a network
+/// within it.
 const TTL_MIN: Duration = Duration::from_millis(100);
-/// Who waits looks again at least this often, and at most so often.
+/// The longest pause between two polls of a waiter.
 const LOOK_MAX: Duration = Duration::from_secs(1);
+/// The shortest pause between two polls of a waiter.
 const LOOK_MIN: Duration = Duration::from_millis(20);
-/// Most places of one lease: each one is asked for by itself.
+/// The most places of one lease: each one costs a request.
 const PLACES_MAX: u32 = 64;
 
-/// A lease, by name. Clones are the same handle.
+/// A lease, by name. Clones share the handle.
 #[derive(Clone)]
 pub struct NamedLease {
     inner: Arc<Inner>,
@@ -35,27 +38,28 @@ pub(crate) struct Inner {
     name: String,
     ttl: Duration,
     places: u32,
-    /// Those who wait here look one after the other.
+    /// Waiters at this handle poll one after the other.
     queue: Mutex<()>,
-    /// It was released here.
+    /// Notified when the lease is released through this handle.
     freed: Notify,
 }
 
-/// Whether it was acquired. That somebody else holds it is no error.
+/// The outcome of an acquisition. A lease that is already held is not an error.
 #[derive(Debug)]
-#[must_use = "a guard that is dropped gives the lease back"]
+#[must_use = "dropping the guard releases the lease"]
 pub enum LeaseAcquisition {
-    /// It is held until the guard is released or dropped, or it is lost.
+    /// The lease is held until the guard is released, dropped or lost.
     Held(LeaseGuard),
-    /// Somebody else holds it, or each of its places.
+    /// The lease, or each of its places, is held by another.
     Busy {
-        /// When it runs out unless it is renewed, by the store's clock; of several places the first one.
+        /// When the lease expires unless it is renewed, by the store's clock; for several places,
+        /// the earliest.
         until: Time,
     },
 }
 
 impl LeaseAcquisition {
-    /// The guard, if it was acquired.
+    /// Returns the guard, if the lease was acquired.
     #[must_use]
     pub fn held(self) -> Option<LeaseGuard> {
         match self {
@@ -66,17 +70,18 @@ impl LeaseAcquisition {
 }
 
 impl NamedLease {
-    /// A handle on the lease `name`, which runs out `ttl` after its holder has last renewed it.
+    /// Creates a handle on the lease `name`, which expires `ttl` after its holder last renewed it.
     ///
     /// # Errors
-    /// `Invalid` when the name is not 1 to 255 bytes on one line, or the time is not 100 ms to a day.
+    /// `Invalid` when the name is not 1 to 255 bytes on one line, or the time is not 100 ms to a
+    /// day.
     pub fn new(store: Arc<dyn SharedState>, name: impl Into<String>, ttl: Duration) -> Result<Self> {
         Self::with_places(store, name, ttl, 1)
     }
 
-    /// The same with `places` for as many holders at once. The first place is the lease `name`, the others are called
-    /// `name:2`, `name:3` and so on, so the number may be changed while others hold it. A fence grows with the holders of
-    /// its own place only.
+    /// Creates a handle on a lease with `places` for as many holders at once. The first place is
+    /// the lease `name`, the others are named `name:2`, `name:3` and so on, so the number may be
+    /// changed while others hold the lease. A fence grows with the holders of its own place only.
     ///
     /// # Errors
     /// As for [`NamedLease::new`]; and `Invalid` when there are not 1 to 64 places.
@@ -102,16 +107,17 @@ impl NamedLease {
         Ok(Self { inner: Arc::new(Inner { store, name, ttl, places, queue: line, freed }) })
     }
 
-    /// Its name.
+    /// The name of the lease.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.inner.name
     }
 
-    /// Acquires it if it is free. Asks once for each place, until one is free.
+    /// Acquires the lease if it is free. Asks the store once for each place, until one is free.
     ///
     /// # Errors
-    /// The store's: it is not held then. When that [is unsure](Error::is_unsure) it may stay taken until it runs out.
+    /// The store's error; the lease is not held then. If the outcome [is unsure](Error::is_unsure)
+    /// the lease may stay taken until it expires.
     pub async fn try_acquire(&self) -> Result<LeaseAcquisition> {
         let mut first = Time::MAX;
         for place in 1..=self.inner.places {
@@ -128,9 +134,9 @@ impl NamedLease {
         Ok(LeaseAcquisition::Busy { until: first })
     }
 
-    /// Acquires it, and waits for it at most for `patience`, behind those who wait at this handle already. It is noticed at
-    /// once when the lease is released through this handle; else it is looked at every tenth of its time to live, which is
-    /// at least every second and at most every 20 ms.
+    /// Acquires the lease, waiting for at most `patience`, behind those who already wait at this
+    /// handle. A release through this handle is noticed at once; otherwise the lease is polled
+    /// every tenth of its time to live, which is at least every second and at most every 20 ms.
     ///
     /// # Errors
     /// As for [`NamedLease::try_acquire`].
@@ -152,13 +158,13 @@ impl NamedLease {
                 return Ok(looked);
             }
             let next = end.map_or(now + pause, |end| end.min(now + pause));
-            // Either way it is time to look again.
+            // Either way it is time to poll again.
             let _ = timeout_at(next, freed).await;
         }
     }
 }
 
-/// What a place is called in the store. The first one has the lease's own name.
+/// The name of a place in the store. The first one has the lease's own name.
 fn place_name(lease: &str, place: u32) -> String {
     if place == 1 { lease.to_owned() } else { format!("{lease}:{place}") }
 }

@@ -1,33 +1,34 @@
-//! Stand-alone buckets and leases that any number of processes share, over any store: what to use in a program that makes
-//! its own calls. Nothing here knows which store it is, or what the tokens and leases are for.
+//! Stand-alone token buckets and leases that any number of processes share through any store, for
+//! programs that make their own calls. This crate does not know which store it uses, or what the
+//! tokens and leases are for.
 //!
 //! ```
 //! use std::time::Duration;
-//! use tidegate_limits::{Acquired, Bucket, Lease, Taken};
+//! use tidegate_limits::{LeaseAcquisition, NamedLease, SharedBucket, TokenTakeOutcome};
 //! # use std::sync::Arc;
 //! # use tidegate_store::{Store, WallClock};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! // In earnest: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
+//! // In production: tidegate_store_redis::open("redis://127.0.0.1:6379").await?
 //! let store: Arc<dyn Store> = tidegate_store_embedded::open("memory:", Arc::new(WallClock))?;
 //!
-//! // At most 40 at once, and 2 come back each second, whoever takes them.
-//! let requests = Bucket::new(store.clone(), "shop-7/requests", 40, 2.0)?;
+//! // At most 40 at once, refilled with 2 each second, shared by all processes.
+//! let requests = SharedBucket::new(store.clone(), "shop-7/requests", 40, 2.0)?;
 //! match requests.try_take(1).await? {
-//!     Taken::Granted(grant) => println!("go; {} are left", grant.remaining()),
-//!     Taken::Wait(wait) => println!("come back in {:?}", wait.delay),
+//!     TokenTakeOutcome::Granted(grant) => println!("go; {} are left", grant.remaining()),
+//!     TokenTakeOutcome::Wait(wait) => println!("retry in {:?}", wait.delay),
 //! }
-//! // Or wait in line; then say what it really cost.
+//! // Or wait in the queue; then settle the actual cost.
 //! let grant = requests.take(3).await?;
 //! grant.settle(2.5).await?;
 //!
 //! // One bulk job for each shop.
-//! let bulk = Lease::new(store, "bulk-lock:7", Duration::from_secs(30))?;
-//! if let Acquired::Held(guard) = bulk.acquire_within(Duration::from_secs(5)).await? {
+//! let bulk = NamedLease::new(store, "bulk-lock:7", Duration::from_secs(30))?;
+//! if let LeaseAcquisition::Held(guard) = bulk.acquire_within(Duration::from_secs(5)).await? {
 //!     tokio::select! {
 //!         () = work(guard.fence()) => {}
-//!         () = guard.lost() => println!("somebody else may have it now: stop"),
+//!         () = guard.lost() => println!("another holder may have it now: stop"),
 //!     }
 //!     guard.release().await?;
 //! }
@@ -52,7 +53,7 @@ pub use tokens::Tokens;
 
 use tidegate_core::bounds::NAME_LEN_MAX;
 
-/// A name is as long as every store can keep.
+/// Checks a name against the length that every store supports.
 fn check_name(what: &str, name: impl Into<String>) -> Result<String> {
     let name = name.into();
     if name.is_empty() || name.len() > NAME_LEN_MAX || name.chars().any(char::is_control) {

@@ -1,32 +1,34 @@
-//! Amounts of tokens as people write them, `3` or `0.5`, and as stores count them: in millionths, exactly. An amount that
-//! makes no sense is kept as it was said, and refused in words where it is used.
+//! Amounts of tokens as people write them (`3`, `0.5`) and as stores count them: exactly, in
+//! millionths. An invalid amount is kept as it was given, and rejected with a message where it is
+//! used.
 
 use tidegate_core::bounds::TOKENS_MAX;
 use tidegate_core::operation::MICRO;
 
 use crate::{Error, Result};
 
-/// The least that counts: a millionth of a token.
+/// The smallest positive amount: a millionth of a token.
 pub(crate) const LEAST: u64 = 1;
-/// A cost may be nothing.
+/// The smallest cost: zero.
 pub(crate) const NOTHING: u64 = 0;
 
-/// An amount of tokens, whole or fractional, to the millionth. Made from numbers: `3.into()`, `0.5.into()`.
+/// An amount of tokens, whole or fractional, with a precision of one millionth. Convert from
+/// numbers: `3.into()`, `0.5.into()`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tokens {
-    /// In millionths; nothing when it makes no sense.
+    /// In millionths; `None` when the amount is invalid.
     micro: Option<u64>,
     said: f64,
 }
 
 impl Tokens {
-    /// An amount in millionths of a token, as APIs and stores are reckoned with.
+    /// Creates an amount from millionths of a token, the unit of APIs and stores.
     #[must_use]
     pub const fn from_micro(micro: u64) -> Self {
         Self { micro: Some(micro), said: micro as f64 / MICRO as f64 }
     }
 
-    /// In millionths of a token, if it is at least `least` of them and within the bounds.
+    /// Returns the amount in millionths, if it is at least `least` of them and within bounds.
     pub(crate) fn checked(self, what: &str, bucket: &str, least: u64) -> Result<u64> {
         let most = TOKENS_MAX.saturating_mul(MICRO);
         self.micro.filter(|micro| (least..=most).contains(micro)).ok_or_else(|| {
@@ -38,7 +40,7 @@ impl Tokens {
     }
 }
 
-/// Millionths as tokens, for people.
+/// Converts millionths to tokens, for display.
 pub(crate) fn to_tokens(micro: u64) -> f64 {
     micro as f64 / MICRO as f64
 }
@@ -46,7 +48,7 @@ pub(crate) fn to_tokens(micro: u64) -> f64 {
 impl From<f64> for Tokens {
     fn from(said: f64) -> Self {
         let micro = (said * MICRO as f64).round();
-        // Below 2^64 and not negative: the conversion is exact. What is no number is in no range.
+        // Below 2^64 and not negative: the conversion is exact. NaN is in no range.
         let fits = (0.0..18_446_744_073_709_551_616.0).contains(&micro);
         Self { micro: fits.then_some(micro as u64), said }
     }

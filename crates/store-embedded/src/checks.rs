@@ -1,5 +1,5 @@
-//! What a call must be before the store looks at anything: what every store asks for, and what these two know at once
-//! because the log is theirs alone.
+//! Checks of a call before the store is touched: those of every store, and those that these two
+//! stores can make at once because the log is theirs alone.
 
 use tidegate_core::Seq;
 use tidegate_store::Result;
@@ -10,22 +10,23 @@ use tidegate_store::log::{Batch, Lsn};
 
 pub(crate) use tidegate_store::checks::{check_partition_count, check_snapshot_parts, check_unique_names};
 
-/// The largest number SQLite keeps; a seq above it would not sort.
+/// The largest number that SQLite stores; a seq above it would not sort.
 const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 
-/// The seqs of new operations grow, and fit; and nothing comes out of an outbox that is not there.
+/// Checks that the seqs of new operations grow and fit, and that nothing is drained from an outbox
+/// that does not exist.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     tidegate_store::checks::check_nothing_drained(batch)?;
     tidegate_store::checks::check_cost_count(batch)?;
     tidegate_store::checks::check_seqs(batch, SEQ_MAX)
 }
 
-/// A new operation whose seq is in use already.
+/// The error for a new operation whose seq is already in use.
 pub(crate) fn seq_taken(seq: Seq) -> tidegate_store::Error {
-    invalid_error(format!("operation {} is there already: a seq is used once", seq.0))
+    invalid_error(format!("operation {} already exists: a seq is used once", seq.0))
 }
 
-/// An append stands only on the one it follows.
+/// Checks that an append directly follows the last one.
 pub(crate) fn follows(batch: &Batch, last: Lsn) -> Result<()> {
     match batch.follows {
         Some(follows) if follows != last => Err(not_following_error(follows, last)),
@@ -33,7 +34,7 @@ pub(crate) fn follows(batch: &Batch, last: Lsn) -> Result<()> {
     }
 }
 
-/// A snapshot says what the log says up to an append that exists, and replaces no later one.
+/// Checks that a snapshot covers the log up to an existing append, and replaces no later snapshot.
 pub(crate) fn snapshot_fits(upto: Lsn, last: Lsn, newest: Lsn) -> Result<()> {
     if upto > last {
         return Err(snapshot_ahead_error(upto, last));

@@ -1,6 +1,6 @@
-//! A store in one directory: for each partition a plain file that appends go to first, a SQLite file that is filled
-//! behind it and only ever added to, and the snapshots beside them. One process has the directory; one thread writes
-//! each file, and whoever reads does not wait for it.
+//! A store in one directory. Each partition has a write-ahead log that appends go to first, a
+//! SQLite file that is filled from it and only ever added to, and snapshots. One process has the
+//! directory; one thread writes each file, and readers do not wait for it.
 
 mod blocking;
 mod costs;
@@ -46,17 +46,17 @@ use tidegate_store::{Clock, Result};
 
 use crate::node_registry::NodeRegistry;
 
-/// How a directory is opened.
+/// The options for opening a directory.
 #[derive(Clone)]
 pub struct Options {
-    /// What tells the time.
+    /// The source of time.
     pub clock: Arc<dyn Clock>,
-    /// What tests break on purpose; nothing is broken unless somebody says so.
+    /// Faults injected by tests; none by default.
     pub faults: Arc<Faults>,
 }
 
 impl Options {
-    /// The usual ones.
+    /// Creates the default options.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self { clock, faults: Arc::default() }
@@ -64,7 +64,7 @@ impl Options {
 }
 
 impl Default for Options {
-    /// By the machine's clock, kept steady.
+    /// Uses the machine's clock, made monotonic.
     fn default() -> Self {
         Self::new(Arc::new(tidegate_store::SteadyClock::new()))
     }
@@ -77,7 +77,7 @@ pub struct EmbeddedStore {
     record_cache: Arc<record_cache::RecordCache>,
 }
 
-/// The partitions that are open, and what opening another one needs.
+/// The open partitions, and what is needed to open another one.
 struct OpenPartitions {
     open: Mutex<BTreeMap<Partition, Arc<PartitionFile>>>,
     options: Options,
@@ -85,11 +85,11 @@ struct OpenPartitions {
 }
 
 impl EmbeddedStore {
-    /// Opens the store in `dir`, and makes it when it is not there.
+    /// Opens the store in `dir`, creating it if it does not exist.
     ///
     /// # Errors
-    /// `Held` when another process has it, `Unreadable` when it is damaged or newer than this program,
-    /// `Unavailable` when the directory cannot be used.
+    /// `Held` when another process has it, `Unreadable` when it is damaged or newer than this
+    /// program, `Unavailable` when the directory cannot be used.
     pub fn open(dir: &Path, options: Options) -> Result<Self> {
         let lock = Arc::new(Lock::take(dir)?);
         let nodes = NodeRegistry::new(Arc::clone(&options.clock));
@@ -101,12 +101,12 @@ impl EmbeddedStore {
         Ok(Self { files: Arc::new(files), nodes, record_cache: Arc::default() })
     }
 
-    /// The partition, if anything was ever kept in it.
+    /// Returns the partition, if it has ever been written to.
     fn existing(&self, partition: Partition) -> Option<Arc<PartitionFile>> {
         self.files.map().get(&partition).cloned()
     }
 
-    /// The partition, made when it is not there.
+    /// Returns the partition, creating it if it does not exist.
     async fn partition(&self, partition: Partition) -> Result<Arc<PartitionFile>> {
         if let Some(file) = self.existing(partition) {
             return Ok(file);
@@ -116,7 +116,7 @@ impl EmbeddedStore {
     }
 }
 
-/// The partition whose file holds the shared records too.
+/// The partition whose file also holds the shared records.
 const SHARED_IN: Partition = 0;
 
 impl OpenPartitions {

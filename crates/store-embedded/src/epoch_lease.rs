@@ -1,4 +1,5 @@
-//! Who owns a partition: one epoch after the other, each for a time. Pure: the stores keep it and tell the time.
+//! The ownership of a partition: one epoch after the other, each for a time. Pure: the stores keep
+//! the state and supply the time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,21 +9,22 @@ use tidegate_core::id::Partition;
 use tidegate_store::log::{Epoch, Ownership, PartitionOwner};
 use tidegate_store::{Error, Result, StoreErrorKind};
 
-/// The newest epoch of a partition and who has it.
+/// The newest epoch of a partition and its holder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct EpochLease {
     pub(crate) epoch: Epoch,
-    /// Who, and until when; `None` when it was released.
+    /// The holder, and until when; `None` when it was released.
     holder: Option<(Arc<str>, Time)>,
 }
 
 impl EpochLease {
-    /// Nobody owns it; the next epoch is the one after `epoch`.
+    /// A partition without an owner; the next epoch is the one after `epoch`.
     pub(crate) const fn free(epoch: Epoch) -> Self {
         Self { epoch, holder: None }
     }
 
-    /// The next epoch begins, unless another node's lease runs. A node that asks again takes over from itself.
+    /// Starts the next epoch, unless another node's lease is valid. A node that asks again takes
+    /// over from itself.
     pub(crate) fn own(
         &mut self,
         partition: Partition,
@@ -44,7 +46,7 @@ impl EpochLease {
         Ok(Ownership { partition, epoch: self.epoch, until })
     }
 
-    /// Stays the owner for longer.
+    /// Extends the ownership.
     pub(crate) fn renew(&mut self, owner: Ownership, now: Time, ttl: Duration) -> Result<Ownership> {
         self.check(owner)?;
         let Some((_, until)) = &mut self.holder else {
@@ -54,20 +56,20 @@ impl EpochLease {
         Ok(Ownership { until: *until, ..owner })
     }
 
-    /// Stops being the owner; an older owner has nothing left to give back.
+    /// Ends the ownership; an older owner has nothing left to release.
     pub(crate) fn release(&mut self, owner: Ownership) {
         if owner.epoch == self.epoch {
             self.holder = None;
         }
     }
 
-    /// Who owns it now.
+    /// The current owner.
     pub(crate) fn current_owner(&self, partition: Partition, now: Time) -> Option<PartitionOwner> {
         let (node, until) = self.holder.as_ref().filter(|(_, until)| *until > now)?;
         Some(PartitionOwner { partition, node: node.to_string(), epoch: self.epoch, until: *until })
     }
 
-    /// Refuses an owner that a newer one has followed.
+    /// Rejects an owner that has been superseded by a newer one.
     pub(crate) fn check(&self, owner: Ownership) -> Result<()> {
         if owner.epoch == self.epoch && owner.epoch != Epoch::default() {
             return Ok(());
@@ -92,7 +94,7 @@ mod tests {
         answer.as_ref().err().map(Error::kind)
     }
 
-    /// OPS-8: one owner at a time, and what an older one still wants is refused.
+    /// OPS-8: one owner at a time, and requests of an older one are rejected.
     #[test]
     fn ops_8_epochs_grow_and_old_ones_are_fenced() {
         let (ann, ben): (Arc<str>, Arc<str>) = ("ann".into(), "ben".into());

@@ -1,5 +1,6 @@
-//! The embedded backend: one directory with SQLite files (`EmbeddedStore`), or plain memory (`MemoryStore`). Both keep the
-//! promises of the storage ports in one process; neither knows what an operation is or who calls it.
+//! The embedded backend: one directory with SQLite files (`EmbeddedStore`), or plain memory
+//! (`MemoryStore`). Both implement the storage ports within one process; neither knows what an
+//! operation is or who calls it.
 
 mod checks;
 pub mod embedded;
@@ -18,7 +19,8 @@ use tidegate_store::{Clock, Error, Result, Store, StoreErrorKind};
 /// Opens the store that a URL names: `file:DIR` or `memory:`.
 ///
 /// # Errors
-/// `Invalid` when the URL names no embedded store; else whatever keeps the directory from being opened.
+/// `Invalid` when the URL does not name an embedded store; otherwise the error of opening the
+/// directory.
 pub fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
     if url == "memory:" {
         return Ok(Arc::new(MemoryStore::new(clock)));
@@ -28,6 +30,6 @@ pub fn open(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>> {
         Some(dir) if !dir.is_empty() => {
             Ok(Arc::new(EmbeddedStore::open(Path::new(dir), Options::new(clock))?))
         }
-        _ => Err(Error::new(StoreErrorKind::Invalid, "an embedded store is named file:DIR or memory:")),
+        _ => Err(Error::new(StoreErrorKind::Invalid, "the URL of an embedded store is file:DIR or memory:")),
     }
 }

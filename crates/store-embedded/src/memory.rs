@@ -1,5 +1,6 @@
-//! A store in plain memory: maps behind a mutex, answered at once, with no thread and no task, so it works under
-//! time that a test moves. It survives nothing; it is for tests, simulations and trying things out.
+//! A store in plain memory: maps behind a mutex, with immediate results, without threads and tasks,
+//! so it works with simulated time. It survives nothing; it is for tests, simulations and
+//! experiments.
 
 mod costs;
 mod journal;
@@ -29,7 +30,7 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
-    /// An empty one that goes by this clock.
+    /// Creates an empty store that uses this clock.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let nodes = NodeRegistry::new(Arc::clone(&clock));
@@ -57,7 +58,7 @@ impl MemoryStore {
     }
 }
 
-/// An answer that is there as soon as somebody asks for it.
+/// A future that runs `step` when it is first polled.
 fn ready<'a, T: Send + 'a>(step: impl FnOnce() -> Result<T> + Send + 'a) -> StoreFuture<'a, T> {
     Box::pin(async move { step() })
 }

@@ -1,4 +1,5 @@
-//! Who is there, when everybody is in this process: a register and channels. Nothing of it outlives the process.
+//! Node membership when all nodes are in this process: a registry and channels. Nothing of it
+//! outlives the process.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,10 +9,10 @@ use tidegate_store::nodes::Node;
 use tidegate_store::{Clock, Error, Result, StoreErrorKind};
 use tokio::sync::mpsc;
 
-/// Hints that a slow listener may have waiting before it loses some.
+/// The hints that a slow listener may have queued before it loses some.
 const HINTS_WAITING_MAX: usize = 256;
 
-/// The register of nodes and who listens to what.
+/// The registry of nodes and the listeners of topics.
 pub(crate) struct NodeRegistry {
     clock: Arc<dyn Clock>,
     state: Mutex<State>,

@@ -1,24 +1,24 @@
-//! Which operations a query asks for. Only looks; where they lie is the backend's business.
+//! Decides which operations match a query. Where they are stored is the backend's business.
 
 use bytes::Bytes;
 use tidegate_core::EndState;
 use tidegate_store::log::{StoredEntry, StoredQuery};
 
-/// Most rows that one `list` looks at; the caller goes on from where it stopped.
+/// The most rows that one `list` scans; the caller resumes where it stopped.
 pub(crate) const SCANNED_MAX: usize = 50_000;
 
-/// Whether an operation of this group and kind may belong to the answer.
+/// Returns whether an operation of this group and kind may match.
 pub(crate) fn matches_group_and_kind(query: &StoredQuery, group: &str, kind: &str) -> bool {
     query.group.as_deref().is_none_or(|wanted| wanted == group)
         && query.kind.as_deref().is_none_or(|wanted| wanted == kind)
 }
 
-/// Whether one that ended like this does.
+/// Returns whether an operation that ended like this matches.
 pub(crate) fn matches_end_state(query: &StoredQuery, ended: Option<EndState>) -> bool {
     query.ended.is_none_or(|wanted| ended == Some(wanted))
 }
 
-/// As a page shows it.
+/// Removes the bodies, as pages do not show them.
 pub(crate) fn without_bodies(mut stored: StoredEntry) -> StoredEntry {
     stored.operation.payload = Bytes::new();
     if let Some(result) = &mut stored.result {

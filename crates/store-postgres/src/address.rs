@@ -1,5 +1,5 @@
-//! The URL of a store or an archive: what of it is ours (the schema) and what is the driver's. It is taken apart here and never
-//! printed: it may hold a password.
+//! The URL of a store or an archive, split into our part (the schema) and the driver's. It is
+//! parsed here and never printed: it may contain a password.
 
 use std::str::FromStr;
 
@@ -7,10 +7,10 @@ use sqlx::ConnectOptions;
 use sqlx::postgres::PgConnectOptions;
 use tidegate_store::{Error, Result, StoreErrorKind};
 
-/// Longest name that PostgreSQL keeps whole.
+/// The longest name that PostgreSQL does not truncate.
 const SCHEMA_LEN_MAX: usize = 63;
 
-/// Where a store is.
+/// The address of a store.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) options: PgConnectOptions,
@@ -18,13 +18,14 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// Takes a URL apart; `usual` is the schema when it names none.
+    /// Parses a URL; `usual` is the default schema.
     pub(crate) fn parse(url: &str, usual: &str) -> Result<Self> {
         if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-            return Err(invalid("a PostgreSQL is named postgres://user@host:port/database"));
+            return Err(invalid("a PostgreSQL URL has the form postgres://user@host:port/database"));
         }
         let (place, params) = url.split_once('?').unwrap_or((url, ""));
-        // Behind the first `/` of what follows the scheme there is a database; with an `@` in it, it is the rest of a password.
+        // What follows the first `/` after the scheme is a database; if it contains an `@`, it is
+        // the rest of a password.
         let behind = place.split_once("://").and_then(|(_, rest)| rest.split_once('/'));
         if behind.is_some_and(|(_, database)| database.contains('@')) {
             return Err(invalid(
@@ -41,18 +42,18 @@ impl Address {
         }
         if !is_plain(schema) {
             let message = format!(
-                "the schema in a PostgreSQL URL must be of small letters, digits and _, at most {SCHEMA_LEN_MAX}"
+                "the schema in a PostgreSQL URL must consist of lower-case letters, digits and _, at most {SCHEMA_LEN_MAX}"
             );
             return Err(invalid(message));
         }
         let rest = if others.is_empty() { place.to_owned() } else { format!("{place}?{}", others.join("&")) };
-        // What the driver says about a URL may repeat a part of it, so it is not passed on.
+        // The driver's error may repeat a part of the URL, so it is not passed on.
         let options = PgConnectOptions::from_str(&rest)
             .map_err(|_| invalid("a PostgreSQL URL cannot be read: check its host, port and parameters"))?;
         Ok(Self { options: options.disable_statement_logging(), schema: schema.to_owned() })
     }
 
-    /// The place as people may see it.
+    /// Describes the address without secrets.
     pub(crate) fn describe(&self) -> String {
         let options = &self.options;
         let place = options.get_socket().map_or_else(
@@ -78,7 +79,7 @@ fn invalid(message: impl Into<String>) -> Error {
 mod tests {
     use super::*;
 
-    /// What was meant for a password is not taken for a place, which would be shown.
+    /// A password is not taken for an address, which would be shown.
     #[test]
     fn a_password_that_is_not_escaped_is_refused_and_not_shown() {
         for url in

@@ -1,6 +1,6 @@
-//! Appends: one task and one connection for each partition, so that they reach the server in the order in which they
-//! were handed in, each in one round trip. A caller that goes away does not tear a connection; a connection that
-//! breaks is made anew for the next append.
+//! Appends: one task and one connection for each partition, so that they reach the server in the
+//! order in which they were submitted, each in one round trip. A caller that goes away does not
+//! break a connection; a broken connection is replaced for the next append.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -21,19 +21,19 @@ use crate::{checks, costs, rows};
 const APPEND: &str = "SELECT verdict, number
     FROM append($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
 
-/// The same with what calls cost, which most appends have not.
+/// An append with costs, which most appends do not have.
 const APPEND_WITH_COSTS: &str = "SELECT verdict, number
     FROM append_with_costs($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
         $21, $22, $23, $24, $25, $26, $27, $28)";
 
 const MAKE_ROOM: &str = "SELECT make_room($1, $2)";
-/// Seqs in one range, as the layout has them.
+/// The number of seqs in one range, as in the schema.
 const RANGE_LEN: u64 = 1_000_000;
 
-/// A batch, whose it is, and who wants to know.
+/// A batch, its owner, and its caller.
 type QueuedBatch = (Ownership, Batch, oneshot::Sender<Result<Lsn>>);
 
-/// The tasks that append, one for each partition that was appended to.
+/// The appending tasks, one for each partition that was appended to.
 pub(crate) struct Appenders {
     sessions: Sessions,
     queues: Mutex<HashMap<Partition, mpsc::UnboundedSender<QueuedBatch>>>,
@@ -44,7 +44,8 @@ impl Appenders {
         Self { sessions, queues: Mutex::default() }
     }
 
-    /// Hands a batch in, at once; it is answered when it is durable. The line is as long as the owner makes it.
+    /// Submits a batch at once; the receiver resolves when it is durable. The owner bounds the
+    /// length of the queue.
     pub(crate) fn append(&self, owner: Ownership, batch: Batch) -> oneshot::Receiver<Result<Lsn>> {
         let (answer, answered) = oneshot::channel();
         let mut lines = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
@@ -54,7 +55,7 @@ impl Appenders {
             tokio::spawn(appender.serve(handed));
             line
         });
-        // A task that is gone drops the answer, which its receiver notices.
+        // A task that is gone drops the sender, which the receiver notices.
         drop(line.send((owner, batch, answer)));
         answered
     }
@@ -63,7 +64,7 @@ impl Appenders {
 struct Appender {
     sessions: Sessions,
     connection: Option<(PgConnection, Instant)>,
-    /// The last range that was made ahead.
+    /// The last range that was created ahead.
     made: u64,
 }
 
@@ -105,7 +106,7 @@ impl Appender {
         }
     }
 
-    /// Sends a batch; what the server took back comes back too.
+    /// Sends a batch; returns the batch too if the server rolled it back.
     async fn send_batch(
         &mut self,
         owner: Ownership,
@@ -121,14 +122,14 @@ impl Appender {
         let answer = match answer {
             Ok(row) => Ok(row),
             Err(StatementFailure::Undone(cause)) => Err(cause),
-            // The connection is dropped: whatever still comes over it belongs to nobody.
+            // The connection is dropped: whatever still arrives on it belongs to no one.
             Err(failure) => return Err(failure.into_error(&self.sessions.place)),
         };
         self.connection = Some((connection, Instant::now()));
         Ok(answer)
     }
 
-    /// Makes tables for seqs of these ranges. What is made twice is made once.
+    /// Creates the tables of these ranges of seqs. This is idempotent.
     async fn make_room(&self, partition: Partition, places: BTreeSet<u64>) -> Result<()> {
         for place in places {
             let seq = (place * RANGE_LEN).cast_signed();
@@ -139,18 +140,18 @@ impl Appender {
         Ok(())
     }
 
-    /// Makes the next range's tables in time, so that no append has to wait for them.
+    /// Creates the next range's tables in time, so that no append has to wait for them.
     async fn look_ahead(&mut self, partition: Partition, batch: &Batch) {
         let Some(last) = batch.operations.last().map(|operation| operation.seq.0) else { return };
         let next = last / RANGE_LEN + 1;
         if last % RANGE_LEN > RANGE_LEN / 10 * 9 && next > self.made {
-            // Should it fail, the append that needs it makes it.
+            // If this fails, the append that needs the table creates it.
             drop(self.make_room(partition, BTreeSet::from([next])).await);
             self.made = next;
         }
     }
 
-    /// The connection, tried first when it has not been used for a while.
+    /// The connection, tested first if it has not been used for a while.
     async fn checked_connection(&mut self) -> Result<PgConnection> {
         if let Some((mut connection, used)) = self.connection.take()
             && (used.elapsed() < TRUSTED_FOR || self.sessions.with_timeout(connection.ping()).await.is_ok())
@@ -161,41 +162,41 @@ impl Appender {
     }
 }
 
-/// What becomes of results that the ended operations of a batch have already. An owner has none such, so they are looked
-/// for only when the server says that there are.
+/// How to handle results that the ended operations of a batch already have. An owner normally has
+/// none, so they are looked for only when the server reports that there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlierResults {
     Absent,
     Replaced,
 }
 
-/// Whether the server found a result where a new one was to go.
+/// Returns whether the server found a result where a new one was to be inserted.
 fn is_ended_already(cause: &sqlx::Error) -> bool {
     let table = cause.as_database_error().and_then(sqlx::error::DatabaseError::table);
     code_of(cause).as_deref() == Some("23505") && table.is_some_and(|table| table.starts_with("results"))
 }
 
-/// The ranges in which the seqs of a batch lie.
+/// The ranges of the seqs of a batch.
 fn places(batch: &Batch) -> BTreeSet<u64> {
     let ended = batch.results.iter().map(|result| result.seq);
     let seqs = batch.operations.iter().map(|operation| operation.seq).chain(ended);
     seqs.map(|seq| seq.0 / RANGE_LEN).collect()
 }
 
-/// A batch that the server took back.
+/// The error for a batch that the server rolled back.
 fn batch_error(place: &str, batch: &Batch, cause: sqlx::Error) -> Error {
     let said = cause.as_database_error();
     if code_of(&cause).as_deref() != Some("23505") {
         return StatementFailure::Undone(cause).into_error(place);
     }
     if said.and_then(sqlx::error::DatabaseError::table) == Some("log") {
-        let message = format!("another append to {place} came in between: nothing was written");
+        let message = format!("another append to {place} interfered: nothing was written");
         return Error::new(StoreErrorKind::Unavailable, message);
     }
     let first = batch.operations.first().map_or(0, |operation| operation.seq.0);
     let last = batch.operations.last().map_or(0, |operation| operation.seq.0);
     checks::invalid_error(format!(
-        "one of the operations {first} to {last} is there already: a seq is used once"
+        "one of the operations {first} to {last} already exists: a seq is used once"
     ))
 }
 
@@ -206,7 +207,7 @@ fn bind_batch<'q>(
     earlier: EarlierResults,
 ) -> Statement<'q> {
     let operations = &batch.operations;
-    // The last one counts when there are several; and in order, as clean-up goes.
+    // The last one counts when there are several; sorted, in the order of clean-up.
     let results: BTreeMap<_, _> = batch.results.iter().map(|result| (result.seq, result)).collect();
     let results: Vec<&StoredResult> = results.into_values().collect();
     let class = |fault: &Fault| fault.class.as_str();
@@ -240,7 +241,8 @@ fn collect_column<'q, T, U>(list: &'q [T], column: impl Fn(&'q T) -> U) -> Vec<U
     list.iter().map(column).collect()
 }
 
-/// A fault's sentence. It may hold what an upstream said, and that must not keep a result from being stored.
+/// A fault's message. It may contain text of an upstream, and that must not prevent a result from
+/// being stored.
 fn sentence(fault: &Fault) -> String {
     rows::storable(&fault.message)
 }

@@ -1,5 +1,6 @@
-//! The archive on PostgreSQL: what has ended and what calls cost, in a schema of its own, for those who ask in SQL. Connects
-//! when it is first needed, because nobody waits for it. It is no store: nothing in it has an owner or runs again.
+//! The archive on PostgreSQL: ended operations and costs of calls, in a schema of its own, for
+//! queries in SQL. It connects when it is first needed, because no one waits for it. It is not a
+//! store: nothing in it has an owner or runs again.
 
 mod costs;
 
@@ -18,16 +19,16 @@ use crate::rows;
 use crate::schema::Layout;
 use crate::session::{RetrySafety, Sessions};
 
-/// Where it is when the URL names no schema.
+/// The default schema.
 const SCHEMA_DEFAULT: &str = "tidegate_archive";
-/// The layout; what each format adds to the one before it.
+/// The schema; what each format adds to the one before it.
 const LAYOUT: Layout = Layout {
     name: "archive",
     what: "Tidegate's archive",
     steps: &[include_str!("sql/archive.sql"), include_str!("sql/archive_costs.sql")],
 };
 
-/// The latest end counts. One that is there already is not written again.
+/// Stores operations; the latest end counts. An unchanged one is not written again.
 const KEEP: &str = "
 INSERT INTO operations (id, accepted_at, ended_at, state, grp, kind, key, attempts, fault_class, fault, partition, seq,
     envelope, payload, body)
@@ -52,11 +53,11 @@ pub struct PostgresArchive {
 }
 
 impl PostgresArchive {
-    /// The archive that a URL names: `postgres://user:password@host:port/database?schema=tidegate_archive`. Nothing is
-    /// connected yet.
+    /// Creates the archive that a URL names:
+    /// `postgres://user:password@host:port/database?schema=tidegate_archive`. Does not connect yet.
     ///
     /// # Errors
-    /// `Invalid` when the URL makes no sense.
+    /// `Invalid` when the URL is invalid.
     pub fn at(url: &str) -> Result<Self> {
         Ok(Self { sessions: Sessions::lazy(url, SCHEMA_DEFAULT)? })
     }
@@ -125,7 +126,8 @@ struct Columns<'a> {
 }
 
 impl<'a> Columns<'a> {
-    /// Of those that have ended, each once; in order, so that two who keep the same do not wait for each other.
+    /// The columns of those that have ended, each once; sorted, so that two writers of the same
+    /// rows do not deadlock.
     fn of(partition: Partition, stored: &'a [StoredEntry]) -> Self {
         let mut latest: BTreeMap<OperationId, (&StoredOperation, &StoredResult)> = BTreeMap::new();
         for StoredEntry { operation, result } in stored {

@@ -1,4 +1,4 @@
-//! What a call must be before the server is asked, and what the server's refusals mean.
+//! Checks of a call before the server is asked, and the meaning of the server's refusals.
 
 use tidegate_core::Seq;
 use tidegate_store::checks::{check_cost_count, check_seqs, snapshot_ahead_error, snapshot_older_error};
@@ -9,18 +9,18 @@ pub(crate) use tidegate_store::checks::{
     check_partition_count, check_snapshot_parts, check_unique_names, invalid_error, not_following_error,
 };
 
-/// The largest number that a bigint sorts rightly.
+/// The largest number that sorts correctly as a bigint.
 const SEQ_MAX: Seq = Seq(i64::MAX as u64);
 
-/// PostgreSQL keeps no text with a zero byte in it.
+/// Checks a name: PostgreSQL stores no text with a zero byte.
 pub(crate) fn name_can_be_kept(name: &str) -> Result<()> {
     if name.contains('\0') {
-        return Err(invalid_error("PostgreSQL keeps no name with a zero byte in it"));
+        return Err(invalid_error("PostgreSQL cannot store a name with a zero byte"));
     }
     Ok(())
 }
 
-/// The seqs of new operations grow and fit, and every name can be kept.
+/// Checks that the seqs of new operations grow and fit, and that every name can be stored.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     check_seqs(batch, SEQ_MAX)?;
     check_cost_count(batch)?;
@@ -32,13 +32,13 @@ pub(crate) fn batch(batch: &Batch) -> Result<()> {
     Ok(())
 }
 
-/// Somebody else took rows out of the outbox: whoever drains it reads it again.
+/// The error when another process took rows out of the outbox: whoever drains it reads it again.
 pub(crate) fn not_waiting(missing: i64, drained: usize) -> Error {
-    let message = format!("{missing} of {drained} rows of the outbox are not there: nothing was written");
+    let message = format!("{missing} of {drained} rows of the outbox are missing: nothing was written");
     Error::new(StoreErrorKind::Unavailable, message)
 }
 
-/// What the server's steps answer instead of doing something.
+/// Maps a refusal of a server-side step to an error.
 pub(crate) fn refusal(owner: Ownership, verdict: &str, number: i64) -> Error {
     let (partition, epoch, number) = (owner.partition, owner.epoch.0, number.cast_unsigned());
     match verdict {
@@ -56,12 +56,13 @@ pub(crate) fn refusal(owner: Ownership, verdict: &str, number: i64) -> Error {
         ),
         _ => Error::new(
             StoreErrorKind::Unreadable,
-            format!("partition {partition} was answered with {verdict:?}"),
+            format!("partition {partition} returned the unexpected verdict {verdict:?}"),
         ),
     }
 }
 
-/// A snapshot says what the log says up to an append that exists, and replaces no later one.
+/// Maps a refusal of a snapshot, which must cover the log up to an existing append and replace no
+/// later one.
 pub(crate) fn snapshot_refusal(owner: Ownership, upto: Lsn, verdict: &str, number: i64) -> Error {
     match verdict {
         "ahead" => snapshot_ahead_error(upto, Lsn(number.cast_unsigned())),

@@ -1,5 +1,5 @@
-//! What calls cost and how limits stand, as tables for those who ask in SQL. Costs come with the append; every other step
-//! checks the owner itself.
+//! Costs of calls and the state of limits, as tables for queries in SQL. Costs arrive with appends;
+//! every other step checks the owner itself.
 
 use sqlx::postgres::PgRow;
 use tidegate_core::Time;
@@ -24,10 +24,10 @@ const SWEEP: &str = "SELECT verdict, number FROM sweep_costs($1, $2, $3, $4)";
 const KEEP: &str = "SELECT verdict, number FROM keep_standings($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
 const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
     FROM rate_limit_buckets WHERE partition = $1 ORDER BY name";
-/// Rows that one step removes.
+/// The rows that one step removes.
 const SWEPT_AT_ONCE: usize = 2_000;
 
-/// What calls cost, as the columns that an append has for it.
+/// Binds costs as the columns of an append.
 pub(crate) fn bind_costs<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statement<'q> {
     let column = Columns(costs);
     append
@@ -41,7 +41,7 @@ pub(crate) fn bind_costs<'q>(append: Statement<'q>, costs: &'q [Cost]) -> Statem
         .bind(column.of(|cost| cost.actual.map(micro_to_tokens)))
 }
 
-/// How limits stand, the same way.
+/// Binds the state of limits as columns.
 pub(crate) fn bind_limit_snapshots<'q>(keep: Statement<'q>, standings: &'q [LimitSnapshot]) -> Statement<'q> {
     let column = Columns(standings);
     keep.bind(column.of(|one| rows::storable(&one.name)))
@@ -54,7 +54,7 @@ pub(crate) fn bind_limit_snapshots<'q>(keep: Statement<'q>, standings: &'q [Limi
         .bind(column.of(|one| rows::micros(one.updated_at)))
 }
 
-/// Things of one kind, to be bound column by column.
+/// A list of values, to be bound column by column.
 pub(crate) struct Columns<'q, T>(pub(crate) &'q [T]);
 
 impl<'q, T> Columns<'q, T> {
@@ -64,12 +64,12 @@ impl<'q, T> Columns<'q, T> {
     }
 }
 
-/// A time as it is compared: none lies as a negative number.
+/// A time as it is compared: no stored time is negative.
 pub(crate) fn bind_time(time: Time) -> i64 {
     rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
 }
 
-/// A line of a bill: limit, shape, calls, requested, cost, cost of the limit, last.
+/// Reads a line of a cost report: limit, shape, calls, requested, cost, cost of the limit, last.
 fn line(sessions: &Sessions, row: &PgRow) -> Result<CostLine> {
     let figure = |column| Ok(tokens_to_micro(sessions.column::<f64>(row, column)?));
     Ok(CostLine {
@@ -83,15 +83,15 @@ fn line(sessions: &Sessions, row: &PgRow) -> Result<CostLine> {
     })
 }
 
-/// The two questions that make a bill, as a layout spells them.
+/// The two queries of a cost report, as a schema spells them.
 pub(crate) struct CostQueries {
-    /// The last row that is too much to look at.
+    /// Finds the newest row beyond the number of rows that may be scanned.
     pub(crate) too_much: &'static str,
-    /// What was spent since, by shape.
+    /// Sums the costs since then, by shape.
     pub(crate) by_shape: &'static str,
 }
 
-/// What calls cost since a time, by shape, as far as rows are looked at.
+/// Sums the costs since a time, by shape, as far as rows are scanned.
 pub(crate) async fn sum_costs(
     sessions: &Sessions,
     asking: &CostQueries,
@@ -133,7 +133,7 @@ impl PostgresStore {
         self.check_verdict(owner, &row).map(|gone| usize::try_from(gone).unwrap_or_default())
     }
 
-    /// What a step answers that may have been refused.
+    /// The result of a step that may have been refused.
     fn check_verdict(&self, owner: Ownership, row: &PgRow) -> Result<i64> {
         let number: i64 = self.sessions.column(row, 1)?;
         match self.sessions.column(row, 0)? {

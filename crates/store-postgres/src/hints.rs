@@ -1,5 +1,6 @@
-//! Hints between processes by the server's LISTEN and NOTIFY: one connection of a store hears everything it listens
-//! to. A listener that is slow loses hints, a connection that breaks loses those in between; nobody waits.
+//! Hints between processes through LISTEN and NOTIFY: one connection of a store receives all of its
+//! channels. A slow listener loses hints, and a broken connection loses those in between; no sender
+//! waits.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,24 +15,24 @@ use crate::checks;
 use crate::errors::unreachable;
 use crate::session::Sessions;
 
-/// Hints that a slow listener may have waiting before it loses some.
+/// The hints that a slow listener may have queued before it loses some.
 const HINTS_WAITING_MAX: usize = 256;
-/// Longest hint that the server passes on, in bytes.
+/// The longest hint that the server accepts, in bytes.
 const HINT_LEN_MAX: usize = 7_999;
-/// Between two tries to hear again.
+/// The pause between two attempts to listen again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A hint may be lost, so nobody waits for the disk.
+/// A hint may be lost, so the commit does not wait for the disk.
 pub(crate) const NOTIFY: &str =
     "SELECT 1 FROM (SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)) AS sent";
 
-/// The channel of a topic: a name that the server takes, whatever the topic is.
+/// The channel of a topic: a name that the server accepts, whatever the topic is.
 pub(crate) fn channel(schema: &str, topic: &str) -> String {
     let topic = Fingerprint::of("hints").part(schema.as_bytes()).part(topic.as_bytes()).short();
     format!("tidegate_{topic:032x}")
 }
 
-/// Whether the server passes a hint on.
+/// Checks that the server accepts a hint.
 pub(crate) fn check_hint(hint: &str) -> Result<()> {
     checks::name_can_be_kept(hint)?;
     if hint.len() > HINT_LEN_MAX {
@@ -43,7 +44,7 @@ pub(crate) fn check_hint(hint: &str) -> Result<()> {
 
 type SubscribeRequest = (String, mpsc::Sender<String>, oneshot::Sender<Result<()>>);
 
-/// Whoever listens in this store.
+/// The listeners of this store.
 pub(crate) struct Subscriber {
     sessions: Sessions,
     task: Mutex<Option<mpsc::UnboundedSender<SubscribeRequest>>>,
@@ -54,7 +55,7 @@ impl Subscriber {
         Self { sessions, task: Mutex::default() }
     }
 
-    /// Hears a channel from now on.
+    /// Starts to listen to a channel.
     pub(crate) async fn listen(&self, channel: String) -> Result<mpsc::Receiver<String>> {
         let (ear, hints) = mpsc::channel(HINTS_WAITING_MAX);
         let (answer, answered) = oneshot::channel();
@@ -71,7 +72,10 @@ impl Subscriber {
             }
         }
         let gone = || {
-            Error::new(StoreErrorKind::Unavailable, format!("{} is not heard any more", self.sessions.place))
+            Error::new(
+                StoreErrorKind::Unavailable,
+                format!("the listener of {} has ended", self.sessions.place),
+            )
         };
         answered.await.unwrap_or_else(|_| Err(gone()))?;
         Ok(hints)
@@ -96,13 +100,13 @@ struct SubscriberTask {
 }
 
 impl SubscriberTask {
-    /// Until the store is dropped.
+    /// Runs until the store is dropped.
     async fn run(mut self, mut asked: mpsc::UnboundedReceiver<SubscribeRequest>) {
         loop {
             tokio::select! {
                 heard = self.listener.recv() => match heard {
                     Ok(hint) => self.pass_on(&hint),
-                    // The listener connects again by itself; a server that is gone is given a moment.
+                    // The listener reconnects by itself; an unreachable server is given a moment.
                     Err(_) => tokio::time::sleep(PAUSE).await,
                 },
                 wish = asked.recv() => match wish {
@@ -128,7 +132,7 @@ impl SubscriberTask {
         let Some(ears) = self.listeners.get_mut(hint.channel()) else { return };
         ears.retain(|ear| !ear.is_closed());
         for ear in ears {
-            // One that is full loses this hint.
+            // A listener whose queue is full loses this hint.
             drop(ear.try_send(hint.payload().to_owned()));
         }
     }

@@ -1,6 +1,6 @@
-//! What a partition is: the newest snapshot and the appends after it, read in pages inside one transaction, so that
-//! appends and snapshots that go on meanwhile change nothing of what is seen. Nothing is left out in silence: an
-//! append that is missing makes the partition unreadable.
+//! Replays a partition: the newest snapshot and the appends after it, read in pages inside one
+//! transaction, so that concurrent appends and snapshots do not change what is seen. Nothing is
+//! skipped silently: a missing append makes the partition unreadable.
 
 use sqlx::Row;
 use sqlx::postgres::{PgConnection, PgRow};
@@ -12,9 +12,9 @@ use tidegate_store::{Error, Result, StoreErrorKind, codec};
 use crate::PostgresStore;
 use crate::errors::unreadable;
 
-/// Parts of a snapshot that are read at once.
+/// The parts of a snapshot that are read at once.
 const PARTS_AT_ONCE: i64 = 16;
-/// Appends that are read at once.
+/// The appends that are read at once.
 const APPENDS_AT_ONCE: i64 = 512;
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
@@ -24,13 +24,14 @@ const PARTS: &str = "SELECT part::bigint, facts FROM snapshots
 const APPENDS: &str = "SELECT lsn, facts FROM log WHERE partition = $1 AND lsn > $2 ORDER BY lsn LIMIT $3";
 
 impl PostgresStore {
-    /// Hands over the snapshot's parts and every later append, in order; answers the last append's number.
+    /// Passes on the snapshot's parts and every later append, in order; returns the number of the
+    /// last append.
     pub(crate) async fn replay_partition(&self, partition: Partition, replay: Replay<'_>) -> Result<Lsn> {
         // Never closed, so there is always a permit to come.
         let _turn = self.loads.acquire().await.ok();
         let mut transaction = self.sessions.begin(BEGIN).await?;
         let walked = self.replay_pages(&mut transaction, partition, replay).await;
-        // What is given up in the middle is rolled back before its connection is used again.
+        // An abandoned transaction is rolled back before its connection is used again.
         drop(self.run_query(transaction.rollback()).await);
         walked
     }
@@ -81,7 +82,7 @@ impl PostgresStore {
             .map_err(|failure| failure.into_harmless_error(&self.sessions.place))
     }
 
-    /// Goes on to the row's number, which must be the next one.
+    /// Advances to the row's number, which must be the next one.
     fn check_sequence(&self, row: &PgRow, last: &mut i64, what: impl Fn() -> String) -> Result<()> {
         let number: i64 = self.sessions.column(row, 0)?;
         if number != *last + 1 {

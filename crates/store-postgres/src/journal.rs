@@ -1,5 +1,5 @@
-//! The journal of deployments as tables: each write is one statement under one lock, each look is one statement. A write
-//! is never sent twice, so that a late one cannot come after the next.
+//! The journal of deployments as tables: each write is one statement under one lock, each read is
+//! one statement. A write is never sent twice, so that a late one cannot arrive after the next.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operatio
 const MAPPED: &str = "SELECT kind, key, id, place, fingerprint FROM deployment_objects
     WHERE scope = $1 ORDER BY kind, key";
 
-/// Steps, as the columns that a write has for them.
+/// Binds steps as columns of a write.
 fn bind_steps<'q>(write: Statement<'q>, steps: &'q [DeploymentStep]) -> Statement<'q> {
     let column = Columns(steps);
     write
@@ -46,7 +46,7 @@ fn bind_steps<'q>(write: Statement<'q>, steps: &'q [DeploymentStep]) -> Statemen
         .bind(column.of(|step| rows::micros(step.at)))
 }
 
-/// Objects, the same way; one that is to be forgotten has no id.
+/// Binds objects as columns; one that is to be removed has no id.
 fn bind_objects<'q>(write: Statement<'q>, mapped: &'q [ObjectMapping]) -> Statement<'q> {
     let column = Columns(mapped);
     write
@@ -57,7 +57,7 @@ fn bind_objects<'q>(write: Statement<'q>, mapped: &'q [ObjectMapping]) -> Statem
         .bind(column.of(|line| line.object.as_ref().map(|object| &*object.fingerprint)))
 }
 
-/// What has a zero byte in its name was never kept.
+/// Returns whether a name has a zero byte, and so was never stored.
 fn was_never_kept(name: &str) -> bool {
     name.contains('\0')
 }
@@ -75,7 +75,7 @@ impl PostgresStore {
                 .bind(deployment.note.as_deref().map(str::to_owned))
                 .bind(rows::micros(deployment.started_at))
                 .bind(rows::micros(deployment.updated_at))
-                // One less than are kept, because one more comes.
+                // One less than the maximum, because one more is added.
                 .bind(rows::count(DEPLOYMENTS_KEPT - 1))
         };
         let row = self.sessions.row(RetrySafety::Unsafe, KEEP, bind).await?;
@@ -110,7 +110,7 @@ impl PostgresStore {
         found.iter().map(|row| self.read_deployment(row)).collect()
     }
 
-    /// Rows of one name.
+    /// Reads the rows of one name.
     async fn read_journal_rows<T>(
         &self,
         sql: &'static str,
@@ -178,7 +178,7 @@ impl PostgresStore {
     }
 
     fn unknown(&self, what: &str) -> tidegate_store::Error {
-        unreadable(&self.sessions.place, &format!("holds a {what} that is not known"))
+        unreadable(&self.sessions.place, &format!("holds an unknown {what}"))
     }
 }
 

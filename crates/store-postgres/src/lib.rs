@@ -1,6 +1,6 @@
-//! The PostgreSQL backend: one schema of a database that any number of processes share. Ownership, fencing and shared
-//! records are single steps in the server, by the server's own clock. It decides nothing about an operation, and no
-//! password it was given ever leaves it.
+//! The PostgreSQL backend: one schema of a database that any number of processes share. Ownership,
+//! fencing and shared records are single steps in the server, by the server's own clock. This crate
+//! decides nothing about an operation, and no password it was given ever leaves it.
 
 mod address;
 mod append;
@@ -37,15 +37,15 @@ use append::Appenders;
 use hints::Subscriber;
 use session::Sessions;
 
-/// Where everything lives when the URL names no schema.
+/// The default schema.
 const SCHEMA_DEFAULT: &str = "tidegate";
-/// Replays at once.
+/// The number of concurrent replays.
 const LOADS_MAX: usize = 4;
 
-/// How a store on PostgreSQL behaves.
+/// The options of a store on PostgreSQL.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// The clock to go by; without one, the server's own.
+    /// The clock to use; the server's own by default.
     pub clock: Option<Arc<dyn Clock>>,
 }
 
@@ -55,23 +55,25 @@ pub struct PostgresStore {
     clock: Option<Arc<dyn Clock>>,
     appenders: Appenders,
     subscriber: Subscriber,
-    /// Replays take long: most connections of the pool are left to the others.
+    /// Replays take long: most connections of the pool are left to other work.
     loads: Semaphore,
-    /// Where the second walk of a sweep goes on.
+    /// Where the second scan of a sweep resumes.
     sweep_resume: Mutex<HashMap<Partition, Seq>>,
 }
 
 impl PostgresStore {
-    /// Connects to the database that a URL names: `postgres://user:password@host:port/database?schema=tidegate`.
-    /// Nothing is laid out yet; that is what `migrate` is for.
+    /// Connects to the database that a URL names:
+    /// `postgres://user:password@host:port/database?schema=tidegate`. Does not create the schema;
+    /// `migrate` does.
     ///
     /// # Errors
-    /// `Invalid` when the URL makes no sense or the server is too old, `Unavailable` when it is out of reach.
+    /// `Invalid` when the URL is invalid or the server is too old, `Unavailable` when it is
+    /// unreachable.
     pub async fn connect(url: &str) -> Result<Self> {
         Self::connect_with(url, Options::default()).await
     }
 
-    /// The same with options.
+    /// Connects with options.
     ///
     /// # Errors
     /// As for `connect`.
@@ -87,7 +89,7 @@ impl PostgresStore {
         })
     }
 
-    /// What the injected clock shows, as it is bound; nothing when the server's own counts.
+    /// The time of the injected clock, as it is bound; `None` when the server's own is used.
     fn clock(&self) -> Option<i64> {
         self.clock.as_ref().map(|clock| rows::micros(clock.now()))
     }

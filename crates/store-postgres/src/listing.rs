@@ -1,5 +1,5 @@
-//! Pages of operations, newest first. A page ends when it is full or enough rows were looked at; the operations that
-//! did not succeed have an index of their own.
+//! Pages of operations, newest first. A page ends when it is full or enough rows were scanned;
+//! operations that did not succeed have an index of their own.
 
 use tidegate_core::id::Partition;
 use tidegate_core::{EndState, Seq, State};
@@ -10,10 +10,10 @@ use crate::errors::nothing_changed;
 use crate::session::RetrySafety;
 use crate::{PostgresStore, rows};
 
-/// Most rows that one page looks at; the caller goes on from where it stopped.
+/// The most rows that one page scans; the caller resumes where it stopped.
 const SCANNED_MAX: i64 = 50_000;
 
-/// `edge` is the first row that is not looked at any more.
+/// `edge` is the first row that is no longer scanned.
 const NEWEST: &str = "
 WITH edge AS MATERIALIZED (
     SELECT seq FROM operations WHERE partition = $1 AND seq <= $2 ORDER BY seq DESC OFFSET $3 LIMIT 1
@@ -46,7 +46,7 @@ WITH edge AS MATERIALIZED (
 SELECT found.*, edge.seq AS edge FROM found FULL JOIN edge ON false ORDER BY found.seq DESC NULLS LAST";
 
 impl PostgresStore {
-    /// The page that a query asks for.
+    /// Reads the page that a query selects.
     pub(crate) async fn page(&self, partition: Partition, query: &StoredQuery) -> Result<StoredPage> {
         let mut page = StoredPage::default();
         let Some(first) = query.before.map_or(Some(u64::MAX), |before| before.0.checked_sub(1)) else {

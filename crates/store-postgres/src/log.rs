@@ -1,4 +1,5 @@
-//! The log of a partition on PostgreSQL: each verb is one step in the server, which checks the owner itself.
+//! The log of a partition on PostgreSQL: each verb is one step in the server, which checks the
+//! owner itself.
 
 use std::time::Duration;
 
@@ -19,20 +20,21 @@ use crate::{PostgresStore, checks, rows};
 
 const OWN: &str = "SELECT verdict, epoch, until, holder, time_left FROM own($1, $2, $3, $4)";
 const MAKE_ROOM: &str = "SELECT make_room($1, last_seq($1) + 1)";
-/// Reads the layout too: an owner of an older version must not go on in a newer one.
+/// Reads the format too: an owner of an older version must not continue in a newer one.
 const RENEW: &str = "SELECT verdict, number, (SELECT value FROM meta WHERE name = 'format')
     FROM renew($1, $2, $3, $4)";
 const RELEASE: &str = "UPDATE partitions SET node = NULL WHERE partition = $1 AND epoch = $2";
 const OWNERS: &str = "SELECT partition, node, epoch, until FROM partitions
     WHERE node IS NOT NULL AND unsigned(until) > moment($1) ORDER BY partition";
-/// `OFFSET 0` pins the plan: each row is found by its key, whatever the server believes about the tables.
+/// `OFFSET 0` pins the plan: each row is found by its key, whatever the statistics of the tables
+/// are.
 const READ: &str = "
 SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload,
     r.at AS ended_at, r.state, r.attempt, r.fault_class, r.fault, r.body
 FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
     CROSS JOIN LATERAL (SELECT * FROM operations WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS o
     LEFT JOIN LATERAL (SELECT * FROM results WHERE partition = $1 AND seq = asked.seq OFFSET 0) AS r ON true";
-/// The same without results.
+/// Reads operations without results.
 const OPERATIONS: &str = "
 SELECT asked.place, o.seq, o.at, o.grp, o.kind, o.key, o.envelope, o.payload
 FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (seq, place)
@@ -42,7 +44,7 @@ impl PostgresStore {
     async fn acquire_ownership(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
         checks::name_can_be_kept(node)?;
         let clock = self.clock();
-        // A node that asks again takes over from itself, so twice does no harm.
+        // A node that asks again takes over from itself, so sending this twice is harmless.
         let row = self
             .sessions
             .row(RetrySafety::Harmless, OWN, |own| {
@@ -55,7 +57,8 @@ impl PostgresStore {
             let message = format!("partition {partition} is owned by {holder} for another {left} ms");
             return Err(Error::new(StoreErrorKind::Held, message));
         }
-        // Tables for what comes next; should that fail, the append that needs them makes them.
+        // Creates the tables that are needed next; if that fails, the append that needs them
+        // creates them.
         drop(self.sessions.rows(RetrySafety::Harmless, MAKE_ROOM, |q| q.bind(i32::from(partition))).await);
         Ok(Ownership {
             partition,
@@ -97,7 +100,7 @@ impl PostgresStore {
         found.iter().map(tenancy).collect()
     }
 
-    /// What a statement finds of each, in the order asked.
+    /// The row that a statement finds for each seq, in the requested order.
     async fn read_by_seq<T: Clone>(
         &self,
         statement: &'static str,
@@ -154,10 +157,10 @@ impl Log for PostgresStore {
     }
 
     fn append(&self, owner: Ownership, batch: Batch) -> StoreFuture<'_, Lsn> {
-        // Handed in now, so that appends reach the server in the order of the calls.
+        // Submitted now, so that appends reach the server in the order of the calls.
         let answered = self.appenders.append(owner, batch);
         Box::pin(async move {
-            let gone = || unsure(&self.sessions.place, "the task that appends has ended");
+            let gone = || unsure(&self.sessions.place, "the appending task has ended");
             answered.await.unwrap_or_else(|_| Err(gone()))
         })
     }

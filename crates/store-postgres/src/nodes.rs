@@ -1,4 +1,5 @@
-//! Who is there: a row for each node, by the server's clock. Hints go through the server and may be lost.
+//! Node membership: a row for each node, by the server's clock. Hints go through the server and may
+//! be lost.
 
 use std::time::Duration;
 
@@ -16,10 +17,10 @@ const REGISTER: &str = "INSERT INTO nodes VALUES ($1, $2, bits(later(moment($4),
 const HEARTBEAT: &str = "UPDATE nodes SET until = bits(later(moment($3), $2))
     WHERE name = $1 AND unsigned(until) > moment($3) RETURNING name, address, until";
 const LIST: &str = "SELECT name, address, until FROM nodes WHERE unsigned(until) > moment($1) ORDER BY name";
-/// Nodes that have long been gone are forgotten whenever somebody registers.
+/// Removes nodes that have long been gone, whenever a node registers.
 const FORGET: &str = "DELETE FROM nodes WHERE name IN (
     SELECT name FROM nodes WHERE unsigned(until) + unsigned($2) < moment($1) FOR UPDATE SKIP LOCKED)";
-/// How long a node that is gone stays in the table, for people who look.
+/// How long a dead node stays in the table, for people who look.
 const REMEMBERED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl PostgresStore {
@@ -83,7 +84,7 @@ impl Nodes for PostgresStore {
             self.sessions
                 .rows(RetrySafety::Harmless, hints::NOTIFY, |q| q.bind(&channel).bind(&hint))
                 .await?;
-            // The server does not say who listens.
+            // The server does not report who listens.
             Ok(0)
         })
     }

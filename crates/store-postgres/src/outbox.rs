@@ -1,5 +1,6 @@
-//! The outbox on PostgreSQL: what applications hand in with `enqueue`, inside their own transactions. Here it is read,
-//! moved aside and looked at; what is accepted leaves it with an append.
+//! The outbox on PostgreSQL: operations that applications submit with `enqueue`, inside their own
+//! transactions. This module reads, rejects and counts them; accepted ones leave the outbox with an
+//! append.
 
 use std::time::Duration;
 
@@ -16,9 +17,9 @@ pub use tidegate_store::outbox::OutboxId;
 use crate::session::RetrySafety;
 use crate::{PostgresStore, address, checks, rows};
 
-/// Bytes of operations after which a page ends.
+/// The bytes of operations after which a page ends.
 const PAGE_LEN_MAX: i64 = 4 * 1024 * 1024;
-/// Up to here rows that wait are counted.
+/// The number up to which waiting rows are counted.
 const COUNTED_MAX: i64 = 100_000;
 
 const PUBLISH: &str = "SELECT publish($1, $2)";
@@ -34,9 +35,10 @@ const FIGURES: &str = "SELECT count(*), min(at) FROM (SELECT at FROM outbox LIMI
 const REFUSED: &str = "SELECT id, at, refused_at, code, problem FROM outbox_refused
     WHERE id < $1 ORDER BY id DESC LIMIT $2";
 
-/// Hands an operation in inside the caller's transaction: when that commits, it will be accepted once; when it does not,
-/// nothing has happened. The operation is the body of `POST /v1/operations`, as JSON. Answers its number in the outbox;
-/// without a `dedupe_key` of its own it gets the key `outbox-` and that number.
+/// Submits an operation inside the caller's transaction. When that commits, the operation will be
+/// accepted once; when it does not, nothing has happened. The operation is the body of `POST
+/// /v1/operations`, as JSON. Returns its number in the outbox; without a `dedupe_key` of its own it
+/// gets the key `outbox-` and that number.
 ///
 /// ```no_run
 /// # async fn example(pool: sqlx::PgPool) -> sqlx::Result<()> {
@@ -52,12 +54,13 @@ const REFUSED: &str = "SELECT id, at, refused_at, code, problem FROM outbox_refu
 /// ```
 ///
 /// # Errors
-/// The server's, with a sentence about what is wrong with the operation; the transaction can only be rolled back then.
+/// The server's error, with a message about what is wrong with the operation; the transaction can
+/// only be rolled back then.
 pub async fn enqueue(sql: &mut PgConnection, schema: &str, operation: &str) -> sqlx::Result<OutboxId> {
     if !address::is_plain(schema) {
-        return Err(sqlx::Error::Configuration("no schema of Tidegate has such a name".into()));
+        return Err(sqlx::Error::Configuration("this is not a valid name of a Tidegate schema".into()));
     }
-    // The name is of small letters, digits and _ only.
+    // The name consists of lower-case letters, digits and _ only.
     let enqueue = AssertSqlSafe(format!("SELECT {schema}.enqueue($1::json)"));
     let id: i64 = sqlx::query_scalar(enqueue).bind(operation).fetch_one(sql).await?;
     Ok(OutboxId(id.cast_unsigned()))
@@ -84,7 +87,7 @@ impl PostgresStore {
     async fn move_aside(&self, owner: Ownership, id: OutboxId, code: &str, problem: &str) -> Result<()> {
         let (partition, epoch, clock) =
             (i32::from(owner.partition), owner.epoch.0.cast_signed(), self.clock());
-        // It may repeat what was handed in.
+        // It may repeat what was submitted.
         let problem = problem.replace('\0', "\u{fffd}");
         let row = self
             .sessions

@@ -1,4 +1,4 @@
-//! Operations and results as rows. Numbers of 64 bits lie in bigint with the same bits.
+//! Operations and results as rows. 64-bit numbers are stored as bigint with the same bits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use sqlx::postgres::PgRow;
 use tidegate_core::{EndState, Fault, FaultClass, Seq, State, Time};
 use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
-/// A time as it lies.
+/// The stored form of a time.
 pub(crate) const fn micros(time: Time) -> i64 {
     time.as_micros().cast_signed()
 }
@@ -19,23 +19,23 @@ pub(crate) fn span(duration: Duration) -> i64 {
     tidegate_core::time::micros(duration).cast_signed()
 }
 
-/// A time that lay in a column.
+/// Reads a stored time.
 pub(crate) const fn time(bits: i64) -> Time {
     Time::from_micros(bits.cast_unsigned())
 }
 
-/// A text that PostgreSQL takes, for what must not keep the rest of it from being stored.
+/// Makes a text storable in PostgreSQL, where it must not prevent the rest from being stored.
 pub(crate) fn storable(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A number of rows or bytes as it is bound; more than fits is as good as the most that fits.
+/// A number of rows or bytes as it is bound; saturates at the largest that fits.
 pub(crate) fn count(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX)
 }
 
-/// The operation of a row: place or seq, seq, at, group, kind, key, envelope, the result's at, state, attempt, class
-/// and fault, and, where they were asked for, payload and body.
+/// Reads the operation of a row: place or seq, seq, at, group, kind, key, envelope, the result's
+/// at, state, attempt, class and fault, and, where they were selected, payload and body.
 pub(crate) fn stored(row: &PgRow) -> sqlx::Result<StoredEntry> {
     let operation = operation(row)?;
     let result = match row.try_get::<Option<&str>, _>("state")? {
@@ -45,7 +45,7 @@ pub(crate) fn stored(row: &PgRow) -> sqlx::Result<StoredEntry> {
     Ok(StoredEntry { operation, result })
 }
 
-/// The same without its result, which need not be in the row.
+/// Reads the operation of a row without its result, which need not be in the row.
 pub(crate) fn operation(row: &PgRow) -> sqlx::Result<StoredOperation> {
     Ok(StoredOperation {
         seq: Seq(row.try_get::<i64, _>("seq")?.cast_unsigned()),
@@ -76,7 +76,7 @@ fn result(row: &PgRow, seq: Seq, word: &str) -> sqlx::Result<StoredResult> {
     })
 }
 
-/// How an operation ended, by its stable word.
+/// Parses the stable word for how an operation ended.
 fn end_state(word: &str) -> Option<EndState> {
     match State::parse(word)? {
         State::Succeeded => Some(EndState::Succeeded),
@@ -95,5 +95,5 @@ fn bytes(row: &PgRow, column: &str) -> sqlx::Result<Bytes> {
 }
 
 fn not_a_word() -> sqlx::Error {
-    sqlx::Error::Decode("a word that is not known".into())
+    sqlx::Error::Decode("an unknown word".into())
 }

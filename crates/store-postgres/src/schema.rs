@@ -1,5 +1,6 @@
-//! How a schema is laid out and brought up to date: one transaction under one lock, so that any number of processes may
-//! try at once. A layout that is newer than this program is not touched, nor are tables that are somebody else's.
+//! Creates and migrates a schema: one transaction under one lock, so that any number of processes
+//! may try at once. A schema that is newer than this program is not touched, nor are tables of
+//! other programs.
 
 use sqlx::Row;
 use sqlx::postgres::PgConnection;
@@ -9,7 +10,7 @@ use tidegate_store::{Error, Result, StoreErrorKind};
 use crate::errors::unreadable;
 use crate::session::{RetrySafety, Sessions};
 
-/// Whoever holds it changes the layout of this schema.
+/// The lock for changing the layout of this schema.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(hashtextextended('tidegate layout of ' || $1, 0))";
 const HAS_SCHEMA: &str = "SELECT to_regnamespace($1) IS NOT NULL";
 const HAS_META: &str = "SELECT to_regclass('meta') IS NOT NULL";
@@ -18,18 +19,19 @@ const FIND_FORMAT: &str = "SELECT value FROM meta WHERE name = $1";
 const SET_FORMAT: &str = "INSERT INTO meta VALUES ($1, $2)
     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
 
-/// What lies in a schema.
+/// The layout of a schema.
 pub(crate) struct Layout {
     /// The row of `meta` that holds the format.
     pub(crate) name: &'static str,
-    /// Whose tables these are.
+    /// What the tables belong to.
     pub(crate) what: &'static str,
-    /// What each format adds to the one before it; their number is the format that this program writes.
+    /// What each format adds to the one before it; their number is the format that this program
+    /// writes.
     pub(crate) steps: &'static [&'static str],
 }
 
 impl Layout {
-    /// Brings the schema up to date. One that is up to date is not locked.
+    /// Migrates the schema. An up-to-date one is not locked.
     pub(crate) async fn migrate(&self, sessions: &Sessions) -> Result<()> {
         match self.read_format(sessions).await {
             Ok(format) => {
@@ -38,7 +40,7 @@ impl Layout {
                     return Ok(());
                 }
             }
-            // Nothing is laid out yet, so there is no table to ask.
+            // There is no schema yet, so there is no table to ask.
             Err(error) if error.kind() == StoreErrorKind::Unreadable => {}
             Err(error) => return Err(error),
         }
@@ -50,7 +52,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Refuses a layout that a newer program has made, or that is not there. Takes no lock and changes nothing.
+    /// Rejects a schema that is missing or that a newer program has created. Takes no lock and
+    /// changes nothing.
     pub(crate) async fn check_current(&self, sessions: &Sessions) -> Result<()> {
         self.check_not_newer(sessions, self.read_format(sessions).await?)
     }
@@ -63,9 +66,9 @@ impl Layout {
     async fn apply_steps(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<()> {
         let schema = &*sessions.schema;
         run_layout_query(sessions, sqlx::query(LOCK).bind(schema).execute(&mut *sql)).await?;
-        // Asked for first, because making it needs a right that is not needed where it is there.
+        // Checked first, because creating it needs a privilege that is not needed where it exists.
         if !query_bool(sessions, sql, HAS_SCHEMA, Some(schema)).await? {
-            // The name is of small letters, digits and _ only.
+            // The name consists of lower-case letters, digits and _ only.
             let create = AssertSqlSafe(format!("CREATE SCHEMA {schema}"));
             run_layout_query(sessions, sqlx::raw_sql(create).execute(&mut *sql)).await?;
         }
@@ -90,7 +93,7 @@ impl Layout {
         i64::try_from(self.steps.len()).unwrap_or(i64::MAX)
     }
 
-    /// Refuses a layout that a newer program has made.
+    /// Rejects a schema that a newer program has created.
     pub(crate) fn check_not_newer(&self, sessions: &Sessions, format: i64) -> Result<()> {
         let (place, newest) = (&sessions.place, self.newest());
         if format <= newest {
@@ -100,7 +103,7 @@ impl Layout {
         Err(Error::new(StoreErrorKind::Unreadable, message))
     }
 
-    /// The format that is there; none when the schema is empty.
+    /// The existing format; 0 when the schema is empty.
     async fn format(&self, sessions: &Sessions, sql: &mut PgConnection) -> Result<usize> {
         if !query_bool(sessions, sql, HAS_TABLES, Some(&*sessions.schema)).await? {
             return Ok(0);
@@ -134,7 +137,7 @@ async fn query_bool(
     sessions.column(&row, 0)
 }
 
-/// A layout that is done twice is done once, so not knowing does no harm.
+/// Migrating is idempotent, so an unknown outcome is harmless.
 async fn run_layout_query<T>(sessions: &Sessions, work: impl Future<Output = sqlx::Result<T>>) -> Result<T> {
     sessions.with_timeout(work).await.map_err(|failure| failure.into_harmless_error(&sessions.place))
 }

@@ -1,5 +1,6 @@
-//! Connections: how each one is set up, a bounded pool of them, and how a statement is run so that a server that is
-//! stuck, restarted or gone gives an answer in bounded time. What a statement means is not known here.
+//! Connections: their setup, a bounded pool of them, and running statements so that a server that
+//! is stuck, restarted or gone yields a result in bounded time. This module does not know what a
+//! statement means.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,36 +17,36 @@ use crate::errors::{
     StatementOutcome, nothing_changed, server_message, statement_outcome, unreachable, unreadable, unsure,
 };
 
-/// The oldest server whose steps were tried, as it numbers itself.
+/// The oldest server version that was tested, as it numbers itself.
 const SERVER_VERSION_MIN: i32 = 150_000;
-/// After this the server gives a statement up.
+/// The server's timeout for a statement.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
-/// After this the server gives up waiting for a lock.
+/// The server's timeout for a lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
-/// After this the server ends a transaction that its process left open.
+/// The server's timeout for a transaction that its process left open.
 const IDLE_TRANSACTION_TIMEOUT: Duration = Duration::from_secs(60);
-/// After this no answer is awaited any more: the server or the way to it is dead.
+/// The client's timeout for a response: after this, the server or the network is dead.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
-/// After this a connection that could not be had counts as out of reach.
+/// The timeout for a connection, after which the server counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
-/// Connections for everything but appends.
+/// The connections for everything but appends.
 const POOL_MAX: u32 = 8;
-/// A connection that was idle for longer is tried before it is used.
+/// A connection that was idle for longer is tested before it is used.
 pub(crate) const TRUSTED_FOR: Duration = Duration::from_secs(1);
 
-/// A statement and what is bound to it.
+/// A statement and its bound arguments.
 pub(crate) type Statement<'q> = sqlx::query::Query<'q, sqlx::Postgres, PgArguments>;
 
-/// Whether a statement may be run again when it is not known whether it was done.
+/// Whether a statement may be run again when it is unknown whether it was executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetrySafety {
-    /// Twice is as good as once, or it only reads.
+    /// The statement is idempotent, or only reads.
     Harmless,
-    /// It must not be done twice.
+    /// The statement must not be executed twice.
     Unsafe,
 }
 
-/// Connections to one schema.
+/// The connections to one schema.
 #[derive(Clone)]
 pub(crate) struct Sessions {
     pool: PgPool,
@@ -55,7 +56,7 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Sees whether the server is there and new enough.
+    /// Connects and checks that the server is new enough.
     pub(crate) async fn open(url: &str, schema: &str) -> Result<Self> {
         let sessions = Self::lazy(url, schema)?;
         sessions.check_version().await?;
@@ -79,7 +80,7 @@ impl Sessions {
         Ok(Self { pool, options, schema: address.schema.into(), place })
     }
 
-    /// A server that is too old is refused.
+    /// Rejects a server that is too old.
     pub(crate) async fn check_version(&self) -> Result<()> {
         let version = "SELECT current_setting('server_version_num')::int";
         let version: i32 = self.column(&self.row(RetrySafety::Harmless, version, |q| q).await?, 0)?;
@@ -91,7 +92,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Runs one statement on a connection of the pool; answers its rows.
+    /// Runs one statement on a connection of the pool; returns its rows.
     pub(crate) async fn rows<'q>(
         &self,
         twice: RetrySafety,
@@ -110,7 +111,7 @@ impl Sessions {
             if matches!(failure, StatementFailure::Undone(_)) {
                 return Err(failure.into_error(&self.place));
             }
-            // It must not go back to the others in the middle of an answer.
+            // It must not return to the pool in the middle of a response.
             drop(connection.detach());
             if twice == RetrySafety::Unsafe {
                 return Err(failure.into_error(&self.place));
@@ -121,7 +122,7 @@ impl Sessions {
         }
     }
 
-    /// The one row that a statement gives.
+    /// Runs a statement that returns one row.
     pub(crate) async fn row<'q>(
         &self,
         twice: RetrySafety,
@@ -129,10 +130,10 @@ impl Sessions {
         bind: impl Fn(Statement<'q>) -> Statement<'q>,
     ) -> Result<PgRow> {
         let mut rows = self.rows(twice, sql, bind).await?;
-        rows.pop().ok_or_else(|| unreadable(&self.place, "gave no answer where one must come"))
+        rows.pop().ok_or_else(|| unreadable(&self.place, "returned no row where one was expected"))
     }
 
-    /// What lies in a column.
+    /// Reads a column.
     pub(crate) fn column<'r, T>(&self, row: &'r PgRow, column: usize) -> Result<T>
     where
         T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
@@ -140,7 +141,8 @@ impl Sessions {
         row.try_get(column).map_err(|cause| nothing_changed(&self.place, &cause))
     }
 
-    /// A transaction on a connection of the pool. Connections that have died meanwhile are passed over.
+    /// Begins a transaction on a connection of the pool. Connections that have died meanwhile are
+    /// skipped.
     pub(crate) async fn begin(&self, how: &'static str) -> Result<Transaction<'static, sqlx::Postgres>> {
         let mut tries_left = POOL_MAX + 1;
         loop {
@@ -157,7 +159,7 @@ impl Sessions {
         self.pool.acquire().await.map_err(|cause| unreachable(&self.place, &cause))
     }
 
-    /// Waits for an answer, but not for ever.
+    /// Waits for a response, but not for ever.
     pub(crate) async fn with_timeout<T>(
         &self,
         work: impl Future<Output = sqlx::Result<T>>,
@@ -172,7 +174,7 @@ impl Sessions {
         }
     }
 
-    /// A connection that is not the pool's.
+    /// Opens a connection outside of the pool.
     pub(crate) async fn connect(&self) -> Result<PgConnection> {
         let connecting = async {
             let mut connection = self.options.connect().await?;
@@ -184,7 +186,7 @@ impl Sessions {
         answer.map_err(|cause| unreachable(&self.place, &cause))
     }
 
-    /// A pool of one that outlives its idle times, for a listener.
+    /// A pool of one connection without idle timeouts, for a listener.
     pub(crate) fn listener_pool(&self) -> PgPool {
         PgPoolOptions::new()
             .max_connections(1)
@@ -195,18 +197,18 @@ impl Sessions {
     }
 }
 
-/// How a statement failed.
+/// The failure of a statement.
 pub(crate) enum StatementFailure {
-    /// The server took everything back.
+    /// The server rolled everything back.
     Undone(sqlx::Error),
-    /// The connection broke, and nobody knows; why.
+    /// The connection broke, and the outcome is unknown; the cause.
     Unknown(String),
-    /// No answer came in time, and nobody knows.
+    /// No response came in time, and the outcome is unknown.
     TimedOut,
 }
 
 impl StatementFailure {
-    /// In the store's words.
+    /// Converts the failure to a store error.
     pub(crate) fn into_error(self, place: &str) -> Error {
         match self {
             Self::Undone(cause) => nothing_changed(place, &cause),
@@ -214,12 +216,12 @@ impl StatementFailure {
         }
     }
 
-    /// The same for what does no harm when it was done.
+    /// Converts the failure of an idempotent statement to a store error.
     pub(crate) fn into_harmless_error(self, place: &str) -> Error {
         match self {
             Self::Undone(cause) => nothing_changed(place, &cause),
             Self::Unknown(_) | Self::TimedOut => {
-                Error::new(StoreErrorKind::Unavailable, format!("{place} does not answer"))
+                Error::new(StoreErrorKind::Unavailable, format!("{place} does not respond"))
                     .with_source(self.into_reason())
             }
         }
@@ -229,13 +231,13 @@ impl StatementFailure {
         match self {
             Self::Undone(cause) => server_message(&cause),
             Self::Unknown(why) => why,
-            Self::TimedOut => format!("no answer came within {} s", ANSWER_TIMEOUT.as_secs()),
+            Self::TimedOut => format!("no response came within {} s", ANSWER_TIMEOUT.as_secs()),
         }
     }
 }
 
-/// Plans are pinned: every statement is a walk along a primary key, and tables that were never analysed would have
-/// the planner read them whole.
+/// Sets up connections. Plans are pinned: every statement walks along a primary key, and the
+/// planner would scan tables that were never analysed.
 fn set_up(options: PgConnectOptions, schema: &str) -> PgConnectOptions {
     let millis = |time: Duration| time.as_millis().to_string();
     let options = options.options([
@@ -257,7 +259,7 @@ fn set_up(options: PgConnectOptions, schema: &str) -> PgConnectOptions {
     }
 }
 
-/// What is answered is on the disk, also where the server's own settings would be content with less.
+/// Makes commits durable before they return, even where the server's own settings ask for less.
 async fn insist_on_durability(connection: &mut PgConnection) -> sqlx::Result<()> {
     let insist = "SELECT set_config('synchronous_commit', 'on', false)
         WHERE current_setting('synchronous_commit') IN ('off', 'local')";

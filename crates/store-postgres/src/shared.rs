@@ -1,5 +1,5 @@
-//! Shared records on PostgreSQL: each verb is one statement, decided in the server as the pure function of the same
-//! name in `core` decides. A verb that must not happen twice is never sent twice.
+//! Shared records on PostgreSQL: each verb is one statement, decided in the server like the pure
+//! function of the same name in `core`. A verb that must not happen twice is never sent twice.
 
 mod records;
 
@@ -19,7 +19,7 @@ use crate::errors::unreadable;
 use crate::session::RetrySafety;
 use crate::{PostgresStore, checks, rows};
 
-/// Windows stay this long after they closed, so that a clock that steps back a little finds them.
+/// How long windows stay after they closed, so that a clock that steps back a little finds them.
 const WINDOW_GRACE: Duration = Duration::from_secs(60);
 
 const ACQUIRE: &str = "SELECT is_held, fence, until FROM acquire_lease($1, $2, $3)";
@@ -79,7 +79,7 @@ impl PostgresStore {
         }
     }
 
-    /// The level of five columns, if there is a row.
+    /// Reads the level from five columns, if there is a row.
     fn level(&self, found: &[PgRow]) -> Result<Option<Level>> {
         found.first().map(|row| self.level_of(row)).transpose()
     }
@@ -95,14 +95,14 @@ impl PostgresStore {
         })
     }
 
-    /// The lease of three columns, the last of which is the time.
+    /// Reads the lease from three columns, the last of which is the time.
     fn lease_of(&self, row: &PgRow) -> Result<Option<LeaseStatus>> {
         let fence = self.sessions.column::<i64>(row, 0)?.cast_unsigned();
         let until = rows::time(self.sessions.column(row, 1)?);
         Ok(lease::status(lease::LeaseState { fence, until }, rows::time(self.sessions.column(row, 2)?)))
     }
 
-    /// A page of rows by name. One more than fits says whether there are more.
+    /// A page of rows by name. One row more than fits tells whether there are more.
     async fn named_page<T>(
         &self,
         statement: &'static str,
@@ -128,7 +128,7 @@ impl PostgresStore {
         Ok(page)
     }
 
-    /// The window of two columns.
+    /// Reads the window from two columns.
     fn window(&self, row: &PgRow, first: usize) -> Result<HydrationWindow> {
         let level: i32 = self.sessions.column(row, first)?;
         let level = u8::try_from(level).map_err(|_| self.unexpected_reply("the level of a window"))?;
@@ -136,7 +136,7 @@ impl PostgresStore {
     }
 
     fn unexpected_reply(&self, what: &str) -> tidegate_store::Error {
-        unreadable(&self.sessions.place, &format!("answered something strange about {what}"))
+        unreadable(&self.sessions.place, &format!("returned an unexpected value for {what}"))
     }
 }
 

@@ -1,6 +1,6 @@
-//! Snapshots: the parts of a large one are laid beside the old one in small steps, then one short step puts them in
-//! its place; a small one comes in one step.
-//! Appends go on meanwhile. What was replaced is removed behind it; should that fail, the next snapshot does it.
+//! Snapshots: the parts of a large one are written next to the old one in small steps, then one
+//! short step swaps them in; a small one is written in one step. Appends continue meanwhile.
+//! Replaced data is removed afterwards; if that fails, the next snapshot does it.
 
 use bytes::Bytes;
 use tidegate_store::Result;
@@ -9,9 +9,9 @@ use tidegate_store::log::{Lsn, Ownership};
 use crate::session::{RetrySafety, Statement};
 use crate::{PostgresStore, checks, rows};
 
-/// Bytes of parts that one step brings, or one part.
+/// The bytes of parts that one step writes, or one part.
 const STEP_LEN_MAX: usize = 1024 * 1024;
-/// Rows that one step removes.
+/// The rows that one step removes.
 const TRIMMED_AT_ONCE: i32 = 1_000;
 
 const PUT: &str = "SELECT verdict, number FROM put_snapshot($1, $2, $3, $4)";
@@ -21,7 +21,7 @@ const FINISH: &str = "SELECT verdict, number FROM finish_snapshot($1, $2, $3, $4
 const TRIM: &str = "SELECT trim_log($1, $2)";
 
 impl PostgresStore {
-    /// Replaces everything up to `upto`.
+    /// Replaces everything up to `upto` with a snapshot.
     pub(crate) async fn write_snapshot(&self, owner: Ownership, upto: Lsn, parts: Vec<Bytes>) -> Result<()> {
         checks::check_snapshot_parts(&parts)?;
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
@@ -70,7 +70,7 @@ impl PostgresStore {
     }
 }
 
-/// The parts in runs of a bounded size, each with the place of its first one.
+/// Splits the parts into runs of a bounded size, each with the index of its first part.
 fn steps(parts: &[Bytes]) -> Vec<(usize, &[Bytes])> {
     let (mut found, mut first) = (Vec::new(), 0);
     while first < parts.len() {

@@ -1,6 +1,7 @@
-//! Which results are too old to keep. Results lie in the order of acceptance, and mostly ended in it, so the old ones
-//! are found at the front. What hides behind younger ones is found by a second walk that goes on, each time, where it
-//! stopped. Both look at a bounded number of rows. A whole range of seqs goes at once, when nothing of it is kept.
+//! Finds results that are too old to keep. Results are stored in the order of acceptance, and
+//! mostly ended in it, so the old ones are found at the front. Old results behind younger ones are
+//! found by a second scan that resumes, each time, where it stopped. Both scan a bounded number of
+//! rows. A whole range of seqs is dropped at once when nothing of it is kept.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -12,19 +13,20 @@ use tidegate_store::{Result, StoreErrorKind};
 use crate::session::RetrySafety;
 use crate::{PostgresStore, checks, rows};
 
-/// Rows that one step looks at.
+/// The rows that one step scans.
 const LOOKED_AT: usize = 4_096;
-/// Rows that one step removes.
+/// The rows that one step removes.
 const REMOVED_AT_ONCE: usize = 1_000;
-/// How much longer results of earlier ranges are kept, so that their range can go as a whole.
+/// How much longer results of earlier ranges are kept, so that their range can be dropped as a
+/// whole.
 const RANGE_GRACE: Duration = Duration::from_secs(3_600);
-/// Steps of the first walk.
+/// The maximum number of steps of the first scan.
 const STEPS_MAX: usize = 64;
 
 const SWEEP: &str = "SELECT verdict, number, reached, is_over FROM sweep($1, $2, $3, $4, $5, $6, $7)";
 const DROP: &str = "SELECT verdict, number FROM drop_range($1, $2, $3)";
 
-/// What a step of a walk did.
+/// The result of one step of a scan.
 struct Step {
     removed: usize,
     reached: Seq,
@@ -32,7 +34,7 @@ struct Step {
 }
 
 impl PostgresStore {
-    /// Removes what retention no longer keeps; answers how many operations went.
+    /// Removes what retention no longer keeps; returns the number of removed operations.
     pub(crate) async fn sweep_results(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (mut removed, mut after) = (self.drop_ranges(owner, retention).await?, Seq(0));
         if removed >= retention.most {
@@ -58,8 +60,8 @@ impl PostgresStore {
         Ok(removed + step.removed)
     }
 
-    /// Drops ranges of which nothing is kept. That costs the same however much is in them, so it is not bounded by
-    /// how many may go at once.
+    /// Drops ranges of which nothing is kept. That costs the same however much is in them, so it is
+    /// not bounded by the number of operations to remove at once.
     async fn drop_ranges(&self, owner: Ownership, retention: Retention) -> Result<usize> {
         let (partition, epoch) = (i32::from(owner.partition), owner.epoch.0.cast_signed());
         let (cut, mut removed) = (cutoff(retention), 0);
@@ -69,7 +71,7 @@ impl PostgresStore {
                 .row(RetrySafety::Harmless, DROP, |q| q.bind(partition).bind(epoch).bind(cut))
                 .await;
             let row = match dropped {
-                // Somebody has it open: there is another time.
+                // Another session uses it: the next sweep retries.
                 Err(error) if error.kind() == StoreErrorKind::Unavailable => return Ok(removed),
                 other => other?,
             };
@@ -112,7 +114,7 @@ impl PostgresStore {
     }
 }
 
-/// The time before which results go, as it is bound.
+/// The time before which results are removed, as it is bound.
 fn cutoff(retention: Retention) -> i64 {
     rows::micros(retention.ended_before.min(Time::from_micros(i64::MAX as u64)))
 }

@@ -1,4 +1,4 @@
-//! Looking after a schema.
+//! Migration, health checks and statistics of a schema.
 
 use std::collections::BTreeMap;
 
@@ -32,20 +32,21 @@ const LAYOUT: Layout = Layout {
         include_str!("sql/record_end.sql"),
     ],
 };
-/// Up to here operations are counted; above, the server's own estimate is good enough.
+/// The number up to which operations are counted; above, the server's own estimate is good enough.
 const COUNTED_MAX: i64 = 100_000;
 
-/// Reads the layout too, so that a schema that is not there is said.
+/// Reads the format too, so that a missing schema is reported.
 const HEALTH: &str = "SELECT pg_is_in_recovery(), current_setting('transaction_read_only') = 'on',
     (SELECT value FROM meta WHERE name = 'format')";
-/// The first who asks writes the number; the update that changes nothing gives it back to whoever comes later.
+/// The first caller writes the number; for later ones, an update that changes nothing returns it.
 const PARTITIONS: &str = "INSERT INTO meta VALUES ('partitions', $1)
     ON CONFLICT (name) DO UPDATE SET value = meta.value RETURNING value";
 const FIND_SECRET: &str = "SELECT name, value FROM meta WHERE name IN ('secret high', 'secret low')";
-/// Both halves or none: whoever comes second waits at the first half, and is given those of the first.
+/// Both halves or none: a second caller waits at the first half, and gets the secret of the first
+/// caller.
 const KEEP_SECRET: &str = "INSERT INTO meta VALUES ('secret high', $1), ('secret low', $2)
     ON CONFLICT (name) DO UPDATE SET value = meta.value RETURNING name, value";
-/// What any connection starts with: our own insist on more than the server may.
+/// The defaults of any connection: our own connections insist on more.
 const SERVER: &str = "
 SELECT name, CASE unit WHEN '8kB' THEN pg_size_pretty(reset_val::bigint * 8192) ELSE reset_val END
 FROM pg_settings WHERE name IN ('server_version', 'fsync', 'synchronous_commit', 'full_page_writes', 'shared_buffers')
@@ -60,7 +61,7 @@ SELECT
     (SELECT coalesce(sum(last_append(partition) - snapshot), 0)::bigint FROM partitions)";
 
 impl PostgresStore {
-    /// Refuses a layout that a newer program has made.
+    /// Rejects a schema that a newer program has created.
     pub(crate) fn check_not_newer(&self, format: Option<i64>) -> Result<()> {
         LAYOUT.check_not_newer(&self.sessions, format.unwrap_or_default())
     }
@@ -69,9 +70,9 @@ impl PostgresStore {
         let row = self.sessions.row(RetrySafety::Harmless, HEALTH, |q| q).await?;
         self.check_not_newer(self.sessions.column::<Option<i64>>(&row, 2)?)?;
         let why = if self.sessions.column(&row, 0)? {
-            "is in recovery and takes no writes"
+            "is in recovery and accepts no writes"
         } else if self.sessions.column(&row, 1)? {
-            "is set to read only and takes no writes"
+            "is set to read only and accepts no writes"
         } else {
             return Ok(());
         };

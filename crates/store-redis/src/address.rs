@@ -1,28 +1,28 @@
-//! Where a Redis is, from its URL. A password goes in here and never comes out in words.
+//! Parses the URL of a Redis server. A password in it never appears in a message.
 
 use std::fmt;
 
 use redis::{ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion};
 use tidegate_store::{Error, Result, StoreErrorKind};
 
-/// What keys begin with when nothing else is said.
+/// The default prefix of keys.
 const PREFIX_DEFAULT: &str = "tg";
-/// Longest prefix, in bytes.
+/// The longest prefix, in bytes.
 const PREFIX_LEN_MAX: usize = 64;
-/// Most replicas that an append may wait for.
+/// The most replicas that an append may wait for.
 const WAIT_MAX: u32 = 16;
 
 /// A server or the nodes of a cluster, and how they are used.
 pub(crate) struct Address {
-    /// One, or some nodes of a cluster.
+    /// One server, or some nodes of a cluster.
     pub(crate) nodes: Vec<ConnectionInfo>,
     pub(crate) is_cluster: bool,
     pub(crate) prefix: String,
-    /// Replicas that must have an append before it is answered.
+    /// The replicas that must have an append before it is acknowledged.
     pub(crate) wait: u32,
 }
 
-/// What is said behind a URL's question mark.
+/// The query parameters of a URL.
 struct UrlQuery {
     is_cluster: bool,
     prefix: String,
@@ -76,10 +76,10 @@ impl UrlQuery {
                 ("prefix", prefix) => found.prefix = prefix_of(prefix)?,
                 ("wait", wait) => found.wait = wait_of(wait)?,
                 ("protocol", _) => {}
-                // A name that is misspelt must not lead into another store.
+                // A misspelt name must not lead into another store.
                 _ => {
                     return Err(invalid(
-                        "a Redis URL takes prefix, wait and cluster behind its question mark, nothing else",
+                        "a Redis URL has the query parameters prefix, wait and cluster, and no others",
                     ));
                 }
             }
@@ -88,7 +88,7 @@ impl UrlQuery {
     }
 }
 
-/// Where it is, as people may see it.
+/// Shows the address without secrets.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.is_tls() { "rediss" } else { "redis" })?;
@@ -135,7 +135,9 @@ fn wait_of(wait: &str) -> Result<u32> {
 }
 
 fn no_redis() -> Error {
-    invalid("a Redis is named redis://HOST:PORT/DB, rediss://… or redis+cluster://HOST:PORT,HOST:PORT")
+    invalid(
+        "a Redis URL has the form redis://HOST:PORT/DB, rediss://… or redis+cluster://HOST:PORT,HOST:PORT",
+    )
 }
 
 fn invalid(message: &str) -> Error {

@@ -1,5 +1,6 @@
-//! Appending: the batch is staged under the owner's epoch by plain commands, and one short script in the same pipeline
-//! makes it count, or refuses it and clears it away. Payloads never go through a script.
+//! Appends: plain commands stage the batch under the owner's epoch, and one short script in the
+//! same pipeline commits it, or rejects it and clears it away. Payloads never pass through a
+//! script.
 
 use redis::{Pipeline, Value, cmd, pipe};
 use tidegate_core::{Seq, id::Partition};
@@ -12,18 +13,18 @@ use crate::scripts::{self, ScriptCall};
 use crate::tail::Tail;
 use crate::{RedisStore, checks, cost_queue, entry, log, reply};
 
-/// Bytes that one staging command carries, about.
+/// The approximate bytes that one staging command carries.
 const STAGED_LEN: usize = 4 * 1024 * 1024;
-/// How often a batch is staged again when it was gone before it counted.
+/// How often a batch is staged again when it was gone before the commit.
 const STAGINGS_MAX: usize = 3;
-/// How long replicas may take to have an append, in milliseconds.
+/// How long replicas may take to receive an append, in milliseconds.
 const WAIT_MS: u64 = 2_000;
 
 /// A batch ready to be sent.
 struct PreparedBatch {
     owner: Ownership,
     first: Option<Seq>,
-    /// Everything: the staging, then the call.
+    /// The staging commands, then the script call.
     pipeline: Pipeline,
 }
 
@@ -86,13 +87,13 @@ impl RedisStore {
             call.add_key(self.keys.trail(partition));
             call.arg(entry::archive_note(&batch.results));
         }
-        // In full each time: several appends are under way, and one that had to be sent again because the server forgot
-        // its script would come after the next one.
+        // In full each time: several appends are in flight, and one that had to be sent again
+        // because the server forgot its script would arrive after the next one.
         pipeline.add_command(call.in_full());
         Ok(PreparedBatch { owner, first, pipeline })
     }
 
-    /// Stages and calls in one pipeline. What was gone is staged again.
+    /// Stages and commits in one pipeline. A staged batch that was gone is staged again.
     async fn stage_and_commit(&self, sealed: &PreparedBatch) -> std::result::Result<Value, CommandFailure> {
         let mut answer = Value::Nil;
         for _ in 0..STAGINGS_MAX {
@@ -114,7 +115,8 @@ impl RedisStore {
         Ok(answer)
     }
 
-    /// What too few replicas have may be lost with its master, so nobody is told that it is safe.
+    /// Waits for replicas. What too few replicas have may be lost with its master, so it is not
+    /// acknowledged.
     pub(crate) async fn wait_for_replicas(&self, key: &str, what: impl FnOnce() -> String) -> Result<()> {
         let wanted = self.address.wait;
         if wanted == 0 {
@@ -125,7 +127,7 @@ impl RedisStore {
         let reached: u32 = match self.connection.send_to(key, wait).await {
             Ok(answer) => reply::parsed(answer)?,
             Err(failed) => {
-                let message = format!("{} is written, but nobody knows on how many replicas", what());
+                let message = format!("{} is written, but it is unknown on how many replicas", what());
                 return Err(Error::new(StoreErrorKind::Unsure, message).with_source(failed.cause));
             }
         };
@@ -137,7 +139,7 @@ impl RedisStore {
     }
 }
 
-/// The commands that stage a batch, and how many fields it has then.
+/// The commands that stage a batch, and the number of fields that it then has.
 fn staging(staged: &str, token: &str, batch: &Batch) -> Result<(Pipeline, usize)> {
     let mut pipeline = pipe();
     pipeline.cmd("UNLINK").arg(staged);
@@ -187,7 +189,7 @@ fn outcome(sealed: &PreparedBatch, batch: &Batch, tail: &Tail, answer: Value) ->
 
 fn still_unsure(partition: Partition) -> Error {
     let message = format!(
-        "the outcome of an append to partition {partition} is not known, so nothing more is written until it is owned anew"
+        "the outcome of an append to partition {partition} is unknown, so nothing more is written until it is acquired again"
     );
     Error::new(StoreErrorKind::Unsure, message)
 }
@@ -200,8 +202,8 @@ mod tests {
 
     use super::*;
 
-    /// OPS-8: a batch that is sent again, as a driver does when a connection was lost under it, counts once; also when
-    /// others have come after it.
+    /// OPS-8: a batch that is sent again, as a driver does after losing a connection, counts once;
+    /// even when others have come after it.
     #[tokio::test]
     async fn ops_8_a_batch_that_is_sent_twice_counts_once() {
         let server = tidegate_fixture::redis::RedisServer::start();

@@ -1,5 +1,6 @@
-//! What ended and is not archived yet: a list of notes, one for each append that ended something, which the append's own
-//! script writes. A note is the append, when the first of them ended, and the seqs: `17 1780000000000000 4711 4712`.
+//! Ended operations that are not archived yet: a list of notes, one for each append that ended
+//! something, written by the append's own script. A note is the append, when the first of them
+//! ended, and the seqs: `17 1780000000000000 4711 4712`.
 
 use redis::pipe;
 use tidegate_core::id::Partition;
@@ -12,7 +13,7 @@ use crate::errors::{undecided, unreadable};
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, log, reply};
 
-/// A note that was read.
+/// A parsed note.
 #[derive(Debug, PartialEq, Eq)]
 struct ArchiveNote {
     lsn: Lsn,
@@ -30,7 +31,7 @@ impl ArchiveNote {
             (Some(lsn), Some(oldest), Ok(seqs)) => {
                 Ok(Self { lsn: Lsn(lsn), oldest: Time::from_micros(oldest), seqs })
             }
-            _ => Err(unreadable("a note of what ended is damaged")),
+            _ => Err(unreadable("a note of ended operations is damaged")),
         }
     }
 }
@@ -61,7 +62,8 @@ impl RedisStore {
         Ok(noted)
     }
 
-    /// Says so when an earlier owner noted what ended and this one knows of no archive: what is on the trail is kept.
+    /// Warns when an earlier owner noted ended operations and this one has no archive: they stay in
+    /// the queue.
     pub(crate) async fn warn_about_unarchived(&self, partition: Partition) {
         if self.keeps_archive_queue {
             return;
@@ -73,7 +75,7 @@ impl RedisStore {
             tracing::warn!(
                 trail,
                 appends,
-                "what ended waits for an archive that this node knows nothing of, and is kept"
+                "ended operations wait for an archive that is not configured on this node, and are kept"
             );
         }
     }
@@ -81,7 +83,7 @@ impl RedisStore {
     async fn trim_ended(&self, owner: Ownership, upto: Lsn) -> Result<()> {
         let keys = [self.keys.head(owner.partition), self.keys.trail(owner.partition)];
         let call = ScriptCall::new(&scripts::TRODDEN, keys).with_arg(owner.epoch.0).with_arg(upto.0);
-        let doing = format!("shorten the trail of partition {}", owner.partition);
+        let doing = format!("trim the archive queue of partition {}", owner.partition);
         let answer = call.send(&self.connection).await;
         let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
         let (word, mut parts) = reply::split_verdict(answer)?;

@@ -1,4 +1,4 @@
-//! What a call must be before the server is asked anything.
+//! Checks of a call before the server is asked.
 
 use tidegate_core::Seq;
 use tidegate_core::shared::bucket::ReservationRequest;
@@ -16,7 +16,7 @@ use crate::keys::family;
 /// The largest seq: above it the scores of a sorted set are not exact.
 const SEQ_MAX: Seq = Seq((1 << 53) - 1);
 
-/// On a cluster one step touches one slot.
+/// Checks that buckets share a slot: on a cluster one step touches one slot.
 pub(crate) fn one_family(wanted: &[ReservationRequest]) -> Result<()> {
     let Some(first) = wanted.first() else { return Ok(()) };
     match wanted.iter().find(|want| family(&want.name) != family(&first.name)) {
@@ -29,19 +29,20 @@ pub(crate) fn one_family(wanted: &[ReservationRequest]) -> Result<()> {
     }
 }
 
-/// The seqs of new operations grow, and fit; and nothing comes out of an outbox that is not there.
+/// Checks that the seqs of new operations grow and fit, and that nothing is drained from an outbox
+/// that does not exist.
 pub(crate) fn batch(batch: &Batch) -> Result<()> {
     tidegate_store::checks::check_nothing_drained(batch)?;
     tidegate_store::checks::check_cost_count(batch)?;
     tidegate_store::checks::check_seqs(batch, SEQ_MAX)
 }
 
-/// The newest seq, as far as scores go.
+/// Limits a seq to the range of scores.
 pub(crate) fn within_scores(seq: Seq) -> Seq {
     seq.min(SEQ_MAX)
 }
 
-/// A new operation whose seq is in use already.
+/// The error for a new operation whose seq is already in use.
 pub(crate) fn seq_taken(first: Seq, newest: &str) -> Error {
     invalid_error(format!("operation {} comes after operation {newest}: a seq is used once", first.0))
 }

@@ -1,5 +1,5 @@
-//! The connection to the server: one that everybody shares, made anew when it was lost. Says of every failure whether
-//! anything can have reached the server.
+//! The connection to the server: shared by all callers, and replaced when it was lost. Every
+//! failure tells whether anything can have reached the server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -18,21 +18,21 @@ use crate::address::Address;
 use crate::errors::{Delivery, unusable};
 use crate::subscriber::Subscriber;
 
-/// How long a connection may take to be made.
+/// The timeout for establishing a connection.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long an answer may take.
+/// The timeout for a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often the driver tries again when a cluster changes under it.
+/// How often the driver retries while a cluster changes.
 const CLUSTER_RETRIES: u32 = 6;
-/// Longest wait between two of these, in milliseconds.
+/// The longest wait between two retries, in milliseconds.
 const CLUSTER_RETRY_WAIT_MAX_MS: u64 = 500;
 
-/// A connection that makes itself anew.
+/// A connection that replaces itself.
 pub(crate) struct SharedConnection {
     name: String,
     maker: ConnectionFactory,
     live: Mutex<Option<LiveConnection>>,
-    /// Held while a connection is made, so that one is made for all who wait.
+    /// Held while a connection is established, so that all waiters share one.
     making: tokio::sync::Mutex<()>,
 }
 
@@ -53,7 +53,7 @@ enum RawConnection {
     Cluster(ClusterConnection),
 }
 
-/// A failure, and whether the server may have seen what was sent.
+/// A failure, and whether the server may have seen the command.
 #[derive(Debug)]
 pub(crate) struct CommandFailure {
     pub(crate) delivery: Delivery,
@@ -61,7 +61,7 @@ pub(crate) struct CommandFailure {
 }
 
 impl SharedConnection {
-    /// For this address; nothing is connected yet.
+    /// Creates a connection to this address; does not connect yet.
     pub(crate) fn new(address: &Address) -> Result<Self> {
         if address.is_tls() {
             provide_cryptography();
@@ -82,24 +82,24 @@ impl SharedConnection {
             ConnectionFactory::Cluster { cluster: Box::new(cluster), nodes }
         } else {
             let Some(client) = nodes.into_iter().next() else {
-                return Err(wrong((redis::ErrorKind::InvalidClientConfig, "no server is named").into()));
+                return Err(wrong((redis::ErrorKind::InvalidClientConfig, "the URL names no server").into()));
             };
             ConnectionFactory::Server(Box::new(client))
         };
         Ok(Self { name, maker, live: Mutex::default(), making: tokio::sync::Mutex::default() })
     }
 
-    /// The server, as people may see it.
+    /// The name of the server, without secrets.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether keys of one step must lie in one slot.
+    /// Whether the keys of one step must be in one slot.
     pub(crate) const fn is_cluster(&self) -> bool {
         matches!(self.maker, ConnectionFactory::Cluster { .. })
     }
 
-    /// One command.
+    /// Sends one command.
     pub(crate) async fn send(&self, command: &Cmd) -> std::result::Result<Value, CommandFailure> {
         let mut live = self.live_connection().await?;
         let lost = live.lost();
@@ -110,7 +110,8 @@ impl SharedConnection {
         self.check_answer(&live, answer.and_then(Value::extract_error))
     }
 
-    /// Several commands in one go. Each has its own answer, which may be the server's refusal.
+    /// Sends several commands in one pipeline. Each has its own reply, which may be an error of the
+    /// server.
     pub(crate) async fn send_all(
         &self,
         commands: &Pipeline,
@@ -126,7 +127,7 @@ impl SharedConnection {
         self.check_answer(&live, answer)
     }
 
-    /// One command to whichever node keeps `key`, for commands that name none.
+    /// Sends one command to the node that has `key`, for commands that name no key.
     pub(crate) async fn send_to(
         &self,
         key: &str,
@@ -148,7 +149,7 @@ impl SharedConnection {
         self.check_answer(&live, answer.and_then(Value::extract_error))
     }
 
-    /// One command to whichever node keeps a slot, for commands that name no key.
+    /// Sends one command to the node that has a slot, for commands that name no key.
     pub(crate) async fn send_to_slot(
         &self,
         slot: u16,
@@ -157,7 +158,7 @@ impl SharedConnection {
         self.send_along(Route::new(slot, SlotAddr::Master), command).await
     }
 
-    /// What makes connections that hear a channel. In a cluster any node that answers will do.
+    /// Creates a subscriber. In a cluster any node that responds will do.
     pub(crate) fn subscriber(&self) -> Subscriber {
         Subscriber::new(match &self.maker {
             ConnectionFactory::Server(client) => vec![Client::clone(client)],
@@ -209,7 +210,8 @@ impl SharedConnection {
         answer: RedisResult<T>,
     ) -> std::result::Result<T, CommandFailure> {
         answer.map_err(|cause| {
-            // A cluster's driver sends again by itself, so whatever it says last, an earlier try may have arrived.
+            // A cluster's driver retries by itself, so whatever it reports last, an earlier attempt
+            // may have arrived.
             let reach = if self.is_cluster() { Delivery::Unknown } else { Delivery::of(&cause) };
             if reach == Delivery::Unknown && (!self.is_cluster() || cause.is_unrecoverable_error()) {
                 live.lost.send_replace(true);
@@ -228,7 +230,7 @@ impl SharedConnection {
 }
 
 impl LiveConnection {
-    /// Ends when the connection is lost.
+    /// Resolves when the connection is lost.
     fn lost(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut lost = self.lost.subscribe();
         async move {
@@ -238,7 +240,8 @@ impl LiveConnection {
     }
 }
 
-/// An answer, or the loss of the connection: the driver can overlook a command that came while it was being lost.
+/// Waits for a reply or the loss of the connection: the driver can overlook a command that was sent
+/// while the connection was being lost.
 async fn unless_lost<T>(
     lost: impl Future<Output = ()>,
     answer: impl Future<Output = RedisResult<T>>,
@@ -250,10 +253,11 @@ async fn unless_lost<T>(
     }
 }
 
-/// The driver asks the process which cryptography to use, and panics when there is none or more than one.
+/// Installs a cryptography provider: the driver uses that of the process, and panics when there is
+/// none or more than one.
 fn provide_cryptography() {
     if rustls::crypto::CryptoProvider::get_default().is_none() {
-        // Somebody else may have been quicker: then theirs is used.
+        // Another caller may have been quicker: then theirs is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
 }

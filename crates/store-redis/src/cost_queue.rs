@@ -1,5 +1,6 @@
-//! What calls cost, on its way to an archive: a list of notes, one for each append that said costs, which the append's own
-//! script writes. A note is the append and the costs as JSON: `17 [[1780000000000000,"op_…",3,0,"acme/points",…]]`.
+//! Costs of calls on their way to an archive: a list of notes, one for each append with costs,
+//! written by the append's own script. A note is the append and the costs as JSON: `17
+//! [[1780000000000000,"op_…",3,0,"acme/points",…]]`.
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use crate::errors::{undecided, unreadable, unusable};
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, log, reply};
 
-/// Notes that are read at once: each has as many costs as an append may.
+/// The notes that are read at once: each has as many costs as an append may.
 const NOTES_AT_ONCE: usize = 16;
 
 /// A cost as it is noted: when, operation, claim, place, limit, shape, requested, actual.
@@ -54,7 +55,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// What is noted beside the append.
+/// The note that is written with the append.
 pub(crate) fn cost_note(costs: &[Cost]) -> Result<String> {
     let rows: Vec<Row<'_>> = costs.iter().map(Row::of).collect();
     let rows = serde_json::to_string(&rows)
@@ -95,7 +96,7 @@ impl RedisStore {
     pub(crate) async fn trim_costs(&self, owner: Ownership, upto: Lsn) -> Result<()> {
         let keys = [self.keys.head(owner.partition), self.keys.spent(owner.partition)];
         let call = ScriptCall::new(&scripts::BOOKED, keys).with_arg(owner.epoch.0).with_arg(upto.0);
-        let doing = format!("take archived costs off partition {}", owner.partition);
+        let doing = format!("trim the cost queue of partition {}", owner.partition);
         let answer = call.send(&self.connection).await;
         let answer = answer.map_err(|failed| undecided(self.connection.name(), &doing, failed))?;
         let (word, mut parts) = reply::split_verdict(answer)?;

@@ -1,5 +1,4 @@
-//! An operation and a result as one field of a batch: a line of JSON that people can read, then bytes that nobody
-//! here looks into.
+//! An operation or a result as one field of a batch: a readable line of JSON, then opaque bytes.
 
 use std::sync::Arc;
 
@@ -40,7 +39,7 @@ struct FaultLine {
     message: String,
 }
 
-/// An operation as it is kept.
+/// Encodes an operation.
 pub(crate) fn encode_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
     let line = OperationLine {
         envelope: operation.envelope.len(),
@@ -52,7 +51,7 @@ pub(crate) fn encode_operation(operation: &StoredOperation) -> Result<Vec<u8>> {
     encode(&line, &[&operation.envelope, &operation.payload])
 }
 
-/// A result as it is kept.
+/// Encodes a result.
 pub(crate) fn encode_result(result: &StoredResult) -> Result<Vec<u8>> {
     let fault = result.fault.as_ref();
     let line = ResultLine {
@@ -65,12 +64,12 @@ pub(crate) fn encode_result(result: &StoredResult) -> Result<Vec<u8>> {
     encode(&line, &[&result.body])
 }
 
-/// What is noted of a result beside the append that holds it: when and how it ended.
+/// The note of a result next to the append that holds it: when and how it ended.
 pub(crate) fn result_note(result: &StoredResult) -> String {
     format!(" {} {}", result.at.as_micros(), State::from(result.state).as_str())
 }
 
-/// What is noted for an archive beside the append: when the first of these ended, and which they are.
+/// The note for an archive next to the append: when the first of these ended, and which they are.
 pub(crate) fn archive_note(results: &[StoredResult]) -> String {
     let oldest = results.iter().map(|result| result.at).min().unwrap_or_default();
     let mut steps = format!(" {}", oldest.as_micros());
@@ -101,7 +100,7 @@ impl Note {
     }
 }
 
-/// The operation in a field. Of an outline the payload is missing.
+/// Decodes the operation in a field. An outline has no payload.
 pub(crate) fn decode_operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation> {
     let (line, rest) = split(kept).ok_or_else(|| damaged("operation", seq))?;
     let line: OperationLine<'_> = read(line, "operation", seq)?;
@@ -119,7 +118,7 @@ pub(crate) fn decode_operation(seq: Seq, kept: &Bytes) -> Result<StoredOperation
     })
 }
 
-/// The result in a field. Of an outline the body is missing.
+/// Decodes the result in a field. An outline has no body.
 pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
     let (line, body) = split(kept).ok_or_else(|| damaged("result", seq))?;
     let line: ResultLine<'_> = read(line, "result", seq)?;
@@ -134,12 +133,13 @@ pub(crate) fn decode_result(seq: Seq, kept: &Bytes) -> Result<StoredResult> {
     Ok(StoredResult { seq, at: Time::from_micros(line.at), state, attempt: line.attempt, fault, body })
 }
 
-/// What the line of an operation has in it when its group is this one. It may be there for another reason too.
+/// The text that the line of an operation contains when its group is this one. It may also be there
+/// for another reason.
 pub(crate) fn mark_of_group(group: &str) -> Result<String> {
     Ok(format!("\"group\":{}", as_json(&group)?))
 }
 
-/// The same for its kind.
+/// The text that the line of an operation contains when its kind is this one.
 pub(crate) fn mark_of_kind(kind: &str) -> Result<String> {
     Ok(format!("\"kind\":{}", as_json(&kind)?))
 }

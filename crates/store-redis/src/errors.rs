@@ -1,21 +1,22 @@
-//! What a failure of the server means for the caller, in the words of the ports.
+//! Maps failures of the server to the error kinds of the storage ports.
 
 use redis::{ErrorKind, RedisError, Value};
 use tidegate_store::{Error, Result, StoreErrorKind};
 
 use crate::connection::CommandFailure;
 
-/// Whether the server can have seen what was sent.
+/// Whether the server can have seen a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
-    /// It has not, or it refused: nothing has changed.
+    /// It has not, or it rejected the command: nothing has changed.
     NoEffect,
     /// It may have.
     Unknown,
 }
 
 impl Delivery {
-    /// A refusal of the server changes nothing; a connection that was refused carried nothing.
+    /// Classifies a failure. An error of the server changes nothing; a refused connection carried
+    /// nothing.
     pub(crate) fn of(cause: &RedisError) -> Self {
         let refused = matches!(
             cause.kind(),
@@ -29,13 +30,13 @@ impl Delivery {
     }
 }
 
-/// A failure of something that only looks, or that may be done twice.
+/// The failure of a command that only reads, or that is idempotent.
 pub(crate) fn unusable(name: &str, failed: CommandFailure) -> Error {
-    Error::new(StoreErrorKind::Unavailable, format!("{name} does not answer as it should"))
+    Error::new(StoreErrorKind::Unavailable, format!("{name} did not respond properly"))
         .with_source(failed.cause)
 }
 
-/// A failure of something that changes what is kept.
+/// The failure of a command that changes data.
 pub(crate) fn undecided(name: &str, doing: &str, failed: CommandFailure) -> Error {
     match failed.delivery {
         Delivery::NoEffect => {
@@ -43,20 +44,19 @@ pub(crate) fn undecided(name: &str, doing: &str, failed: CommandFailure) -> Erro
                 .with_source(failed.cause)
         }
         Delivery::Unknown => {
-            let message =
-                format!("the connection to {name} was lost, and nobody knows whether it did {doing}");
+            let message = format!("the connection to {name} was lost; it is unknown whether it did {doing}");
             Error::new(StoreErrorKind::Unsure, message).with_source(failed.cause)
         }
     }
 }
 
-/// The answers of a pipeline, of which none may be a refusal.
+/// Checks that none of the replies of a pipeline is an error.
 pub(crate) fn check_answers(name: &str, answers: Vec<Value>) -> Result<Vec<Value>> {
     let answers = answers.into_iter().map(Value::extract_error).collect::<redis::RedisResult<Vec<_>>>();
     answers.map_err(|cause| unusable(name, CommandFailure { delivery: Delivery::NoEffect, cause }))
 }
 
-/// What lies there is not what this program writes.
+/// The data is not what this program writes.
 pub(crate) fn unreadable(message: impl Into<String>) -> Error {
     Error::new(StoreErrorKind::Unreadable, message)
 }

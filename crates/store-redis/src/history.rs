@@ -1,5 +1,6 @@
-//! What a partition is: the parts of the snapshot and every later append, read in pages. Nothing is left out in
-//! silence: an append that is missing makes the partition unreadable, unless a newer snapshot has just replaced it.
+//! Replays a partition: the parts of the snapshot and every later append, read in pages. Nothing is
+//! skipped silently: a missing append makes the partition unreadable, unless a newer snapshot has
+//! just replaced it.
 
 use bytes::Bytes;
 use redis::pipe;
@@ -10,13 +11,13 @@ use tidegate_store::{Error, Result, StoreErrorKind, codec};
 use crate::errors::{check_answers, unreadable, unusable};
 use crate::{RedisStore, reply};
 
-/// Appends that are asked for at once.
+/// The appends that are read at once.
 const APPENDS: u64 = 256;
-/// Parts of a snapshot that are asked for at once.
+/// The parts of a snapshot that are read at once.
 const PARTS: u64 = 16;
-/// Bytes that are held back before the first is handed over. Until then reading can start anew.
+/// The bytes that are buffered before the first are passed on. Until then reading can restart.
 const HELD_LEN_MAX: usize = 64 * 1024 * 1024;
-/// How often reading starts anew when a snapshot replaces what is being read.
+/// How often reading restarts when a snapshot replaces what is being read.
 const STARTS_MAX: usize = 20;
 
 /// Where reading starts and ends.
@@ -29,14 +30,14 @@ struct Outline {
     parts: u64,
 }
 
-/// What one page brought.
+/// The result of reading one page.
 enum PageRead {
     Page(Vec<Bytes>),
     /// A newer snapshot replaced what was to be read.
     Replaced,
 }
 
-/// What has been read and not yet handed over.
+/// What has been read and not yet passed on.
 struct ReplayBuffer<'a> {
     replay: Replay<'a>,
     pages: Vec<Bytes>,
@@ -81,7 +82,7 @@ impl RedisStore {
         Err(Error::new(StoreErrorKind::Unavailable, message))
     }
 
-    /// Reads page by page; `false` when a newer snapshot came in between.
+    /// Reads page by page; returns `false` when a newer snapshot interfered.
     async fn collect(
         &self,
         partition: Partition,
@@ -106,7 +107,7 @@ impl RedisStore {
         Ok(true)
     }
 
-    /// `None` when nobody ever owned the partition.
+    /// Reads the outline; `None` when the partition was never owned.
     async fn outline(&self, partition: Partition) -> Result<Option<Outline>> {
         let mut ask = redis::cmd("HMGET");
         ask.arg(self.keys.head(partition)).arg(&["last", "snapshot", "upto", "parts"]);
@@ -143,7 +144,8 @@ impl RedisStore {
         Ok(PageRead::Page(page))
     }
 
-    /// The appends after `after` up to `upto`. What says whether they were replaced is asked for after them.
+    /// Reads the appends after `after` up to `upto`. Whether they were replaced is checked after
+    /// them.
     async fn appends(
         &self,
         partition: Partition,
@@ -172,7 +174,7 @@ impl RedisStore {
         Ok(PageRead::Page(page))
     }
 
-    /// The answers of a pipeline that only looks.
+    /// Runs a pipeline that only reads.
     pub(crate) async fn query_pipeline(&self, ask: &redis::Pipeline) -> Result<Vec<redis::Value>> {
         let answers =
             self.connection.send_all(ask).await.map_err(|failed| unusable(self.connection.name(), failed))?;

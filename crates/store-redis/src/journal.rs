@@ -1,5 +1,6 @@
-//! The journal of deployments: hashes and two indexes under one tag. Each write is one script that compares the fence and
-//! writes all or nothing; a look is one command, and a long list of deployments several.
+//! The journal of deployments: hashes and two indexes under one tag. Each write is one script that
+//! compares the fence and writes all or nothing; a read is one command, and a long list of
+//! deployments several.
 
 mod line;
 
@@ -13,7 +14,7 @@ use crate::errors::unusable;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// Deployments that are read at once: each may have a large request.
+/// The deployments that are read at once: each may have a large request.
 const PAGE: usize = 64;
 
 impl RedisStore {
@@ -27,7 +28,7 @@ impl RedisStore {
         let mut call = ScriptCall::new(&scripts::JOURNAL_KEEP, keys)
             .with_arg(&*deployment.id)
             .with_arg(deployment.fence)
-            // One less than are kept, because one more comes.
+            // One less than the maximum, because one more is added.
             .with_arg(DEPLOYMENTS_KEPT - 1)
             .with_arg(self.keys.deployments())
             .with_arg(self.keys.deployment_steps())
@@ -107,7 +108,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    /// The lines of a hash.
+    /// Reads the lines of a hash.
     async fn lines_of(&self, key: String) -> Result<Vec<Vec<u8>>> {
         let answer = self.connection.send(cmd("HVALS").arg(key)).await;
         reply::parsed(answer.map_err(|failed| unusable(self.connection.name(), failed))?)

@@ -1,11 +1,12 @@
-//! The names of all keys. What belongs to one step has one tag in braces, so that a cluster keeps it in one place.
+//! The names of all keys. Keys of one step share a hash tag in braces, so that a cluster keeps them
+//! in one slot.
 
 use tidegate_core::id::Partition;
 
-/// Groups that idempotency records are spread over; each has an index of what may be swept.
+/// The shards of idempotency records; each has an index of what may be swept.
 pub(crate) const RECORD_SHARDS: u64 = 16;
 
-/// Makes the names of keys.
+/// Builds the names of keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     prefix: String,
@@ -16,22 +17,22 @@ impl Keys {
         Self { prefix: prefix.to_owned() }
     }
 
-    /// Which layout is written.
+    /// The format of the data.
     pub(crate) fn format(&self) -> String {
         format!("{}:format", self.prefix)
     }
 
-    /// Which partitions were ever owned.
+    /// The partitions that were ever owned.
     pub(crate) fn partitions(&self) -> String {
         format!("{}:partitions", self.prefix)
     }
 
-    /// How many partitions there are.
+    /// The number of partitions.
     pub(crate) fn count(&self) -> String {
         format!("{}:count", self.prefix)
     }
 
-    /// The secret that nodes know each other by.
+    /// The secret that nodes share.
     pub(crate) fn secret(&self) -> String {
         format!("{}:secret", self.prefix)
     }
@@ -41,7 +42,7 @@ impl Keys {
         format!("{}:health", self.prefix)
     }
 
-    /// Who is there.
+    /// The nodes.
     pub(crate) fn nodes(&self) -> String {
         format!("{}:nodes", self.prefix)
     }
@@ -61,27 +62,27 @@ impl Keys {
         self.of(partition, "ops")
     }
 
-    /// Where results are.
+    /// The locations of results.
     pub(crate) fn res(&self, partition: Partition) -> String {
         self.of(partition, "res")
     }
 
-    /// What ended and is not archived yet.
+    /// Ended operations that are not archived yet.
     pub(crate) fn trail(&self, partition: Partition) -> String {
         self.of(partition, "trail")
     }
 
-    /// What calls cost and is not archived yet.
+    /// Costs of calls that are not archived yet.
     pub(crate) fn spent(&self, partition: Partition) -> String {
         self.of(partition, "spent")
     }
 
-    /// What the names of batches begin with; the number of the append follows.
+    /// The prefix of the names of batches; the number of the append follows.
     pub(crate) fn batches(&self, partition: Partition) -> String {
         self.of(partition, "b:")
     }
 
-    /// What the names of snapshots begin with.
+    /// The prefix of the names of snapshots.
     pub(crate) fn snapshots(&self, partition: Partition) -> String {
         self.of(partition, "snap:")
     }
@@ -90,37 +91,37 @@ impl Keys {
         format!("{}:{{{partition}}}:{what}", self.prefix)
     }
 
-    /// What the names of records of one shard begin with.
+    /// The prefix of the names of one shard's records.
     pub(crate) fn records(&self, shard: u64) -> String {
         format!("{}:{{record:{shard}}}:r:", self.prefix)
     }
 
-    /// Records of one shard by the time a sweep looks at them.
+    /// The records of one shard by the time a sweep looks at them.
     pub(crate) fn record_index(&self, shard: u64) -> String {
         format!("{}:{{record:{shard}}}:due", self.prefix)
     }
 
-    /// What the names of deployments begin with. The whole journal lies together.
+    /// The prefix of the names of deployments. The whole journal is in one slot.
     pub(crate) fn deployments(&self) -> String {
         self.of_journal("d:")
     }
 
-    /// What the names of deployments' steps begin with.
+    /// The prefix of the names of deployments' steps.
     pub(crate) fn deployment_steps(&self) -> String {
         self.of_journal("s:")
     }
 
-    /// What the names of scopes' objects begin with.
+    /// The prefix of the names of scopes' objects.
     pub(crate) fn objects(&self) -> String {
         self.of_journal("o:")
     }
 
-    /// Which deployments there are.
+    /// The list of all deployments.
     pub(crate) fn all_deployments(&self) -> String {
         self.of_journal("all")
     }
 
-    /// What the names of the lists of a scope's deployments begin with.
+    /// The prefix of the names of the lists of a scope's deployments.
     pub(crate) fn deployments_in(&self) -> String {
         self.of_journal("in:")
     }
@@ -144,7 +145,7 @@ impl Keys {
         KeyPattern { pattern: format!("{}:{{bucket:*}}:*", escaped(&self.prefix)), name_of: name_of_bucket }
     }
 
-    /// What is named by a key of a family.
+    /// Extracts the name from a key of a family.
     pub(crate) fn name_in(&self, family: &KeyPattern, key: &str) -> Option<String> {
         let rest = key.strip_prefix(&self.prefix)?.strip_prefix(':')?;
         (family.name_of)(rest).map(str::to_owned)
@@ -155,13 +156,13 @@ impl Keys {
         format!("{}:{{window:{key}}}", self.prefix)
     }
 
-    /// A bucket: those of one family lie together.
+    /// A bucket: those of one family are in one slot.
     pub(crate) fn bucket(&self, name: &str) -> String {
         format!("{}:{{bucket:{}}}:{name}", self.prefix, family(name))
     }
 }
 
-/// Keys of one kind: how a server finds them, and what each names.
+/// The keys of one kind: the pattern that finds them, and how to extract the name from each.
 pub(crate) struct KeyPattern {
     pub(crate) pattern: String,
     name_of: fn(&str) -> Option<&str>,
@@ -171,21 +172,21 @@ fn name_of_lease(rest: &str) -> Option<&str> {
     rest.strip_prefix("{lease:")?.strip_suffix('}')
 }
 
-/// A name may hold braces too, so the key is known by the name that makes it.
+/// A name may contain braces too, so the key is recognised by rebuilding it from the name.
 fn name_of_bucket(rest: &str) -> Option<&str> {
     let rest = rest.strip_prefix("{bucket:")?;
     let splits = rest.match_indices("}:").map(|(at, _)| (&rest[..at], &rest[at + 2..]));
     splits.into_iter().find(|(tag, name)| family(name) == *tag).map(|(_, name)| name)
 }
 
-/// A prefix in a pattern that stands for itself.
+/// Escapes a prefix for use in a pattern.
 fn escaped(prefix: &str) -> String {
     let escape = |c: char| if "\\*?[]^".contains(c) { vec!['\\', c] } else { vec![c] };
     prefix.chars().flat_map(escape).collect()
 }
 
-/// The part of a bucket's name before the first `/`; nothing when there is none. Buckets of one family can be
-/// reserved together on a cluster.
+/// The part of a bucket's name before the first `/`; empty when there is none. Buckets of one
+/// family can be reserved together on a cluster.
 pub(crate) fn family(bucket: &str) -> &str {
     bucket.split_once('/').map_or("", |(family, _)| family)
 }

@@ -1,6 +1,6 @@
-//! The Redis backend: one server of Redis 7 or Valkey, or a Redis Cluster. Keeps the promises of the storage ports by
-//! short scripts on the server; decides nothing about an operation. What lies under which key is in
-//! `docs/redis-keys.md`.
+//! The Redis backend: one server of Redis 7 or Valkey, or a Redis Cluster. Implements the storage
+//! ports with short scripts on the server; decides nothing about an operation. The layout of the
+//! keys is in `docs/redis-keys.md`.
 
 mod address;
 mod append;
@@ -48,17 +48,17 @@ pub struct RedisStore {
     tails: Tails,
     /// Whether appends note what ended, for an archive.
     keeps_archive_queue: bool,
-    /// What plain commands know of the server's clock.
+    /// The known offset of the server's clock, for plain commands.
     server_time: ServerTime,
-    /// Only for tests: otherwise the server tells the time.
+    /// Only for tests: otherwise the server supplies the time.
     clock: Option<Arc<dyn Clock>>,
 }
 
 /// Opens the store that a URL names: `redis://`, `rediss://` or `redis+cluster://`.
 ///
 /// # Errors
-/// `Invalid` when the URL names no Redis or the server may throw data away; `Unavailable` when it is out of reach;
-/// `Unreadable` when a newer program wrote what is there.
+/// `Invalid` when the URL does not name a Redis or the server may evict data; `Unavailable` when it
+/// is unreachable; `Unreadable` when a newer program wrote the data.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>> {
     Ok(Arc::new(RedisStore::open(url).await?))
 }
@@ -72,7 +72,8 @@ impl RedisStore {
         Self::start(url, None).await
     }
 
-    /// The same by a clock that a test moves. Every store on the same data must go by the same one.
+    /// Opens the store with a clock that a test moves. Every store on the same data must use the
+    /// same clock.
     ///
     /// # Errors
     /// As [`open`].
@@ -80,7 +81,7 @@ impl RedisStore {
         Self::start(url, Some(clock)).await
     }
 
-    /// The same store with a trail: from now on every append notes what ended, for whoever archives it.
+    /// Enables the archive queue: from now on every append notes what ended, for the archiver.
     #[must_use]
     pub const fn with_archive_queue(mut self) -> Self {
         self.keeps_archive_queue = true;
@@ -99,12 +100,12 @@ impl RedisStore {
         Ok(store)
     }
 
-    /// What a script is told of the time: nothing, unless a test moves it.
+    /// The time argument of a script: empty, unless a test moves the clock.
     fn now(&self) -> String {
         self.clock.as_ref().map(|clock| clock.now().as_micros().to_string()).unwrap_or_default()
     }
 
-    /// The server's time for plain commands, as far as it is known here.
+    /// The server's time for plain commands, as far as this process knows it.
     async fn time(&self) -> Result<Time> {
         match &self.clock {
             Some(clock) => Ok(clock.now()),
@@ -113,7 +114,7 @@ impl RedisStore {
     }
 }
 
-/// A time span as scripts take it.
+/// A duration as scripts take it.
 fn span(ttl: Duration) -> String {
     micros(ttl).to_string()
 }

@@ -1,5 +1,5 @@
-//! Pages of operations, newest first. Batches are walked backwards; of each only names and notes are looked at until
-//! an operation may belong to the page, and then its line without the payload.
+//! Pages of operations, newest first. Batches are scanned backwards; only names and notes are read
+//! until an operation may belong to the page, and then its line without the payload.
 
 use std::cmp::Reverse;
 use std::collections::VecDeque;
@@ -17,25 +17,25 @@ use crate::errors::unusable;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// Most operations that one `list` looks at; the caller goes on from where it stopped.
+/// The most operations that one `list` scans; the caller resumes where it stopped.
 const SCANNED_MAX: usize = 50_000;
-/// Batches that are asked for at once.
+/// The batches that are read at once.
 const BATCHES: usize = 8;
-/// Operations that one call of the script looks at.
+/// The operations that one call of the script scans.
 const LINES: usize = 128;
 
 /// An operation that was seen in a batch, and how it ended.
 pub(crate) struct ScannedOperation {
     pub(crate) seq: Seq,
     pub(crate) lsn: u64,
-    /// The note as it lies there, so that a change is noticed.
+    /// The stored note, so that a change is noticed.
     pub(crate) note: Option<String>,
 }
 
-/// A walk over the operations below a seq, newest first.
+/// A scan over the operations below a seq, newest first.
 struct ListScan {
     partition: Partition,
-    /// Everything below this is still to be looked at.
+    /// Everything below this is still to be scanned.
     before: Seq,
     ahead: VecDeque<ScannedOperation>,
 }
@@ -63,7 +63,7 @@ impl RedisStore {
         }
     }
 
-    /// The next operations of a walk, at most `most`, of one batch.
+    /// The next operations of a scan, at most `most`, of one batch.
     async fn next(&self, walk: &mut ListScan, most: usize) -> Result<Vec<ScannedOperation>> {
         while walk.ahead.is_empty() {
             let below = self.batches_before(walk.partition, walk.before).await?;
@@ -85,7 +85,7 @@ impl RedisStore {
         Ok(stretch)
     }
 
-    /// Batches that begin below a seq, newest first, each with its first seq.
+    /// The batches that begin below a seq, newest first, each with its first seq.
     async fn batches_before(&self, partition: Partition, before: Seq) -> Result<Vec<(u64, Seq)>> {
         let mut ask = redis::cmd("ZREVRANGEBYSCORE");
         ask.arg(self.keys.ops(partition)).arg(format!("({}", before.0)).arg("-inf");
@@ -133,7 +133,8 @@ impl RedisStore {
         Ok(seen)
     }
 
-    /// Of a stretch of one batch what fits the query, at most `most`, and the last seq that was looked at.
+    /// The operations in a stretch of one batch that match the query, at most `most`, and the last
+    /// seq that was scanned.
     async fn find_matching(
         &self,
         partition: Partition,
@@ -197,7 +198,7 @@ impl RedisStore {
 }
 
 impl ListScan {
-    /// Puts back what lies below the last one that was looked at.
+    /// Puts back what is below the last one that was scanned.
     fn return_below(&mut self, stopped: Seq, stretch: Vec<ScannedOperation>) {
         for seen in stretch.into_iter().rev().filter(|seen| seen.seq < stopped) {
             self.ahead.push_front(seen);

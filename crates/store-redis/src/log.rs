@@ -1,4 +1,5 @@
-//! The log on Redis: who owns a partition, and the verbs, each of which is in a file of its own.
+//! The log on Redis: the ownership of partitions, and the verbs, each of which is in a file of its
+//! own.
 
 use std::time::Duration;
 
@@ -20,10 +21,10 @@ use crate::{RedisStore, reply, span};
 
 impl RedisStore {
     async fn own_partition(&self, partition: Partition, node: &str, ttl: Duration) -> Result<Ownership> {
-        // Only so that they can be counted: one too many does no harm.
+        // Only for counting: one too many is harmless.
         let known = self.connection.send(cmd("SADD").arg(self.keys.partitions()).arg(partition)).await;
         known.map_err(|failed| unusable(self.connection.name(), failed))?;
-        // Appends under way at once stay in order when the server knows the script already.
+        // Concurrent appends stay in order when the server already knows the script.
         let loaded = self.connection.send_to(&self.keys.head(partition), scripts::APPEND.load()).await;
         loaded.map_err(|failed| unusable(self.connection.name(), failed))?;
         let call = ScriptCall::new(&scripts::OWN, [self.keys.head(partition)])
@@ -53,8 +54,8 @@ impl RedisStore {
     }
 
     async fn renew_ownership(&self, owner: Ownership, ttl: Duration) -> Result<Ownership> {
-        // An owner of an older version must not go on in a newer layout. In a cluster it may be out of reach when the
-        // partition is not: then it is looked at the next time.
+        // An owner of an older version must not continue in a newer format. In a cluster the format
+        // may be unreachable when the partition is not: then the next renewal checks it.
         if let Err(error) = self.look_at_format().await
             && error.kind() == StoreErrorKind::Unreadable
         {
@@ -113,7 +114,7 @@ impl RedisStore {
     }
 }
 
-/// Refused because a newer owner exists, or because the server no longer knows of any.
+/// The error when a newer owner exists, or when the server no longer knows of any.
 pub(crate) fn fenced(owner: Ownership, newest: &str) -> Error {
     if newest.is_empty() {
         let message = format!(
@@ -125,7 +126,7 @@ pub(crate) fn fenced(owner: Ownership, newest: &str) -> Error {
     ownership_ended(owner, newest, "a newer owner exists")
 }
 
-/// Refused because the server has forgotten appends that it had answered.
+/// The error when the server has lost appends that it had acknowledged.
 pub(crate) fn lost(owner: Ownership, known: Lsn, last: &str) -> Error {
     let message = format!(
         "Redis has lost appends of partition {}: it had {} and now ends at {last}; the owner must load it again",

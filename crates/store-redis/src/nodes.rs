@@ -1,5 +1,5 @@
-//! Who is there, in one hash, and hints by publish and subscribe. A listener has a connection of its own; hints that
-//! come while it is made anew are lost.
+//! Node membership in one hash, and hints through publish and subscribe. A listener has a
+//! connection of its own; hints are lost while it reconnects.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use crate::scripts::{self, ScriptCall};
 use crate::subscriber::Subscriber;
 use crate::{RedisStore, reply, span};
 
-/// Hints that a slow listener may have waiting before it loses some.
+/// The hints that a slow listener may have queued before it loses some.
 const HINTS_WAITING_MAX: usize = 256;
-/// How long a listener waits before it connects again.
+/// How long a listener waits before it reconnects.
 const PAUSE: Duration = Duration::from_millis(250);
 
 impl RedisStore {
-    /// Registers a node, or keeps one that is there; `None` when it is not.
+    /// Registers a node, or renews an existing one; `None` when it does not exist.
     async fn keep_node(&self, name: &str, address: Option<&str>, ttl: Duration) -> Result<Option<Node>> {
         let call = ScriptCall::new(&scripts::NODE_REGISTER, [self.keys.nodes()])
             .with_arg(self.now())
@@ -63,7 +63,7 @@ impl RedisStore {
     }
 }
 
-/// Passes hints on until nobody listens any more. A connection that is lost is made anew.
+/// Passes hints on until no one listens any more. Reconnects when the connection is lost.
 async fn pass_on(ears: Subscriber, channel: String, first: PubSub, listener: mpsc::Sender<String>) {
     let mut ear = Some(first);
     loop {
@@ -75,7 +75,7 @@ async fn pass_on(ears: Subscriber, channel: String, first: PubSub, listener: mps
                     hint = hints.next() => {
                         let Some(hint) = hint else { break };
                         if let Ok(text) = hint.get_payload() {
-                            // A slow listener loses hints: nobody waits for it.
+                            // A slow listener loses hints: no one waits for it.
                             let _ = listener.try_send(text);
                         }
                     }

@@ -1,5 +1,6 @@
-//! Operations by seq. The batch that holds one is the last that starts at or before it; where its result is has been
-//! noted. Two trips, whatever the number. Without results, what lies in one batch is asked for in one go.
+//! Reads operations by seq. The batch that holds one is the last that starts at or before it; the
+//! location of its result has been noted. Two round trips, whatever the number. Without results,
+//! the operations of one batch are read together.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +14,10 @@ use crate::checks::within_scores;
 use crate::entry::{self, Note};
 use crate::{RedisStore, reply};
 
-/// Operations that are asked for at once.
+/// The operations that are read at once.
 const PAGE: usize = 256;
 
-/// Where an operation and its result are.
+/// The location of an operation and its result.
 #[derive(Clone, Debug, Default)]
 struct OperationLocation {
     lsn: Option<String>,
@@ -88,7 +89,7 @@ impl RedisStore {
         Ok(found)
     }
 
-    /// The same without results.
+    /// Reads operations without results.
     pub(crate) async fn read_operations(
         &self,
         partition: Partition,
@@ -105,7 +106,8 @@ impl RedisStore {
         Ok(seqs.iter().map(|seq| found.get(seq).cloned()).collect())
     }
 
-    /// Which of these, in order, lie in which batch. Where a few batches hold all of them, one answer says so.
+    /// Maps these seqs, in order, to their batches. Where a few batches hold all of them, one reply
+    /// is enough.
     async fn batches_of(&self, partition: Partition, seqs: &[Seq]) -> Result<BTreeMap<String, Vec<Seq>>> {
         let mut batches: BTreeMap<String, Vec<Seq>> = BTreeMap::new();
         let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { return Ok(batches) };
@@ -121,7 +123,7 @@ impl RedisStore {
         let (mut starts, later) = (next()?, next()?);
         let is_cut = later.len() == PAGE;
         starts.extend(later);
-        // Behind the last start that was told there may be others.
+        // There may be others behind the last start in the reply.
         let known = starts.last().filter(|_| is_cut).map_or(u64::MAX, |(_, start)| *start);
         let (near, far) = seqs.split_at(seqs.partition_point(|seq| seq.0 <= known));
         for seq in near {

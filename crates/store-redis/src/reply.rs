@@ -1,4 +1,4 @@
-//! Answers of the server as the types they stand for. An answer of another shape is unreadable, never guessed at.
+//! Parses replies of the server. A reply of another shape is unreadable, never guessed at.
 
 use bytes::Bytes;
 use redis::{FromRedisValue, Value, from_redis_value};
@@ -7,13 +7,13 @@ use tidegate_store::{Error, Result};
 
 use crate::errors::unreadable;
 
-/// An answer as this type.
+/// Parses a reply as this type.
 pub(crate) fn parsed<T: FromRedisValue>(value: Value) -> Result<T> {
     from_redis_value(value)
-        .map_err(|cause| unreadable("an answer of Redis has another shape").with_source(cause))
+        .map_err(|cause| unreadable("a reply of Redis has an unexpected shape").with_source(cause))
 }
 
-/// The parts of an answer.
+/// The parts of a reply.
 pub(crate) fn list(value: Value) -> Result<Vec<Value>> {
     match value {
         Value::Array(parts) | Value::Set(parts) => Ok(parts),
@@ -22,7 +22,7 @@ pub(crate) fn list(value: Value) -> Result<Vec<Value>> {
     }
 }
 
-/// Bytes, or nothing.
+/// Bytes, or `None`.
 pub(crate) fn bytes(value: Value) -> Result<Option<Bytes>> {
     match value {
         Value::BulkString(bytes) => Ok(Some(bytes.into())),
@@ -32,7 +32,8 @@ pub(crate) fn bytes(value: Value) -> Result<Option<Bytes>> {
     }
 }
 
-/// The first word of an answer says what follows; behind a lone word nothing does.
+/// Splits a reply into its first word, which says what follows, and the rest; nothing follows a
+/// lone word.
 pub(crate) fn split_verdict(value: Value) -> Result<(String, Vec<Value>)> {
     if let Value::BulkString(_) = value {
         return Ok((parsed(value)?, Vec::new()));
@@ -42,18 +43,18 @@ pub(crate) fn split_verdict(value: Value) -> Result<(String, Vec<Value>)> {
     Ok((parsed(word)?, parts.collect()))
 }
 
-/// The part at a place.
+/// Parses the part at an index.
 pub(crate) fn part_at<T: FromRedisValue>(parts: &mut [Value], place: usize) -> Result<T> {
     let part = parts.get_mut(place).map(std::mem::take).ok_or_else(|| unexpected_reply("one more part"))?;
     parsed(part)
 }
 
-/// A time at a place.
+/// Parses the time at an index.
 pub(crate) fn time_at(parts: &mut [Value], place: usize) -> Result<Time> {
     part_at(parts, place).map(Time::from_micros)
 }
 
-/// An answer that is none of those that were agreed on.
+/// The error for an unexpected reply.
 pub(crate) fn unexpected_reply(wanted: &str) -> Error {
-    unreadable(format!("Redis answered something else than {wanted}"))
+    unreadable(format!("Redis did not reply with {wanted}"))
 }

@@ -1,5 +1,5 @@
-//! The scripts that run on the server, and how they are called: by their hash, and in full when the server does not
-//! know them. A server may forget them at any time.
+//! The scripts that run on the server, and how they are called: by their hash, and in full when the
+//! server does not know them. A server may forget them at any time.
 
 use std::sync::LazyLock;
 
@@ -7,14 +7,14 @@ use redis::{Cmd, ErrorKind, ServerErrorKind, ToRedisArgs, Value, cmd};
 
 use crate::connection::{CommandFailure, SharedConnection};
 
-/// A script and the hash that a server knows it by.
+/// A script and the hash by which a server knows it.
 pub(crate) struct Script {
     code: &'static str,
     hash: LazyLock<String>,
 }
 
 impl Script {
-    /// Makes a server know it.
+    /// The command that loads the script into a server.
     pub(crate) fn load(&self) -> Cmd {
         let mut load = cmd("SCRIPT");
         load.arg("LOAD").arg(self.code);
@@ -22,7 +22,7 @@ impl Script {
     }
 }
 
-/// Scripts from their files; what several need comes first.
+/// Scripts from their files; shared code comes first.
 macro_rules! scripts {
     ($($name:ident = $($file:literal),+;)+) => {
         $(pub(crate) static $name: Script = {
@@ -63,7 +63,7 @@ scripts! {
     JOURNAL_LIST = "journal_list";
 }
 
-/// A call of a script: its keys, then what it is told.
+/// A call of a script: its keys, then its arguments.
 pub(crate) struct ScriptCall<'a> {
     script: &'a Script,
     keys: Vec<String>,
@@ -75,29 +75,29 @@ impl<'a> ScriptCall<'a> {
         Self { script, keys: keys.into(), args: Vec::new() }
     }
 
-    /// With one more key.
+    /// Adds a key.
     pub(crate) fn add_key(&mut self, key: String) {
         self.keys.push(key);
     }
 
-    /// Told one more thing.
+    /// Adds an argument.
     pub(crate) fn arg(&mut self, what: impl ToRedisArgs) -> &mut Self {
         what.write_redis_args(&mut self.args);
         self
     }
 
-    /// The same, for one line.
+    /// Adds an argument, for chaining.
     pub(crate) fn with_arg(mut self, what: impl ToRedisArgs) -> Self {
         self.arg(what);
         self
     }
 
-    /// By its hash, which is short.
+    /// The call by hash, which is short.
     pub(crate) fn by_hash(&self) -> Cmd {
         self.command("EVALSHA", &self.script.hash)
     }
 
-    /// In full, for a server that does not know it.
+    /// The call in full, for a server that does not know the script.
     pub(crate) fn in_full(&self) -> Cmd {
         self.command("EVAL", self.script.code)
     }
@@ -114,7 +114,7 @@ impl<'a> ScriptCall<'a> {
         command
     }
 
-    /// Calls it, in full when it must be.
+    /// Calls the script, in full if necessary.
     pub(crate) async fn send(&self, link: &SharedConnection) -> Result<Value, CommandFailure> {
         match link.send(&self.by_hash()).await {
             Err(failed) if is_unknown(&failed) => link.send(&self.in_full()).await,
@@ -123,7 +123,7 @@ impl<'a> ScriptCall<'a> {
     }
 }
 
-/// Whether the server said that it does not know the script, and so did nothing.
+/// Returns whether the server replied that it does not know the script, and so did nothing.
 fn is_unknown(failed: &CommandFailure) -> bool {
     failed.cause.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
 }

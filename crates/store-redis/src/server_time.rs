@@ -1,7 +1,8 @@
-//! The server's clock as far as this process knows it, for plain commands that have no script to read it: the machine's
-//! steady clock, and how far the server's is from it. Asked again each second that it is used, it is off by no more than
-//! the trip of one question. That is harmless: what it is used for are leases, whose holders are known by their tokens
-//! and renew them in good time, and the end of records, where nothing turns on a trip.
+//! The server's clock as far as this process knows it, for plain commands that have no script to
+//! read it: the machine's monotonic clock, and the offset of the server's clock from it. It is
+//! refreshed every second while it is used, and is off by no more than one round trip. That is
+//! harmless: it is used for leases, whose holders are known by their tokens and renew them in good
+//! time, and for the expiry of records, where a round trip does not matter.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,21 +15,21 @@ use crate::connection::SharedConnection;
 use crate::errors::unusable;
 use crate::reply;
 
-/// What is known is asked for anew after this long; others go on with what is known meanwhile.
+/// The offset is refreshed after this long; other callers use the known one meanwhile.
 const FRESH_FOR: Duration = Duration::from_secs(1);
-/// After this long nobody goes on without having asked: this process, its machine or the server's clock may have stood
-/// still or been set.
+/// After this long no caller continues without a refresh: this process, its machine or the server's
+/// clock may have been paused or set.
 const USED_FOR: Duration = Duration::from_secs(5);
 
 /// What is known of the server's clock.
 pub(crate) struct ServerTime {
     steady: SteadyClock,
     offset: Mutex<Option<ClockOffset>>,
-    /// Held by the one who asks.
+    /// Held by the caller that refreshes.
     asking: tokio::sync::Mutex<()>,
 }
 
-/// How far the server's clock was from the steady one, and when by that one.
+/// The offset of the server's clock from the monotonic one, and when it was measured by that one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ClockOffset {
     ahead: i64,
@@ -40,7 +41,7 @@ impl ServerTime {
         Self { steady: SteadyClock::new(), offset: Mutex::default(), asking: tokio::sync::Mutex::default() }
     }
 
-    /// The time at the server that keeps `key`, of a cluster at one node of it.
+    /// The time at the server that has `key`; in a cluster, at one of its nodes.
     pub(crate) async fn now(&self, link: &SharedConnection, key: &str) -> Result<Time> {
         if let Some(known) = self.younger_than(FRESH_FOR) {
             return Ok(self.apply_offset(known));
@@ -77,9 +78,10 @@ impl ServerTime {
     }
 }
 
-/// What follows from an answer. The server read its clock at some time of the trip: what was known stands while it
-/// agrees, so that a slow trip spoils nothing, and else it is believed that the server answered last of all, because a
-/// time that is a little late takes nobody's lease away early.
+/// Computes the offset from a reply. The server read its clock at some time during the round trip.
+/// The known offset stays while it is consistent with that, so that a slow round trip does no harm.
+/// Otherwise the server is assumed to have read its clock at the very end, because a time that is a
+/// little behind expires no lease early.
 fn updated_offset(known: Option<ClockOffset>, asked: Time, answered: Time, told: Time) -> ClockOffset {
     let least = ahead_of(told, answered);
     let most = ahead_of(told, asked);

@@ -1,6 +1,6 @@
-//! Shared records on Redis: each verb is one short script that does to what is kept what the pure function in `core`
-//! does. Of buckets the scripts answer what was there before, and the pure function says what that means. Idempotency
-//! records go by plain commands where they can.
+//! Shared records on Redis: each verb is one short script that does the same as the pure function
+//! in `core`. For buckets, the scripts return the state before, and the pure function interprets
+//! it. Idempotency records use plain commands where they can.
 
 mod buckets;
 mod leases;

@@ -1,5 +1,5 @@
-//! Snapshots: written in full under a name of their own, then made current by one script. What they replace is removed
-//! after that, a little at a time; a marker says how far.
+//! Snapshots: written in full under a name of their own, then made current by one script. What they
+//! replace is removed after that in small steps; a marker records how far.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,12 +13,12 @@ use crate::errors::{check_answers, undecided, unusable};
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, checks, log, reply};
 
-/// Bytes that are sent at once, about.
+/// The approximate bytes that are sent at once.
 const SENT_LEN: usize = 4 * 1024 * 1024;
-/// Appends whose facts are removed at once.
+/// The appends whose facts are removed at once.
 const TRIMMED_AT_ONCE: u64 = 256;
 
-/// Snapshots that this process has begun, to tell them apart.
+/// The number of snapshots that this process has started, to tell them apart.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 
 impl RedisStore {
@@ -31,7 +31,7 @@ impl RedisStore {
         self.fill_snapshot(&list, parts).await?;
         self.end_snapshot(owner, upto, &name, list, parts.len()).await?;
         if let Err(error) = self.trim(owner.partition, upto).await {
-            tracing::warn!(partition = owner.partition, %error, "what a snapshot replaced is removed with the next one");
+            tracing::warn!(partition = owner.partition, %error, "could not remove what a snapshot replaced; the next snapshot retries");
         }
         Ok(())
     }
@@ -97,7 +97,7 @@ impl RedisStore {
             "ok" => Ok(()),
             "unstaged" => {
                 let message = format!(
-                    "the snapshot of partition {} was not whole; the log is as it was",
+                    "the snapshot of partition {} was incomplete; the log is unchanged",
                     owner.partition
                 );
                 Err(Error::new(StoreErrorKind::Unavailable, message))
@@ -106,7 +106,8 @@ impl RedisStore {
         }
     }
 
-    /// Removes the facts that a snapshot has replaced. Whoever does it, and however often, it is right.
+    /// Removes the facts that a snapshot has replaced. This is idempotent and any process may do
+    /// it.
     async fn trim(&self, partition: Partition, upto: Lsn) -> Result<()> {
         let head = self.keys.head(partition);
         let answer = self.connection.send(cmd("HGET").arg(&head).arg("trimmed")).await;

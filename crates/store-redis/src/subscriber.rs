@@ -1,12 +1,12 @@
-//! Listening: connections that hear one channel each, apart from the one that everybody shares. What is said while one
-//! is being made is not heard.
+//! Subscriptions: connections that listen to one channel each, separate from the shared one.
+//! Messages are lost while a connection is being established.
 
 use redis::aio::PubSub;
 use redis::{Client, RedisError, RedisResult};
 
 use crate::connection::CONNECT_TIMEOUT;
 
-/// Makes connections that hear a channel.
+/// Opens connections that listen to a channel.
 pub(crate) struct Subscriber(Vec<Client>);
 
 impl Subscriber {
@@ -14,9 +14,9 @@ impl Subscriber {
         Self(nodes)
     }
 
-    /// A connection of its own that hears one channel.
+    /// Opens a connection that listens to one channel.
     pub(crate) async fn subscribe(&self, channel: &str) -> RedisResult<PubSub> {
-        let mut failed = RedisError::from((redis::ErrorKind::InvalidClientConfig, "no server is named"));
+        let mut failed = RedisError::from((redis::ErrorKind::InvalidClientConfig, "the URL names no server"));
         for node in &self.0 {
             let made = tokio::time::timeout(CONNECT_TIMEOUT, async {
                 let mut ear = node.get_async_pubsub().await?;

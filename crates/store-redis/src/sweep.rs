@@ -1,5 +1,6 @@
-//! Retention: results that are too old go, with their operations. A walk goes round the batches from where the last
-//! one stopped, looks at notes only, and removes by a script that looks again. What an archive waits for stays.
+//! Retention: removes results that are too old, with their operations. A scan goes round the
+//! batches from where the last one stopped, reads only notes, and removes by a script that checks
+//! again. Operations that an archive waits for stay.
 
 use redis::cmd;
 use tidegate_core::Seq;
@@ -13,14 +14,14 @@ use crate::listing::ScannedOperation;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, log, reply};
 
-/// Operations that one call looks at.
+/// The operations that one call scans.
 const SCANNED_MAX: usize = 20_000;
-/// Operations that one script removes.
+/// The operations that one script removes.
 const REMOVED_AT_ONCE: usize = 128;
-/// Batches that are asked for at once.
+/// The batches that are read at once.
 const BATCHES: usize = 8;
 
-/// A walk round the batches: from where the last one stopped to the end, then from the start.
+/// A scan round the batches: from where the last one stopped to the end, then from the start.
 struct Round {
     from: Seq,
     at: Seq,
@@ -52,7 +53,7 @@ impl RedisStore {
         Ok(gone)
     }
 
-    /// Sweeps some batches; whether the walk has come round.
+    /// Sweeps some batches; returns whether the scan has come round.
     async fn sweep_batches(
         &self,
         owner: Ownership,
@@ -131,7 +132,7 @@ impl RedisStore {
         Ok(found.into_iter().map(|(lsn, first)| (lsn, Seq(first as u64))).collect())
     }
 
-    /// Where the last walk stopped; also refuses an owner that a newer one has followed.
+    /// Where the last scan stopped; also rejects an owner that has been superseded by a newer one.
     async fn swept_to(&self, owner: Ownership) -> Result<Seq> {
         let mut ask = cmd("HMGET");
         ask.arg(self.keys.head(owner.partition)).arg(&["epoch", "swept"]);

@@ -1,5 +1,6 @@
-//! What this process knows of the partitions it appends to: how far each log surely goes, which staging slots are
-//! free, and whether an append was lost sight of. The server decides; this makes sure that it has not forgotten.
+//! Tracks the partitions that this process appends to: how far each log certainly goes, which
+//! staging slots are free, and whether an append has an unknown outcome. The server decides; this
+//! detects when the server has lost data.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,10 +10,10 @@ use tidegate_core::id::Partition;
 use tidegate_store::log::{Epoch, Lsn, Ownership};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// Appends of one owner that may be under way at once.
+/// The appends of one owner that may be in flight at once.
 pub(crate) const SLOTS: u8 = 8;
 
-/// Appends of this process so far, to tell them apart.
+/// The number of appends of this process so far, to tell them apart.
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// The tails of the newest epochs.
@@ -22,14 +23,15 @@ pub(crate) struct Tails(Mutex<HashMap<Partition, Arc<Tail>>>);
 /// One owner's end of a log.
 pub(crate) struct Tail {
     epoch: Epoch,
-    /// The last append that is known to be there.
+    /// The last append that is known to exist.
     last: AtomicU64,
     is_unsure: AtomicBool,
     free: Mutex<Vec<u8>>,
     room: Semaphore,
 }
 
-/// A place to stage a batch. One that is dropped before its outcome is known makes the tail unsure.
+/// A slot for staging a batch. One that is dropped before its outcome is known makes the tail
+/// unsure.
 pub(crate) struct Slot<'a> {
     tail: &'a Tail,
     number: u8,
@@ -38,12 +40,13 @@ pub(crate) struct Slot<'a> {
 }
 
 impl Tails {
-    /// A new epoch begins, at this append.
+    /// Starts a new epoch, at this append.
     pub(crate) fn begin(&self, owner: Ownership, last: Lsn) {
         self.map().insert(owner.partition, Arc::new(Tail::new(owner.epoch, last)));
     }
 
-    /// The tail of this owner. An owner that is not the newest here gets one that nobody else uses.
+    /// The tail of this owner. An owner that is not the newest in this process gets one that no one
+    /// else uses.
     pub(crate) fn of(&self, owner: Ownership) -> Arc<Tail> {
         let mut map = self.map();
         let known = map.get(&owner.partition);
@@ -58,7 +61,7 @@ impl Tails {
         fresh
     }
 
-    /// The log of this partition goes at least so far.
+    /// Notes that the log of this partition goes at least this far.
     pub(crate) fn advance_partition(&self, partition: Partition, last: Lsn) {
         if let Some(tail) = self.map().get(&partition) {
             tail.advance_to(last);
@@ -89,17 +92,18 @@ impl Tail {
         self.last.fetch_max(last.0, Ordering::AcqRel);
     }
 
-    /// Whether the outcome of an append is not known, so that nothing more may be appended by this owner.
+    /// Returns whether the outcome of an append is unknown, so that this owner may append nothing
+    /// more.
     pub(crate) fn is_unsure(&self) -> bool {
         self.is_unsure.load(Ordering::Acquire)
     }
 
-    /// What tells this append from every other one.
+    /// A token that identifies this append.
     pub(crate) fn token(&self) -> String {
         format!("{}.{}.{}", self.epoch.0, std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// A place to stage a batch; waits while all are in use, in the order of asking.
+    /// Acquires a slot for staging a batch; waits while all are in use, first come, first served.
     pub(crate) async fn acquire_slot(&self) -> Slot<'_> {
         let room = self.room.acquire().await.ok();
         let number = self.free().pop().unwrap_or_default();
@@ -116,7 +120,7 @@ impl Slot<'_> {
         self.number
     }
 
-    /// What came of the append is known.
+    /// Notes that the outcome of the append is known.
     pub(crate) const fn settle(&mut self) {
         self.is_settled = true;
     }

@@ -1,4 +1,5 @@
-//! Looking after a Redis: whether it may be trusted with data at all, whether it takes a write now, what it holds.
+//! Checks of a Redis server: whether it can be trusted with data at all, whether it accepts a write
+//! now, and what it holds.
 
 use redis::{Value, cmd};
 use tidegate_core::id::Partition;
@@ -9,13 +10,13 @@ use crate::errors::{undecided, unreadable, unusable};
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, checks, reply};
 
-/// The layout that is written, and the newest that is read.
+/// The format that is written, and the newest that is read.
 const FORMAT: u64 = 2;
 /// How long a health check's write stays, in milliseconds.
 const TRIAL_MS: u64 = 60_000;
 
 impl RedisStore {
-    /// A server that throws data away when it is full cannot keep a promise.
+    /// Rejects a server that evicts data when it is full: it cannot keep a promise.
     pub(crate) async fn check_server(&self) -> Result<()> {
         for info in self.info().await? {
             let field = |name: &str| field(&info, name);
@@ -39,7 +40,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Notes the layout on a fresh server and on one of an older layout, and refuses one that a newer program wrote.
+    /// Writes the format to a fresh server and to one of an older format, and rejects one that a
+    /// newer program wrote.
     pub(crate) async fn check_format(&self) -> Result<()> {
         let mut set = cmd("SET");
         set.arg(self.keys.format()).arg(FORMAT).arg("NX").arg("GET");
@@ -52,7 +54,7 @@ impl RedisStore {
         Ok(())
     }
 
-    /// Refuses a layout that a newer program has made; writes nothing.
+    /// Rejects a format that a newer program has written; writes nothing.
     pub(crate) async fn look_at_format(&self) -> Result<()> {
         let answer = self.connection.send(cmd("GET").arg(self.keys.format())).await;
         self.check_not_newer(answer.map_err(|failed| unusable(self.connection.name(), failed))?)?;
@@ -69,7 +71,7 @@ impl RedisStore {
         }
     }
 
-    /// What the server says about itself, of a cluster every node.
+    /// The server's own information; in a cluster, of every node.
     async fn info(&self) -> Result<Vec<String>> {
         let mut ask = cmd("INFO");
         if !self.connection.is_cluster() {
@@ -84,7 +86,8 @@ impl RedisStore {
         }
     }
 
-    /// Version and settings of the server, of a cluster those of one node. A host may forbid the question for settings.
+    /// The version and settings of the server; in a cluster, those of one node. A hosting provider
+    /// may forbid reading settings.
     async fn settings(&self) -> Result<Vec<(String, String)>> {
         let mut ask = cmd("INFO");
         ask.arg("server");
@@ -141,8 +144,9 @@ impl Upkeep for RedisStore {
             let mut set = cmd("SET");
             set.arg(self.keys.count()).arg(wanted).arg("NX").arg("GET");
             let answer = self.connection.send(&set).await;
-            let answer =
-                answer.map_err(|failed| undecided(self.connection.name(), "fix the partitions", failed))?;
+            let answer = answer.map_err(|failed| {
+                undecided(self.connection.name(), "store the number of partitions", failed)
+            })?;
             Ok(reply::parsed::<Option<Partition>>(answer)?.unwrap_or(wanted))
         })
     }
@@ -154,7 +158,7 @@ impl Upkeep for RedisStore {
             set.arg(self.keys.secret()).arg(digits).arg("NX").arg("GET");
             let answer = self.connection.send(&set).await;
             let answer =
-                answer.map_err(|failed| undecided(self.connection.name(), "keep the secret", failed))?;
+                answer.map_err(|failed| undecided(self.connection.name(), "store the secret", failed))?;
             let Some(kept) = reply::parsed::<Option<String>>(answer)? else { return Ok(offered) };
             let kept = u128::from_str_radix(&kept, 16).map_err(|_| reply::unexpected_reply("a secret"))?;
             Ok(kept.to_be_bytes())
@@ -163,7 +167,8 @@ impl Upkeep for RedisStore {
 
     fn health(&self) -> StoreFuture<'_, ()> {
         Box::pin(async move {
-            // A replica, a full server, one that is loading and one whose disk is gone all refuse a write.
+            // A replica, a full server, one that is loading and one whose disk is gone all refuse a
+            // write.
             let mut set = cmd("SET");
             set.arg(self.keys.health()).arg(1).arg("PX").arg(TRIAL_MS);
             self.connection.send(&set).await.map_err(|failed| unusable(self.connection.name(), failed))?;

@@ -1,4 +1,4 @@
-//! Who may take part, by what is in the register and who answers.
+//! Tests of admission, by the records in the register and the handshakes.
 
 use std::collections::BTreeSet;
 
@@ -44,17 +44,18 @@ fn a_node_that_does_not_answer_at_its_own_address_is_apart() {
     assert_eq!(admission_of(&BEN, &[], &BTreeMap::new(), &Findings::default()), Admission::New);
     assert_eq!(alone(&BEN, HandshakeOutcome::ThisProcess), Admission::Admitted);
     for (own, words) in [
-        (nobody(), "ben does not reach itself at ben:7400, its advertise in [cluster]: nobody answers there"),
-        (node("ann"), "ben:7400, where ben says that it is reached, is answered by ann"),
+        (nobody(), "ben cannot reach itself at ben:7400, its advertise in [cluster]: nobody answers there"),
+        (node("ann"), "ben:7400, the advertised address of ben, is answered by ann"),
         (node("ben"), "is answered by another process of the same name"),
-        (HandshakeOutcome::Refused, "is answered by somebody who refuses its secret"),
+        (HandshakeOutcome::Refused, "is answered by a process that refuses its secret"),
     ] {
         let standing = alone(&BEN, own);
         assert!(matches!(&standing, Admission::Excluded(why) if why.contains(words)), "{standing:?}");
     }
 }
 
-/// A node at work that does not reach itself for a while may have lost its way to a name server: it goes on, and says so.
+/// A working node that does not reach itself for a while may have lost its name server: it
+/// continues and reports the problem.
 #[test]
 fn a_node_that_takes_part_does_not_stop_because_nobody_answers() {
     let me = ThisNode { joined: true, ..BEN };
@@ -94,7 +95,7 @@ fn only_a_refusal_of_a_node_that_is_there_keeps_another_out() {
     );
 }
 
-/// OPS-7: of two nodes that place operations differently only one takes part, whichever way they meet.
+/// OPS-7: of two nodes that place operations differently only one joins, whichever way they meet.
 #[test]
 fn ops_7_of_two_that_place_differently_one_steps_back() {
     let here = |joined, owns| ThisNode { joined, owns, ..BEN };
@@ -111,15 +112,15 @@ fn ops_7_of_two_that_place_differently_one_steps_back() {
     );
     let ann = |leaving| sign("ann", leaving, Some("bb"));
     let cleo = |leaving| sign("cleo", leaving, Some("bb"));
-    // Whoever comes later stays away.
+    // A node that comes later stays out.
     for other in [ann(false), ann(true), cleo(false)] {
         let standing = how(&BEN, other, nobody_owns());
         let words = "place operations differently (aa here, bb there)";
         assert!(matches!(&standing, Admission::Excluded(why) if why.contains(words)), "{standing:?}");
     }
-    // Of two that come together the first by name waits, and the other goes.
+    // Of two that join at the same time, the first by name waits and the other withdraws.
     assert!(matches!(how(&BEN, cleo(true), nobody_owns()), Admission::Waiting(_)));
-    // Of two that are there the one that owns something stays.
+    // Of two that have joined, the one that owns something stays.
     let is_apart =
         |me: &ThisNode<'_>, other, owners| matches!(how(me, other, owners), Admission::Excluded(_));
     assert!(is_apart(&here(true, false), ann(false), nobody_owns()));

@@ -1,5 +1,6 @@
-//! Calls on all nodes, this one included, to learn whether they answer, who they are, and whether they take calls from
-//! here. A round goes on beside the looks: a node that answers slowly holds up no sign of life.
+//! Handshakes with all nodes, this one included, to learn whether they respond, who they are, and
+//! whether they accept calls from this node. A round runs concurrently with the looks at the store,
+//! so a slow node delays no heartbeat.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,27 +14,27 @@ use super::partitions::Event;
 use crate::host::HandshakeOutcome;
 use crate::node_record::NodeRecord;
 
-/// Between two rounds while this node has no part.
+/// The time between two rounds while this node has not joined.
 const EVERY_APART: Duration = Duration::from_secs(2);
-/// And while it has.
+/// The time between two rounds while this node has joined.
 const EVERY_JOINED: Duration = Duration::from_secs(10);
 
-/// How far the rounds are.
+/// The state of the rounds.
 #[derive(Default)]
 pub(super) struct HandshakeRounds {
-    /// When the last one ended.
+    /// When the last round ended.
     last: Option<Instant>,
     is_under_way: bool,
 }
 
-/// Who answered.
+/// The responses of one round.
 pub(super) struct HandshakeRound {
     own: HandshakeOutcome,
     others: BTreeMap<String, HandshakeOutcome>,
 }
 
 impl Member {
-    /// Begins a round when it is time, or when somebody is new.
+    /// Starts a round when one is due, or when a node is new.
     pub(super) fn start_handshakes(&mut self, signs: &[NodeRecord]) {
         let me = &self.settings.node;
         let others: Vec<_> = signs.iter().map(|sign| &sign.node).filter(|node| node.name != *me).collect();
@@ -57,12 +58,12 @@ impl Member {
             while let Some(met) = calls.join_next().await {
                 others.extend(met.ok());
             }
-            // Without a member there is nobody who wants to know.
+            // Without a member no one needs the result.
             let _ = tell.send(Event::HandshakesDone(HandshakeRound { own, others }));
         });
     }
 
-    /// What a round has found.
+    /// Records the result of a round.
     pub(super) fn record_handshakes(&mut self, HandshakeRound { own, others }: HandshakeRound) {
         self.findings.record_round(own, others);
         self.handshakes = HandshakeRounds { last: Some(Instant::now()), is_under_way: false };

@@ -1,5 +1,5 @@
-//! The partitions that this node serves: taken on, handed over, and what became of either. It begins what the share asks
-//! for, and waits for none of it.
+//! The partitions that this node serves: acquires them, hands them over, and handles the outcome of
+//! either. It starts what the share requires without waiting for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::handshake::HandshakeRound;
 use crate::host::{AcquireError, PartitionHandle};
 use crate::share::{Candidate, share};
 
-/// After this a partition that could not be read is tried again, unless somebody else has it.
+/// How long before a partition that could not be read is tried again, unless another node has it.
 const UNREADABLE_FOR: Duration = Duration::from_secs(60);
 
-/// Something that was begun has ended.
+/// The completion of something that was started in the background.
 pub(super) enum Event {
     Acquired(Partition, Result<Arc<dyn PartitionHandle>, AcquireError>),
     HandedOver(Partition),
@@ -25,7 +25,7 @@ pub(super) enum Event {
     HandshakesDone(HandshakeRound),
 }
 
-/// A partition that is served here.
+/// A partition that this node serves.
 pub(super) struct ServedPartition {
     handle: Arc<dyn PartitionHandle>,
     /// Whether it is being handed over.
@@ -33,7 +33,8 @@ pub(super) struct ServedPartition {
 }
 
 impl Member {
-    /// Takes on what is missing from its share, hands over what is not in it.
+    /// Acquires the partitions missing from this node's share and hands over those that are not in
+    /// it.
     pub(super) fn apply_share(
         &mut self,
         staying: &[Candidate],
@@ -64,7 +65,7 @@ impl Member {
         let (host, tell) = (Arc::clone(&self.host), self.tell.clone());
         tokio::spawn(async move {
             let taken = host.acquire_partition(partition).await;
-            // Without a member there is nobody to serve it for.
+            // Without a member there is no one to serve it for.
             let _ = tell.send(Event::Acquired(partition, taken));
         });
     }
@@ -73,14 +74,14 @@ impl Member {
         let Some(held) = self.held.get_mut(&partition).filter(|held| !held.leaving) else { return };
         held.leaving = true;
         let (tenant, tell) = (Arc::clone(&held.handle), self.tell.clone());
-        tracing::info!(partition, "handing over");
+        tracing::info!(partition, "handing over partition");
         tokio::spawn(async move {
             tenant.hand_over().await;
             let _ = tell.send(Event::HandedOver(partition));
         });
     }
 
-    /// Hands over everything: this node leaves, and nobody can say who takes it on.
+    /// Hands over every partition: this node leaves, and does not know who will acquire them.
     pub(super) fn hand_over_all(&mut self) {
         let held: Vec<Partition> = self.held.keys().copied().collect();
         held.into_iter().for_each(|partition| self.hand_over(partition));
@@ -99,13 +100,17 @@ impl Member {
                 self.held.insert(partition, ServedPartition { handle: tenant, leaving: false });
             }
             Event::Acquired(partition, Err(AcquireError { why, unreadable: true })) => {
-                tracing::error!(partition, why, "cannot be read here, and is left to the others for a while");
+                tracing::error!(
+                    partition,
+                    why,
+                    "this node cannot read the partition and leaves it to other nodes for a while"
+                );
                 self.acquiring.remove(&partition);
                 self.unreadable.insert(partition, Instant::now() + UNREADABLE_FOR);
             }
             Event::Acquired(partition, Err(AcquireError { why, .. })) => {
-                // Another one may have been quicker: looked at again in a moment.
-                tracing::info!(partition, why, "not taken on");
+                // Another node may have been quicker: the next look decides.
+                tracing::info!(partition, why, "partition not acquired");
                 self.acquiring.remove(&partition);
                 return;
             }
@@ -121,7 +126,7 @@ impl Member {
                 if self.held.get(&partition).filter(is_it).is_none() {
                     return;
                 }
-                tracing::warn!(partition, %why, "served no more");
+                tracing::warn!(partition, %why, "partition no longer served");
                 self.held.remove(&partition);
             }
         }

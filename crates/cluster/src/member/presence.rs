@@ -1,6 +1,7 @@
-//! Signs of life: this node's word in the register, and what the register and the leases say of all. A node joins in two
-//! steps: it puts up a sign as one that takes nothing, looks who else has one, and only then counts as there. So of two
-//! that do not go together at least one sees the other before either takes anything.
+//! Heartbeats: publishes this node's record in the register, and reads the records and leases of
+//! all nodes. A node joins in two steps: it publishes its record as a candidate that takes nothing,
+//! reads who else has one, and only then counts as joined. So of two incompatible nodes at least
+//! one sees the other before either takes anything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use crate::node_record::{self, NodeRecord};
 type Owners = BTreeMap<Partition, PartitionOwner>;
 
 impl Member {
-    /// Gives a sign of life, looks around, and joins or steps back by what it finds.
+    /// Sends a heartbeat, reads the register, and joins or steps back accordingly.
     pub(super) async fn refresh_membership(&mut self) -> Result<(Vec<NodeRecord>, Owners)> {
         self.unreadable.retain(|_, until| *until > Instant::now());
         self.publish_record().await?;
@@ -45,7 +46,7 @@ impl Member {
             self.publish_record().await?;
             around.0 = self.read_nodes().await?;
         }
-        // It hears itself: a hint with nothing behind it would never end.
+        // This node receives its own hints: a hint without a change behind it would never end.
         if has_changed {
             self.hint().await;
         }
@@ -69,7 +70,7 @@ impl Member {
         Ok((signs, owners.into_iter().map(|owner| (owner.partition, owner)).collect()))
     }
 
-    /// Has the register say what is so.
+    /// Updates this node's record in the register.
     async fn publish_record(&mut self) -> Result<()> {
         let serves = !self.held.is_empty() || !self.acquiring.is_empty();
         if !(self.joined || self.is_candidate || serves) {
@@ -81,7 +82,8 @@ impl Member {
         if notice == self.published_record {
             match self.store.heartbeat(node, *ttl).await {
                 Ok(_) => return Ok(()),
-                // Forgotten, when it gave no sign of life for too long: others may be there who do not go with it.
+                // The record was removed because this node sent no heartbeat for too long:
+                // incompatible nodes may have joined since.
                 Err(error) if error.kind() == StoreErrorKind::Invalid => {
                     (self.joined, self.is_candidate) = (false, true);
                     notice = node_record::encode_record(address, true, &without, placing);
@@ -94,7 +96,8 @@ impl Member {
         Ok(())
     }
 
-    /// Takes its sign down, if it is up. Without one nothing is touched: it may be that of another of the same name.
+    /// Withdraws this node's record, if it is published. Otherwise nothing is touched: the record
+    /// may belong to another process of the same name.
     pub(super) async fn withdraw_record(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.published_record).is_empty() {
             self.store.heartbeat(&self.settings.node, Duration::ZERO).await?;
@@ -102,17 +105,19 @@ impl Member {
         Ok(())
     }
 
-    /// Says what is wrong when that has changed, once.
+    /// Logs the problem when it has changed, once.
     fn report_problem(&mut self, standing: Admission) {
         let (node, joined) = (&*self.settings.node, self.joined);
         let trouble = standing.into_problem();
         if trouble != self.trouble {
             match &trouble {
-                Some(why) if joined => tracing::warn!(node, why, "it takes part, but something is wrong"),
-                Some(why) => {
-                    tracing::error!(node, why, "it takes no share of the partitions until that is mended");
+                Some(why) if joined => {
+                    tracing::warn!(node, why, "the node takes part, but there is a problem");
                 }
-                None if joined => tracing::info!(node, "it takes part, and nothing is wrong any more"),
+                Some(why) => {
+                    tracing::error!(node, why, "the node takes no partitions until this is fixed");
+                }
+                None if joined => tracing::info!(node, "the node takes part, without problems"),
                 None => {}
             }
             self.trouble = trouble;

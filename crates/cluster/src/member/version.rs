@@ -1,5 +1,5 @@
-//! Whether this node is too old for the store it is on. Looked at, never changed: the layout is the business of those who
-//! open the store.
+//! Checks whether this node is too old for the layout of its store. The check only reads: the
+//! layout is managed by those who open the store.
 
 use tidegate_core::id::Partition;
 use tidegate_store::StoreErrorKind;
@@ -7,16 +7,17 @@ use tidegate_store::StoreErrorKind;
 use super::Member;
 
 impl Member {
-    /// Whether a newer version has changed the store. Then this node gives no more signs of life and takes nothing on;
-    /// what it serves ends by itself with the next renewal.
+    /// Returns whether a newer version has changed the store. If so, this node sends no more
+    /// heartbeats and acquires nothing; the partitions that it serves end by themselves with the
+    /// next renewal.
     pub(super) async fn is_outdated(&mut self) -> bool {
-        // Whatever else is wrong is said by what comes next.
+        // The next step reports any other error.
         let newer =
             self.store.check_layout().await.err().filter(|error| error.kind() == StoreErrorKind::Unreadable);
         let before = std::mem::replace(&mut self.outdated, newer.is_some());
         match newer {
             Some(error) if !before => {
-                tracing::error!(%error, "the layout of the store is not one of this version: this node takes no more part");
+                tracing::error!(%error, "this version cannot read the store's format: this node takes no further part");
             }
             None if before => {
                 self.unreadable.clear();

@@ -1,4 +1,4 @@
-//! Nodes that take no part, and what it needs for them to go on by themselves.
+//! Nodes that are not admitted, and how they recover by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tidegate_contract::FaultPlan;
 
 use crate::world::{AnswersByAddress, NodeOptions, TestNode, owned, store, wait_until_owned};
 
-/// Longer than it takes to join, to look again, and to be forgotten.
+/// Longer than it takes to join, to look again, and to be removed.
 const LONG: Duration = Duration::from_secs(8);
 
 fn placing(placing: &'static str) -> NodeOptions {
@@ -23,7 +23,8 @@ fn is_apart(node: &TestNode, words: &str) {
     assert_eq!(node.serves(), 0);
 }
 
-/// A node that is not reached where it says it is takes nothing, and goes on by itself once it is.
+/// A node that cannot be reached at its own address acquires nothing, and joins by itself once it
+/// can.
 #[tokio::test(start_paused = true)]
 async fn a_node_at_a_wrong_address_takes_nothing() {
     let store = store();
@@ -55,7 +56,8 @@ async fn a_node_at_a_wrong_address_takes_nothing() {
     }
 }
 
-/// Two processes of one name at one address: the second leaves what the first has put up alone, also when it ends.
+/// Two processes of one name at one address: the second leaves the record of the first alone, even
+/// when it ends.
 #[tokio::test(start_paused = true)]
 async fn the_second_of_one_name_touches_nothing() {
     let store = store();
@@ -75,7 +77,8 @@ async fn the_second_of_one_name_touches_nothing() {
     assert_eq!(first.serves(), 16);
 }
 
-/// A node whose secret is refused stays away while those who refuse it are there; one that is dead keeps nobody out.
+/// A node whose secret is refused stays out while those who refuse it are alive; a dead one
+/// excludes no one.
 #[tokio::test(start_paused = true)]
 async fn a_refused_node_waits_and_a_dead_one_keeps_nobody_out() {
     let store = store();
@@ -98,7 +101,8 @@ async fn a_refused_node_waits_and_a_dead_one_keeps_nobody_out() {
     assert_eq!(cleo.cluster.view().problem, None);
 }
 
-/// OPS-7: nodes that place operations differently do not share work: the later one waits until the others are gone.
+/// OPS-7: nodes that place operations differently do not share work: the later one waits until the
+/// others are gone.
 #[tokio::test(start_paused = true)]
 async fn ops_7_nodes_that_place_differently_do_not_share() {
     let store = store();
@@ -117,7 +121,8 @@ async fn ops_7_nodes_that_place_differently_do_not_share() {
     assert!(cleo.cluster.view().joined);
 }
 
-/// OPS-7: of several that start at the same moment and place differently one kind wins, and never do both own something.
+/// OPS-7: of several that start at the same moment and place differently one kind wins, and never
+/// do both own something.
 #[tokio::test(start_paused = true)]
 async fn ops_7_of_several_at_once_one_kind_wins() {
     for kinds in [["aa", "bb", "aa"], ["bb", "bb", "aa"], ["aa", "bb", "cc"]] {
@@ -141,7 +146,7 @@ async fn ops_7_of_several_at_once_one_kind_wins() {
     }
 }
 
-/// A node that was forgotten and finds others there who place differently steps back.
+/// A node that was removed and finds others that place differently steps back.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_comes_back_to_others_steps_back() {
     let store = store();

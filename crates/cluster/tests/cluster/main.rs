@@ -1,4 +1,4 @@
-//! Nodes on one store: shares that come out even, hand-over, take-over, and a store out of reach.
+//! Nodes on one store: even shares, handoff, failover, and an unavailable store.
 
 #[cfg(test)]
 mod apart;

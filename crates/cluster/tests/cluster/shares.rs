@@ -1,4 +1,4 @@
-//! Who owns what as nodes come, go, die and are cut off.
+//! The ownership of partitions as nodes join, leave, die and are cut off.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tidegate_contract::{FaultPlan, InjectedFault, StoreMethod};
 
 use crate::world::{NodeOptions, PARTITIONS, TestNode, owned, store, wait_until_owned};
 
-/// OPS-5: nodes that join get their even share, without a word between them.
+/// OPS-5: nodes that join get their even share, without communicating.
 #[tokio::test(start_paused = true)]
 async fn ops_5_shares_come_out_even_as_nodes_join() {
     let store = store();
@@ -32,7 +32,8 @@ async fn ops_5_shares_come_out_even_as_nodes_join() {
     }
 }
 
-/// OPS-8: what a dead node owned is served by the others when its lease has run out, and shared again when it is back.
+/// OPS-8: the partitions of a dead node are served by the others when its lease has expired, and
+/// shared again when it is back.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_node_that_is_cut_off_is_replaced_and_comes_back() {
     let store = store();
@@ -50,7 +51,7 @@ async fn ops_8_a_node_that_is_cut_off_is_replaced_and_comes_back() {
     assert_eq!((ann.serves(), ben.serves()), (8, 8), "each serves what it owns");
 }
 
-/// A node that leaves hands everything over before it goes, and is reached until then.
+/// A node that leaves hands everything over before it goes, and can be reached until then.
 #[tokio::test(start_paused = true)]
 async fn a_node_that_leaves_hands_over_first() {
     let store = store();
@@ -76,7 +77,7 @@ async fn a_node_that_leaves_hands_over_first() {
     assert_eq!(ann.serves(), 16);
 }
 
-/// Hints may all be lost: it takes longer, and comes out the same.
+/// All hints may be lost: it takes longer, and the result is the same.
 #[tokio::test(start_paused = true)]
 async fn lost_hints_cost_time_only() {
     let plan = || {
@@ -92,7 +93,7 @@ async fn lost_hints_cost_time_only() {
     assert_eq!((ann.serves(), ben.serves()), (8, 8));
 }
 
-/// The number of partitions is the store's: a node with another one in its settings goes by that.
+/// The store decides the number of partitions: a node with another one in its settings follows it.
 #[tokio::test(start_paused = true)]
 async fn the_store_knows_how_many_partitions_there_are() {
     let store = store();
@@ -102,7 +103,8 @@ async fn the_store_knows_how_many_partitions_there_are() {
     wait_until_owned(&store, &[("ann", 4)]).await;
 }
 
-/// OPS-8: what a node cannot read, because a newer version wrote it, is taken on by one that can; its own work goes on.
+/// OPS-8: a partition that a node cannot read, because a newer version wrote it, is acquired by one
+/// that can; the node's other work continues.
 #[tokio::test(start_paused = true)]
 async fn ops_8_a_partition_that_a_node_cannot_read_is_left_to_the_others() {
     const NEWER: u16 = 3;

@@ -1,4 +1,5 @@
-//! Several nodes in one process on one store in memory, each with its own way to it that can be cut.
+//! Several nodes in one process on one store in memory, each with its own connection to it that can
+//! be cut.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -32,10 +33,10 @@ pub(crate) fn store() -> Arc<dyn Store> {
     Arc::new(MemoryStore::new(Arc::new(TokioClock(Instant::now()))))
 }
 
-/// Who answers at which address; whoever is not here answers at its own, for itself.
+/// Who responds at which address; a node that is not listed responds at its own.
 pub(crate) type AnswersByAddress = Arc<Mutex<BTreeMap<String, HandshakeOutcome>>>;
 
-/// What is out of the ordinary about a node.
+/// The deviations of a node from the default.
 #[derive(Default)]
 pub(crate) struct NodeOptions {
     pub(crate) plan: Option<FaultPlan>,
@@ -44,7 +45,7 @@ pub(crate) struct NodeOptions {
     pub(crate) answers: AnswersByAddress,
 }
 
-/// A node: its part in the cluster, and its way to the store.
+/// A node: its membership in the cluster, and its connection to the store.
 pub(crate) struct TestNode {
     pub(crate) cluster: Cluster,
     pub(crate) store: Arc<FaultyStore>,
@@ -73,7 +74,7 @@ impl TestNode {
     }
 }
 
-/// Owns partitions and keeps its leases, as an engine would.
+/// Owns partitions and renews its leases, as an engine would.
 struct TestHost {
     store: Arc<FaultyStore>,
     node: String,
@@ -128,7 +129,7 @@ impl PartitionHost for TestHost {
 }
 
 impl TestPartition {
-    /// Renews, and writes a little; the first word of another owner ends it.
+    /// Renews, and writes a little; ends as soon as there is another owner.
     async fn keep(self: Arc<Self>) {
         while !*self.ended.borrow() {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -164,7 +165,7 @@ impl PartitionHandle for TestPartition {
     }
 }
 
-/// How many partitions each node owns, by what the store says.
+/// How many partitions each node owns, according to the store.
 pub(crate) async fn owned(store: &Arc<dyn Store>) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for owner in store.partition_owners().await.unwrap() {
@@ -173,7 +174,7 @@ pub(crate) async fn owned(store: &Arc<dyn Store>) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Waits until the store says so; answers how long that took.
+/// Waits until the store reports this ownership; returns how long that took.
 pub(crate) async fn wait_until_owned(store: &Arc<dyn Store>, expected: &[(&str, usize)]) -> Duration {
     let expected: BTreeMap<String, usize> =
         expected.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();

@@ -1,9 +1,9 @@
-//! Multipart bodies hashed by their parts: clients draw another boundary for each try, and it is
+//! Hashes multipart bodies by their parts: clients draw a new boundary for each attempt, and it is
 //! the one thing that does not count.
 
 use sha2::{Digest, Sha256};
 
-/// Splits the boundary off a multipart content type: the boundary, and what else it says.
+/// Splits a multipart content type into the boundary and the rest.
 pub(super) fn split_boundary(content_type: &str) -> Option<(String, String)> {
     let is_multipart = content_type.get(..10).is_some_and(|kind| kind.eq_ignore_ascii_case("multipart/"));
     if !is_multipart {
@@ -22,7 +22,7 @@ pub(super) fn split_boundary(content_type: &str) -> Option<(String, String)> {
     boundary.filter(|boundary| !boundary.is_empty()).map(|boundary| (boundary, rest.join(";")))
 }
 
-/// What stands between semicolons, but for those in quotes.
+/// Splits a header value at its semicolons, except those in quotes.
 fn parameters(text: &str) -> impl Iterator<Item = &str> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     text.split(move |letter| {
@@ -47,7 +47,7 @@ fn unquoted(value: &str) -> String {
 /// Hashes a body as the list of what stands between its delimiters.
 pub(super) struct PartHasher {
     delimiter: Vec<u8>,
-    /// What may be the beginning of a delimiter.
+    /// Bytes that may be the beginning of a delimiter.
     held: Vec<u8>,
     part: Sha256,
     parts: Sha256,
@@ -79,7 +79,7 @@ impl PartHasher {
     }
 }
 
-/// Where the delimiter begins, which begins with a carriage return and has no other.
+/// Finds the delimiter, which begins with a carriage return and contains no other.
 fn find(text: &[u8], delimiter: &[u8]) -> Option<usize> {
     let mut from = 0;
     while let Some(skip) = text[from..].iter().position(|byte| *byte == b'\r') {
@@ -110,7 +110,8 @@ mod tests {
         hasher.finish()
     }
 
-    /// IDM-2: another boundary is the same request, however its body was cut; another part is not.
+    /// IDM-2: another boundary is the same request, however its body was split; another part is
+    /// not.
     #[test]
     fn a_boundary_does_not_count() {
         let first = hash("one", &body("one", "a\r\n--b"), 1_000);

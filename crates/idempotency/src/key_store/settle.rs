@@ -1,4 +1,5 @@
-//! The last word about a claim: said to the store, again and again while that is away, and known here until it is heard.
+//! Settles a claim in the store. Retries while the store is unavailable, and remembers the result
+//! in this process until the store has it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,35 +11,35 @@ use super::{KeyClaim, KeyStore, StoreUnavailable};
 use crate::counters::Event;
 use crate::local_claims::LocalClaimState;
 
-/// How long a last word to the store is tried again when the store was away.
+/// How long a settlement is retried when the store was unavailable.
 const LAST_WORD_FOR: Duration = Duration::from_secs(300);
-/// The pause before it is tried again, at first and at most.
+/// The first and the longest pause between retries.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 
-/// The last word about a claim.
+/// The way a claim is settled.
 #[derive(Clone, Debug)]
 pub(crate) enum KeySettleAction {
-    /// The answer is kept.
+    /// The response is saved.
     Answer(Bytes),
-    /// The key is free.
+    /// The key is freed.
     Free,
-    /// The lease ends now: held or taken over, as the claim says.
+    /// The lease ends now: the key is then held or taken over, as the claim says.
     Lapse,
 }
 
-/// What came of the last word.
+/// The outcome of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeySettleOutcome {
     Done,
-    /// Somebody else has the key.
+    /// Another request has the key.
     Lost,
-    /// The store was away; it is tried again in the background.
+    /// The store was unavailable; the settlement is retried in the background.
     Deferred,
 }
 
 impl KeyStore {
-    /// Says the last word about a claim. When the store is away it is said again in the background until it is heard, and
-    /// until then an answer is given from here.
+    /// Settles a claim. When the store is unavailable, retries in the background until it succeeds;
+    /// until then, this process serves the response itself.
     pub(crate) async fn settle(&self, ticket: &Arc<KeyClaim>, last: KeySettleAction) -> KeySettleOutcome {
         let settled = match self.with_timeout(ticket, "settle a key", self.try_settle(ticket, &last)).await {
             Ok(true) => KeySettleOutcome::Done,
@@ -77,21 +78,21 @@ impl KeyStore {
         let key = ticket.name.key.redacted();
         match heard {
             Some(true) => {}
-            // It may have been heard the first time, and only the reply was lost.
+            // The first attempt may have succeeded, and only its reply was lost.
             Some(false) if self.is_still_ours(ticket, last).await => {}
             Some(false) => {
                 Event::LeaseLost.count();
-                tracing::warn!(%key, "what came of a request was not kept: another request has its key by now");
+                tracing::warn!(%key, "the outcome of a request was not saved: another request has taken over its key");
             }
             None => {
-                tracing::error!(%key, "what came of a request was not kept: the store was away for too long");
+                tracing::error!(%key, "the outcome of a request was not saved: the store was unavailable for too long");
             }
         }
     }
 
     async fn is_still_ours(&self, ticket: &KeyClaim, last: &KeySettleAction) -> bool {
         let look = self.0.store.get_record(&ticket.record_key);
-        let found = self.with_timeout(ticket, "look at a key", look).await.ok().flatten();
+        let found = self.with_timeout(ticket, "read a key", look).await.ok().flatten();
         match last {
             KeySettleAction::Free => found.is_none_or(|record| record.token != ticket.token),
             KeySettleAction::Answer(_) | KeySettleAction::Lapse => {

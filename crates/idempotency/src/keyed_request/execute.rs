@@ -1,4 +1,5 @@
-//! The handler at work: the claim is kept while it works, and what comes of it decides the last word.
+//! Runs the handler: the claim is renewed while it runs, and its outcome decides how the claim is
+//! settled.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::saved_response::{BufferedResponse, SavedResponse, replayable_headers, replayable_trailers};
 
 impl<E: Send + 'static> KeyedRequest<E> {
-    /// Lets the handler work and settles what comes of it, keeping the claim meanwhile.
+    /// Runs the handler and settles its outcome, renewing the claim meanwhile.
     pub(super) async fn execute(self) {
         let (gate, ticket) = (self.key_store.clone(), Arc::clone(&self.claim));
         tokio::select! {
@@ -48,7 +49,7 @@ impl<E: Send + 'static> KeyedRequest<E> {
     }
 }
 
-/// What is written down about one request.
+/// Settles the claim of one request.
 struct ClaimSettler {
     key_store: KeyStore,
     claim: Arc<KeyClaim>,
@@ -63,7 +64,7 @@ impl ClaimSettler {
         self.key_store.settle(&self.claim, last).await
     }
 
-    /// It was begun, and what came of it is not known.
+    /// The handler was started, and its outcome is unknown.
     async fn settle_unknown(&self) {
         Event::OutcomeUnknown.count();
         let last = match self.claim.policy.on_unknown {
@@ -73,7 +74,7 @@ impl ClaimSettler {
         self.settle(last).await;
     }
 
-    /// Keeps an answer, or says why not.
+    /// Saves a response, or logs why not.
     async fn store_response(&self, kept: &SavedResponse) -> KeySettleOutcome {
         match self.key_store.encode_response(&self.claim, kept) {
             Some(bytes) => self.settle(KeySettleAction::Answer(bytes)).await,
@@ -92,7 +93,8 @@ impl ClaimSettler {
             || classify(AttemptEnd::Answered { status: status.as_u16(), is_complete: true }, false);
         let is_kept = self.claim.policy.is_kept(status);
         match said.unwrap_or_else(by_status) {
-            // Where failures are kept, a gateway's own is kept like any other, and not repeated.
+            // Where failures are saved, a gateway's own failure is saved like any other, and not
+            // retried.
             OutcomeClass::Unknown if said.is_some() || !is_kept => {
                 self.settle_unknown().await;
                 return tell(response);
@@ -120,9 +122,9 @@ impl ClaimSettler {
         self.store_response(&SavedResponse::TooLarge(status)).await;
     }
 
-    /// An answer of known length is read, kept, and then told. One that breaks has told nobody anything yet, so the client
-    /// gets a whole refusal in its place.
-    async fn relay_buffered(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
+    /// Reads and saves a response of known length, and then sends it. If it breaks off, nothing was
+    /// sent yet, so the client gets a complete error response instead.
+    async fn relay_buffered(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
         let (parts, mut body) = response.into_parts();
         let mut pieces = CollectedBody::default();
         while let Some(frame) = body.frame().await {
@@ -130,7 +132,7 @@ impl ClaimSettler {
                 Ok(Ok(data)) => pieces.push(data),
                 Ok(Err(other)) => pieces.trailers = other.into_trailers().ok(),
                 Err(cause) => {
-                    tracing::debug!(%cause, "an answer broke off before anything of it was told");
+                    tracing::debug!(%cause, "a response broke off before any of it was sent");
                     self.settle_unknown().await;
                     return tell(self.refusal(&Refusal::AnswerBroken));
                 }
@@ -146,9 +148,9 @@ impl ClaimSettler {
         tell(Response::from_parts(parts, pieces.into_body()));
     }
 
-    /// An answer whose length nobody knows is handed on as it comes; only its end waits until all of it
-    /// is kept.
-    async fn relay_streamed(self, response: Response<LayerBody>, tell: impl FnOnce(Response<LayerBody>)) {
+    /// Relays a response of unknown length as it comes; only its end waits until all of it is
+    /// saved.
+    async fn relay_streamed(self, response: Response<Body>, tell: impl FnOnce(Response<Body>)) {
         let (parts, mut body) = response.into_parts();
         let (hand, handed) = channel_body();
         let (mut told, _) = Response::new(()).into_parts();

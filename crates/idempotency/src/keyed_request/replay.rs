@@ -1,4 +1,4 @@
-//! A kept answer, given again: as it is, or decoded for a client that cannot read its coding.
+//! Replays a saved response, as it is or decoded for a client that does not accept its encoding.
 
 use http::header::{CONTENT_ENCODING, ETAG, TRAILER, VARY};
 use http::{HeaderName, HeaderValue, Response};
@@ -7,13 +7,13 @@ use tidegate_encoding::{AcceptEncoding, Codings, decode};
 use crate::body::{CollectedBody, LayerBody};
 use crate::saved_response::BufferedResponse;
 
-/// Bytes of the largest body that is decoded.
+/// The largest body that is decoded, in bytes.
 const DECODED_MAX: usize = 64 << 20;
-/// Headers that are about the bytes of a coded body.
+/// Headers that describe the bytes of an encoded body.
 const OF_THE_BYTES: [&str; 5] =
     ["content-encoding", "content-digest", "repr-digest", "digest", "content-md5"];
 
-/// Says that an answer was given before.
+/// Marks a replayed response.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
 pub(super) async fn replay_response(
@@ -40,7 +40,8 @@ pub(super) async fn replay_response(
     response
 }
 
-/// The answer in a form that the client reads. One that cannot be decoded is given as it is.
+/// Converts the response to a form that the client accepts. One that cannot be decoded is sent as
+/// it is.
 async fn decode_for_client(mut whole: BufferedResponse, accepts: &AcceptEncoding) -> BufferedResponse {
     let named = whole.headers.iter().filter(|(name, _)| *name == CONTENT_ENCODING);
     let named: Vec<_> = named.filter_map(|(_, value)| value.to_str().ok()).collect();
@@ -52,7 +53,7 @@ async fn decode_for_client(mut whole: BufferedResponse, accepts: &AcceptEncoding
     whole.body = body;
     whole.headers.retain(|(name, _)| !OF_THE_BYTES.contains(&name.as_str()));
     for (_, tag) in whole.headers.iter_mut().filter(|(name, _)| *name == ETAG) {
-        // The same answer in other bytes.
+        // The same response in other bytes.
         if let Some(weak) = tag.to_str().ok().filter(|tag| !tag.starts_with("W/"))
             && let Ok(weak) = HeaderValue::from_str(&format!("W/{weak}"))
         {

@@ -1,5 +1,5 @@
-//! How long somebody may be silent: bodies that must go on, and a pulse that a request's body gives while it is sent. A body
-//! that nobody reads is not silent.
+//! Idle timeouts: bodies that must make progress, and a tracker of a request body's activity while
+//! it is sent. A body that is not being read is not idle.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,12 +13,12 @@ use tokio::time::{Instant, Sleep};
 
 use crate::body::{BoxError, LayerBody};
 
-/// Somebody was silent for too long in the middle of a body.
+/// A body made no progress for too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("nothing came for {0:?} in the middle of a body")]
+#[error("the body made no progress for {0:?}")]
 pub struct BodyTimeoutError(Duration);
 
-/// A body that breaks when nothing comes for this long while it is waited for.
+/// Wraps a body so that it fails when nothing arrives for this long while it is being read.
 #[must_use]
 pub fn with_body_timeout(body: LayerBody, limit: Duration) -> LayerBody {
     if http_body::Body::is_end_stream(&body) {
@@ -60,7 +60,7 @@ impl http_body::Body for TimeoutBody {
     }
 }
 
-/// When a request last gave a sign of life.
+/// The time of a request's last activity.
 #[derive(Clone)]
 pub(super) struct LastActivity(Arc<Mutex<ActivityState>>);
 
@@ -78,20 +78,20 @@ impl LastActivity {
         look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether the body broke while it was sent.
+    /// Returns whether the body failed while it was sent.
     pub(super) fn is_broken(&self) -> bool {
         self.with(|beat| beat.is_broken)
     }
 
-    /// A body that beats with every piece of it that is taken.
-    pub(super) fn track(&self, body: LayerBody) -> LayerBody {
+    /// Wraps a body so that every piece read from it counts as activity.
+    pub(super) fn track(&self, body: Body) -> Body {
         if http_body::Body::is_end_stream(&body) {
             return body;
         }
         ActivityBody { body, activity: self.clone() }.boxed_unsync()
     }
 
-    /// Waits until there was no beat for this long.
+    /// Waits until there was no activity for this long.
     pub(super) async fn wait_until_idle(&self, limit: Duration) {
         loop {
             let over = self.with(|beat| beat.last) + limit;

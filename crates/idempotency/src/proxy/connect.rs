@@ -1,4 +1,4 @@
-//! Connections to the upstream: TCP or TLS, there within a time or not at all.
+//! Connections to the upstream over TCP or TLS, with a timeout.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use tower::Service;
 use super::upstream::{ProxyUpstream, ProxyUpstreamError};
 use crate::body::BoxError;
 
-/// Makes connections.
+/// Establishes connections.
 #[derive(Clone)]
 pub(super) struct Connector {
     inner: InnerConnector,
@@ -28,25 +28,25 @@ enum InnerConnector {
     Tls(HttpsConnector<HttpConnector>),
 }
 
-/// A connection took too long to be there.
+/// A connection was not established in time.
 #[derive(Debug, thiserror::Error)]
-#[error("there was no connection within {0:?}")]
+#[error("no connection was established within {0:?}")]
 struct ConnectTimeout(Duration);
 
-/// What kept a connection from being there.
+/// Why a connection was not established.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConnectErrorKind {
-    /// Nobody listens.
+    /// The connection was refused.
     Refused,
-    /// The name has no address.
+    /// The host name has no address.
     UnknownHost,
-    /// The two do not agree on TLS.
+    /// The TLS handshake failed.
     Tls,
-    /// Something else.
+    /// Any other reason.
     Other,
 }
 
-/// Why there is no connection, and what was told about it.
+/// The reason why there is no connection, and its details.
 #[derive(Debug, thiserror::Error)]
 #[error("{cause}")]
 pub(super) struct ConnectError {
@@ -56,7 +56,7 @@ pub(super) struct ConnectError {
 }
 
 impl ConnectError {
-    /// What is told of it, down to its root.
+    /// Describes the error down to its root cause.
     pub(super) fn describe(&self) -> String {
         let mut told = self.cause.to_string();
         let mut next = self.cause.source();
@@ -77,7 +77,7 @@ impl ConnectError {
             Some(root) if is_tcp && root.kind() == io::ErrorKind::ConnectionRefused => {
                 ConnectErrorKind::Refused
             }
-            // The system's own errors have a number; those of looking a name up have none.
+            // The system's own errors have a number; those of a name lookup have none.
             Some(root) if is_tcp && root.raw_os_error().is_none() => ConnectErrorKind::UnknownHost,
             _ if over_tls && !is_tcp => ConnectErrorKind::Tls,
             _ => ConnectErrorKind::Other,
@@ -90,7 +90,7 @@ impl Connector {
     pub(super) fn new(upstream: &ProxyUpstream) -> Result<Self, ProxyUpstreamError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
-        // What is sent on is small or comes in large pieces; somebody waits for both.
+        // Requests are small or come in large pieces, and latency matters for both.
         tcp.set_nodelay(true);
         let over = if upstream.is_tls() {
             InnerConnector::Tls(tls(tcp, upstream)?)

@@ -1,5 +1,5 @@
-//! The heads of what passes: addressed to the upstream, told where it came from, and freed of what belonged to the connection
-//! it came on. Everything else passes as it is.
+//! Rewrites the heads of requests and responses: addresses them to the upstream, adds where they
+//! came from, and removes hop-by-hop headers. Everything else passes as it is.
 
 use http::header::{self, HeaderName};
 use http::request::Parts;
@@ -13,8 +13,8 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// The protocol that a request asks to change to, where that is let happen. A request with a key stays a request, whose answer
-/// can be kept; and HTTP/2 is spoken without asking.
+/// The protocol that a request asks to switch to, where that is allowed. A request with a key stays
+/// a request, whose response can be saved; and HTTP/2 needs no upgrade.
 pub(super) fn upgrade<B>(request: &Request<B>) -> Option<HeaderValue> {
     let has_key = request.headers().contains_key(key::HEADER);
     if request.version() != Version::HTTP_11 || has_key {
@@ -24,7 +24,7 @@ pub(super) fn upgrade<B>(request: &Request<B>) -> Option<HeaderValue> {
         .filter(|protocol| !protocol.as_bytes().eq_ignore_ascii_case(b"h2c"))
 }
 
-/// Makes a request the upstream's; `None` when its path cannot be sent on.
+/// Rewrites a request for the upstream; `None` when its path cannot be forwarded.
 pub(super) fn rewrite(
     parts: &mut Parts,
     upstream: &ProxyUpstream,
@@ -35,7 +35,7 @@ pub(super) fn rewrite(
     let headers = &mut parts.headers;
     let takes_trailers = hop_by_hop::has_word(headers, &header::TE, "trailers");
     hop_by_hop::strip(headers);
-    // It was answered here already, as soon as the body was asked for.
+    // The server has already answered it, as soon as the body was read.
     headers.remove(header::EXPECT);
     if takes_trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
@@ -65,12 +65,12 @@ pub(super) fn rewrite(
         headers.insert(FORWARDED_FOR, HeaderValue::from_str(&all.join(", ")).ok()?);
     }
     parts.uri = target;
-    // What the two connections speak has nothing to do with each other.
+    // The protocol versions of the two connections are independent.
     parts.version = Version::HTTP_11;
     Some(())
 }
 
-/// Makes an answer the proxy's.
+/// Removes the hop-by-hop parts of a response.
 pub(super) fn clean(parts: &mut http::response::Parts) {
     let upgrade =
         hop_by_hop::upgrade_of(&parts.headers).filter(|_| parts.status == StatusCode::SWITCHING_PROTOCOLS);

@@ -1,4 +1,4 @@
-//! What the proxy answers when the upstream did not, and whether the request can have arrived there.
+//! The proxy's own error responses, and whether the request can have reached the upstream.
 
 use std::error::Error;
 use std::time::Duration;
@@ -14,34 +14,34 @@ use super::connect::{ConnectError, ConnectErrorKind};
 use crate::body::{CollectedBody, LayerBody};
 use crate::key::IdempotencyKey;
 
-/// Why there is no answer of the upstream's own.
+/// Why there is no response from the upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProxyError {
     /// There is no connection, so nothing was sent.
     Unreachable(ConnectErrorKind),
-    /// There was a connection, and it did not take the request.
+    /// There was a connection, and it did not accept the request.
     NotTaken,
-    /// It was sent, and then the connection ended.
+    /// The request was sent, and then the connection ended.
     Reset,
-    /// It was sent, and then nothing came for this long.
+    /// The request was sent, and then nothing came for this long.
     TimedOut(Duration),
-    /// The client's own body broke while it was sent on.
+    /// The client's own body failed while it was forwarded.
     Incomplete,
-    /// A tunnel was asked for.
+    /// The client requested a tunnel.
     Tunnel,
-    /// The path cannot be sent on.
+    /// The path cannot be forwarded.
     BadTarget,
-    /// It was here before.
+    /// The request has passed this proxy before.
     Loop,
-    /// It is HTTP/1.1 and names no host, or several.
+    /// The request is HTTP/1.1 and names no host, or several.
     NoHost,
 }
 
 impl ProxyError {
-    /// What an error of the client says about the request. It says "canceled" of requests that it still has whole, and of no
-    /// others; a stream that was refused was not looked at, by the rules of HTTP/2.
+    /// Classifies an error of the HTTP client. It reports "canceled" for requests that it still has
+    /// whole, and for no others; by the rules of HTTP/2, a refused stream was not processed.
     pub(super) fn of(error: &legacy::Error, request_broke: bool) -> Self {
-        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not answer");
+        tracing::debug!(%error, cause = error.source().map(tracing::field::display), "the upstream did not respond");
         if request_broke {
             return Self::Incomplete;
         }
@@ -105,32 +105,33 @@ impl ProxyError {
                 "The name of the service behind the proxy was not found; nothing was sent to it".into()
             }
             Self::Unreachable(ConnectErrorKind::Tls) => {
-                "There is no TLS with the service behind the proxy that can be trusted; nothing was sent to it".into()
+                "No trusted TLS connection to the service behind the proxy could be made; nothing was sent to it".into()
             }
             Self::Unreachable(ConnectErrorKind::Other) | Self::NotTaken => {
                 "The service behind the proxy cannot be reached; nothing was sent to it".into()
             }
             Self::Reset => {
-                "The connection to the service behind the proxy ended before it answered; the request may have been done"
+                "The connection to the service behind the proxy ended before it responded; the request may have been executed"
                     .into()
             }
             Self::TimedOut(limit) => format!(
-                "The service behind the proxy was silent for {limit:?}; the request may have been done"
+                "The service behind the proxy was silent for {limit:?}; the request may have been executed"
             ),
-            Self::Incomplete => "The request's body ended too early".into(),
-            Self::Tunnel => "This proxy makes no tunnels".into(),
+            Self::Incomplete => "The request body ended too early".into(),
+            Self::Tunnel => "This proxy does not support tunnels".into(),
             Self::BadTarget => {
-                "The path of the request cannot be sent on: it leads out of the path that is served here, or is none".into()
+                "The path of the request cannot be forwarded: it is invalid or leads outside of the configured path".into()
             }
             Self::Loop => {
-                "The request came back to the proxy that sent it on: what is behind the proxy leads to itself".into()
+                "The request came back to the proxy that forwarded it: the upstream leads back to the proxy".into()
             }
             Self::NoHost => "A request over HTTP/1.1 must have one Host header".into(),
         }
     }
 
-    /// The answer to a request with this key, with what is known of the request in its extensions.
-    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<LayerBody> {
+    /// Builds the response to a request with this key, with what is known of the request in its
+    /// extensions.
+    pub(super) fn answer(self, key: Option<&IdempotencyKey>) -> Response<Body> {
         let (detail, code) = (Value::from(self.detail()), self.code());
         let key = key.map(|key| format!(",\"idempotency_key\":{}", Value::from(key.as_str())));
         let key = key.unwrap_or_default();
@@ -144,7 +145,7 @@ impl ProxyError {
     }
 }
 
-/// What kept the connection from being there, if that is what an error is about.
+/// The connection error behind an error, if that is the cause.
 pub(super) fn connect_error(error: &legacy::Error) -> Option<&ConnectError> {
     error.source()?.downcast_ref()
 }

@@ -1,4 +1,4 @@
-//! Where requests are sent on to, and how. Every figure has a bound.
+//! The settings of an upstream. Every value has bounds.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use http::Uri;
 use http::uri::{Authority, PathAndQuery, Scheme};
 use tidegate_core::url_path::escapes_base;
 
-/// How long a connection that is not used is kept: less than the five seconds after which common servers close theirs, so that
-/// a request seldom meets one that is closing.
+/// How long an idle connection is kept: less than the five seconds after which common servers close
+/// theirs, so that a request seldom meets one that is closing.
 pub(super) const IDLE: Duration = Duration::from_secs(4);
-/// How often a connection of HTTP/2 with requests on it is asked whether it is alive, and how long it may take to say so: many
-/// requests share one, and none of them could tell that it is dead.
+/// The interval of pings on an HTTP/2 connection with requests on it, and their timeout: many
+/// requests share one connection, and none of them could detect that it is dead.
 pub(super) const PING_EVERY: Duration = Duration::from_secs(10);
 pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -20,35 +20,38 @@ pub(super) const PING_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct ProxyUpstream {
     pub(super) scheme: Scheme,
     pub(super) authority: Authority,
-    /// Put before every path, none of which leads out of it; empty, or with a slash at its beginning and none at its end.
+    /// The prefix of every path, which no path can escape; empty, or with a slash at its beginning
+    /// and none at its end.
     pub(super) prefix: String,
-    /// Whether it gets the `Host` that the client sent, not its own. Then it is spoken to in HTTP/1.1.
+    /// Whether the upstream gets the client's `Host` header instead of its own. HTTP/1.1 is used
+    /// then.
     pub preserve_host: bool,
-    /// Whether it is spoken to in HTTP/2 from the first byte. Without it TLS decides, and what is not TLS is HTTP/1.1.
+    /// Whether to speak HTTP/2 from the first byte. Otherwise TLS negotiates the version, and
+    /// connections without TLS use HTTP/1.1.
     pub http2: bool,
-    /// How long a connection may take to be there, TLS and name look-up included.
+    /// How long establishing a connection may take, including TLS and name lookup.
     pub connect_timeout: Duration,
-    /// How long it may be silent before its answer begins, and inside of it.
+    /// How long the upstream may be silent before its response begins, and within it.
     pub answer_timeout: Duration,
 }
 
 /// Why an upstream cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyUpstreamError {
-    /// The address is none.
+    /// The address is not a URL.
     #[error("the upstream must be a URL such as http://127.0.0.1:8080 or https://api.example.com/v1")]
     Url,
-    /// The address holds what is not part of one.
+    /// The URL contains parts that are not allowed.
     #[error("the upstream's URL must hold no user, no password, no `?` and no `#`")]
     UnexpectedParts,
-    /// A figure is out of its bounds.
+    /// A value is out of bounds.
     #[error("`{0}` must be between {1} and {2}")]
     OutOfBounds(&'static str, &'static str, &'static str),
-    /// Two choices that exclude each other.
-    #[error("an upstream that is spoken to in HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
+    /// Two settings that exclude each other.
+    #[error("an upstream over HTTP/2 gets its own host: choose `http2` or `preserve_host`")]
     HostInHttp2,
-    /// The system has no random numbers, of which the proxy's name is made.
-    #[error("this system gives no random numbers")]
+    /// The system has no random numbers, from which the proxy's name is made.
+    #[error("this system provides no random numbers")]
     NoRandom,
     /// The system's certificates cannot be read.
     #[error("the certificates of this system cannot be used: {0}")]
@@ -56,7 +59,7 @@ pub enum ProxyUpstreamError {
 }
 
 impl ProxyUpstream {
-    /// At this URL; a path in it is put before every path.
+    /// Creates an upstream from a URL; a path in it is the prefix of every path.
     ///
     /// # Errors
     /// When it is not the URL of a service.
@@ -83,7 +86,7 @@ impl ProxyUpstream {
         })
     }
 
-    /// Whether every figure is within its bounds.
+    /// Checks that every value is within its bounds.
     ///
     /// # Errors
     /// Names the first that is not, and its bounds.
@@ -103,7 +106,8 @@ impl ProxyUpstream {
         Ok(())
     }
 
-    /// Whether it is what listens at this address of this machine, as far as that can be told without asking for names.
+    /// Returns whether the upstream is the listener at this address of this machine, as far as that
+    /// is known without name lookups.
     #[must_use]
     pub fn is_at(&self, listen: SocketAddr) -> bool {
         let port = self.authority.port_u16().unwrap_or(if self.is_tls() { 443 } else { 80 });
@@ -121,18 +125,18 @@ impl ProxyUpstream {
         port == listen.port() && is_there
     }
 
-    /// Whether it is spoken to over TLS.
+    /// Returns whether the upstream uses TLS.
     pub(super) fn is_tls(&self) -> bool {
         self.scheme == Scheme::HTTPS
     }
 
-    /// Whether it can only be HTTP/1.1 that is spoken.
+    /// Returns whether only HTTP/1.1 can be used.
     pub(super) fn is_http1(&self) -> bool {
         !self.http2 && (!self.is_tls() || self.preserve_host)
     }
 
-    /// Where a request for this path goes; `None` where it would lead out of the path in its URL. Without one there is
-    /// nothing to lead out of, and a path passes as it is.
+    /// The target of a request for this path; `None` where it would escape the prefix. Without a
+    /// prefix, every path passes as it is.
     pub(super) fn target(&self, uri: &Uri) -> Option<Uri> {
         if !self.prefix.is_empty() && escapes_base(uri.path()) {
             return None;
@@ -173,7 +177,7 @@ mod tests {
         }
     }
 
-    /// IDM-12: no spelling of a path leads out of the prefix; without one every path passes as it is.
+    /// IDM-12: no spelling of a path escapes the prefix; without one every path passes as it is.
     #[test]
     fn no_path_leads_out_of_the_prefix() {
         let target =
@@ -199,7 +203,7 @@ mod tests {
         }
     }
 
-    /// IDM-12: a proxy can tell that it would be its own upstream.
+    /// IDM-12: a proxy detects that it would be its own upstream.
     #[test]
     fn an_upstream_is_known_by_its_address() {
         for (url, listen, is_there) in [

@@ -1,5 +1,5 @@
-//! The name that a proxy leaves in `Via`, by which it knows its own requests when they come back to it. It is new with every
-//! start and says nothing about the machine.
+//! The pseudonym that a proxy adds to `Via`, by which it recognises its own requests when they come
+//! back. It is new with every start and reveals nothing about the machine.
 
 use http::header::{HOST, VIA};
 use http::{HeaderMap, HeaderValue, Version};
@@ -7,7 +7,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use super::proxy_error::ProxyError;
 use super::upstream::ProxyUpstreamError;
 
-/// The name of one proxy.
+/// The pseudonym of one proxy.
 #[derive(Clone, Debug)]
 pub(super) struct Pseudonym(String);
 
@@ -19,14 +19,14 @@ impl Pseudonym {
         Ok(Self(format!("tidegate-{hex}")))
     }
 
-    /// Whether these headers passed here before.
+    /// Returns whether a message with these headers has passed this proxy before.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
         let lines = headers.get_all(VIA).into_iter().filter_map(|line| line.to_str().ok());
         let mut hops = lines.flat_map(|line| line.split(','));
         hops.any(|hop| hop.split_whitespace().nth(1) == Some(&self.0))
     }
 
-    /// Adds it behind the names that are there.
+    /// Appends the pseudonym to the `Via` header.
     pub(super) fn sign(&self, headers: &mut HeaderMap, version: Version) {
         let spoken = match version {
             Version::HTTP_2 => "2.0",
@@ -39,7 +39,7 @@ impl Pseudonym {
     }
 }
 
-/// Why a request is not to be looked at any further, if there is a reason.
+/// Why a request is not processed any further, if there is a reason.
 pub(super) fn early_rejection(own: &Pseudonym, headers: &HeaderMap, version: Version) -> Option<ProxyError> {
     if own.is_in(headers) {
         return Some(ProxyError::Loop);
@@ -52,7 +52,7 @@ pub(super) fn early_rejection(own: &Pseudonym, headers: &HeaderMap, version: Ver
 mod tests {
     use super::*;
 
-    /// IDM-12: a name is found wherever it stands in the list, and only as a whole.
+    /// IDM-12: a pseudonym is found anywhere in the list, and only as a whole.
     #[test]
     fn a_proxy_knows_its_own_name() {
         let own = Pseudonym("tidegate-0a".into());

@@ -1,5 +1,6 @@
-//! The bytes of a kept answer: a version, a check sum over the record's name and fingerprint and all that follows, and the
-//! answer. Sealed, the check is the seal's own. Bytes that do not fit are never served.
+//! Encodes saved responses: a version, a checksum over the record's name, its fingerprint and
+//! everything that follows, and the response. A sealed response is authenticated by the seal
+//! instead. Bytes that do not check are never served.
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use http::header::HeaderName;
@@ -9,30 +10,30 @@ use sha2::{Digest, Sha256};
 use super::sealing_keys::SealingKeys;
 use super::{BufferedResponse, SavedResponse};
 
-/// Written in clear, with a check sum.
+/// The version of a plain response, with a checksum.
 const PLAIN: u8 = 1;
-/// Written sealed.
+/// The version of a sealed response.
 const SEALED: u8 = 2;
 const CHECK_LEN: usize = 16;
 
 const WHOLE: u8 = 0;
 const TOO_LARGE: u8 = 1;
 
-/// Why a kept answer cannot be served.
+/// Why a saved response cannot be served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ResponseDecodeError {
-    /// Its bytes are not those that were written, or were written for another request.
+    /// The bytes are not those that were written, or were written for another request.
     #[error("its bytes are not those that were stored")]
     Changed,
-    /// It is sealed, and no key here opens it.
-    #[error("it is sealed with a key that is not here")]
+    /// The response is sealed, and no configured key opens it.
+    #[error("it is sealed with a key that is not configured")]
     NoKey,
-    /// A newer program wrote it.
-    #[error("it was stored in a form that this program does not know")]
+    /// A newer version of the program wrote it.
+    #[error("it was stored in a format that this program does not know")]
     Unknown,
 }
 
-/// What an answer is bound to: moved to another record it is worth nothing.
+/// The record that a response is bound to: it is invalid in another one.
 pub(crate) struct ResponseBinding<'a> {
     pub(crate) name: &'a str,
     pub(crate) fingerprint: &'a [u8; 32],
@@ -54,7 +55,7 @@ impl ResponseBinding<'_> {
     }
 }
 
-/// The bytes to keep; `None` when they could not be sealed.
+/// Encodes a response; `None` when it could not be sealed.
 pub(crate) fn encode(
     kept: &SavedResponse,
     bound: &ResponseBinding<'_>,
@@ -133,7 +134,7 @@ fn write_headers<'a>(out: &mut BytesMut, headers: impl Iterator<Item = (&'a Head
     out[at..at + 4].copy_from_slice(&count.to_be_bytes());
 }
 
-/// `None` where the content is not laid out as this program lays it out.
+/// Decodes the content; `None` where its layout is unknown.
 fn read(mut content: Bytes) -> Option<SavedResponse> {
     let kind = content.try_get_u8().ok()?;
     let status = StatusCode::from_u16(content.try_get_u16().ok()?).ok()?;

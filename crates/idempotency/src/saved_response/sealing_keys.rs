@@ -1,5 +1,6 @@
-//! Sealing of kept answers with XChaCha20-Poly1305: the first key seals, every key opens, so that keys can be changed without
-//! losing what was stored. Keys are wiped when they go and are never printed.
+//! Sealing of saved responses with XChaCha20-Poly1305. The first key seals and every key opens, so
+//! that keys can be rotated without losing stored responses. Keys are wiped on drop and never
+//! printed.
 
 use std::fmt;
 
@@ -12,39 +13,39 @@ use super::codec::ResponseDecodeError;
 
 const KEY_LEN: usize = 32;
 const NONCE_LEN: usize = 24;
-/// Bytes that name the key.
+/// The bytes that identify the key.
 const LABEL_LEN: usize = 4;
-/// Keys at most.
+/// The maximum number of keys.
 const KEYS_MAX: usize = 8;
 
 type Label = [u8; LABEL_LEN];
 
-/// Closes answers and opens them again.
+/// The keys that seal and open responses.
 pub struct SealingKeys {
     keys: Vec<(Label, XChaCha20Poly1305)>,
 }
 
-/// Why keys were not taken. It never holds a key.
+/// Why keys were rejected. Never contains a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SealingKeyError {
     /// The variable is not set.
     #[error("the environment variable `{0}` is not set")]
     Unset(String),
-    /// It holds something else than keys.
+    /// The variable holds something other than keys.
     #[error("key {index} in `{variable}` must be 64 hexadecimal digits (32 bytes)")]
     NotAKey {
-        /// Which variable.
+        /// The variable.
         variable: String,
-        /// Which one of its keys, from 1.
+        /// The position of the invalid key, from 1.
         index: usize,
     },
     /// There are none, or too many.
-    #[error("there must be 1 to {KEYS_MAX} keys to seal answers with")]
+    #[error("there must be 1 to {KEYS_MAX} keys to seal responses with")]
     Count,
 }
 
 impl SealingKeys {
-    /// Seals with the first key and opens with all of them.
+    /// Creates a set that seals with the first key and opens with all of them.
     ///
     /// # Errors
     /// When there is none, or there are too many.
@@ -55,10 +56,10 @@ impl SealingKeys {
         Ok(Self { keys: keys.iter().map(|key| (label(key), XChaCha20Poly1305::new(key.into()))).collect() })
     }
 
-    /// Reads keys from an environment variable, as `read` does.
+    /// Reads keys from an environment variable, in the format of `parse`.
     ///
     /// # Errors
-    /// When it is not set, or something in it is no key.
+    /// When it is not set, or part of it is not a key.
     pub fn from_env(variable: &str) -> Result<Self, SealingKeyError> {
         let text = std::env::var(variable)
             .map(Zeroizing::new)
@@ -66,10 +67,11 @@ impl SealingKeys {
         Self::parse(variable, &text)
     }
 
-    /// Reads keys from what a variable holds: 64 hexadecimal digits each, the newest first, commas between.
+    /// Parses the keys in the value of a variable: 64 hexadecimal digits each, the newest first,
+    /// separated by commas.
     ///
     /// # Errors
-    /// When something in it is no key.
+    /// When part of it is not a key.
     pub fn parse(variable: &str, text: &str) -> Result<Self, SealingKeyError> {
         let mut keys = Zeroizing::new(Vec::new());
         for (index, part) in text.split(',').enumerate() {
@@ -79,7 +81,8 @@ impl SealingKeys {
         Self::new(&keys)
     }
 
-    /// The label of the key, a nonce, and what is sealed; nothing when the machine gives no randomness.
+    /// Returns the label of the key, a nonce, and the sealed content; `None` when the system has no
+    /// randomness.
     pub(super) fn seal(&self, content: &[u8], bound: &[u8]) -> Option<Vec<u8>> {
         let (label, key) = self.keys.first()?;
         let mut nonce = [0; NONCE_LEN];

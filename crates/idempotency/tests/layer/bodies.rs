@@ -1,4 +1,4 @@
-//! Bodies of requests together: the room that there is for all of them, and the rate that a client must keep.
+//! Request bodies together: their memory budget, and the minimum rate of a client.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn dripping(key: &str, pieces: Vec<(Duration, usize)>) -> Request<LayerBody> {
     post(key, "").map(|_| StreamBody::new(pieces).boxed_unsync())
 }
 
-/// A process with room for so many bytes.
+/// A process with a budget of this many bytes.
 fn with_room(bytes: usize, policy: Policy) -> World {
     let store = store();
     let gate = KeyStore::new(store.clone()).with_bodies_max(bytes);
@@ -33,7 +33,8 @@ fn sending(world: &World, request: Request<LayerBody>) -> tokio::task::JoinHandl
     tokio::spawn(async move { world.send_body(request).await })
 }
 
-/// IDM-11: all bodies together have a bound. Who finds no room waits shortly, and is told to come back.
+/// IDM-11: all bodies together are bounded. One that finds no room waits briefly, and is then told
+/// to retry.
 #[tokio::test(start_paused = true)]
 async fn idm_11_bodies_that_find_no_room_are_refused() {
     let world = with_room(1_000, Policy::default());
@@ -51,7 +52,7 @@ async fn idm_11_bodies_that_find_no_room_are_refused() {
     assert_eq!((never.status, never.code()), (413, "IDEMPOTENCY_BODY_TOO_LARGE"));
 }
 
-/// IDM-11: room that comes free in time is given to who waits for it, also where two fill it together.
+/// IDM-11: memory that is freed in time goes to a waiter, also where two fill it together.
 #[tokio::test(start_paused = true)]
 async fn idm_11_bodies_wait_for_room() {
     let world = with_room(1_000, Policy::default());
@@ -62,8 +63,8 @@ async fn idm_11_bodies_wait_for_room() {
     }
 }
 
-/// IDM-11: a client keeps a rate while it sends, over each ten seconds, however fast it began; else it is refused, and what it
-/// held is free.
+/// IDM-11: a client keeps a minimum rate over each ten seconds, however fast it began; otherwise it
+/// is rejected, and its memory is freed.
 #[tokio::test(start_paused = true)]
 async fn idm_11_a_client_that_drips_is_refused() {
     let world = with_room(100 << 10, Policy::default());
@@ -81,7 +82,7 @@ async fn idm_11_a_client_that_drips_is_refused() {
     assert_eq!(patient.send_body(dripping("k", drips(1).collect())).await.status, 201);
 }
 
-/// The time that a client waits for room is not counted against it.
+/// The time that a client waits for memory is not counted against it.
 #[tokio::test(start_paused = true)]
 async fn waiting_for_room_is_not_dripping() {
     let world = with_room(20 << 10, Policy::default());
@@ -91,7 +92,7 @@ async fn waiting_for_room_is_not_dripping() {
     assert_eq!(holding.await.unwrap().status, 201);
 }
 
-/// A body in very small pieces is the same body, and comes to the handler whole.
+/// A body in very small pieces is the same body, and reaches the handler whole.
 #[tokio::test(start_paused = true)]
 async fn small_pieces_are_joined() {
     let world = World::new(Handler::creating(), Policy::default());

@@ -1,4 +1,4 @@
-//! What is counted, and what is never logged.
+//! Metrics, and what is never logged.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -50,7 +50,7 @@ impl<'a> MakeWriter<'a> for Lines {
     }
 }
 
-/// IDM-10, IDM-22: no log line has a body or a whole key in it; a change by hand names who made it.
+/// IDM-10, IDM-22: no log line contains a body or a whole key; a manual change names who made it.
 #[tokio::test(start_paused = true)]
 async fn logs_hold_no_body_and_no_key() {
     let lines = Lines::default();

@@ -1,11 +1,11 @@
-//! Handlers that fail, panic, or answer that they failed; clients that hang up.
+//! Handlers that fail, panic, or return an error status; clients that disconnect.
 
 use http::StatusCode;
 use tidegate_idempotency::{OutcomeClass, Policy, UnknownOutcomePolicy};
 
 use crate::world::{Handler, HandlerError, World, ms, post, secs, text};
 
-/// IDM-3: an answer of 4xx or 5xx removes the record, so that the request can be tried again.
+/// IDM-3: a 4xx or 5xx response removes the record, so that the request can be retried.
 #[tokio::test(start_paused = true)]
 async fn a_failed_answer_frees_the_key() {
     let world = World::new(Handler::with_statuses(&[500, 422, 429, 201]), Policy::default());
@@ -16,7 +16,7 @@ async fn a_failed_answer_frees_the_key() {
     assert!(world.post("k", "a").await.is_replay());
 }
 
-/// IDM-3: which classes are kept is a choice; what says "not now" never is.
+/// IDM-3: the classes that are saved are configurable; responses that say "not now" never are.
 #[tokio::test(start_paused = true)]
 async fn failed_answers_can_be_kept() {
     let keep = Policy { keep_client_errors: true, keep_server_errors: true, ..Policy::default() };
@@ -31,7 +31,8 @@ async fn failed_answers_can_be_kept() {
     assert_eq!(world.post("k", "a").await.status, 201);
 }
 
-/// IDM-17, IDM-18: a handler that fails or panics does not leave the key stuck: by default it is free again.
+/// IDM-17, IDM-18: a handler that fails or panics does not leave the key stuck: by default it is
+/// free again.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_fails_or_panics_frees_the_key() {
     let handler = Handler::new(|nth| async move {
@@ -50,7 +51,7 @@ async fn a_handler_that_fails_or_panics_frees_the_key() {
     assert_eq!(world.handler.runs(), 3);
 }
 
-/// IDM-18: where nobody may guess, an unknown outcome holds the key until it expires.
+/// IDM-18: if configured, an unknown outcome holds the key until it expires.
 #[tokio::test(start_paused = true)]
 async fn an_unknown_outcome_can_be_held() {
     let hold = Policy { on_unknown: UnknownOutcomePolicy::Hold, ..Policy::default() };
@@ -77,7 +78,7 @@ async fn an_unknown_outcome_can_be_held() {
     }
 }
 
-/// IDM-18: what was never sent on frees the key even where unknown outcomes are held.
+/// IDM-18: a request that was never sent frees the key even where unknown outcomes are held.
 #[tokio::test(start_paused = true)]
 async fn what_was_never_sent_frees_the_key() {
     let handler = Handler::new(|nth| async move {
@@ -93,7 +94,8 @@ async fn what_was_never_sent_frees_the_key() {
     assert_eq!(world.post("k", "a").await.text(), "made");
 }
 
-/// IDM-17: the handler runs to its end when its client hangs up, and the repeat gets its answer.
+/// IDM-17: the handler runs to its end when its client disconnects, and the retry gets its
+/// response.
 #[tokio::test(start_paused = true)]
 async fn a_client_that_hangs_up_finds_the_answer_when_it_comes_back() {
     let world = World::new(Handler::slow(secs(5)), Policy::default());

@@ -1,4 +1,4 @@
-//! The layer in front of a handler that is told what to do, on a store in memory whose clock moves with tokio's.
+//! The layer in front of a scripted handler, on a store in memory whose clock moves with tokio's.
 
 #[cfg(test)]
 mod bodies;

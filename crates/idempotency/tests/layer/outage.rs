@@ -1,4 +1,4 @@
-//! A store that is away, hangs, or loses its replies.
+//! A store that is unavailable, hangs, or loses its replies.
 
 use tidegate_contract::{FaultPlan, InjectedFault, StoreMethod};
 use tidegate_idempotency::{Policy, StoreUnavailablePolicy, UnknownOutcomePolicy};
@@ -9,7 +9,7 @@ fn always(verb: StoreMethod, injury: InjectedFault) -> FaultPlan {
     (1..=1_000).fold(FaultPlan::none(), |plan, nth| plan.at(verb, nth, injury))
 }
 
-/// IDM-21: when the store is away before the claim nothing is done, and it is safe to come again.
+/// IDM-21: when the store is unavailable before the claim nothing is executed, and a retry is safe.
 #[tokio::test(start_paused = true)]
 async fn without_a_store_nothing_is_done() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -21,7 +21,7 @@ async fn without_a_store_nothing_is_done() {
     assert_eq!(world.post("k", "a").await.text(), "made 1");
 }
 
-/// IDM-21: by choice it passes without protection, and the answer says so.
+/// IDM-21: if configured, a request passes without protection, and the response says so.
 #[tokio::test(start_paused = true)]
 async fn by_choice_a_request_passes_unprotected() {
     let world = World::new(
@@ -36,7 +36,7 @@ async fn by_choice_a_request_passes_unprotected() {
     }
 }
 
-/// IDM-21: a store that hangs is a store that is away.
+/// IDM-21: a store that hangs counts as unavailable.
 #[tokio::test(start_paused = true)]
 async fn a_store_that_hangs_is_away() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -56,7 +56,8 @@ async fn a_lost_reply_to_the_claim_costs_nothing() {
     assert!(world.post("k", "a").await.is_replay());
 }
 
-/// IDM-21, IDM-18: a claim that nobody knows of does not block its key, not even where unknown outcomes are held.
+/// IDM-21, IDM-18: a claim whose reply was lost does not block its key, not even where unknown
+/// outcomes are held.
 #[tokio::test(start_paused = true)]
 async fn a_claim_that_was_made_unheard_is_taken_back() {
     let world = World::new(
@@ -74,8 +75,8 @@ async fn a_claim_that_was_made_unheard_is_taken_back() {
     assert_eq!(world.post("k", "a").await.text(), "made 1");
 }
 
-/// IDM-21: when the store goes away after the handler ran, the client gets the real answer; it is kept as soon as the store
-/// is back.
+/// IDM-21: when the store becomes unavailable after the handler ran, the client gets the real
+/// response; it is saved as soon as the store is back.
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_could_not_be_kept_is_kept_later() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -92,8 +93,9 @@ async fn an_answer_that_could_not_be_kept_is_kept_later() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// IDM-21, IDM-7: a store that is away for longer than the lease, and forgets nothing, lets no repeat run twice in a process
-/// that is still there: neither while the handler works nor after it answered.
+/// IDM-21, IDM-7: a store that is unavailable for longer than the lease, and loses nothing, lets no
+/// retry run twice in a process that is still alive: neither while the handler runs nor after it
+/// responded.
 #[tokio::test(start_paused = true)]
 async fn a_store_away_for_longer_than_the_lease_doubles_nothing_here() {
     let world = World::new(Handler::slow(secs(200)), Policy::default());
@@ -116,7 +118,7 @@ async fn a_store_away_for_longer_than_the_lease_doubles_nothing_here() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// An answer that was kept and whose reply was lost is kept.
+/// A response that was saved and whose reply was lost is saved.
 #[tokio::test(start_paused = true)]
 async fn a_lost_reply_to_the_answer_costs_nothing() {
     let world = World::new(Handler::creating(), Policy::default());

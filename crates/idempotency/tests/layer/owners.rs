@@ -1,4 +1,4 @@
-//! Owners that die, sleep or take long: when a key changes hands, and whose answer counts.
+//! Owners that die, are paused or take long: when a key changes hands, and whose response counts.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tidegate_idempotency::{Policy, UnknownOutcomePolicy};
 
 use crate::world::{Handler, World, secs};
 
-/// The next thousand renewals are not heard: an owner that is dead, or fast asleep.
+/// The next thousand renewals are lost: an owner that is dead or paused.
 fn silent() -> FaultPlan {
     (1..=1_000)
         .fold(FaultPlan::none(), |plan, nth| plan.at(StoreMethod::RenewRecord, nth, InjectedFault::Fail))
@@ -46,8 +46,8 @@ async fn a_handler_that_hangs_loses_its_key_in_the_end() {
     assert_eq!(world.post("k", "a").await.text(), "made");
 }
 
-/// IDM-7: when the lease of a dead owner is over, and no earlier, the next request takes over; the dead one's late answer
-/// does not overwrite, and its client gets the answer that counts.
+/// IDM-7: when the lease of a dead owner has expired, and no earlier, the next request takes over;
+/// the dead one's late response does not overwrite, and its client gets the response that counts.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_sleeps_past_its_lease_does_not_overwrite() {
     let store = crate::world::store();
@@ -66,7 +66,7 @@ async fn an_owner_that_sleeps_past_its_lease_does_not_overwrite() {
     assert!(next.post("k", "a").await.is_replay());
 }
 
-/// IDM-7: nor does it free a key that is another's by now, when its own attempt failed.
+/// IDM-7: nor does it free a key that now belongs to another, when its own attempt failed.
 #[tokio::test(start_paused = true)]
 async fn an_owner_that_sleeps_past_its_lease_does_not_free_the_key() {
     let store = crate::world::store();
@@ -102,7 +102,7 @@ async fn a_dead_owners_key_is_held_where_that_was_chosen() {
     assert_eq!(next.handler.runs(), 0);
 }
 
-/// IDM-8: two processes on one store, many requests with one key at once: one runs.
+/// IDM-8: two processes on one store, many concurrent requests with one key: one runs.
 #[tokio::test(start_paused = true)]
 async fn one_of_many_at_once_runs_on_whichever_process() {
     let store = crate::world::store();

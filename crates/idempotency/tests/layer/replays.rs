@@ -1,4 +1,5 @@
-//! What a repeat gets of the first answer: what matters, byte for byte, and nothing that was the first one's alone.
+//! What a replay contains of the first response: what matters, byte for byte, and nothing specific
+//! to the first request.
 
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ fn with_headers(headers: &'static [(&'static str, &'static [u8])]) -> Handler {
     })
 }
 
-/// IDM-19: a replay has no cookie, no date, nothing of the connection; repeated headers come in order; `no-store` does not
-/// switch it off.
+/// IDM-19: a replay has no cookie, no date, nothing of the connection; repeated headers come in
+/// order; `no-store` does not switch it off.
 #[tokio::test(start_paused = true)]
 async fn a_replay_has_the_headers_that_matter() {
     let handler = with_headers(&[
@@ -52,7 +53,7 @@ async fn a_replay_has_the_headers_that_matter() {
 
 const NAME: &str = "acme POST /api/v1/items k";
 
-/// IDM-19: a stored answer that is damaged is not served, and nothing runs again.
+/// IDM-19: a damaged stored response is not served, and nothing runs again.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_answer_is_not_served() {
     let whole = {
@@ -80,7 +81,7 @@ async fn stored(world: &World) -> Bytes {
     }
 }
 
-/// Puts other bytes in place of a stored answer.
+/// Replaces a stored response with other bytes.
 async fn replace(world: &World, bytes: Bytes) {
     use tidegate_core::shared::record::{ForgetTarget, OnLapse, RecordClaim};
     let record = world.store.get_record(NAME).await.unwrap().unwrap();
@@ -96,7 +97,8 @@ async fn replace(world: &World, bytes: Bytes) {
     assert!(world.store.complete_record(NAME, record.token, bytes).await.unwrap());
 }
 
-/// Stored answers can be sealed: the store holds nothing of the body, and only a key that is there opens it.
+/// Stored responses can be sealed: the store contains nothing of the body, and only a configured
+/// key opens it.
 #[tokio::test(start_paused = true)]
 async fn answers_can_be_sealed() {
     let store = crate::world::store();
@@ -113,8 +115,8 @@ async fn answers_can_be_sealed() {
     assert_eq!(handler.runs(), 1);
 }
 
-/// IDM-22: operators list keys, look into them without bodies, release claims and expire answers; a handler that still
-/// works on a released key loses it.
+/// IDM-22: operators list keys, show them without bodies, release claims and expire responses; a
+/// handler that still works on a released key loses it.
 #[tokio::test(start_paused = true)]
 async fn operators_see_and_free_keys() {
     use tidegate_core::shared::record::ForgetOutcome;

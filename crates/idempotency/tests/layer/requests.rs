@@ -1,4 +1,4 @@
-//! Which requests are the same, and which are not requests with a key at all.
+//! Which requests are the same, and which do not count as requests with a key.
 
 use http::{Method, Request};
 use http_body_util::Full;
@@ -22,7 +22,7 @@ async fn without_a_key_everything_passes() {
     assert_eq!(world.store.fault_counts().calls, 0, "the store was not asked");
 }
 
-/// IDM-1, IDM-3: a new key runs once; the repeat gets the same status and body, marked (IDM-12).
+/// IDM-1, IDM-3: a new key runs once; the retry gets the same status and body, marked (IDM-12).
 #[tokio::test(start_paused = true)]
 async fn a_repeat_gets_the_first_answer() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -48,7 +48,8 @@ async fn another_body_is_a_conflict() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// IDM-3: a conflict is told also while the first one is in work; that another body waits would help nobody.
+/// IDM-3: a conflict is also reported while the first request is in flight; waiting with another
+/// body would be useless.
 #[tokio::test(start_paused = true)]
 async fn another_body_in_flight_is_a_conflict_too() {
     let world = World::new(Handler::slow(crate::world::secs(5)), Policy::default());
@@ -59,7 +60,8 @@ async fn another_body_in_flight_is_a_conflict_too() {
     assert_eq!((first.status, other.code()), (201, "IDEMPOTENCY_KEY_CONFLICT"));
 }
 
-/// IDM-2, IDM-20: another path or method is another key; another query or content type is a conflict. Never a replay.
+/// IDM-2, IDM-20: another path or method is another key; another query or content type is a
+/// conflict. Never a replay.
 #[tokio::test(start_paused = true)]
 async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
     let policy = Policy { methods: vec![Method::POST, Method::PATCH], ..Policy::default() };
@@ -82,7 +84,8 @@ async fn the_route_is_part_of_the_key_and_the_query_of_what_is_compared() {
     assert_eq!(world.handler.runs(), 3);
 }
 
-/// IDM-2: two callers with one key and one body are two requests; who is nobody is refused.
+/// IDM-2: two callers with one key and one body are two requests; an unidentified caller is
+/// rejected.
 #[tokio::test(start_paused = true)]
 async fn callers_never_see_each_others_answers() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -99,7 +102,8 @@ async fn callers_never_see_each_others_answers() {
     assert_eq!(world.handler.runs(), 2);
 }
 
-/// IDM-16: `"abc"` is the key `abc`; what is no key is refused before its body is read, and said as it was sent.
+/// IDM-16: `"abc"` is the key `abc`; an invalid key is rejected before its body is read, and
+/// reported as it was sent.
 #[tokio::test(start_paused = true)]
 async fn keys_are_read_as_they_should_be() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -116,8 +120,8 @@ async fn keys_are_read_as_they_should_be() {
     assert_eq!(world.handler.runs(), 2);
 }
 
-/// IDM-1: the keys of clients that were written for other services are taken where that is chosen;
-/// where it is not, the refusal names the setting.
+/// IDM-1: the keys of clients that were written for other services are accepted if configured;
+/// otherwise the refusal names the setting.
 #[tokio::test(start_paused = true)]
 async fn printable_keys_are_taken_by_choice() {
     let any = Policy { key_alphabet: KeyAlphabet::Printable, ..Policy::default() };
@@ -136,7 +140,7 @@ async fn printable_keys_are_taken_by_choice() {
     assert!(ietf.post("\"order:7\"", "a").await.is_replay());
 }
 
-/// IDM-2, IDM-4: what does not count is not compared, and a conflict says what differs.
+/// IDM-2, IDM-4: what does not count is not compared, and a conflict names what differs.
 #[tokio::test(start_paused = true)]
 async fn a_conflict_says_what_differs() {
     let by_value =
@@ -172,7 +176,7 @@ async fn the_ietf_dialect_answers_422() {
     assert_eq!((wrong.status, wrong.code()), (400, "INVALID_IDEMPOTENCY_KEY"));
 }
 
-/// A route may demand a key.
+/// A route may require a key.
 #[tokio::test(start_paused = true)]
 async fn a_key_can_be_required() {
     let world = World::new(Handler::creating(), Policy { required: true, ..Policy::default() });

@@ -1,4 +1,4 @@
-//! Bodies that are large, cut into pieces, broken, or empty, on the way in and on the way out.
+//! Bodies that are large, split into pieces, broken, or empty, in requests and responses.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -19,8 +19,8 @@ fn data(text: &'static str) -> Piece {
     Ok(Frame::data(Bytes::from_static(text.as_bytes())))
 }
 
-/// A body whose length nobody knows.
-fn streamed(pieces: Vec<Piece>) -> LayerBody {
+/// A body of unknown length.
+fn streamed(pieces: Vec<Piece>) -> Body {
     StreamBody::new(stream::iter(pieces)).boxed_unsync()
 }
 
@@ -32,7 +32,7 @@ fn request(pieces: Vec<Piece>) -> Request<LayerBody> {
     post("k", "").map(|_| streamed(pieces))
 }
 
-/// The pieces that a body comes in do not count.
+/// The pieces in which a body arrives do not count.
 #[tokio::test(start_paused = true)]
 async fn a_body_in_pieces_is_the_same_body() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -41,7 +41,8 @@ async fn a_body_in_pieces_is_the_same_body() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// IDM-11: a body above the cap is refused, before it is read where its length is known, and leaves no record.
+/// IDM-11: a body above the limit is rejected, before it is read where its length is known, and
+/// leaves no record.
 #[tokio::test(start_paused = true)]
 async fn a_request_too_large_is_refused_and_leaves_nothing() {
     let world = World::new(Handler::creating(), small());
@@ -53,7 +54,7 @@ async fn a_request_too_large_is_refused_and_leaves_nothing() {
     assert_eq!(world.post("k", "12345678").await.text(), "made 1");
 }
 
-/// A body that ends too early is nothing that anybody asked for.
+/// A truncated request is not handled.
 #[tokio::test(start_paused = true)]
 async fn a_broken_request_is_not_handled() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -70,7 +71,8 @@ fn answering(body: impl Fn() -> LayerBody + Send + Sync + 'static) -> Handler {
     })
 }
 
-/// IDM-11: an answer above the cap reaches its client whole; a repeat is told that it was given, and nothing runs again.
+/// IDM-11: a response above the limit reaches its client whole; a retry learns that it was sent,
+/// and nothing runs again.
 #[tokio::test(start_paused = true)]
 async fn an_answer_too_large_is_given_once_and_not_run_again() {
     let known = || Full::from("123456789").map_err(|never| match never {}).boxed_unsync();
@@ -85,7 +87,7 @@ async fn an_answer_too_large_is_given_once_and_not_run_again() {
     }
 }
 
-/// IDM-11: a streamed answer is kept with its trailers, and a repeat gets both.
+/// IDM-11: a streamed response is saved with its trailers, and a retry gets both.
 #[tokio::test(start_paused = true)]
 async fn a_streamed_answer_is_kept() {
     let handler = answering(|| {
@@ -106,7 +108,7 @@ async fn a_streamed_answer_is_kept() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// IDM-11: a streamed answer flows while it comes: the client sees each piece when it is there.
+/// IDM-11: a streamed response is relayed as it comes: the client sees each piece when it is there.
 #[tokio::test(start_paused = true)]
 async fn a_streamed_answer_flows() {
     let handler = Handler::new(|_| async {
@@ -125,7 +127,7 @@ async fn a_streamed_answer_flows() {
     assert!(world.post("k", "a").await.is_replay());
 }
 
-/// An answer that breaks is not kept; what came of it is not known, so the key is free again.
+/// A broken response is not saved; its outcome is unknown, so the key is free again.
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_is_not_kept() {
     let handler = Handler::new(|nth| async move {
@@ -139,7 +141,7 @@ async fn a_broken_answer_is_not_kept() {
     assert_eq!(world.handler.runs(), 2);
 }
 
-/// Says how long it is and ends before.
+/// A body that announces its length and ends before.
 struct TruncatedBody(Option<Piece>);
 
 impl http_body::Body for TruncatedBody {
@@ -155,8 +157,8 @@ impl http_body::Body for TruncatedBody {
     }
 }
 
-/// IDM-18, IDM-11: of a broken answer of known length nothing was told yet: the client gets a whole refusal, and the key is
-/// free.
+/// IDM-18, IDM-11: nothing of a broken response of known length was sent yet: the client gets a
+/// complete error response, and the key is free.
 #[tokio::test(start_paused = true)]
 async fn a_broken_answer_of_known_length_is_a_refusal() {
     let handler = Handler::new(|nth| async move {
@@ -171,7 +173,7 @@ async fn a_broken_answer_of_known_length_is_a_refusal() {
     assert_eq!(world.handler.runs(), 2);
 }
 
-/// Answers without a body, and such as are no text, come back as they were.
+/// Responses without a body, and binary ones, are replayed as they were.
 #[tokio::test(start_paused = true)]
 async fn empty_answers_come_back_empty() {
     for status in [204, 303] {

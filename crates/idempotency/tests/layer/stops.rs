@@ -1,10 +1,11 @@
-//! A process that ends in good order.
+//! An orderly shutdown.
 
 use tidegate_idempotency::Policy;
 
 use crate::world::{Handler, World, ms, secs};
 
-/// IDM-17: draining waits until every handler has ended and its answer is kept; none is kept wrongly.
+/// IDM-17: draining waits until every handler has ended and its response is saved; none is saved
+/// wrongly.
 #[tokio::test(start_paused = true)]
 async fn draining_waits_for_handlers_at_work() {
     let world = World::new(Handler::slow(secs(20)), Policy::default());

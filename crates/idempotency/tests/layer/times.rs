@@ -1,4 +1,4 @@
-//! How long an answer is kept, and when it is cleaned up.
+//! How long a response is kept, and when it is removed.
 
 use std::sync::Arc;
 
@@ -7,7 +7,8 @@ use tidegate_store::SharedState;
 
 use crate::world::{Handler, World, ms, secs};
 
-/// IDM-5: at 60 minutes the stored answer still comes, at 61 the request is new; repeats do not prolong it.
+/// IDM-5: at 60 minutes the stored response is still replayed, at 61 the request is new; retries do
+/// not extend it.
 #[tokio::test(start_paused = true)]
 async fn an_answer_is_kept_for_an_hour_from_its_creation() {
     let world = World::new(Handler::creating(), Policy::default());
@@ -20,7 +21,7 @@ async fn an_answer_is_kept_for_an_hour_from_its_creation() {
     assert_eq!(world.post("k", "b").await.text(), "made 2", "expired: a new key, for another body too");
 }
 
-/// IDM-5: the time is set for each layer.
+/// IDM-5: the time is configured for each layer.
 #[tokio::test(start_paused = true)]
 async fn the_time_is_set_for_each_layer() {
     let store = crate::world::store();
@@ -31,7 +32,7 @@ async fn the_time_is_set_for_each_layer() {
     assert_eq!(short.post("k", "a").await.text(), "made 2");
 }
 
-/// IDM-6: every ten minutes what has expired goes; what is in work stays.
+/// IDM-6: expired records are removed every ten minutes; those in flight stay.
 #[tokio::test(start_paused = true)]
 async fn expired_answers_are_cleaned_up_every_ten_minutes() {
     let store = crate::world::store();

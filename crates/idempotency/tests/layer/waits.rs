@@ -1,4 +1,4 @@
-//! Repeats that wait for the first one's answer.
+//! Retries that wait for the first response.
 
 use http::StatusCode;
 use tidegate_idempotency::{InFlightPolicy, Policy};
@@ -21,7 +21,7 @@ async fn at_once(world: &World, count: usize) -> Vec<Answer> {
     answers
 }
 
-/// IDM-15: a hundred at once get one answer, one of them its own.
+/// IDM-15: a hundred concurrent requests get one response, one of them its own.
 #[tokio::test(start_paused = true)]
 async fn all_get_the_first_ones_answer() {
     let world = World::new(Handler::slow(ms(50)), waiting(secs(10)));
@@ -31,7 +31,7 @@ async fn all_get_the_first_ones_answer() {
     assert_eq!(world.handler.runs(), 1);
 }
 
-/// IDM-15: the wait is bounded, and says so with a time to come back.
+/// IDM-15: the wait is bounded, and ends with `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn a_wait_that_is_too_long_ends_with_409() {
     let world = World::new(Handler::slow(secs(60)), waiting(secs(2)));
@@ -45,7 +45,8 @@ async fn a_wait_that_is_too_long_ends_with_409() {
     assert!((secs(2)..secs(4)).contains(&start.elapsed()), "{:?}", start.elapsed());
 }
 
-/// IDM-15: when the first one fails exactly one of those who wait takes its place, and the rest wait for that one.
+/// IDM-15: when the first request fails, exactly one of the waiters runs, and the rest wait for
+/// that one.
 #[tokio::test(start_paused = true)]
 async fn when_the_first_fails_one_of_the_waiters_runs() {
     let handler = Handler::new(|nth| async move {
@@ -60,7 +61,7 @@ async fn when_the_first_fails_one_of_the_waiters_runs() {
     assert_eq!(answers.iter().filter(|answer| answer.text() == "answer 3").count(), 48);
 }
 
-/// IDM-15: no more wait than there are places for; the others get 409 at once.
+/// IDM-15: the number of waiters is limited; the others get 409 at once.
 #[tokio::test(start_paused = true)]
 async fn places_to_wait_are_bounded() {
     let world = World::new(Handler::slow(secs(1)), waiting(secs(10)));
@@ -69,7 +70,7 @@ async fn places_to_wait_are_bounded() {
     assert_eq!(answers.iter().filter(|answer| answer.code() == "IDEMPOTENCY_KEY_PROCESSING").count(), 143);
 }
 
-/// IDM-15: the default says 409 at once, with a time to come back.
+/// IDM-15: the default is 409 at once, with `Retry-After`.
 #[tokio::test(start_paused = true)]
 async fn the_default_is_to_reject() {
     let world = World::new(Handler::slow(ms(50)), Policy::default());

@@ -1,4 +1,4 @@
-//! A layer, a handler that does as it is told and counts, and a store that can be put out of reach.
+//! A layer, a scripted handler that counts its calls, and a store that can be made unavailable.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,14 +28,14 @@ impl Clock for TokioClock {
     }
 }
 
-/// A fault of the handler.
+/// An error of the handler.
 #[derive(Debug)]
 pub(crate) struct HandlerError;
 
 type HandlerFuture = Pin<Box<dyn Future<Output = Result<Response<LayerBody>, HandlerError>> + Send>>;
 type Script = dyn Fn(usize) -> HandlerFuture + Send + Sync;
 
-/// Counts its calls, from 1, remembers their bodies, and answers as its script says.
+/// Counts its calls, from 1, remembers their bodies, and responds as its script says.
 #[derive(Clone)]
 pub(crate) struct Handler {
     runs: Arc<AtomicUsize>,
@@ -52,12 +52,12 @@ impl Handler {
         Self { runs: Arc::default(), bodies: Arc::default(), script }
     }
 
-    /// Answers 201 with the number of the call.
+    /// Returns 201 with the number of the call.
     pub(crate) fn creating() -> Self {
         Self::new(|nth| async move { Ok(text(StatusCode::CREATED, &format!("made {nth}"))) })
     }
 
-    /// Answers with one status after the other, the last one for ever.
+    /// Returns one status after the other, and the last one from then on.
     pub(crate) fn with_statuses(statuses: &'static [u16]) -> Self {
         Self::new(move |nth| async move {
             let status = statuses[(nth - 1).min(statuses.len() - 1)];
@@ -65,7 +65,7 @@ impl Handler {
         })
     }
 
-    /// Answers 201 after some time.
+    /// Returns 201 after some time.
     pub(crate) fn slow(time: Duration) -> Self {
         Self::new(move |nth| async move {
             tokio::time::sleep(time).await;
@@ -102,7 +102,7 @@ impl Service<Request<LayerBody>> for Handler {
     }
 }
 
-/// One process: its gate, and the layer in front of its handler.
+/// One process: its key store, and the layer in front of its handler.
 #[derive(Clone)]
 pub(crate) struct World {
     pub(crate) store: Arc<FaultyStore>,
@@ -173,12 +173,12 @@ fn service_ready(
     Service::<Request<Full<Bytes>>>::poll_ready(service, context)
 }
 
-/// An answer, read to its end.
+/// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) headers: http::HeaderMap,
-    /// `None` when it broke.
+    /// `None` when it broke off.
     pub(crate) body: Option<String>,
     pub(crate) trailers: Option<http::HeaderMap>,
 }
@@ -200,7 +200,7 @@ impl Answer {
         self.headers.get("idempotent-replayed").is_some_and(|value| value == "true")
     }
 
-    /// The code of a refusal.
+    /// The code of an error response.
     pub(crate) fn code(&self) -> &str {
         let code = self.text().split("\"error_code\":\"").nth(1).and_then(|rest| rest.split('"').next());
         code.unwrap_or_default()

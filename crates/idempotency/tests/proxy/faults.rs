@@ -1,4 +1,4 @@
-//! No answer: whether the request can have arrived decides what becomes of its key.
+//! No response: whether the request can have arrived decides what happens to its key.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::service::{Count, by_hand, full, one_request, serving};
 use crate::world::{World, at, holding};
 
-/// Long enough that a machine that stalls has made its connection before it is over.
+/// Long enough for a stalled machine to establish its connection.
 const SILENCE: Duration = Duration::from_millis(1_500);
 
 /// IDM-18: nothing listens: 502, and the key is free even where unknown outcomes are held.
@@ -29,10 +29,11 @@ async fn idm_18_refused_is_not_started() {
     }
 }
 
-/// IDM-18: a name that nobody has: nothing was sent, and the answer tells it from a refusal.
+/// IDM-18: an unknown host name: nothing was sent, and the response distinguishes it from a refused
+/// connection.
 #[tokio::test]
 async fn idm_18_no_such_name_is_not_started() {
-    // Too long for a name, so that nobody is asked for it.
+    // Too long for a host name, so that no name server is asked.
     let name = "n".repeat(64);
     let world = World::new(ProxyUpstream::from_url(&format!("http://{name}:1")).unwrap(), holding()).await;
     let came = world.post("k", "{}").await;
@@ -40,7 +41,7 @@ async fn idm_18_no_such_name_is_not_started() {
     assert!(came.body.contains("name of the service behind the proxy was not found"), "{}", came.body);
 }
 
-/// IDM-18: TLS that is refused or never answered: nothing was sent.
+/// IDM-18: TLS that fails or never responds: nothing was sent.
 #[tokio::test]
 async fn idm_18_no_connection_is_not_started() {
     let closes = by_hand(async |stream: TcpStream| drop(stream)).await;
@@ -49,7 +50,7 @@ async fn idm_18_no_connection_is_not_started() {
         drop(stream);
     })
     .await;
-    for (host, told) in [(closes, "There is no TLS"), (silent, "cannot be reached")] {
+    for (host, told) in [(closes, "No trusted TLS connection"), (silent, "cannot be reached")] {
         let mut upstream = ProxyUpstream::from_url(&format!("https://{host}")).unwrap();
         upstream.connect_timeout = Duration::from_millis(300);
         let world = World::new(upstream, holding()).await;
@@ -61,7 +62,7 @@ async fn idm_18_no_connection_is_not_started() {
     }
 }
 
-/// A service that reads requests whole and closes without a word.
+/// A service that reads requests whole and closes without a response.
 async fn rude(read: Count) -> std::net::SocketAddr {
     by_hand(move |mut stream: TcpStream| {
         let read = read.clone();
@@ -74,7 +75,8 @@ async fn rude(read: Count) -> std::net::SocketAddr {
     .await
 }
 
-/// IDM-18: it was read and then the connection ended: sent once, never again by itself; held or free, as chosen.
+/// IDM-18: the request was read and then the connection ended: sent once, never retried by itself;
+/// held or free, as configured.
 #[tokio::test]
 async fn idm_18_closed_after_the_request_is_unknown() {
     let read = Count::default();
@@ -92,7 +94,7 @@ async fn idm_18_closed_after_the_request_is_unknown() {
     assert_eq!(read.get(), 3, "released: each repeat is sent once");
 }
 
-/// IDM-18: on a connection that was used before, too, a request that was read is not sent a second time.
+/// IDM-18: on a reused connection, too, a request that was read is not sent a second time.
 #[tokio::test]
 async fn idm_18_a_used_connection_that_closes_gets_no_request_twice() {
     let read = Count::default();
@@ -100,7 +102,7 @@ async fn idm_18_a_used_connection_that_closes_gets_no_request_twice() {
     let addr = by_hand(move |mut stream: TcpStream| {
         let read = seen.clone();
         async move {
-            // Answers the first request of a connection and closes after the second.
+            // Responds to the first request of a connection and closes after the second.
             if !one_request(&mut stream).await.is_empty() {
                 read.add(1);
                 stream.write_all(b"HTTP/1.1 201 Created\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
@@ -146,8 +148,8 @@ async fn idm_18_silence_is_unknown() {
     assert_eq!(read.get(), 1);
 }
 
-/// IDM-18: a gateway behind the proxy that got no answer knows no more than the proxy would: held or
-/// free, as chosen. What a service says of itself frees the key.
+/// IDM-18: a gateway behind the proxy that got no response knows no more than the proxy would: held
+/// or free, as configured. A service's own error frees the key.
 #[tokio::test]
 async fn idm_18_a_gateways_word_leaves_the_outcome_unknown() {
     for (status, is_held) in [(502, true), (504, true), (500, false), (503, false)] {
@@ -173,8 +175,8 @@ async fn idm_18_a_gateways_word_leaves_the_outcome_unknown() {
     }
 }
 
-/// IDM-18, IDM-11: an answer that breaks or falls silent in the middle is not stored. One of known length was not begun to be
-/// told, so the client gets an answer all the same.
+/// IDM-18, IDM-11: a response that breaks off or stalls in the middle is not saved. Nothing of one
+/// with known length was sent yet, so the client gets a response all the same.
 #[tokio::test]
 async fn idm_18_half_an_answer_is_unknown() {
     for (goes_silent, is_told, head) in [
@@ -204,7 +206,7 @@ async fn idm_18_half_an_answer_is_unknown() {
     }
 }
 
-/// IDM-12: what the service says of its own replays is its own.
+/// IDM-12: the service's own replay header passes.
 #[tokio::test]
 async fn idm_12_the_services_own_replay_header_passes() {
     let addr = serving(async |_| {

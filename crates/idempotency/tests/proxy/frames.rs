@@ -1,4 +1,4 @@
-//! HTTP/2 behind the proxy: spoken when it is asked for, and what a stream that was reset says.
+//! HTTP/2 to the upstream: used when configured, and the meaning of a reset stream.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::service::{Count, by_hand, full, serving};
 use crate::world::{World, at, holding};
 
-/// IDM-12: an upstream that is spoken to in HTTP/2 sees HTTP/2 and its own authority.
+/// IDM-12: an upstream configured for HTTP/2 sees HTTP/2 and its own authority.
 #[tokio::test]
 async fn idm_12_http2_behind() {
     let addr = serving(async |request| {
@@ -42,8 +42,8 @@ async fn resetting(reason: h2::Reason, seen: Count) -> std::net::SocketAddr {
     .await
 }
 
-/// IDM-18: a stream that was refused was not looked at; any other reset leaves the outcome unknown. Neither leaves the key
-/// in work.
+/// IDM-18: a refused stream was not processed; any other reset leaves the outcome unknown. Neither
+/// leaves the key in flight.
 #[tokio::test]
 async fn idm_18_a_reset_stream_is_unknown_and_a_refused_one_not_started() {
     for (reason, then) in [

@@ -1,4 +1,5 @@
-//! The layer in front of the proxy: what differs by nature does not count, and a client that goes does not stop anything.
+//! The layer in front of the proxy: natural differences between attempts do not count, and a client
+//! that disconnects stops nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +21,8 @@ async fn counting(count: Count) -> std::net::SocketAddr {
     .await
 }
 
-/// IDM-20, IDM-12: what clients and proxies add to each try does not make it another request; the body and the path do.
+/// IDM-20, IDM-12: what clients and proxies add to each attempt does not make it another request;
+/// the body and the path do.
 #[tokio::test]
 async fn idm_20_what_differs_by_nature_does_not_count() {
     let count = Count::default();
@@ -41,7 +43,8 @@ async fn idm_20_what_differs_by_nature_does_not_count() {
     assert_eq!(count.get(), 1);
 }
 
-/// IDM-17: the client hangs up while the service works: the request is done to its end, and the repeat gets its answer.
+/// IDM-17: the client disconnects while the service works: the request is completed, and the retry
+/// gets its response.
 #[tokio::test]
 async fn idm_17_a_client_that_hangs_up_stops_nothing() {
     let (began, go) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
@@ -71,7 +74,8 @@ async fn idm_17_a_client_that_hangs_up_stops_nothing() {
     assert_eq!(again.headers["idempotent-replayed"], "true");
 }
 
-/// IDM-19: an answer that was kept as gzip is given as gzip to who reads it, and plain to who does not.
+/// IDM-19: a response that was saved as gzip is replayed as gzip to clients that accept it, and
+/// plain to those that do not.
 #[tokio::test]
 async fn idm_19_a_replay_can_be_read_by_its_client() {
     let text = "a page of text, ".repeat(100);

@@ -1,4 +1,5 @@
-//! The proxy between real sockets: what passes, what does not, and what is known of a request that was not answered.
+//! The proxy between real sockets: what passes, what does not, and what is known of a request
+//! without a response.
 
 #![expect(clippy::unwrap_used, reason = "what goes wrong in a test ends it")]
 

@@ -1,4 +1,4 @@
-//! What passes: heads without what belonged to a connection, bodies and trailers in both directions.
+//! What passes: heads without hop-by-hop headers, bodies and trailers in both directions.
 
 use http::{HeaderMap, Request, Response};
 use http_body::Frame;
@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use crate::service::{by_hand, full, one_request, serving};
 use crate::world::{World, at};
 
-/// A service that tells what it was sent.
+/// A service that returns what it was sent.
 async fn mirror() -> std::net::SocketAddr {
     serving(async |request: Request<hyper::body::Incoming>| {
         let told: serde_json::Map<_, _> = request
@@ -35,7 +35,7 @@ async fn seen(world: &World, request: http::request::Builder) -> (serde_json::Va
     (serde_json::from_str(&came.body).unwrap(), came.headers)
 }
 
-/// IDM-12: hop-by-hop headers end here in both directions; where a request came from is told.
+/// IDM-12: hop-by-hop headers are removed in both directions; the origin of a request is added.
 #[tokio::test]
 async fn idm_12_heads_are_freed_of_the_connection() {
     let addr = mirror().await;
@@ -69,7 +69,7 @@ async fn idm_12_heads_are_freed_of_the_connection() {
     assert_eq!(headers["x-public"], "1");
 }
 
-/// IDM-12: the client's host, where it is wanted; a path in the upstream's URL is a prefix.
+/// IDM-12: the client's host, if configured; a path in the upstream's URL is a prefix.
 #[tokio::test]
 async fn idm_12_host_and_prefix() {
     let addr = mirror().await;
@@ -81,7 +81,8 @@ async fn idm_12_host_and_prefix() {
     assert_eq!((&told["host"], &told["uri"]), (&"shop.example.com".into(), &"/base/a//b?c".into()));
 }
 
-/// IDM-12: no path leads out of the path in the upstream's URL, with a key or without; nothing is sent on.
+/// IDM-12: no path escapes the prefix in the upstream's URL, with a key or without; nothing is
+/// forwarded.
 #[tokio::test]
 async fn idm_12_no_path_leads_out_of_the_upstreams() {
     let addr = mirror().await;
@@ -111,7 +112,8 @@ fn with_trailers(text: &'static str) -> LayerBody {
     StreamBody::new(futures_util::stream::iter(frames)).boxed_unsync()
 }
 
-/// IDM-11, IDM-12: trailers pass in both directions, with and without a key, in HTTP/1.1 and HTTP/2, and a replay has them too.
+/// IDM-11, IDM-12: trailers pass in both directions, with and without a key, in HTTP/1.1 and
+/// HTTP/2, and a replay has them too.
 #[tokio::test]
 async fn idm_12_trailers_pass_both_ways() {
     let addr = serving(async |request: Request<hyper::body::Incoming>| {
@@ -139,7 +141,8 @@ async fn idm_12_trailers_pass_both_ways() {
     }
 }
 
-/// IDM-12: a client that waits for `100 Continue` gets it from the proxy, and the service never sees `Expect`.
+/// IDM-12: a client that waits for `100 Continue` gets it from the proxy, and the service never
+/// sees `Expect`.
 #[tokio::test]
 async fn idm_12_a_client_that_waits_to_continue() {
     let addr = by_hand(async |mut stream: TcpStream| {
@@ -167,7 +170,7 @@ async fn idm_12_a_client_that_waits_to_continue() {
     }
 }
 
-/// IDM-12: nobody gets a tunnel through the proxy.
+/// IDM-12: the proxy opens no tunnels.
 #[tokio::test]
 async fn idm_12_there_are_no_tunnels() {
     let world = World::new(at(mirror().await), Policy::default()).await;
@@ -178,7 +181,8 @@ async fn idm_12_there_are_no_tunnels() {
     assert!(answer.starts_with("HTTP/1.1 501 "), "{answer}");
 }
 
-/// IDM-12: a request with a length and with chunks is one request behind the proxy too, and nothing of it becomes a second one.
+/// IDM-12: a request with a length and with chunks is one request behind the proxy too, and no part
+/// of it becomes a second one.
 #[tokio::test]
 async fn idm_12_no_request_is_hidden_in_another() {
     let addr = serving(async |request: Request<hyper::body::Incoming>| {

@@ -1,4 +1,5 @@
-//! Requests that are not looked at: those that come back to the proxy that sent them on, and those that name no host.
+//! Requests that are not processed: those that come back to the proxy that forwarded them, and
+//! those without a host.
 
 use std::sync::{Arc, OnceLock};
 
@@ -10,7 +11,8 @@ use tokio::net::TcpStream;
 use crate::service::{Count, by_hand, full, serving};
 use crate::world::{PATIENCE, World, at, holding};
 
-/// IDM-12, IDM-18: a proxy that leads to itself sends a request round once and says what is wrong; no key is held or kept.
+/// IDM-12, IDM-18: a proxy that leads to itself forwards a request once and reports the loop; no
+/// key is held or kept.
 #[tokio::test]
 async fn idm_12_a_loop_ends_after_one_round() {
     let rounds = Count::default();
@@ -37,7 +39,7 @@ async fn idm_12_a_loop_ends_after_one_round() {
     assert!(rounds.get() <= 3, "{} connections for three requests", rounds.get());
 }
 
-/// IDM-12: the proxy's own name is added to those of others, which pass.
+/// IDM-12: the proxy's pseudonym is appended to those of others, which pass.
 #[tokio::test]
 async fn idm_12_via_is_added_to() {
     let addr = serving(async |request| {
@@ -53,7 +55,8 @@ async fn idm_12_via_is_added_to() {
     assert_ne!(one.body, other.body, "each has a name of its own");
 }
 
-/// IDM-12: HTTP/1.1 without a host, or with two, is refused and not sent on; HTTP/1.0 needs none.
+/// IDM-12: HTTP/1.1 without a host, or with two, is rejected and not forwarded; HTTP/1.0 needs
+/// none.
 #[tokio::test]
 async fn idm_12_a_host_is_needed() {
     let count = Count::default();

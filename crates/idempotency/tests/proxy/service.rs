@@ -1,4 +1,5 @@
-//! Services behind the proxy: one that answers as a function says, and one that is written byte by byte.
+//! Services behind the proxy: one that responds with a function, and one that is written byte by
+//! byte.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use tidegate_idempotency::LayerBody;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
 
-/// A body that is there.
-pub(crate) fn full(text: impl Into<Bytes>) -> LayerBody {
+/// A complete body.
+pub(crate) fn full(text: impl Into<Bytes>) -> Body {
     Full::new(text.into()).map_err(|never| match never {}).boxed_unsync()
 }
 
@@ -43,7 +44,7 @@ where
     addr
 }
 
-/// Hands every connection to a function.
+/// Passes every connection to a function.
 pub(crate) async fn by_hand<F, A>(handle: F) -> SocketAddr
 where
     F: Fn(TcpStream) -> A + Send + 'static,
@@ -59,7 +60,8 @@ where
     addr
 }
 
-/// Reads one request with a length to its end: head and body as they came. Empty when there is none.
+/// Reads one request with a length to its end: head and body as they came. Empty when there is
+/// none.
 pub(crate) async fn one_request(stream: &mut TcpStream) -> String {
     let mut read = Vec::new();
     loop {
@@ -82,7 +84,7 @@ pub(crate) async fn one_request(stream: &mut TcpStream) -> String {
     }
 }
 
-/// How often something happened.
+/// A shared counter.
 #[derive(Clone, Default)]
 pub(crate) struct Count(Arc<AtomicUsize>);
 

@@ -1,5 +1,5 @@
-//! Bodies that pass as they come: those of any size without a key, which nobody keeps on the way, and
-//! events under a key.
+//! Bodies that are streamed: those of any size without a key, which are not buffered, and events
+//! under a key.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use crate::world::{PATIENCE, World, at};
 
 const PIECE: usize = 256 << 10;
 const PIECES: usize = 512;
-/// What may lie on the way: buffers of sockets and of HTTP, far less than all of it.
+/// The most pieces in flight: buffers of sockets and of HTTP, far less than the whole body.
 const ON_THE_WAY_MAX: usize = 200;
 
-/// A body that counts the pieces that were taken of it.
-fn counted(count: Count) -> LayerBody {
+/// A body that counts the pieces that were read from it.
+fn counted(count: Count) -> Body {
     let pieces = stream::unfold(0, move |n| {
         let count = count.clone();
         async move {
@@ -42,7 +42,7 @@ async fn length(mut body: Incoming) -> usize {
     length
 }
 
-/// Waits until a count stands still.
+/// Waits until a count no longer changes.
 async fn stands_still(count: &Count) -> usize {
     let mut before = usize::MAX;
     while before != count.get() {
@@ -52,7 +52,7 @@ async fn stands_still(count: &Count) -> usize {
     before
 }
 
-/// IDM-11: 128 MiB each way: nothing is taken from one side that the other does not read.
+/// IDM-11: 128 MiB each way: nothing is read from one side that the other does not read.
 #[tokio::test]
 async fn idm_11_large_bodies_pass_without_being_kept() {
     let (read, given) = (Arc::new(Notify::new()), Count::default());
@@ -81,7 +81,7 @@ async fn idm_11_large_bodies_pass_without_being_kept() {
     assert_eq!(got, PIECE * PIECES);
 }
 
-/// IDM-11: of events under a key each arrives when it was sent, and a repeat gets them all.
+/// IDM-11: each event under a key arrives when it was sent, and a retry gets them all.
 #[tokio::test]
 async fn idm_11_events_under_a_key_are_not_late() {
     let (seen, runs) = (Arc::new(Notify::new()), Count::default());

@@ -1,4 +1,4 @@
-//! Connections that change their protocol: joined, unless the request has a key.
+//! Upgraded connections: joined, unless the request has a key.
 
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use crate::service::{full, serving};
 use crate::world::{World, at};
 
-/// A service that changes to a protocol in which everything is said twice.
+/// A service that upgrades to a protocol in which everything is sent twice.
 async fn echoes() -> std::net::SocketAddr {
     serving(async |mut request: Request<Incoming>| {
         if !request.headers().contains_key("upgrade") {
@@ -63,7 +63,8 @@ async fn idm_12_a_connection_changes_its_protocol() {
     assert_eq!(client.read(&mut [0; 1]).await.unwrap(), 0, "the other side ended too");
 }
 
-/// IDM-12: a request with a key stays a request, so that it cannot slip past the layer; HTTP/2 is spoken without asking.
+/// IDM-12: a request with a key stays a request, so that it cannot bypass the layer; HTTP/2 needs
+/// no upgrade.
 #[tokio::test]
 async fn idm_12_a_request_with_a_key_does_not_change_the_protocol() {
     let world = World::new(at(echoes().await), Policy::default()).await;

@@ -1,4 +1,4 @@
-//! The proxy in front of a service, and somebody who calls it.
+//! The proxy in front of a service, and a client.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use tower::{Layer, Service};
 
 use crate::service::{full, serving};
 
-/// Longer than anything here takes, however slow the machine.
+/// Longer than anything in these tests takes, however slow the machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct World {
@@ -28,7 +28,7 @@ pub(crate) struct World {
     client: Client<HttpConnector, LayerBody>,
 }
 
-/// What came back.
+/// A response as the client received it.
 pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
@@ -79,13 +79,13 @@ impl World {
         read_response(answer).await
     }
 
-    /// The same, as far as the head of the answer.
-    pub(crate) async fn begin(&self, request: http::request::Builder, body: LayerBody) -> Response<Incoming> {
+    /// Sends a request and returns as soon as the head of the response is there.
+    pub(crate) async fn begin(&self, request: http::request::Builder, body: Body) -> Response<Incoming> {
         self.client.request(request.body(body).unwrap()).await.unwrap()
     }
 
-    /// Whether the client sees that the answer broke.
-    pub(crate) async fn breaks(&self, request: http::request::Builder, body: LayerBody) -> bool {
+    /// Returns whether the client sees that the response broke off.
+    pub(crate) async fn breaks(&self, request: http::request::Builder, body: Body) -> bool {
         match self.client.request(request.body(body).unwrap()).await {
             Ok(answer) => answer.into_body().collect().await.is_err(),
             Err(_) => true,

@@ -1,4 +1,4 @@
-//! What every store must give the layer.
+//! What the layer requires of every store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) async fn all(stores: &[Arc<dyn Store>]) {
     keys_are_listed_and_freed(stores).await;
 }
 
-/// Sends equal requests over all connections at the same moment; how many got which status.
+/// Sends equal requests over all connections at the same moment; returns how many got which status.
 async fn together(stores: &[Arc<dyn Store>], work: &HandlerBehavior, policy: &Policy, key: &str) -> Vec<u16> {
     let start = Arc::new(Barrier::new(AT_ONCE));
     let requests = (0..AT_ONCE).map(|nth| {
@@ -39,7 +39,7 @@ async fn together(stores: &[Arc<dyn Store>], work: &HandlerBehavior, policy: &Po
     statuses
 }
 
-/// IDM-8: of a hundred at once over four processes exactly one is handled.
+/// IDM-8: of a hundred concurrent requests over four processes exactly one is handled.
 async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
     let policy = Policy { store_patience: Duration::from_secs(20), ..Policy::default() };
     for round in 0..5 {
@@ -50,7 +50,7 @@ async fn one_of_many_runs(stores: &[Arc<dyn Store>]) {
     }
 }
 
-/// IDM-15: those who wait get the one answer, in whichever process they wait.
+/// IDM-15: the waiters get the one response, in whichever process they wait.
 async fn those_who_wait_get_its_answer(stores: &[Arc<dyn Store>]) {
     let wait = InFlightPolicy::Wait(Duration::from_secs(60));
     let policy = Policy { in_flight: wait, store_patience: Duration::from_secs(20), ..Policy::default() };
@@ -59,7 +59,8 @@ async fn those_who_wait_get_its_answer(stores: &[Arc<dyn Store>]) {
     assert_eq!((work.runs(), statuses), (1, vec![200; AT_ONCE]));
 }
 
-/// IDM-7: a key whose owner died is free when the lease is over, not before and not an hour later.
+/// IDM-7: a key whose owner died is free when the lease has expired, not before and not an hour
+/// later.
 async fn a_dead_owner_is_taken_over(stores: &[Arc<dyn Store>]) {
     let work = HandlerBehavior::new(Duration::ZERO, "made");
     let process = Process::new(&stores[0], &work, Policy::default());
@@ -123,7 +124,7 @@ async fn keys_are_listed_and_freed(stores: &[Arc<dyn Store>]) {
     assert_eq!(work.runs(), before + 1);
 }
 
-/// IDM-7: what was kept is there for the next process too.
+/// IDM-7: a saved response is there for the next process too.
 pub(crate) async fn answers_outlive_the_process(store: &Arc<dyn Store>) {
     let work = HandlerBehavior::new(Duration::ZERO, "not made again");
     let (status, headers, body) = Process::new(store, &work, Policy::default()).post("dead", "{}").await;

@@ -1,4 +1,4 @@
-//! The layer on every store there is, several processes' worth of it at once, in real time.
+//! The layer on every store, several processes' worth of it at once, in real time.
 
 #[cfg(test)]
 mod cases;
@@ -16,7 +16,8 @@ mod tests {
 
     use crate::cases;
 
-    /// Connections to one store, as four processes have them; an embedded store has one process.
+    /// The connections to one store, as four processes have them; an embedded store has one
+    /// process.
     const PROCESSES: usize = 4;
 
     fn same(store: &Arc<dyn Store>) -> Vec<Arc<dyn Store>> {

@@ -11,7 +11,7 @@ use tidegate_idempotency::{IdempotencyLayer, KeyStore, LayerBody, Policy, ScopeE
 use tidegate_store::Store;
 use tower::{Layer, Service};
 
-/// What the handler answers, and how long it takes.
+/// What the handler returns, and how long it takes.
 #[derive(Clone)]
 pub(crate) struct HandlerBehavior {
     pub(crate) runs: Arc<AtomicUsize>,
@@ -44,7 +44,7 @@ impl Process {
         Self { gate, layer, work: work.clone() }
     }
 
-    /// Status, headers and body of the answer to a POST.
+    /// The status, headers and body of the response to a POST.
     pub(crate) async fn post(&self, key: &str, body: &str) -> (u16, HeaderMap, Bytes) {
         let work = self.work.clone();
         let handler = tower::service_fn(move |_: Request<LayerBody>| {

@@ -1,4 +1,5 @@
-//! Several buckets in one step, all or nothing. Who waits for several stands in the line of the first one named.
+//! Taking from several buckets in one step, all or nothing. A waiter for several buckets stands in
+//! the queue of the first one named.
 
 use std::time::Duration;
 
@@ -9,19 +10,21 @@ use tokio::time::Instant;
 use super::{SharedBucket, TokenTakeOutcome, Wait, too_costly};
 use crate::{Error, Grant, Result, Tokens};
 
-/// Takes from every bucket, or from none and says when: the longest of them. Asks once, and looks at no line.
+/// Takes from every bucket, or from none and returns the longest delay among them. Asks the store
+/// once and bypasses the queues.
 ///
 /// # Errors
-/// `Invalid` for no bucket or more than 8, one that is named twice, or buckets of different stores; `TooCostly`; or the
-/// store's. Nothing is granted then.
+/// `Invalid` for no bucket or more than 8, for a bucket that is named twice, or for buckets of
+/// different stores; `TooCostly`; or the store's error. Nothing is granted then.
 pub async fn try_take_all(wanted: &[(&SharedBucket, Tokens)]) -> Result<TokenTakeOutcome<Vec<Grant>>> {
     let (first, wants) = combine(wanted).await?;
     let reserved = first.inner.store.reserve(wants.clone()).await?;
     combined_outcome(reserved, wanted, &wants)
 }
 
-/// Takes from every bucket, and waits for it as long as it takes. Those who wait stand in the line of the first bucket and
-/// hold up whoever stands behind them there: name the narrow one first, and the one that all share last.
+/// Takes from every bucket, waiting as long as necessary. Waiters stand in the queue of the first
+/// bucket and hold up whoever is behind them there: name the narrowest bucket first, and the one
+/// that all share last.
 ///
 /// # Errors
 /// As for [`try_take_all`].
@@ -35,7 +38,7 @@ pub async fn take_all(wanted: &[(&SharedBucket, Tokens)]) -> Result<Vec<Grant>> 
     }
 }
 
-/// The same, waiting at most for `patience`.
+/// Takes from every bucket, waiting for at most `patience`.
 ///
 /// # Errors
 /// As for [`try_take_all`].
@@ -48,7 +51,7 @@ pub async fn take_all_within(
     combined_outcome(reserved, wanted, &wants)
 }
 
-/// What is wanted, if it can be had in one step.
+/// Combines the requests, if they can be served in one step.
 async fn combine<'a>(
     wanted: &[(&'a SharedBucket, Tokens)],
 ) -> Result<(&'a SharedBucket, Vec<ReservationRequest>)> {
@@ -60,7 +63,9 @@ async fn combine<'a>(
     for (bucket, cost) in wanted {
         if !std::ptr::addr_eq(bucket.store(), first.store()) {
             let (one, other) = (first.name(), bucket.name());
-            let message = format!("The buckets {one:?} and {other:?} are in two stores: no step is in both.");
+            let message = format!(
+                "The buckets {one:?} and {other:?} are in different stores and cannot be taken in one step."
+            );
             return Err(Error::Invalid(message));
         }
         if wants.iter().any(|want| want.name == bucket.name()) {

@@ -1,5 +1,6 @@
-//! What a bucket holds and what comes back each second: as it was said, or as it was learned from the API behind it. The
-//! store remembers the figures of the last one who asked, so what one process has learned the next one begins with.
+//! The capacity and refill rate of a bucket, either fixed or learned from the upstream API. The
+//! store remembers the parameters of the last request, so a process starts with what another one
+//! has learned.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -11,38 +12,39 @@ use super::SharedBucket;
 use crate::tokens::LEAST;
 use crate::{Result, Tokens};
 
-/// What an API said about a bucket. What it did not mention is `None`.
+/// The levels that an API reported for a bucket. Values that it did not mention are `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ReportedLevels {
-    /// The most it holds.
+    /// The capacity.
     pub capacity: Option<Tokens>,
-    /// What comes back each second.
+    /// The refill per second.
     pub refill_per_s: Option<Tokens>,
-    /// What is left.
+    /// The tokens that are left.
     pub remaining: Option<Tokens>,
 }
 
-/// Both figures, in micro-tokens.
+/// Capacity and refill, in micro-tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BucketParams {
     pub(super) capacity: u64,
     pub(super) refill_per_s: u64,
 }
 
-/// The figures that the next question carries.
+/// The parameters that the next request carries.
 pub(super) struct CurrentParams {
     now: Mutex<BucketParams>,
-    /// Done once the store was asked what others have learned; from the start where nothing is learned.
+    /// Set once the store was asked what others have learned; set from the start for fixed
+    /// parameters.
     loaded: OnceCell<()>,
 }
 
 impl CurrentParams {
-    /// Figures that stay as they are.
+    /// Parameters that never change.
     pub(super) fn fixed(pair: BucketParams) -> Self {
         Self { now: Mutex::new(pair), loaded: OnceCell::new_with(Some(())) }
     }
 
-    /// Figures that only serve until better ones are known.
+    /// Parameters that apply only until better ones are known.
     pub(super) fn bootstrap(pair: BucketParams) -> Self {
         Self { now: Mutex::new(pair), loaded: OnceCell::new() }
     }
@@ -55,7 +57,7 @@ impl CurrentParams {
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = pair;
     }
 
-    /// Begins with what others have learned. Asks the store once.
+    /// Loads what others have learned. Asks the store once.
     pub(super) async fn load_learned(&self, store: &dyn SharedState, name: &str) -> Result<()> {
         if self.loaded.initialized() {
             return Ok(());
@@ -69,7 +71,7 @@ impl CurrentParams {
         self.loaded.get_or_try_init(look).await.copied()
     }
 
-    /// A question asked some time after it was put together carries what is known by then.
+    /// Updates the parameters of a request that was built some time ago to what is known by now.
     pub(super) fn renew(&self, name: &str, wanted: &mut [ReservationRequest]) {
         let BucketParams { capacity, refill_per_s } = self.now();
         for want in wanted.iter_mut().filter(|want| want.name == name) {
@@ -79,8 +81,9 @@ impl CurrentParams {
 }
 
 impl SharedBucket {
-    /// Learns what an API said: what is asked through this handle from now on carries these figures. One that makes no
-    /// sense is not learned; what is left is a matter of [`Grant::settle_as_reported`](crate::Grant::settle_as_reported).
+    /// Learns the parameters that an API reported: later requests through this handle carry them.
+    /// Invalid values are ignored. The reported remainder is for
+    /// [`Grant::settle_as_reported`](crate::Grant::settle_as_reported).
     pub fn learn(&self, told: &ReportedLevels) {
         let sensible = |figure: Option<Tokens>, what| figure?.checked(what, self.name(), LEAST).ok();
         let known = self.inner.params.now();
@@ -93,15 +96,15 @@ impl SharedBucket {
         }
     }
 
-    /// Settles, and believes the API where it says that less is left. More than we know of is never believed: calls that
-    /// are under way have not reached it yet.
+    /// Settles, and trusts the API where it reports fewer tokens than known. A higher figure is
+    /// never trusted: calls in flight have not reached the API yet.
     pub(crate) async fn settle_reported(&self, settlement: Settlement, remaining: Option<u64>) -> Result<()> {
         let level: Option<Level> = self.store().settle_bucket(self.name(), settlement).await?;
         if let (Some(level), Some(remaining)) = (level, remaining)
             && level.tokens > remaining
         {
-            // Two who learn the same at once take it twice. That errs on the safe side, and not again: what is lower than
-            // the API says is left alone.
+            // Two processes that learn the same at once take it twice. That errs on the safe side,
+            // and only once: a level below the reported one is left alone.
             let beyond = Settlement { reserved: 0, actual: level.tokens - remaining };
             self.store().settle_bucket(self.name(), beyond).await?;
         }

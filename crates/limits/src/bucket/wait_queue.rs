@@ -1,5 +1,5 @@
-//! The line of those who wait at one handle: first come, first served. Who stands where, for how long, and what becomes of
-//! a place that is left. Who asks the store for them is another file's matter.
+//! The first-come, first-served queue of those who wait at one handle: positions, deadlines, and
+//! what happens to a position that is given up. `serve` asks the store on behalf of the waiters.
 
 mod serve;
 
@@ -15,21 +15,21 @@ use super::Inner;
 use crate::Result;
 use serve::{QueueServer, return_tokens, serve};
 
-/// A time that nobody lives to see; farther ones cannot be reckoned with.
+/// Effectively for ever; longer durations would overflow.
 const FOR_EVER: Duration = Duration::from_secs(100 * 366 * 24 * 3_600);
 
-/// Those who wait.
+/// The queue of waiters.
 #[derive(Default)]
 pub(crate) struct WaitQueue {
     queue: Mutex<QueueState>,
-    /// Somebody left.
+    /// Notified when a waiter leaves.
     left: Notify,
 }
 
 #[derive(Default)]
 struct QueueState {
     waiters: VecDeque<Waiter>,
-    /// Whether a task asks for them.
+    /// Whether a task serves the queue.
     is_served: bool,
     numbers: u64,
 }
@@ -38,7 +38,7 @@ struct Waiter {
     number: u64,
     wanted: Vec<ReservationRequest>,
     not_before: Instant,
-    /// The end of its patience.
+    /// When the waiter's patience ends.
     until: Option<Instant>,
     answer: oneshot::Sender<Result<ReserveOutcome>>,
 }
@@ -52,7 +52,8 @@ impl WaitQueue {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// When the first may be asked for; nothing when nobody waits, and then nobody serves.
+    /// When to ask for the first waiter; `None` when no one waits, and then no task serves the
+    /// queue.
     fn next(&self) -> Option<Instant> {
         let mut queue = self.queue();
         queue.waiters.retain(|place| !place.answer.is_closed());
@@ -60,7 +61,8 @@ impl WaitQueue {
         queue.waiters.front().map(|first| first.not_before)
     }
 
-    /// What the first wants, with what those behind want as long as it is of the same buckets and `left` will do.
+    /// The request of the first waiter, joined with those behind it as long as they want the same
+    /// buckets and `left` suffices.
     fn batch(&self, left: &[u64]) -> (usize, Vec<ReservationRequest>) {
         let queue = self.queue();
         let Some(first) = queue.waiters.front() else { return (0, Vec::new()) };
@@ -89,7 +91,7 @@ impl WaitQueue {
         queue.waiters.drain(..count).collect()
     }
 
-    /// When this place could be served, as far as the first bucket goes.
+    /// Estimates when this waiter could be served, judged by the first bucket.
     fn estimated_delay(&self, number: u64) -> Duration {
         let queue = self.queue();
         let Some(first) = queue.waiters.front() else { return Duration::ZERO };
@@ -107,12 +109,12 @@ impl WaitQueue {
     }
 }
 
-/// This much later, or never.
+/// The instant after `delay`, or effectively never.
 pub(super) fn after(delay: Duration) -> Instant {
     Instant::now() + delay.min(FOR_EVER)
 }
 
-/// Stands in line until it is served or patience ends.
+/// Waits in the queue until served or until patience ends.
 pub(super) async fn wait_in_queue(
     bucket: &Arc<Inner>,
     wanted: Vec<ReservationRequest>,
@@ -127,7 +129,7 @@ pub(super) async fn wait_in_queue(
         };
         match answered {
             Some(Ok(decided)) => return decided,
-            // Whoever served the line is gone, with the runtime it was on: somebody else must.
+            // The serving task is gone, with the runtime it was on: another task must serve.
             Some(Err(_)) => {}
             None => match stand.take_late_answer() {
                 Some(decided) => return decided,
@@ -140,7 +142,7 @@ pub(super) async fn wait_in_queue(
     }
 }
 
-/// A place in the line, from the side of the one who stands there.
+/// A position in the queue, as the waiter holds it.
 struct WaiterHandle {
     bucket: Arc<Inner>,
     number: u64,
@@ -167,7 +169,7 @@ impl WaiterHandle {
         Self { bucket: Arc::clone(bucket), number, answer, wanted }
     }
 
-    /// What came in the very moment patience ended.
+    /// Returns a result that arrived in the very moment patience ended.
     fn take_late_answer(&mut self) -> Option<Result<ReserveOutcome>> {
         self.answer.close();
         self.answer.try_recv().ok()
@@ -177,7 +179,8 @@ impl WaiterHandle {
 impl Drop for WaiterHandle {
     fn drop(&mut self) {
         if let Some(Ok(ReserveOutcome::Granted { .. })) = self.take_late_answer() {
-            // It was granted and nobody is there to use it. Without a runtime it stays taken, which is the safe side.
+            // Tokens were granted and no one is there to use them. Without a runtime they stay
+            // taken, which is the safe side.
             if let Ok(runtime) = tokio::runtime::Handle::try_current() {
                 let (bucket, wanted) = (Arc::clone(&self.bucket), std::mem::take(&mut self.wanted));
                 runtime.spawn(async move { return_tokens(&bucket, &wanted).await });

@@ -1,5 +1,6 @@
-//! A lease that is held: renewed beside the work at a third of its time to live, and lost in good time. It counts as lost
-//! here before it has run out in the store, because the time is counted from before the store was asked.
+//! The guard of a held lease. A task renews it at a third of its time to live. The guard reports
+//! the lease as lost before it expires in the store, because its time is counted from before the
+//! request to the store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,13 +14,14 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::Inner;
 use crate::Result;
 
-/// A lease that is held. It is renewed by itself on a task of its own, so the work must not block the runtime.
+/// A held lease. A task of its own renews it, so the work must not block the runtime.
 ///
-/// Dropped, it is released in the background, as far as there is a runtime and the store can be reached; else it runs out.
-#[must_use = "a guard that is dropped gives the lease back"]
+/// Dropping the guard releases the lease in the background if there is a runtime and the store can
+/// be reached; otherwise the lease expires.
+#[must_use = "dropping the guard releases the lease"]
 pub struct LeaseGuard {
     lease: Arc<Inner>,
-    /// What the place is called in the store.
+    /// The name of the held place in the store.
     name: Arc<str>,
     held: Lease,
     state: watch::Receiver<State>,
@@ -29,7 +31,7 @@ pub struct LeaseGuard {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// It is surely ours before this.
+    /// The lease is certainly ours before this instant.
     until: Instant,
     is_lost: bool,
 }
@@ -42,38 +44,41 @@ impl LeaseGuard {
         Self { lease, name, held, state, renewal, is_released: false }
     }
 
-    /// A number that grows with every holder of this place of the lease. Give it to whatever the work writes to, and let that refuse
-    /// smaller ones: it keeps a holder out that stood still and does not know yet that it lost the lease.
+    /// A fencing token: a number that grows with every holder of this place of the lease. Pass it
+    /// to whatever the work writes to, and have that reject smaller ones. It keeps out a holder
+    /// that was paused and does not know yet that it lost the lease.
     #[must_use]
     pub const fn fence(&self) -> u64 {
         self.held.fence
     }
 
-    /// The name of the place that is held, which is the lease's own where it has one place.
+    /// The name of the held place; the lease's own name if it has one place.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether it is surely held at this moment. Once it is not, it never is again. Right even in a process that stood still
-    /// for longer than the time to live, unless the whole machine was asleep.
+    /// Returns whether the lease is certainly held at this moment. Once it is not, it never is
+    /// again. The result is right even in a process that was paused for longer than the time to
+    /// live, unless the whole machine was suspended.
     #[must_use]
     pub fn is_held(&self) -> bool {
         let state = *self.state.borrow();
         !state.is_lost && Instant::now() < state.until
     }
 
-    /// Waits until it is lost: it ran out because it could not be renewed in time, or somebody took it away.
+    /// Waits until the lease is lost: it expired because it could not be renewed in time, or
+    /// another holder took it.
     pub async fn lost(&self) {
         let mut state = self.state.clone();
-        // When nobody renews it any more, it is lost too.
+        // When the renewing task has ended, the lease is lost too.
         let _ = state.wait_for(|state| state.is_lost).await;
     }
 
-    /// Gives it back; `false` when it was lost before.
+    /// Releases the lease; returns `false` if it was lost before.
     ///
     /// # Errors
-    /// The store's: then it runs out by itself.
+    /// The store's error; the lease then expires by itself.
     pub async fn release(mut self) -> Result<bool> {
         self.renewal.abort();
         self.is_released = true;
@@ -103,13 +108,14 @@ impl fmt::Debug for LeaseGuard {
     }
 }
 
-/// Nobody waits for the outcome: what is not given back runs out.
+/// Releases a lease without anyone waiting for the outcome: if the release fails, the lease
+/// expires.
 async fn release_in_background(lease: &Inner, name: &str, held: Lease) {
     let _ = lease.store.release_lease(name, held).await;
     lease.freed.notify_one();
 }
 
-/// Renews until it is lost.
+/// Renews the lease until it is lost.
 async fn renew(
     lease: Arc<Inner>,
     name: Arc<str>,
@@ -133,17 +139,18 @@ async fn renew(
                 next = asked + third;
                 tell.send_replace(State { until, is_lost: false });
             }
-            // Out of reach: there is time to try again.
+            // The store is unavailable: there is time to retry.
             Ok(Err(_)) => next = Instant::now() + pause(lease.ttl),
             Ok(Ok(_)) | Err(_) => break,
         }
     }
     tell.send_replace(State { until, is_lost: true });
-    // It may have been renewed too late to be told: nobody works under it any more.
+    // The renewal may have succeeded too late to be reported: no one works under this lease any
+    // more.
     release_in_background(&lease, &name, held).await;
 }
 
-/// Between two tries of a renewal that failed.
+/// The pause before a failed renewal is retried.
 fn pause(ttl: Duration) -> Duration {
     ttl / 20
 }

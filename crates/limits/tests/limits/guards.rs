@@ -1,4 +1,4 @@
-//! Leases in time that a test moves.
+//! Leases in simulated time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,7 +21,8 @@ async fn held(lease: &NamedLease) -> LeaseGuard {
     lease.try_acquire().await.unwrap().held().expect("it is free")
 }
 
-/// LIM-15: a long job renews it by itself at a third of its time; released, it is free at once, with a larger fence.
+/// LIM-15: during a long job the lease renews itself at a third of its time; after a release it is
+/// free at once, with a larger fence.
 #[tokio::test(start_paused = true)]
 async fn lim_15_it_is_renewed_beside_the_work() {
     let store = store();
@@ -37,7 +38,8 @@ async fn lim_15_it_is_renewed_beside_the_work() {
     assert!(held(&yours).await.fence() > fence);
 }
 
-/// LIM-15: who waits at the same handle gets it in the moment it is released; elsewhere it is looked at now and then.
+/// LIM-15: a waiter at the same handle gets the lease the moment it is released; other handles
+/// poll.
 #[tokio::test(start_paused = true)]
 async fn lim_15_who_waits_gets_it() {
     let store = store();
@@ -64,7 +66,8 @@ async fn lim_15_who_waits_gets_it() {
     assert!(next.is_some() && at - start <= ms(5_760) + TTL / 10, "{:?}", at - start);
 }
 
-/// LIM-15: a dead holder's lease runs out. Its guard is told before anybody else can have it.
+/// LIM-15: a dead holder's lease expires. Its guard reports the loss before another holder can have
+/// it.
 #[tokio::test(start_paused = true)]
 async fn lim_15_a_holder_that_cannot_renew_is_told_in_time() {
     let store = store();
@@ -75,7 +78,7 @@ async fn lim_15_a_holder_that_cannot_renew_is_told_in_time() {
     let start = Instant::now();
     guard.lost().await;
     assert!(!guard.is_held());
-    // Renewed last at one second, so lost at four.
+    // Last renewed at one second, so lost at four.
     assert!(start.elapsed() <= ms(2_502), "{:?}", start.elapsed());
     store.set_down(false);
     sleep(ms(5)).await;
@@ -87,13 +90,13 @@ fn store_beside(store: &Arc<FaultyStore>) -> NamedLease {
     on(store)
 }
 
-/// LIM-15: a process that stood still is told, and knows it even before it is told.
+/// LIM-15: a process that was paused is notified, and can tell even before it is notified.
 #[tokio::test(start_paused = true)]
 async fn lim_15_a_holder_that_stood_still_knows_it() {
     let store = store();
     let guard = held(&on(&store)).await;
     sleep(ms(100)).await;
-    // As when the process is stopped: nothing runs, and then much time is over.
+    // As when the process is stopped: nothing runs, and then much time has passed.
     tokio::time::advance(2 * TTL).await;
     assert!(!guard.is_held());
     guard.lost().await;
@@ -104,7 +107,7 @@ async fn lim_15_a_holder_that_stood_still_knows_it() {
     assert!(next.is_held(), "what the old one gives back is not the new one's");
 }
 
-/// LIM-15: what was taken away is noticed at the next renewal.
+/// LIM-15: a lease that was taken away is noticed at the next renewal.
 #[tokio::test(start_paused = true)]
 async fn lim_15_what_was_taken_away_is_noticed() {
     let store = store();
@@ -116,7 +119,7 @@ async fn lim_15_what_was_taken_away_is_noticed() {
     assert!(start.elapsed() <= TTL / 3 + ms(2));
 }
 
-/// Dropped, it is given back in the background.
+/// A dropped guard releases the lease in the background.
 #[tokio::test(start_paused = true)]
 async fn a_dropped_guard_gives_it_back() {
     let store = store();

@@ -1,4 +1,4 @@
-//! Figures that are learned from an API, in time that a test moves.
+//! Parameters that are learned from an API, in simulated time.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::world::{expect_wait, ms, store};
 
-/// A bucket that begins with 1,000 points and 50 each second.
+/// A bucket that starts with 1,000 points and 50 each second.
 fn points(store: &Arc<FaultyStore>) -> SharedBucket {
     SharedBucket::learning(Arc::clone(store) as _, "shop-7/points", 1_000, 50).unwrap()
 }
@@ -18,7 +18,8 @@ fn said(capacity: f64, refill_per_s: f64, remaining: f64) -> ReportedLevels {
     ReportedLevels { capacity, refill_per_s, remaining }
 }
 
-/// LIM-8: the figures only bootstrap; after the first answer the bucket follows the API, and what was not used is back.
+/// LIM-8: the given parameters only bootstrap; after the first response the bucket follows the API,
+/// and unused tokens are returned.
 #[tokio::test(start_paused = true)]
 async fn lim_8_the_bucket_follows_what_the_api_said() {
     let store = store();
@@ -33,7 +34,8 @@ async fn lim_8_the_bucket_follows_what_the_api_said() {
     drop(points.take(2_000).await.unwrap());
 }
 
-/// LIM-23: of the API's figure and ours the lower one counts, and answers out of order never raise it.
+/// LIM-23: of the API's figure and ours the lower one counts, and responses out of order never
+/// raise it.
 #[tokio::test(start_paused = true)]
 async fn lim_23_the_lower_of_two_balances_counts() {
     let store = store();
@@ -45,7 +47,7 @@ async fn lim_23_the_lower_of_two_balances_counts() {
     assert_eq!(points.level().await.unwrap(), 400.0, "an older answer is not believed");
 }
 
-/// LIM-24: what one process has learned the next one begins with.
+/// LIM-24: the next process starts with what one process has learned.
 #[tokio::test(start_paused = true)]
 async fn lim_24_the_next_process_begins_with_what_was_learned() {
     let store = store();
@@ -58,7 +60,7 @@ async fn lim_24_the_next_process_begins_with_what_was_learned() {
     assert!(matches!(next.try_take(41).await, Err(Error::TooCostly { .. })));
 }
 
-/// LIM-8: who waits already is served at what was learned meanwhile.
+/// LIM-8: those who already wait are served at the learned rate.
 #[tokio::test(start_paused = true)]
 async fn lim_8_who_waits_is_served_at_what_was_learned() {
     let store = store();
@@ -66,7 +68,7 @@ async fn lim_8_who_waits_is_served_at_what_was_learned() {
     drop(points.take(999).await.unwrap());
     let last = points.take(1).await.unwrap();
     let start = Instant::now();
-    // Told to come back in two seconds; the second stands behind.
+    // The first has to wait two seconds; the second is behind it.
     let waits = |cost: u32| {
         let points = points.clone();
         tokio::spawn(async move { drop(points.take(cost).await.unwrap()) })
@@ -80,7 +82,7 @@ async fn lim_8_who_waits_is_served_at_what_was_learned() {
     assert!(start.elapsed() < ms(3_100), "{:?}", start.elapsed());
 }
 
-/// What makes no sense is not learned.
+/// Invalid values are not learned.
 #[tokio::test(start_paused = true)]
 async fn nonsense_is_not_learned() {
     let store = store();

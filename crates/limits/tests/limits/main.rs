@@ -1,4 +1,4 @@
-//! Buckets and leases as a program uses them: in time that a test moves, and on real servers.
+//! Buckets and leases as a program uses them: in simulated time, and on real servers.
 
 #[cfg(test)]
 mod guards;

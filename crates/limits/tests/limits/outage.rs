@@ -1,4 +1,4 @@
-//! A store that is out of reach grants nothing, and says so.
+//! An unavailable store grants nothing, and the error says so.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use tidegate_limits::{Error, NamedLease, SharedBucket};
 
 use crate::world::{bucket, every_reserve, ms, store};
 
-/// LIM-30: nothing is granted, everybody who waits is told, and it goes on when the store is back.
+/// LIM-30: nothing is granted, every waiter gets an error, and granting resumes when the store is
+/// back.
 #[tokio::test(start_paused = true)]
 async fn lim_30_out_of_reach_grants_nothing_and_tells_everybody() {
     let store = store();
@@ -35,7 +36,7 @@ async fn lim_30_out_of_reach_grants_nothing_and_tells_everybody() {
     assert!(lease.try_acquire().await.unwrap().held().is_some());
 }
 
-/// LIM-30: an answer that was lost may have taken, is no grant, and says so.
+/// LIM-30: a lost reply may have taken tokens, is not a grant, and is reported as unsure.
 #[tokio::test(start_paused = true)]
 async fn lim_30_a_lost_answer_is_no_grant() {
     let store = store();
@@ -46,7 +47,8 @@ async fn lim_30_a_lost_answer_is_no_grant() {
     assert_eq!(shop.level().await.unwrap(), 3.0);
 }
 
-/// LIM-30: a Redis that was killed grants nothing; when it is back with its data, what was taken is still taken.
+/// LIM-30: a Redis that was killed grants nothing; when it is back with its data, what was taken is
+/// still taken.
 #[tokio::test]
 async fn lim_30_a_dead_redis_grants_nothing() {
     let mut server = RedisServer::start_with(&["--appendfsync", "always"]);
@@ -56,7 +58,7 @@ async fn lim_30_a_dead_redis_grants_nothing() {
     server.kill();
     let error = shop.take_within(1, Duration::from_secs(1)).await.unwrap_err();
     let said = error.to_string();
-    assert!(said.starts_with("The store did not do it: ") && said.contains("127.0.0.1"), "{said}");
+    assert!(said.starts_with("The store failed: ") && said.contains("127.0.0.1"), "{said}");
     assert!(shop.take(1).await.is_err());
     server.restart();
     assert!(shop.try_take(2).await.unwrap().granted().is_none());

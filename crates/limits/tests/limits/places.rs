@@ -1,4 +1,4 @@
-//! Leases with several places, in time that a test moves.
+//! Leases with several places, in simulated time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,8 @@ async fn held(lease: &NamedLease) -> LeaseGuard {
     lease.try_acquire().await.unwrap().held().expect("a place is free")
 }
 
-/// LIM-29: as many hold it at once as it has places, each place by itself; the next waits until one is free.
+/// LIM-29: as many hold the lease at once as it has places, each place by itself; the next waits
+/// until one is free.
 #[tokio::test(start_paused = true)]
 async fn lim_29_as_many_at_once_as_there_are_places() {
     let store = store();
@@ -35,7 +36,7 @@ async fn lim_29_as_many_at_once_as_there_are_places() {
     assert_eq!(held(&yours).await.name(), "bulk-lock:7:2");
 }
 
-/// LIM-29: one place is the lease as it ever was; more places may be added while it is held.
+/// LIM-29: with one place it is the plain lease; places may be added while it is held.
 #[tokio::test(start_paused = true)]
 async fn lim_29_one_place_is_the_plain_lease() {
     let store = store();
@@ -46,7 +47,7 @@ async fn lim_29_one_place_is_the_plain_lease() {
     assert!(guard.is_held());
 }
 
-/// LIM-16: whichever place is released, who waits at the handle gets it in that moment.
+/// LIM-16: whichever place is released, a waiter at the handle gets it at that moment.
 #[tokio::test(start_paused = true)]
 async fn lim_16_who_waits_is_woken_at_once() {
     let store = store();

@@ -1,4 +1,4 @@
-//! On real servers, by their clocks: tasks over several connections, all at once.
+//! Tests on real servers, by their clocks: concurrent tasks over several connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,7 +36,7 @@ async fn on_postgres(server: &PostgresServer) -> Vec<Arc<dyn Store>> {
     stores
 }
 
-/// Takes from `narrow`, and with it from `wide` in every other task; says how long all of it took.
+/// Takes from `narrow`, and also from `wide` in every other task; returns how long all of it took.
 async fn contend(stores: &[Arc<dyn Store>]) -> Duration {
     let start = Instant::now();
     let tasks = (0..TASKS).map(|task| {
@@ -60,8 +60,8 @@ async fn contend(stores: &[Arc<dyn Store>]) -> Duration {
     start.elapsed()
 }
 
-/// All that was taken is capacity and refill at the most, so it cannot have been had faster. One token is left to the
-/// difference between two clocks.
+/// The sum of what was taken is at most capacity plus refill, so it cannot have been faster. One
+/// token is allowed for the difference between two clocks.
 fn took_its_time(elapsed: Duration) {
     let taken = COSTS.iter().sum::<u32>() * TASKS as u32;
     let refilled = taken - CAPACITY - 1;
@@ -69,7 +69,8 @@ fn took_its_time(elapsed: Duration) {
     assert!(elapsed >= least, "{taken} taken in {elapsed:?}");
 }
 
-/// LIM-6, LIM-19: consumers at once on one bucket of a real Redis get capacity and refill, and no more.
+/// LIM-6, LIM-19: concurrent consumers of one bucket on a real Redis get capacity and refill, and
+/// no more.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn lim_19_lim_6_no_more_than_capacity_and_refill_on_redis() {
     let server = RedisServer::start();
@@ -86,7 +87,7 @@ async fn lim_19_lim_6_no_more_than_capacity_and_refill_on_postgres() {
     took_its_time(contend(&on_postgres(&server).await).await);
 }
 
-/// A bulk job: holds its shop's lease while `work` is done.
+/// A bulk job: holds its shop's lease during `work`.
 async fn job(store: &Arc<dyn Store>, shop: &str, work: impl Future<Output = ()>) -> u64 {
     let name = format!("bulk-lock:{shop}");
     let lease = NamedLease::new(Arc::clone(store) as _, name, Duration::from_secs(30)).unwrap();
@@ -98,9 +99,10 @@ async fn job(store: &Arc<dyn Store>, shop: &str, work: impl Future<Output = ()>)
     fence
 }
 
-/// LIM-21: jobs of two shops run at once, those of one shop one after the other, each with a larger fence.
+/// LIM-21: jobs of two shops run at once, those of one shop one after the other, each with a larger
+/// fence.
 async fn jobs(stores: &[Arc<dyn Store>]) {
-    // Both must be in the midst of it for either to go on.
+    // Both must be running for either to continue.
     let both = Barrier::new(2);
     let meet = || async {
         both.wait().await;

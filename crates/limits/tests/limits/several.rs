@@ -7,7 +7,8 @@ use tokio::time::Instant;
 
 use crate::world::{bucket, expect_wait, ms, store};
 
-/// LIM-7: all or nothing; a refusal takes from none and says the longest wait; each is settled by itself.
+/// LIM-7: all or nothing; having to wait takes from none and returns the longest wait; each is
+/// settled by itself.
 #[tokio::test(start_paused = true)]
 async fn lim_7_all_or_nothing() {
     let store = store();
@@ -22,7 +23,7 @@ async fn lim_7_all_or_nothing() {
     assert_eq!((route.level().await.unwrap(), global.level().await.unwrap()), (1.0, 9.0));
 }
 
-/// LIM-7: who waits for several gets all of them when the last can be had.
+/// LIM-7: a waiter for several buckets gets all of them when the last is available.
 #[tokio::test(start_paused = true)]
 async fn lim_7_waits_for_the_longest() {
     let store = store();
@@ -57,7 +58,7 @@ async fn what_no_step_can_do_is_refused_in_words() {
         (try_take_all(&[(&a, 1.into()), (&a, 1.into())]).await, "The bucket \"a\" is named twice."),
         (
             try_take_all(&[(&a, 1.into()), (&other, 1.into())]).await,
-            "The buckets \"a\" and \"c\" are in two stores: no step is in both.",
+            "The buckets \"a\" and \"c\" are in different stores and cannot be taken in one step.",
         ),
         (
             try_take_all(&[(&a, 1.into()), (&b, 2.into())]).await,
@@ -67,7 +68,7 @@ async fn what_no_step_can_do_is_refused_in_words() {
     for (answer, said) in refused {
         assert_eq!(answer.unwrap_err().to_string(), said);
     }
-    // The same store by another name of its type is the same store.
+    // The same store behind another trait object is the same store.
     let store: Arc<dyn tidegate_store::Store> = here;
     let again = SharedBucket::new(store, "again", 1, 1).unwrap();
     assert!(try_take_all(&[(&a, 1.into()), (&again, 1.into())]).await.unwrap().granted().is_some());

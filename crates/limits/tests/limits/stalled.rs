@@ -1,4 +1,4 @@
-//! A process that holds a lease is stopped and goes on: the test starts itself as the holder.
+//! A process that holds a lease is stopped and continued: the test starts itself as the holder.
 
 use std::io::{BufRead, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,15 +8,15 @@ use std::time::Duration;
 use tidegate_fixture::redis::RedisServer;
 use tidegate_limits::NamedLease;
 
-/// The test, as it starts itself.
+/// The name of this test, to start itself.
 const ITSELF: &str = "stalled::lim_15_a_stopped_process_is_told_that_it_lost_its_lease";
-/// Tells the holder where.
+/// The variable with the holder's store URL.
 const URL: &str = "TIDEGATE_TEST_HOLD_AT";
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// LIM-15: a holder that was stopped for longer than its lease lasts is told so when it goes on, and somebody else has it
-/// with a larger fence by then.
+/// LIM-15: a holder that was stopped for longer than its lease learns of the loss when it
+/// continues, and another holder has the lease with a larger fence by then.
 #[tokio::test]
 async fn lim_15_a_stopped_process_is_told_that_it_lost_its_lease() {
     if let Ok(url) = std::env::var(URL) {
@@ -65,7 +65,7 @@ impl Holder {
         Self { child, said }
     }
 
-    /// The next thing it says.
+    /// The next line of its output.
     fn says(&mut self) -> String {
         let line = self.said.find_map(|line| Some(line.unwrap().strip_prefix("> ")?.to_owned()));
         line.expect("the holder says something")

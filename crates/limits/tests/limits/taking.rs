@@ -1,10 +1,10 @@
-//! One question, one answer: granted with what remains, or when.
+//! One request, one response: granted with what remains, or the time to wait.
 
 use tidegate_limits::{Error, SharedBucket};
 
 use crate::world::{bucket, expect_wait, ms, store};
 
-/// LIM-5: granted with what remains, or when; to the moment.
+/// LIM-5: granted with what remains, or the exact time to wait.
 #[tokio::test(start_paused = true)]
 async fn lim_5_granted_or_told_when() {
     let store = store();
@@ -21,7 +21,7 @@ async fn lim_5_granted_or_told_when() {
     assert_eq!(bucket(&store, "new", 4.0, 2.0).level().await.unwrap(), 4.0);
 }
 
-/// What was not used is given back, what was used beyond is taken, and never below nothing.
+/// Unused tokens are returned, excess usage is taken, and never below zero.
 #[tokio::test(start_paused = true)]
 async fn a_grant_is_settled_with_what_it_cost() {
     let store = store();
@@ -35,7 +35,7 @@ async fn a_grant_is_settled_with_what_it_cost() {
     assert!(matches!(shop.take(0).await.unwrap().settle(-1).await, Err(Error::Invalid(_))));
 }
 
-/// LIM-9: more than it can ever hold is an error with the numbers in it, and nobody waits for it.
+/// LIM-9: a cost above the capacity is an error with the numbers in it, and no one waits for it.
 #[tokio::test(start_paused = true)]
 async fn lim_9_what_can_never_be_had_is_an_error() {
     let shop = bucket(&store(), "shop", 4.0, 2.0);

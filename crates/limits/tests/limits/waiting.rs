@@ -1,4 +1,4 @@
-//! The line of those who wait at one handle.
+//! The queue of those who wait at one handle.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::world::{bucket, every_reserve, expect_wait, ms, store};
 
-/// Stands in line as a task, and notes its name when it was served.
+/// Waits in the queue as a task, and notes its name when it was served.
 fn queue(shop: &SharedBucket, cost: f64, name: usize, served: &Arc<Mutex<Vec<usize>>>) -> JoinHandle<()> {
     let (shop, served) = (shop.clone(), Arc::clone(served));
     tokio::spawn(async move {
@@ -19,14 +19,14 @@ fn queue(shop: &SharedBucket, cost: f64, name: usize, served: &Arc<Mutex<Vec<usi
     })
 }
 
-/// Lets every task come to where it waits.
+/// Lets every task run until it waits.
 async fn settle() {
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
 }
 
-/// LIM-5: who waits comes back at the moment that was told, and asks no question before.
+/// LIM-5: a waiter asks again at the time the store named, and not before.
 #[tokio::test(start_paused = true)]
 async fn lim_5_waits_as_long_as_told_and_asks_no_more() {
     let store = store();
@@ -39,7 +39,7 @@ async fn lim_5_waits_as_long_as_told_and_asks_no_more() {
     assert_eq!(store.fault_counts().calls - before, 2, "asked at the start and at the end");
 }
 
-/// First come, first served; a large cost is not overtaken by small ones; the rate is used.
+/// First come, first served; a large cost is not overtaken by small ones; the rate is used up.
 #[tokio::test(start_paused = true)]
 async fn the_line_is_served_in_order() {
     let store = store();
@@ -63,7 +63,7 @@ async fn the_line_is_served_in_order() {
     assert!(asked <= 2 * 30 + 2, "{asked} questions");
 }
 
-/// LIM-6: a server that is far away slows the line down to no less than the rate: one question serves many.
+/// LIM-6: a distant server does not slow the queue down below the rate: one request serves many.
 #[tokio::test(start_paused = true)]
 async fn a_far_server_does_not_slow_the_line_down() {
     let store = store();
@@ -81,7 +81,8 @@ async fn a_far_server_does_not_slow_the_line_down() {
     assert!(waited < ms(1_500), "500 at 1,000 each second took {waited:?}");
 }
 
-/// Patience that cannot do is told so at once; in a line it ends when it ends. Nothing is taken.
+/// A wait that would exceed its patience ends at once; in a queue it ends when patience ends.
+/// Nothing is taken.
 #[tokio::test(start_paused = true)]
 async fn patience_is_bounded() {
     let store = store();
@@ -103,7 +104,8 @@ async fn patience_is_bounded() {
     assert!(shop.level().await.unwrap() < 0.01);
 }
 
-/// Who is dropped leaves the line: it takes nothing, and the next need not wait for what it wanted.
+/// A dropped waiter leaves the queue: it takes nothing, and the next need not wait for what it
+/// wanted.
 #[tokio::test(start_paused = true)]
 async fn who_leaves_the_line_takes_nothing() {
     let store = store();
@@ -124,7 +126,7 @@ async fn who_leaves_the_line_takes_nothing() {
     assert!((2.9..3.1).contains(&shop.level().await.unwrap()), "nothing else was taken");
 }
 
-/// Dropped while the store is asked for it, it is given back.
+/// Tokens granted to a waiter that was dropped meanwhile are returned.
 #[tokio::test(start_paused = true)]
 async fn what_nobody_waits_for_any_more_is_given_back() {
     let store = store();

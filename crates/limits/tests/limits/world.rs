@@ -1,4 +1,4 @@
-//! A store in memory whose clock moves with tokio's, and that can be put out of reach.
+//! A store in memory whose clock moves with tokio's, and that can be made unavailable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) const fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// What was told to one who must wait.
+/// Expects that the take has to wait.
 #[track_caller]
 pub(crate) fn expect_wait<T: std::fmt::Debug>(taken: TokenTakeOutcome<T>) -> Wait {
     match taken {
@@ -41,7 +41,7 @@ pub(crate) fn expect_wait<T: std::fmt::Debug>(taken: TokenTakeOutcome<T>) -> Wai
     }
 }
 
-/// Each of the next questions for tokens meets with this.
+/// Injects this fault into each of the next reservations.
 pub(crate) fn every_reserve(injury: InjectedFault) -> FaultPlan {
     (1..=2_000).fold(FaultPlan::none(), |plan, nth| plan.at(StoreMethod::Reserve, nth, injury))
 }

@@ -1,5 +1,6 @@
-//! What calls cost and how limits stand, as tables of the file that people may open. Costs come with the append, through
-//! the front; how limits stand is written lightly, because it is written again.
+//! Costs of calls and the state of limits, as tables in the file that people may open. Costs arrive
+//! with appends, through the write-ahead log; the state of limits is written without a sync,
+//! because it will be written again.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ use super::writer::{StepContext, StepResult};
 
 const INSERT: &str = "INSERT INTO api_cost_tracking
     (at, operation, claim, nth, upstream, limit_name, shape, requested, actual) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
-/// The last row that is too much to look at.
+/// Finds the newest row beyond the number of rows that may be scanned.
 const TOO_MUCH: &str = "SELECT at FROM api_cost_tracking WHERE at >= ?1 ORDER BY at DESC LIMIT 1 OFFSET ?2";
 const BY_SHAPE: &str =
     "SELECT limit_name, shape, count(*), sum(requested), sum(coalesce(actual, requested)) AS cost,
@@ -33,10 +34,10 @@ const KEEP: &str = "INSERT OR REPLACE INTO rate_limit_buckets
     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)";
 const STANDINGS: &str = "SELECT name, kind, capacity, refill_per_s, level, source, closed_until, updated_at
     FROM rate_limit_buckets ORDER BY name";
-/// Rows that one transaction removes.
+/// The rows that one transaction removes.
 const SWEPT_AT_ONCE: u32 = 1_000;
 
-/// Adds what calls cost.
+/// Inserts the costs of calls.
 pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
     let mut insert = sql.prepare_cached(INSERT)?;
     for cost in costs {
@@ -55,7 +56,7 @@ pub(super) fn insert(sql: &Connection, costs: &[Cost]) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// A time as it is compared: none lies as a negative number.
+/// A time as it is compared: no stored time is negative.
 fn bound(time: Time) -> i64 {
     rows::micros(time.min(Time::from_micros(i64::MAX as u64)))
 }
@@ -135,7 +136,7 @@ impl Costs for EmbeddedStore {
             let files: Vec<_> = self.files.map().values().cloned().collect();
             let (mut bills, most) = (Vec::new(), question.most);
             for file in files {
-                // When filling in does not go on, what is there is better than nothing.
+                // If applying the log has stalled, the current rows are better than nothing.
                 let _ = file.wal.wait_until_applied().await;
                 let question = question.clone();
                 bills.push(file.read(move |sql| sum_costs(sql, &question)).await?);

@@ -1,4 +1,5 @@
-//! What SQLite says, in the store's few kinds and in words for people. No row and no value ever gets into them.
+//! Maps SQLite errors to the store's error kinds, with readable messages. They never contain a row
+//! or a value.
 
 use std::path::Path;
 
@@ -24,27 +25,28 @@ pub(super) fn nothing_changed(path: &Path, cause: &rusqlite::Error) -> Error {
     Error::new(kind, format!("{} {what}", path.display())).with_source(cause.to_string())
 }
 
-/// What is stored is not what was written.
+/// The stored data is not what was written.
 pub(super) fn damaged(path: &Path, what: &str) -> Error {
     Error::new(StoreErrorKind::Unreadable, format!("{} is damaged: {what}", path.display()))
 }
 
-/// There is no room for an append, and nothing of it is there.
+/// There is no room for an append, and nothing of it was written.
 pub(super) fn no_room(path: &Path, cause: &str) -> Error {
     let message = format!("{} has no room left: nothing was written", path.display());
     Error::new(StoreErrorKind::Unavailable, message).with_source(cause.to_owned())
 }
 
-/// A commit of which nobody knows whether it will be there after a crash.
+/// A commit of which it is unknown whether it will survive a crash.
 pub(super) fn unsure(path: &Path, cause: &str) -> Error {
     let message = format!(
-        "it is not known whether the last commit to {} is safe; nothing more is written until it is reopened",
+        "it is unknown whether the last commit to {} is durable; nothing more is written until it is reopened",
         path.display()
     );
     Error::new(StoreErrorKind::Unsure, message).with_source(cause.to_owned())
 }
 
-/// Whether a commit that failed like this surely did not happen: there was no room for it, or no turn.
+/// Returns whether a commit that failed like this certainly did not happen: the disk was full, or
+/// the database was busy.
 pub(super) fn is_surely_undone(cause: &rusqlite::Error) -> bool {
     matches!(cause.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::DatabaseBusy))
 }

@@ -1,8 +1,9 @@
-//! What tests break on purpose: room on the disk, and the certainty of a commit. A running server breaks nothing.
+//! Faults that tests inject: a full disk, and commits with an unknown outcome. A running server
+//! injects none.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Faults that are to happen.
+/// The faults to inject.
 #[derive(Debug, Default)]
 pub struct Faults {
     pages_max: AtomicU32,
@@ -10,33 +11,33 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// The disk is full as soon as a file has this many pages, from the next write on.
+    /// Makes the disk full as soon as a file has this many pages, from the next write on.
     pub fn limit_pages(&self, pages_max: u32) {
         self.pages_max.store(pages_max, Ordering::SeqCst);
     }
 
-    /// There is room again.
+    /// Removes the limit of pages.
     pub fn unlimit_pages(&self) {
         self.limit_pages(0);
     }
 
-    /// The next commit is written, but reported as a sync that failed.
+    /// Makes the next commit succeed, but report that its sync failed.
     pub fn make_next_commit_unsure(&self) {
         self.commit_unsure.store(true, Ordering::SeqCst);
     }
 
-    /// Whether a file of so many pages leaves no room.
+    /// Returns whether a file of this many pages is at the limit.
     pub(super) fn is_full(&self, pages: u32) -> bool {
         let most = self.pages_max();
         most != 0 && pages >= most
     }
 
-    /// The most pages; 0 is no bound.
+    /// The limit of pages; 0 for none.
     pub(super) fn pages_max(&self) -> u32 {
         self.pages_max.load(Ordering::SeqCst)
     }
 
-    /// Whether this commit is the one; only one is.
+    /// Returns whether this commit is the one to report as unsure; consumes the fault.
     pub(super) fn takes_unsure_commit(&self) -> bool {
         self.commit_unsure.swap(false, Ordering::SeqCst)
     }

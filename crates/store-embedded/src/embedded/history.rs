@@ -1,5 +1,5 @@
-//! What a partition is, from the newest snapshot that is whole and the appends after it. Nothing is left out in
-//! silence: an append that is missing makes the partition unreadable.
+//! Replays a partition from the newest intact snapshot and the appends after it. Nothing is skipped
+//! silently: a missing append makes the partition unreadable.
 
 use std::sync::Arc;
 
@@ -15,8 +15,8 @@ use super::schema::meta;
 use super::snapshot::{self, Snapshot};
 use super::tail::PendingAppend;
 
-/// Hands over the snapshot's parts and every later append, in order, until `hand` wants no more; answers the last
-/// append's number.
+/// Passes the snapshot's parts and every later append to `hand`, in order, until it wants no more;
+/// returns the number of the last append.
 pub(super) fn replay(
     file: &PartitionFile,
     pending: &[Arc<PendingAppend>],
@@ -46,8 +46,8 @@ pub(super) fn replay(
     })
 }
 
-/// The snapshot to start from: the newest that is whole, if every append after it is still there. With none, the
-/// log must reach back to the first append.
+/// The snapshot to start from: the newest intact one, if every append after it is still there.
+/// Without a snapshot, the log must reach back to the first append.
 fn start(file: &PartitionFile, trimmed: Lsn) -> Result<Option<(Lsn, Snapshot)>> {
     let mut damaged = None;
     for (upto, path) in snapshot::all(file.dir(), file.partition)? {

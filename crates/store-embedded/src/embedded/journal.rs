@@ -1,5 +1,5 @@
-//! The journal of deployments on SQLite: each write is one step of the writer, on the disk before it is answered. It lies
-//! where the shared records do.
+//! The journal of deployments on SQLite: each write is one step of the writer, durable before it
+//! returns. It is in the same file as the shared records.
 
 use std::sync::Arc;
 

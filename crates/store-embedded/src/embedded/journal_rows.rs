@@ -1,5 +1,5 @@
-//! Deployments, their steps and the objects of a scope as rows. Each function does what the one of that name does on
-//! `Book`.
+//! Deployments, their steps and the objects of a scope as rows. Each function does the same as the
+//! one of that name on `MemoryJournal`.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ const STEPS: &str = "SELECT kind, key, nth, action, fingerprint, state, operatio
 const MAPPED: &str = "SELECT kind, key, id, place, fingerprint, sum FROM deployment_objects
     WHERE scope = ?1 ORDER BY kind, key";
 
-/// Fence and scope of a deployment that is there.
+/// The fence and the scope of an existing deployment.
 fn fence_and_scope(sql: &Connection, id: &str) -> rusqlite::Result<Option<(u64, Arc<str>)>> {
     let read = |row: &Row<'_>| Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get(1)?));
     sql.prepare_cached(KNOWN)?.query_row([id], read).optional()
@@ -62,7 +62,7 @@ pub(super) fn keep(sql: &Connection, deployment: &Deployment) -> rusqlite::Resul
     Ok(true)
 }
 
-/// One less than are kept stay, because one more comes.
+/// Removes old deployments until one less than the maximum is left, because one more is added.
 fn make_room(sql: &Connection, scope: &str) -> rusqlite::Result<()> {
     let mut too_old = sql.prepare_cached(TOO_OLD)?;
     let stay = DEPLOYMENTS_KEPT as i64 - 1;

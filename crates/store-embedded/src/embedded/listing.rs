@@ -1,5 +1,5 @@
-//! Pages of operations, newest first. Rows are looked at in order and a page ends when it is full or enough was
-//! looked at; the operations that did not succeed have an index of their own.
+//! Pages of operations, newest first. Rows are scanned in order, and a page ends when it is full or
+//! enough rows were scanned; operations that did not succeed have an index of their own.
 
 use rusqlite::{CachedStatement, Connection, Rows};
 use tidegate_core::{EndState, Seq, State};
@@ -13,7 +13,7 @@ const UNSUCCESSFUL: &str = "
 SELECT o.seq, o.grp, o.kind FROM results r CROSS JOIN operations o ON o.seq = r.seq
 WHERE r.state <> 'succeeded' AND r.state = ?2 AND r.seq <= ?1 ORDER BY r.seq DESC";
 
-/// The page that a query asks for.
+/// Reads the page that a query selects.
 pub(super) fn page(sql: &Connection, query: &StoredQuery) -> rusqlite::Result<StoredPage> {
     let mut page = StoredPage::default();
     let Some(first) = query.before.map_or(Some(u64::MAX), |before| before.0.checked_sub(1)) else {

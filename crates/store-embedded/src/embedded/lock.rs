@@ -1,5 +1,5 @@
-//! The directory and the proof that it is ours. The lock goes with the process, however it ends, so whoever gets
-//! it knows that nobody else has any of these files open.
+//! The directory and its exclusive lock. The lock ends with the process, however that ends, so its
+//! holder knows that no other process has any of these files open.
 
 use std::fs::{self, DirBuilder, File, TryLockError};
 use std::io;
@@ -9,10 +9,10 @@ use tidegate_store::{Error, Result, StoreErrorKind};
 
 use super::permissions;
 
-/// The file whose lock it is.
+/// The name of the lock file.
 pub(super) const NAME: &str = "LOCK";
 
-/// A directory that is ours.
+/// A locked directory.
 #[derive(Debug)]
 pub(super) struct Lock {
     dir: PathBuf,
@@ -20,7 +20,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Makes the directory if need be, readable to nobody else, and takes it.
+    /// Creates the directory if necessary, readable to no other user, and locks it.
     pub(super) fn take(dir: &Path) -> Result<Self> {
         make(dir).map_err(|cause| unusable(dir, cause))?;
         let path = dir.join(NAME);
@@ -38,24 +38,24 @@ impl Lock {
         }
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub(super) fn dir(&self) -> &Path {
         &self.dir
     }
 }
 
-/// A file or directory that the system does not let us use.
+/// The error for a file or directory that the system does not let us use.
 pub(super) fn unusable(path: &Path, cause: io::Error) -> Error {
     Error::new(StoreErrorKind::Unavailable, format!("{} cannot be used", path.display())).with_source(cause)
 }
 
-/// Makes the names in a directory durable, not only what they stand for.
+/// Syncs a directory, so that the names in it are durable and not only the contents of the files.
 #[cfg(unix)]
 pub(super) fn sync_names(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
-/// Elsewhere the system keeps names by itself.
+/// Other systems make names durable by themselves.
 #[cfg(not(unix))]
 pub(super) fn sync_names(_dir: &Path) -> io::Result<()> {
     Ok(())

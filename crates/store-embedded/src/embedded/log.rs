@@ -1,5 +1,5 @@
-//! The log of a partition on SQLite: an append is one row of facts, the new operations and the results, in one
-//! transaction. Snapshots and clean-up go in small steps between the appends.
+//! The log of a partition on SQLite: an append is one row of facts, the new operations and the
+//! results, in one transaction. Snapshots and clean-up run in small steps between the appends.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -22,9 +22,9 @@ use super::writer::{StepContext, StepResult};
 use super::{EmbeddedStore, blocking, costs, history, listing, rows, snapshot};
 use crate::checks;
 
-/// Appends that one transaction removes after a snapshot.
+/// The appends that one transaction removes after a snapshot.
 const TRIMMED_AT_ONCE: u64 = 128;
-/// Lists of facts that are read ahead of whoever absorbs them.
+/// The lists of facts that are read ahead of their consumer.
 const READ_AHEAD: usize = 16;
 
 impl Log for EmbeddedStore {
@@ -77,7 +77,7 @@ impl Log for EmbeddedStore {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(Lsn(0)) };
             let turn = Arc::clone(&file.snapshots).lock_owned().await;
-            // Taken before SQLite is read, so that nothing falls between the two.
+            // Read before SQLite is, so that nothing falls between the two.
             let pending = file.wal.tail.pending();
             let (hand, mut handed) = mpsc::channel(READ_AHEAD);
             let reading = tokio::task::spawn_blocking(move || {
@@ -127,7 +127,7 @@ impl Log for EmbeddedStore {
     ) -> StoreFuture<'_, Vec<Option<StoredOperation>>> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(vec![None; seqs.len()]) };
-            // Looked at before SQLite is read, so that nothing falls between the two.
+            // Read before SQLite is, so that nothing falls between the two.
             let mut found = file.wal.tail.operations(&seqs);
             let missing = seqs.iter().enumerate().filter(|(place, _)| found[*place].is_none());
             let mut missing: Vec<(Seq, usize)> = missing.map(|(place, seq)| (*seq, place)).collect();
@@ -157,7 +157,7 @@ impl Log for EmbeddedStore {
     fn list(&self, partition: Partition, query: StoredQuery) -> StoreFuture<'_, StoredPage> {
         Box::pin(async move {
             let Some(file) = self.existing(partition) else { return Ok(StoredPage::default()) };
-            // When filling in does not go on, what is there is better than nothing.
+            // If applying the log has stalled, the current rows are better than nothing.
             let _ = file.wal.wait_until_applied().await;
             file.read(move |sql| listing::page(sql, &query)).await
         })
@@ -180,7 +180,7 @@ impl Log for EmbeddedStore {
     }
 }
 
-/// What the front has of an operation, over what SQLite has.
+/// Merges what the write-ahead log has of an operation over what SQLite has.
 fn merge(stored: Option<StoredEntry>, newest: Option<LatestOperation>) -> Option<StoredEntry> {
     match (newest, stored) {
         (Some(newest), _) if newest.is_whole() => newest.to_stored(),
@@ -189,7 +189,7 @@ fn merge(stored: Option<StoredEntry>, newest: Option<LatestOperation>) -> Option
     }
 }
 
-/// Puts appends that are safe in the front where they can be found.
+/// Applies appends that are durable in the write-ahead log to SQLite.
 pub(super) fn apply_appends(
     desk: &mut StepContext<'_>,
     appends: &[Arc<PendingAppend>],
@@ -218,7 +218,7 @@ pub(super) fn apply_appends(
     Ok(())
 }
 
-/// First the snapshot is on the disk, then what it replaces goes, a little at a time.
+/// Makes the snapshot durable first, then removes what it replaces in small steps.
 async fn write_snapshot(
     file: Arc<PartitionFile>,
     owner: Ownership,
@@ -250,7 +250,7 @@ async fn write_snapshot(
     .await
 }
 
-/// Removes a few appends that the snapshot has replaced; answers whether there are more.
+/// Removes a few appends that the snapshot has replaced; returns whether there are more.
 fn trim(desk: &mut StepContext<'_>, owner: Ownership, upto: Lsn) -> StepResult<bool> {
     if let Err(refused) = desk.meta.lease.check(owner) {
         return Ok(Err(refused));
@@ -262,7 +262,7 @@ fn trim(desk: &mut StepContext<'_>, owner: Ownership, upto: Lsn) -> StepResult<b
     Ok(Ok(to < upto))
 }
 
-/// The front, and then a stretch of what lies behind.
+/// Sweeps the oldest results, and then a stretch of the rest.
 async fn sweep_partition(file: &PartitionFile, owner: Ownership, retention: Retention) -> Result<usize> {
     file.write(0, move |desk| Ok(desk.meta.lease.check(owner))).await?;
     file.wal.wait_until_applied().await?;
@@ -276,7 +276,8 @@ async fn sweep_partition(file: &PartitionFile, owner: Ownership, retention: Rete
     Ok(front + behind)
 }
 
-/// Removes what a walk finds, a little at a time; answers where it has come to and how many went.
+/// Removes what a scan finds, in small steps; returns its position and how many operations were
+/// removed.
 async fn remove_scanned(
     file: &PartitionFile,
     mut walk: ExpiryScan,

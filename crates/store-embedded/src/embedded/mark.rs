@@ -1,9 +1,11 @@
-//! The mark: a small file that says how far its partition was known to be safe. It is written after a sync of what it
-//! speaks of, without a sync of its own, so it costs an append next to nothing and never says too much. What lies on the
-//! disk may be older after a power loss; after the process was killed it is exact. A front or a SQLite file that ends
-//! before the mark has been damaged, and is not taken for one whose last write was torn.
+//! The mark: a small file that records how far its partition is known to be durable. It is written
+//! after a sync of the data it describes, without a sync of its own, so it costs an append next to
+//! nothing and never claims too much. After a power loss the mark on disk may be older; after the
+//! process was killed it is exact. A write-ahead log or a SQLite file that ends before the mark is
+//! damaged, and is not taken for one whose last write was torn.
 //!
-//! Each of the two writers has two slots and uses them in turn, so a torn slot leaves the one before it.
+//! Each of the two writers has two slots and alternates between them, so a torn slot leaves the one
+//! before it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,18 +20,18 @@ use super::lock::unusable;
 
 /// Turn, three numbers, and their checksum.
 const SLOT_LEN: usize = 4 * 8 + 4;
-/// Between two slots: no two share what a disk writes at once.
+/// The distance between two slots: no two share a disk sector.
 const STRIDE: u64 = 512;
 const FILE_LEN: usize = 4 * STRIDE as usize;
 
-/// Who writes which slots.
+/// The writers and their slots.
 #[derive(Clone, Copy, Debug)]
 enum MarkWriter {
     Wal = 0,
     Sqlite = 2,
 }
 
-/// How far the front was durable.
+/// How far the write-ahead log is durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct WalMark {
     /// The last append.
@@ -38,7 +40,7 @@ pub(super) struct WalMark {
     pub(super) last_seq: Seq,
 }
 
-/// Slots that one thread writes.
+/// The slots that one thread writes.
 #[derive(Debug)]
 pub(super) struct MarkSlots {
     file: File,
@@ -46,16 +48,17 @@ pub(super) struct MarkSlots {
     turn: u64,
 }
 
-/// What a file says, and the way to write it.
+/// The contents of a mark file, and the means to write it.
 pub(super) struct MarkFile {
     pub(super) path: PathBuf,
     pub(super) wal: (WalMark, MarkSlots),
-    /// Commits that only SQLite has: records, leases, the journal.
+    /// The number of commits that only SQLite has: records, leases, the journal.
     pub(super) sqlite: (u64, MarkSlots),
 }
 
 impl MarkFile {
-    /// Opens a partition's mark, and makes it when it is not there. One that cannot be read says nothing.
+    /// Opens a partition's mark, creating it if it does not exist. An unreadable mark claims
+    /// nothing.
     pub(super) fn open(dir: &Path, partition: Partition) -> Result<Self> {
         let path = path_of(dir, partition);
         Self::at(&path).map_err(|cause| unusable(&path, cause))
@@ -89,17 +92,18 @@ impl MarkFile {
 }
 
 impl MarkSlots {
-    /// Notes that the front is durable up to here.
+    /// Notes that the write-ahead log is durable up to here.
     pub(super) fn note_wal(&mut self, WalMark { last, last_seq }: WalMark) {
         self.note([last.0, last_seq.0]);
     }
 
-    /// Notes that so many commits of SQLite's own are durable.
+    /// Notes that this many of SQLite's own commits are durable.
     pub(super) fn note_commits(&mut self, commits: u64) {
         self.note([commits, 0]);
     }
 
-    /// A mark that cannot be written stays behind, and still says nothing that is not so.
+    /// Writes the next slot. A mark that cannot be written falls behind, and still claims nothing
+    /// false.
     fn note(&mut self, numbers: [u64; 2]) {
         self.turn += 1;
         let mut slot = Vec::with_capacity(SLOT_LEN);
@@ -111,18 +115,18 @@ impl MarkSlots {
         let _ = self.file.seek(SeekFrom::Start(at)).and_then(|_| self.file.write_all(&slot));
     }
 
-    /// Has it on the disk, when there is time.
+    /// Syncs the mark, when there is time.
     pub(super) fn sync(&self) {
         let _ = self.file.sync_data();
     }
 }
 
-/// Where a partition's mark is.
+/// The path of a partition's mark.
 fn path_of(dir: &Path, partition: Partition) -> PathBuf {
     dir.join(format!("p{partition}.mark"))
 }
 
-/// The turn and the numbers of a slot that checks.
+/// The turn and the numbers of a slot whose checksum matches.
 fn slot(bytes: &[u8], nth: u64) -> Option<[u64; 3]> {
     let at = usize::try_from(nth * STRIDE).ok()?;
     let (numbers, sum) = bytes.get(at..at + SLOT_LEN)?.split_at(SLOT_LEN - 4);

@@ -1,4 +1,4 @@
-//! Who is there: the directory belongs to one process, so the register in it answers.
+//! Node membership: the directory belongs to one process, so the in-process registry is enough.
 
 use std::time::Duration;
 

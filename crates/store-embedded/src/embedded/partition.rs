@@ -1,5 +1,5 @@
-//! One partition's file: the thread that writes it, the connections that read it, and the one that moves commits
-//! into place.
+//! One partition's file: the thread that writes it, the connections that read it, and the thread
+//! that checkpoints it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use super::wal::{self, Wal};
 use super::writer::{Setup, SqliteWriter, StepContext, StepResult};
 use super::{Options, blocking, schema, snapshot};
 
-/// One partition's file. Threads end before the directory is given back.
+/// One partition's file. Its threads end before the directory lock is released.
 pub(super) struct PartitionFile {
     pub(super) partition: Partition,
     pub(super) counts: Arc<Counts>,
     pub(super) readers: Arc<Readers>,
-    /// Turns to read.
+    /// The permits for reads.
     reads: Semaphore,
     /// One snapshot at a time, and none while one is being read.
     pub(super) snapshots: Arc<tokio::sync::Mutex<()>>,
-    /// How far clean-up has looked for what lies behind younger results.
+    /// How far clean-up has scanned for old results behind younger ones.
     pub(super) swept_to: Mutex<Seq>,
     /// Ends before the writer does.
     pub(super) wal: Wal,
@@ -41,7 +41,7 @@ pub(super) struct PartitionFile {
 }
 
 impl PartitionFile {
-    /// Opens it, and makes it when it is not there.
+    /// Opens the file, creating it if it does not exist.
     pub(super) fn open(lock: Arc<Lock>, partition: Partition, options: &Options) -> Result<Self> {
         let dir = lock.dir();
         let path = schema::path_of(dir, partition);
@@ -96,12 +96,12 @@ impl PartitionFile {
         })
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub(super) fn dir(&self) -> &Path {
         self.lock.dir()
     }
 
-    /// Has a step done that writes about `rows` rows; answers when it is on the disk.
+    /// Runs a step that writes about `rows` rows; returns when it is durable.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         rows: usize,
@@ -110,7 +110,7 @@ impl PartitionFile {
         self.writer.write(rows, work).await
     }
 
-    /// The same, and it need not be on the disk when it is answered.
+    /// Runs a step that need not be durable when it returns.
     pub(super) async fn write_without_sync<T: Send + 'static>(
         &self,
         rows: usize,
@@ -119,7 +119,7 @@ impl PartitionFile {
         self.writer.write_without_sync(rows, work).await
     }
 
-    /// The same as `write`, and has `then` done by the writer when it is on the disk and before it is answered.
+    /// Like `write`; the writer also runs `then` when the step is durable, before it returns.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,
@@ -129,7 +129,7 @@ impl PartitionFile {
         self.writer.write_then(rows, work, then).await
     }
 
-    /// The same as `write_then` for what is in no other file: that it was written is noted in the mark.
+    /// Like `write_then`, for data that is in no other file: the commit is noted in the mark.
     pub(super) async fn write_and_mark<T: Send + 'static>(
         &self,
         rows: usize,
@@ -145,19 +145,19 @@ impl PartitionFile {
         self.writer.write_then(rows, noted, then).await
     }
 
-    /// Reads on a thread of its own, when it is its turn.
+    /// Reads on a thread of its own, once there is a permit.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         look: impl FnOnce(&Connection) -> rusqlite::Result<T> + Send + 'static,
     ) -> Result<T> {
         let readers = Arc::clone(&self.readers);
-        // It is never closed.
+        // The semaphore is never closed.
         let _turn = self.reads.acquire().await;
         blocking::run(move || readers.read(look)).await
     }
 }
 
-/// Refuses a file that has lost what was acknowledged and is in no other file.
+/// Rejects a file that has lost acknowledged data which is in no other file.
 fn check_commits(path: &Path, ledger: &PartitionMeta, marks: &MarkFile) -> Result<()> {
     let known = marks.sqlite.0;
     if ledger.commits >= known {
@@ -172,7 +172,7 @@ fn check_commits(path: &Path, ledger: &PartitionMeta, marks: &MarkFile) -> Resul
     Err(damaged(path, &what))
 }
 
-/// The last operation that is in the file.
+/// The last operation in the file.
 fn last_seq(sql: &Connection) -> rusqlite::Result<Seq> {
     let last: Option<i64> = sql.query_row("SELECT max(seq) FROM operations", [], |row| row.get(0))?;
     Ok(Seq(last.unwrap_or(0).cast_unsigned()))
@@ -186,14 +186,15 @@ mod tests {
     use super::*;
     use crate::embedded::EmbeddedStore;
 
-    /// Many who read at once wait for each other instead of opening connections: as many are inside as there are turns.
+    /// Many concurrent reads wait for each other instead of opening connections: as many run as
+    /// there are permits.
     #[tokio::test(flavor = "multi_thread")]
     async fn reads_take_turns() {
         let dir = tempfile::tempdir().unwrap();
         let store = EmbeddedStore::open(dir.path(), Options::default()).unwrap();
         let file = store.partition(0).await.unwrap();
         let (inside, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        // Opens when all turns are taken.
+        // Opens when all permits are taken.
         let full = Arc::new(Barrier::new(READS_MAX));
         let reads = (0..READS_MAX * 8).map(|_| {
             let (file, inside, most) = (Arc::clone(&file), Arc::clone(&inside), Arc::clone(&most));

@@ -1,5 +1,5 @@
-//! What the writer knows of its file without asking it: who owns the partition, the last append, and counts. It
-//! changes with a transaction and goes back with it.
+//! The writer's in-memory state of its file: the owner of the partition, the last append, and
+//! counts. It changes with a transaction and is rolled back with it.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -13,10 +13,11 @@ use tidegate_store::log::{Epoch, Lsn, Ownership, PartitionOwner};
 use super::schema::{meta, set_meta};
 use crate::epoch_lease::EpochLease;
 
-/// What the writer knows.
+/// The writer's state.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PartitionMeta {
-    /// Who owns the partition. Whoever opens the file has its lock, so an owner of before is dead.
+    /// The owner of the partition. Whoever opens the file has its lock, so a previous owner is
+    /// dead.
     pub(super) lease: EpochLease,
     /// The last append.
     pub(super) last: Lsn,
@@ -24,14 +25,14 @@ pub(super) struct PartitionMeta {
     pub(super) trimmed: Lsn,
     /// The newest snapshot.
     pub(super) snapshot: Lsn,
-    /// Operations kept.
+    /// The number of stored operations.
     pub(super) operations: u64,
-    /// Commits of what is in no other file: records, leases, the journal.
+    /// The number of commits of data that is in no other file: records, leases, the journal.
     pub(super) commits: u64,
 }
 
 impl PartitionMeta {
-    /// As the file says.
+    /// Reads the state from the file.
     pub(super) fn read(sql: &Connection, snapshot: Lsn) -> rusqlite::Result<Self> {
         let number = |name| Ok::<_, rusqlite::Error>(meta(sql, name)?.unwrap_or(0).cast_unsigned());
         let trimmed = Lsn(number("trimmed")?);
@@ -63,7 +64,7 @@ impl PartitionMeta {
     }
 }
 
-/// Counts for whoever asks, so that nobody has to ask the writer.
+/// Counts for readers, so that no one has to ask the writer.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     operations: AtomicU64,
@@ -85,12 +86,12 @@ impl Counts {
         }
     }
 
-    /// Refuses an owner that a newer one has followed.
+    /// Rejects an owner that has been superseded by a newer one.
     pub(super) fn check(&self, owner: Ownership) -> Result<()> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).check(owner)
     }
 
-    /// Who owns the partition now.
+    /// The current owner of the partition.
     pub(super) fn current_owner(&self, partition: Partition, now: Time) -> Option<PartitionOwner> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner).current_owner(partition, now)
     }
@@ -100,7 +101,7 @@ impl Counts {
         Lsn(self.last.load(Ordering::Acquire))
     }
 
-    /// The file's pages.
+    /// The number of pages of the file.
     pub(super) fn pages(&self) -> u32 {
         self.pages.load(Ordering::Relaxed)
     }

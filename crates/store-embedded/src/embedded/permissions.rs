@@ -1,16 +1,16 @@
-//! Who may read the store's files: its owner and nobody else. They are made so, and found so: what an earlier version left
-//! open to others is closed when the directory is opened.
+//! File permissions: only the owner may read the store's files. They are created that way, and
+//! opening the directory closes what an earlier version left open to others.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a file, or empties it.
+/// Creates a file, or truncates it.
 pub(super) fn create(path: &Path) -> io::Result<File> {
     options().create(true).truncate(true).open(path)
 }
 
-/// Opens a file as it is, and makes it when it is not there.
+/// Opens a file as it is, creating it if it does not exist.
 pub(super) fn open_or_create(path: &Path) -> io::Result<File> {
     options().create(true).truncate(false).open(path)
 }
@@ -23,8 +23,8 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Takes from everybody else what they may do with the store's own files in a directory, and with the directory when it
-/// holds nothing else. What belongs to another user stays as it is.
+/// Removes all other users' permissions from the store's own files in a directory, and from the
+/// directory if it holds nothing else. Files of another user stay as they are.
 #[cfg(unix)]
 pub(super) fn tighten(dir: &Path) -> io::Result<()> {
     let mut is_ours = true;
@@ -40,13 +40,14 @@ pub(super) fn tighten(dir: &Path) -> io::Result<()> {
     if is_ours { modes::close(dir, modes::DIR) } else { Ok(()) }
 }
 
-/// Elsewhere the system has no such modes.
+/// Other systems have no such modes.
 #[cfg(not(unix))]
 pub(super) fn tighten(_dir: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a name is one that the store gives: `LOCK`, or `p` and the number of a partition, and what follows.
+/// Returns whether a name is one of the store's: `LOCK`, or `p` and the number of a partition, and
+/// a suffix.
 #[cfg(unix)]
 fn is_store_file(name: &str) -> bool {
     let partition = name.strip_prefix('p').and_then(|rest| rest.split_once('.'));
@@ -61,11 +62,11 @@ pub(super) mod modes {
     use std::os::unix::fs::PermissionsExt;
     use std::path::Path;
 
-    /// Of a directory that is the store's own.
+    /// The mode of the store's directory.
     pub(crate) const DIR: u32 = 0o700;
-    /// Of its files.
+    /// The mode of its files.
     pub(super) const FILE: u32 = 0o600;
-    /// What others may do.
+    /// The permissions of others.
     const OTHERS: u32 = 0o077;
 
     pub(super) fn close(path: &Path, mode: u32) -> io::Result<()> {

@@ -1,4 +1,5 @@
-//! Connections for reading. They see everything that has been answered and never wait for the writer.
+//! Connections for reading. They see everything that has been acknowledged and never wait for the
+//! writer.
 
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -9,13 +10,13 @@ use tidegate_store::Result;
 use super::errors::nothing_changed;
 use super::schema;
 
-/// Reads at once; whoever comes meanwhile waits. More would need more connections, each with a cache to be filled and
-/// statements to be parsed, and no disk reads faster for it.
+/// The number of concurrent reads; further ones wait. More would need more connections, each with a
+/// cache to fill and statements to parse, and no disk reads faster for it.
 pub(super) const READS_MAX: usize = 4;
-/// Connections kept open when nobody reads: those, and one for whoever does not wait.
+/// Idle connections that are kept open: those, and one for readers that do not wait for a permit.
 const IDLE_MAX: usize = READS_MAX + 1;
 
-/// Connections that are free.
+/// The idle connections.
 pub(super) struct Readers {
     path: PathBuf,
     idle: Mutex<Vec<Connection>>,
@@ -26,12 +27,12 @@ impl Readers {
         Self { path, idle: Mutex::default() }
     }
 
-    /// Reads, all of it from one moment.
+    /// Reads in one transaction, so that all of it is from one moment.
     pub(super) fn read<T>(&self, look: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
         self.with(|sql| look(sql).map_err(|cause| nothing_changed(&self.path, &cause)))
     }
 
-    /// The same for reading that has failures of its own.
+    /// Like `read`, for work with errors of its own.
     pub(super) fn with<T>(&self, look: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let sql = kept.map_or_else(|| schema::reader(&self.path), Ok)?;
@@ -45,7 +46,7 @@ impl Readers {
         found
     }
 
-    /// The file.
+    /// The path of the file.
     pub(super) fn path(&self) -> &std::path::Path {
         &self.path
     }

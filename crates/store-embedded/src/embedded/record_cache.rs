@@ -1,5 +1,6 @@
-//! Answers that were kept or given lately, so that a repeat costs neither the writer nor the disk. Only the writer's thread
-//! changes what is here, after its commit and before it answers: what is here is what the file says.
+//! A cache of responses that were stored or served recently, so that a retry costs neither the
+//! writer nor the disk. Only the writer's thread changes it, after a commit and before it replies:
+//! the cache always agrees with the file.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,22 +9,22 @@ use bytes::Bytes;
 use tidegate_core::Time;
 use tidegate_core::shared::record::{self, Record, RecordStage};
 
-/// Bytes of answers that are kept.
+/// The bytes of cached responses.
 const BYTES_MAX: usize = 16 << 20;
-/// Bytes that an answer counts as, beside its own.
+/// The bytes that a response counts in addition to its own.
 const OVERHEAD: usize = 256;
 
 #[derive(Default)]
 struct CacheState {
-    /// Each with the number it came by.
+    /// The records, each with its sequence number.
     records: HashMap<String, (u64, Record<Bytes>)>,
-    /// Numbers and names in the order they came; one that has gone may still be in it.
+    /// Sequence numbers and names in order of insertion; entries of removed records may remain.
     order: VecDeque<(u64, String)>,
     came: u64,
     bytes: usize,
 }
 
-/// What was completed lately.
+/// Recently completed records.
 #[derive(Default)]
 pub(super) struct RecordCache(Mutex<CacheState>);
 
@@ -32,7 +33,7 @@ impl RecordCache {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The completed record under a key, if it is at hand and its time is not up.
+    /// Returns the completed record under a key, if it is cached and has not expired.
     pub(super) fn completed(&self, key: &str, now: Time) -> Option<Record<Bytes>> {
         self.lock()
             .records
@@ -42,7 +43,7 @@ impl RecordCache {
             .cloned()
     }
 
-    /// Takes note of what stands under a key now.
+    /// Updates the cache with the current record of a key.
     pub(super) fn update(&self, key: &str, record: Option<&Record<Bytes>>) {
         let mut shelf = self.lock();
         match record {
@@ -51,7 +52,7 @@ impl RecordCache {
         }
     }
 
-    /// Drops what has expired, as a sweep of the file did.
+    /// Drops expired records, as a sweep of the file did.
     pub(super) fn drop_expired(&self, now: Time) {
         let mut shelf = self.lock();
         let gone: Vec<String> = shelf
@@ -80,7 +81,7 @@ impl CacheState {
                 self.remove(&oldest);
             }
         }
-        // Names of what has gone must not gather.
+        // Entries of removed records must not accumulate.
         if self.order.len() > 2 * self.records.len() + 64 {
             let mut order = std::mem::take(&mut self.order);
             order.retain(|(number, name)| self.is_current(*number, name));
@@ -131,7 +132,8 @@ mod tests {
         (shelf.bytes, shelf.records.len())
     }
 
-    /// IDM-11: however many answers are kept, those at hand are bounded, and the oldest go first.
+    /// IDM-11: however many responses are stored, the cache is bounded, and evicts the oldest
+    /// first.
     #[test]
     fn what_is_at_hand_is_bounded() {
         let recent = RecordCache::default();

@@ -1,4 +1,5 @@
-//! Idempotency records as rows: read one, keep one, list some, sweep. What follows from what is decided elsewhere.
+//! Idempotency records as rows: reads, writes, lists and sweeps them. State transitions are decided
+//! elsewhere.
 
 use bytes::Bytes;
 use rusqlite::types::Type;
@@ -10,7 +11,7 @@ use tidegate_store::RecordPage;
 use super::row_checksum::RowChecksum;
 use super::rows::{bytes, damaged, micros, time};
 
-/// Rows that one page of a list looks at, however few of them stand.
+/// The rows that one page of a list scans, however few of them are live.
 const LOOKED_AT_MAX: usize = 1_000;
 
 fn sum_of<A>(key: &str, record: &Record<A>) -> RowChecksum {
@@ -32,7 +33,7 @@ fn checksum_mismatch() -> rusqlite::Error {
     damaged("an idempotency record is not what was written".into())
 }
 
-/// Reads a row of `fingerprint, token, created, expires, holds, until` and, last, an answer.
+/// Reads a row of `fingerprint, token, created, expires, holds, until` and, last, a response.
 fn read<A>(
     row: &Row<'_>,
     answer: impl FnOnce(&Row<'_>) -> rusqlite::Result<A>,
@@ -56,7 +57,7 @@ fn length(row: &Row<'_>) -> rusqlite::Result<usize> {
     Ok(usize::try_from(row.get::<_, i64>(6)?).unwrap_or_default())
 }
 
-/// The record under a key.
+/// Reads the record under a key.
 pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Record<Bytes>>> {
     let checked = |row: &Row<'_>| {
         let record = read(row, |row| bytes(row, 6))?;
@@ -74,7 +75,7 @@ pub(super) fn record(sql: &Connection, key: &str) -> rusqlite::Result<Option<Rec
     .optional()
 }
 
-/// Keeps a record under its key; `None` removes it.
+/// Writes a record under its key; `None` removes it.
 pub(super) fn keep_record(
     sql: &Connection,
     key: &str,
@@ -107,7 +108,7 @@ pub(super) fn keep_record(
     .map(drop)
 }
 
-/// A page of the records that stand, by key.
+/// Lists a page of the live records, by key.
 pub(super) fn list_records(
     sql: &Connection,
     after: Option<&str>,
@@ -139,7 +140,7 @@ pub(super) fn list_records(
     Ok(page)
 }
 
-/// Removes at most `most` records whose time is up, as `record::is_swept` says.
+/// Removes at most `most` expired records, as `record::is_swept` decides.
 pub(super) fn remove_expired(sql: &Connection, now: Time, most: usize) -> rusqlite::Result<usize> {
     sql.prepare_cached(
         "DELETE FROM records WHERE rowid IN (

@@ -1,17 +1,18 @@
-//! Checksums of rows, so that what is read back is what was written: one number in each row, half of it over what the
-//! row says and half over the bytes it carries, which lists do not read. SQLite checks no page of its file.
+//! Row checksums, which verify that what is read is what was written. Each row has one number: half
+//! of it covers the columns, and half covers the payload bytes, which lists do not read. SQLite
+//! itself checks no page of its file.
 
 use crc32fast::Hasher;
 
-/// A row of before there were checksums.
+/// The value of a row from before there were checksums.
 pub(super) const NONE: i64 = 0;
 
-/// The checksum of a row as it is worked out.
+/// A row checksum under construction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RowChecksum(Hasher);
 
 impl RowChecksum {
-    /// Of a row of this table.
+    /// Starts the checksum of a row of this table.
     pub(super) fn of(table: &str) -> Self {
         Self::default().text(table)
     }
@@ -45,14 +46,15 @@ impl RowChecksum {
         }
     }
 
-    /// As it lies in the row, with the bytes that the row carries.
+    /// The stored value, including the payload bytes of the row.
     pub(super) fn finish(self, carried: &[u8]) -> i64 {
         let halves = u64::from(self.0.finalize()) << 32 | u64::from(crc32fast::hash(carried));
         let sum = halves.cast_signed();
         if sum == NONE { 1 } else { sum }
     }
 
-    /// Whether a row has this checksum, with the bytes it carries where they were read. One of before there were any has.
+    /// Returns whether a row has this checksum, including its payload where that was read. A row
+    /// from before there were checksums always matches.
     pub(super) fn matches(self, found: i64, carried: Option<&[u8]>) -> bool {
         let mask = if carried.is_some() { u64::MAX } else { u64::MAX << 32 };
         let expected = self.finish(carried.unwrap_or_default());

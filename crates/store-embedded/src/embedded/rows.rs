@@ -1,5 +1,5 @@
-//! Operations and results as rows, each with a checksum that is compared when it is read. Numbers of 64 bits lie as
-//! SQLite's signed ones with the same bits.
+//! Operations and results as rows, each with a checksum that is verified on reading. 64-bit numbers
+//! are stored as SQLite's signed ones with the same bits.
 
 use std::sync::Arc;
 
@@ -11,33 +11,33 @@ use tidegate_store::log::{StoredEntry, StoredOperation, StoredResult};
 
 use super::row_checksum::RowChecksum;
 
-/// Everything of one operation.
+/// Selects all columns of an operation.
 pub(super) const WHOLE: &str = "
 SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, o.payload,
     r.body, o.sum, r.sum
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
-/// The same without what was sent and what came back.
+/// Selects an operation without its payload and its response body.
 pub(super) const OUTLINE: &str = "
 SELECT o.seq, o.at, o.grp, o.kind, o.key, o.envelope, r.at, r.state, r.attempt, r.fault_class, r.fault, x'', x'',
     o.sum, r.sum
 FROM operations o LEFT JOIN results r ON r.seq = o.seq WHERE o.seq = ?1";
 
-/// One operation as it was accepted.
+/// Selects an operation as it was accepted.
 pub(super) const ACCEPTED: &str =
     "SELECT seq, at, grp, kind, key, envelope, payload, sum FROM operations WHERE seq = ?1";
 
-/// A time as it lies.
+/// The stored form of a time.
 pub(super) const fn micros(time: Time) -> i64 {
     time.as_micros().cast_signed()
 }
 
-/// A time that lies in a column.
+/// Reads a time from a column.
 pub(super) fn time(row: &Row<'_>, column: usize) -> rusqlite::Result<Time> {
     Ok(Time::from_micros(row.get::<_, i64>(column)?.cast_unsigned()))
 }
 
-/// Adds operations, one after the other.
+/// Inserts operations, one after the other.
 pub(super) struct OperationInserter<'a>(CachedStatement<'a>);
 
 impl<'a> OperationInserter<'a> {
@@ -62,7 +62,7 @@ impl<'a> OperationInserter<'a> {
     }
 }
 
-/// Adds results, each in place of an earlier one.
+/// Inserts results, each replacing an earlier one.
 pub(super) struct ResultInserter<'a>(CachedStatement<'a>);
 
 impl<'a> ResultInserter<'a> {
@@ -107,7 +107,7 @@ fn sum_of_result(result: &StoredResult) -> RowChecksum {
         .maybe_text(result.fault.as_ref().map(|fault| fault.message.as_str()))
 }
 
-/// The operation of a row of `ACCEPTED`, if it is what was written.
+/// Reads the operation of a row of `ACCEPTED` and verifies it.
 pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
     let operation = StoredOperation {
         seq: Seq(row.get::<_, i64>(0)?.cast_unsigned()),
@@ -125,17 +125,17 @@ pub(super) fn operation(row: &Row<'_>) -> rusqlite::Result<StoredOperation> {
     }
 }
 
-/// The operation of a row of `WHOLE`.
+/// Reads the operation of a row of `WHOLE`.
 pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
     checked(row, true)
 }
 
-/// The operation of a row of `OUTLINE`.
+/// Reads the operation of a row of `OUTLINE`.
 pub(super) fn outline(row: &Row<'_>) -> rusqlite::Result<StoredEntry> {
     checked(row, false)
 }
 
-/// The operation of a row, if it is what was written. What it carries is compared where it was read.
+/// Reads the operation of a row and verifies it. The payload is verified where it was read.
 fn checked(row: &Row<'_>, is_whole: bool) -> rusqlite::Result<StoredEntry> {
     let stored = read(row).map_err(|cause| match row.get::<_, i64>(0) {
         Ok(seq) => damaged(format!("operation {seq} cannot be read: {cause}")),
@@ -187,11 +187,11 @@ fn result(row: &Row<'_>, seq: Seq) -> rusqlite::Result<StoredResult> {
     })
 }
 
-/// Everything of a result but its body.
+/// Selects everything of a result but its body.
 pub(super) const ENDED: &str =
     "SELECT seq, at, state, attempt, fault_class, fault, sum FROM results WHERE seq > ?1 ORDER BY seq";
 
-/// Operation and time of a row of `ENDED`, and whether the row is what was written.
+/// The operation and time of a row of `ENDED`, and whether its checksum matches.
 pub(super) fn ended(row: &Row<'_>) -> rusqlite::Result<(Seq, Time, bool)> {
     let text = |column| Ok::<_, rusqlite::Error>(row.get_ref(column)?.as_str_or_null()?.map(str::to_owned));
     let (seq, at): (i64, i64) = (row.get(0)?, row.get(1)?);
@@ -205,7 +205,7 @@ pub(super) fn ended(row: &Row<'_>) -> rusqlite::Result<(Seq, Time, bool)> {
     Ok((Seq(seq.cast_unsigned()), time(row, 1)?, sum.matches(row.get(6)?, None)))
 }
 
-/// How an operation ended, by its stable word.
+/// Parses the stable word for how an operation ended.
 fn end_state(word: &str) -> Option<EndState> {
     match State::parse(word)? {
         State::Succeeded => Some(EndState::Succeeded),
@@ -215,18 +215,18 @@ fn end_state(word: &str) -> Option<EndState> {
     }
 }
 
-/// Bytes that lie in a column.
+/// Reads bytes from a column.
 pub(super) fn bytes(row: &Row<'_>, column: usize) -> rusqlite::Result<Bytes> {
     row.get::<_, Vec<u8>>(column).map(Bytes::from)
 }
 
-/// A row that is not what was written.
+/// The error for a row that is not what was written.
 pub(super) fn damaged(what: String) -> rusqlite::Error {
     let cause = std::io::Error::new(std::io::ErrorKind::InvalidData, what);
     rusqlite::Error::FromSqlConversionFailure(0, Type::Blob, Box::new(cause))
 }
 
-/// A word that this program does not write.
+/// The error for a word that this program does not write.
 pub(super) fn not_a_word(column: usize) -> rusqlite::Error {
-    rusqlite::Error::InvalidColumnType(column, "a word that is not known".into(), Type::Text)
+    rusqlite::Error::InvalidColumnType(column, "an unknown word".into(), Type::Text)
 }

@@ -1,5 +1,5 @@
-//! The layout of a partition's file and how connections to it are set up. Operations are written once and never
-//! updated; no index but a partial one lies in the way of a write.
+//! The schema of a partition's file and the setup of connections to it. Operations are written once
+//! and never updated; no index but a partial one slows down a write.
 
 use std::path::{Path, PathBuf};
 
@@ -12,9 +12,10 @@ use super::lock::unusable;
 use super::permissions;
 use super::row_checksum::RowChecksum;
 
-/// The layout that this program writes, and the newest it reads.
+/// The format that this program writes, and the newest it reads.
 pub(super) const FORMAT: i64 = 6;
-/// A file up to this long is looked through when it is opened; longer ones only as they are read.
+/// Files up to this size are checked completely when they are opened; larger ones only as they are
+/// read.
 const LOOKED_THROUGH_LEN_MAX: u64 = 256 * 1024 * 1024;
 
 const TABLES: &str = "
@@ -50,7 +51,8 @@ CREATE TABLE records (
 CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 ";
 
-/// What people look at: how limits stand, and what calls cost. Figures are tokens, times microseconds since 1970.
+/// Tables for people: the state of limits and the costs of calls. Amounts are in tokens, times in
+/// microseconds since 1970.
 const COST_TABLES: &str = "
 CREATE TABLE rate_limit_buckets (
     name TEXT PRIMARY KEY, upstream TEXT NOT NULL, kind TEXT NOT NULL, capacity REAL, refill_per_s REAL DEFAULT 2.0,
@@ -82,7 +84,7 @@ CREATE TABLE deployment_objects (
 ) WITHOUT ROWID;
 ";
 
-/// The tables whose rows have checksums: all that anything is decided by.
+/// The tables whose rows have checksums: all that any decision depends on.
 const CHECKED: [&str; 11] = [
     "meta",
     "operations",
@@ -97,9 +99,9 @@ const CHECKED: [&str; 11] = [
     "deployment_objects",
 ];
 
-/// A commit is on the disk before it is answered; the file is filled from the log beside it in the background,
-/// and by the writer itself only when that has fallen far behind. Files are read, never mapped: a disk that fails
-/// must give an error, not end the process.
+/// A commit is durable before it returns. Its SQLite log is checkpointed in the background, and by
+/// the writer itself only when that has fallen far behind. Files are read, never memory-mapped: a
+/// failing disk must cause an error, not end the process.
 const WRITER: &str = "
 PRAGMA page_size = 8192;
 PRAGMA journal_mode = WAL;
@@ -122,12 +124,12 @@ PRAGMA cell_size_check = ON;
 
 const STATEMENTS_KEPT: usize = 64;
 
-/// Where a partition's file is.
+/// The path of a partition's file.
 pub(super) fn path_of(dir: &Path, partition: Partition) -> PathBuf {
     dir.join(format!("p{partition}.sqlite"))
 }
 
-/// The partitions that have a file.
+/// Lists the partitions that have a file.
 pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(|cause| unusable(dir, cause))? {
@@ -138,10 +140,10 @@ pub(super) fn partitions_in(dir: &Path) -> Result<Vec<Partition>> {
     Ok(found)
 }
 
-/// The one connection that writes, with the layout in place.
+/// Opens the one connection that writes, with the schema in place.
 pub(super) fn writer(path: &Path) -> Result<Connection> {
     let wrong = |cause| nothing_changed(path, &cause);
-    // SQLite gives the files beside it the same mode.
+    // SQLite gives the files next to it the same mode.
     permissions::open_or_create(path).map_err(|cause| unusable(path, cause))?;
     let sql = Connection::open(path).map_err(wrong)?;
     sql.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
@@ -160,7 +162,8 @@ pub(super) fn writer(path: &Path) -> Result<Connection> {
     Ok(sql)
 }
 
-/// Refuses a file whose pages do not hang together: a row that cannot be found any more has no checksum to fail.
+/// Rejects a file whose pages are inconsistent: a row that cannot be found any more has no checksum
+/// to fail.
 fn check_integrity(sql: &Connection, path: &Path) -> Result<()> {
     if std::fs::metadata(path).map_or(0, |found| found.len()) > LOOKED_THROUGH_LEN_MAX {
         return Ok(());
@@ -172,16 +175,16 @@ fn check_integrity(sql: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a file whose tables are not described as they were laid out.
+/// Rejects a file whose tables are not described as they were created.
 fn check_layout(sql: &Connection, path: &Path) -> Result<()> {
     let wrong = |cause| nothing_changed(path, &cause);
     if meta(sql, "layout").map_err(wrong)? == Some(layout_of(sql).map_err(wrong)?) {
         return Ok(());
     }
-    Err(damaged(path, "its tables are not described as they were laid out"))
+    Err(damaged(path, "its table definitions are not those that were created"))
 }
 
-/// A checksum of how SQLite describes what is in the file.
+/// A checksum of SQLite's description of the file's contents.
 fn layout_of(sql: &Connection) -> rusqlite::Result<i64> {
     let mut parts =
         sql.prepare("SELECT type, name, tbl_name, rootpage, sql FROM sqlite_schema ORDER BY name")?;
@@ -196,7 +199,7 @@ fn layout_of(sql: &Connection) -> rusqlite::Result<i64> {
     Ok(sum.finish(&[]))
 }
 
-/// A connection that only reads.
+/// Opens a connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     let wrong = |cause| nothing_changed(path, &cause);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -205,13 +208,13 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     Ok(sql)
 }
 
-/// A connection that only moves what was committed into the file.
+/// Opens a connection that only checkpoints.
 pub(super) fn mover(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(path, flags).map_err(|cause| nothing_changed(path, &cause))
 }
 
-/// A number that the file keeps under a name.
+/// Reads a number from the `meta` table.
 pub(super) fn meta(sql: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     let mut found = sql.prepare_cached("SELECT value, sum FROM meta WHERE name = ?1")?;
     let found = found.query_row([name], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?)));
@@ -222,14 +225,14 @@ pub(super) fn meta(sql: &Connection, name: &str) -> rusqlite::Result<Option<i64>
     }
 }
 
-/// Keeps a number under a name.
+/// Writes a number to the `meta` table.
 pub(super) fn set_meta(sql: &Connection, name: &str, value: i64) -> rusqlite::Result<()> {
     sql.prepare_cached("INSERT OR REPLACE INTO meta (name, value, sum) VALUES (?1, ?2, ?3)")?
         .execute((name, value, sum_of_meta(name, value).finish(&[])))
         .map(drop)
 }
 
-/// The secret that is kept; the one that is offered when there is none.
+/// Returns the stored secret, or stores the offered one when there is none.
 pub(super) fn keep_secret<const LEN: usize>(
     sql: &Connection,
     offered: [u8; LEN],
@@ -255,7 +258,7 @@ fn format_of(sql: &Connection) -> rusqlite::Result<Option<i64>> {
     Ok(Some(format.optional()?.unwrap_or(0)))
 }
 
-/// Whether the rows of a table have checksums.
+/// Returns whether the rows of a table have checksums.
 fn has_sums(sql: &Connection, table: &str) -> rusqlite::Result<bool> {
     let has_sums = "SELECT EXISTS (SELECT 1 FROM pragma_table_info(?1) WHERE name = 'sum')";
     sql.query_row(has_sums, [table], |row| row.get(0))
@@ -270,14 +273,14 @@ fn lay_out(sql: &Connection) -> rusqlite::Result<()> {
     whole.commit()
 }
 
-/// Notes which layout this is, and how SQLite describes it.
+/// Records the format, and SQLite's description of it.
 fn record_layout(sql: &Connection) -> rusqlite::Result<()> {
     set_meta(sql, "format", FORMAT)?;
     set_meta(sql, "layout", layout_of(sql)?)
 }
 
-/// Format 2 laid idempotency records out otherwise and never filled them; format 3 kept no costs, format 4 no journal, and
-/// format 5 no checksums: its rows stay without.
+/// Migrates an older file. Format 2 had another table of idempotency records and never filled it;
+/// format 3 had no costs, format 4 no journal, and format 5 no checksums: its rows stay without.
 fn migrate_from(sql: &Connection, older: i64) -> rusqlite::Result<()> {
     let whole = sql.unchecked_transaction()?;
     if older == 2 {

@@ -1,5 +1,5 @@
-//! Shared records on SQLite: each verb is a step of the writer that reads the row, asks the pure function in
-//! `core`, and keeps what follows. What only looks does not bother the writer.
+//! Shared records on SQLite: each verb is a step of the writer that reads the row, calls the pure
+//! function in `core`, and stores the result. Read-only verbs do not involve the writer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,11 +18,11 @@ use super::writer::{StepContext, StepResult};
 use super::{EmbeddedStore, SHARED_IN, record_rows, shared_rows as rows};
 use crate::checks;
 
-/// Records that one transaction removes.
+/// The records that one transaction removes.
 const SWEPT_AT_ONCE: usize = 256;
 
 impl EmbeddedStore {
-    /// One step of the writer of shared records.
+    /// Runs one step of the writer of shared records.
     fn write_shared<T: Send + 'static>(
         &self,
         work: impl FnMut(&mut StepContext<'_>) -> StepResult<T> + Send + 'static,
@@ -30,7 +30,7 @@ impl EmbeddedStore {
         Box::pin(async move { self.partition(SHARED_IN).await?.write_and_mark(1, work, |_| {}).await })
     }
 
-    /// One look at shared records.
+    /// Runs one read of shared records.
     fn read_shared<T: Send + 'static>(
         &self,
         look: impl FnOnce(&rusqlite::Connection) -> rusqlite::Result<T> + Send + 'static,
@@ -38,7 +38,8 @@ impl EmbeddedStore {
         Box::pin(async move { self.partition(SHARED_IN).await?.read(look).await })
     }
 
-    /// One step on a record: what follows from what stands, whether that is to be written, and the answer.
+    /// Runs one step on a record. The function returns the new state, whether to write it, and the
+    /// result.
     fn change_record<T: Send + 'static>(
         &self,
         key: &str,

@@ -1,5 +1,5 @@
-//! Leases, buckets and windows as rows: read one, list some, keep one. What follows from what is
-//! decided elsewhere.
+//! Leases, buckets and windows as rows: reads, lists and writes them. State transitions are decided
+//! elsewhere.
 
 use rusqlite::{Connection, OptionalExtension, Row};
 use tidegate_core::Time;
@@ -30,7 +30,7 @@ fn sum_of_window(key: &str, window: HydrationWindow) -> RowChecksum {
     RowChecksum::of("windows").text(key).number(window.level.into()).number(micros(window.until))
 }
 
-/// What was read, if the row's last column, its checksum, is that of it.
+/// Returns what was read, if it matches the checksum in the row's last column.
 fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqlite::Result<T> {
     if sum.matches(row.get(column)?, Some(&[])) {
         return Ok(read);
@@ -38,7 +38,7 @@ fn checked<T>(row: &Row<'_>, column: usize, sum: RowChecksum, read: T) -> rusqli
     Err(damaged("a lease, a bucket or a window is not what was written".into()))
 }
 
-/// The lease of a name; one that nobody has held is free.
+/// Reads the lease of a name; one that was never held is free.
 pub(super) fn lease(sql: &Connection, name: &str) -> rusqlite::Result<lease::LeaseState> {
     sql.prepare_cached("SELECT fence, until, sum FROM leases WHERE name = ?1")?
         .query_row([name], |row| read_lease(row, name))
@@ -52,7 +52,7 @@ fn read_lease(row: &Row<'_>, name: &str) -> rusqlite::Result<lease::LeaseState> 
     checked(row, 2, sum_of_lease(name, state), state)
 }
 
-/// A page of leases, by name.
+/// Lists a page of leases, by name.
 pub(super) fn list_leases(
     sql: &Connection,
     after: Option<&str>,
@@ -65,7 +65,7 @@ pub(super) fn list_leases(
     })
 }
 
-/// A page of rows, by name. One more than fits says whether there are more.
+/// Lists a page of rows, by name. One row more than fits tells whether there are more.
 fn list<T>(
     sql: &Connection,
     text: &str,
@@ -84,7 +84,7 @@ fn list<T>(
     Ok(NamedPage { items, next })
 }
 
-/// Keeps a lease under its name.
+/// Writes a lease under its name.
 pub(super) fn keep_lease(sql: &Connection, name: &str, state: lease::LeaseState) -> rusqlite::Result<()> {
     sql.prepare_cached("INSERT OR REPLACE INTO leases (name, fence, until, sum) VALUES (?1, ?2, ?3, ?4)")?
         .execute((
@@ -96,7 +96,7 @@ pub(super) fn keep_lease(sql: &Connection, name: &str, state: lease::LeaseState)
         .map(drop)
 }
 
-/// What is in a bucket.
+/// Reads the level of a bucket.
 pub(super) fn bucket(sql: &Connection, name: &str) -> rusqlite::Result<Option<Level>> {
     sql.prepare_cached("SELECT tokens, carry, at, capacity, refill_per_s, sum FROM buckets WHERE name = ?1")?
         .query_row([name], |row| read_bucket(row, name))
@@ -115,7 +115,7 @@ fn read_bucket(row: &Row<'_>, name: &str) -> rusqlite::Result<Level> {
     checked(row, 5, sum_of_bucket(name, level), level)
 }
 
-/// A page of buckets, by name.
+/// Lists a page of buckets, by name.
 pub(super) fn list_buckets(
     sql: &Connection,
     after: Option<&str>,
@@ -129,12 +129,12 @@ pub(super) fn list_buckets(
     })
 }
 
-/// Removes a bucket; `false` when it is not there.
+/// Removes a bucket; returns `false` if it does not exist.
 pub(super) fn forget_bucket(sql: &Connection, name: &str) -> rusqlite::Result<bool> {
     Ok(sql.prepare_cached("DELETE FROM buckets WHERE name = ?1")?.execute([name])? > 0)
 }
 
-/// Keeps what is in a bucket.
+/// Writes the level of a bucket.
 pub(super) fn keep_bucket(sql: &Connection, name: &str, level: Level) -> rusqlite::Result<()> {
     sql.prepare_cached(
         "INSERT OR REPLACE INTO buckets (name, tokens, carry, at, capacity, refill_per_s, sum)
@@ -152,7 +152,7 @@ pub(super) fn keep_bucket(sql: &Connection, name: &str, level: Level) -> rusqlit
     .map(drop)
 }
 
-/// The window of a key, open or closed.
+/// Reads the window of a key, open or closed.
 pub(super) fn window(sql: &Connection, key: &str) -> rusqlite::Result<Option<HydrationWindow>> {
     sql.prepare_cached("SELECT level, until, sum FROM windows WHERE key = ?1")?
         .query_row([key], |row| {
@@ -162,7 +162,7 @@ pub(super) fn window(sql: &Connection, key: &str) -> rusqlite::Result<Option<Hyd
         .optional()
 }
 
-/// Keeps a window under its key, and removes a few that have closed, so that they do not gather.
+/// Writes a window under its key, and removes a few closed ones, so that they do not accumulate.
 pub(super) fn keep_window(
     sql: &Connection,
     key: &str,

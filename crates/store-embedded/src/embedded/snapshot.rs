@@ -1,5 +1,6 @@
-//! Snapshots as files beside SQLite's, so that the writer is never held up by one. A file is there under its name
-//! only when all of it is on the disk; each part has a checksum, and so has what comes before them.
+//! Snapshots as files next to SQLite's, so that they never hold up the writer. A file gets its
+//! final name only when all of it is durable; each part has a checksum, and so has the head before
+//! them.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -20,10 +21,10 @@ const UNFINISHED: &str = ".tmp";
 const START_LEN: usize = 8 + 8 + 4;
 /// Length and checksum of a part.
 const ENTRY_LEN: usize = 8 + 16;
-/// Most parts that are believed.
+/// The maximum plausible number of parts.
 const PARTS_MAX: u32 = 1 << 20;
 
-/// A snapshot that was found whole.
+/// A snapshot that was verified.
 #[derive(Debug)]
 pub(super) struct Snapshot {
     path: PathBuf,
@@ -31,7 +32,7 @@ pub(super) struct Snapshot {
     lens: Vec<usize>,
 }
 
-/// The snapshots of a partition, newest first, whole or not.
+/// Lists the snapshots of a partition, newest first, intact or not.
 pub(super) fn all(dir: &Path, partition: Partition) -> Result<Vec<(Lsn, PathBuf)>> {
     let start = start_of(partition);
     let mut found = Vec::new();
@@ -45,7 +46,7 @@ pub(super) fn all(dir: &Path, partition: Partition) -> Result<Vec<(Lsn, PathBuf)
     Ok(found)
 }
 
-/// Writes one. It is there when this answers, and not at all when this fails.
+/// Writes a snapshot. It is durable when this returns, and does not exist when this fails.
 pub(super) fn write(dir: &Path, partition: Partition, upto: Lsn, parts: &[Bytes]) -> Result<()> {
     let path = dir.join(format!("{}{}", start_of(partition), upto.0));
     let unfinished = dir.join(format!("{}{}{UNFINISHED}", start_of(partition), upto.0));
@@ -53,9 +54,9 @@ pub(super) fn write(dir: &Path, partition: Partition, upto: Lsn, parts: &[Bytes]
         .and_then(|()| fs::rename(&unfinished, &path))
         .and_then(|()| sync_names(dir));
     written.map_err(|cause| {
-        // What is left of it is removed now, or when the directory is opened the next time.
+        // The remains are removed now, or when the directory is opened the next time.
         let _ = fs::remove_file(&unfinished);
-        let message = format!("the snapshot {} could not be written; the log is as it was", path.display());
+        let message = format!("the snapshot {} could not be written; the log is unchanged", path.display());
         Error::new(StoreErrorKind::Unavailable, message).with_source(cause)
     })
 }
@@ -68,7 +69,7 @@ pub(super) fn remove_older(dir: &Path, partition: Partition, upto: Lsn) -> Resul
     Ok(())
 }
 
-/// Removes what a crash left of snapshots that were being written.
+/// Removes unfinished snapshots that a crash left.
 pub(super) fn remove_unfinished(dir: &Path, partition: Partition) -> Result<()> {
     let start = start_of(partition);
     for entry in fs::read_dir(dir).map_err(|cause| unusable(dir, cause))? {
@@ -82,7 +83,7 @@ pub(super) fn remove_unfinished(dir: &Path, partition: Partition) -> Result<()> 
 }
 
 impl Snapshot {
-    /// Opens one and looks at all of it, so that nothing is handed over of one that is damaged.
+    /// Opens a snapshot and verifies all of it, so that no part of a damaged one is used.
     pub(super) fn open(path: &Path, upto: Lsn) -> Result<Self> {
         let damaged = |cause: io::Error| {
             Error::new(StoreErrorKind::Unreadable, format!("the snapshot {} is damaged", path.display()))
@@ -101,7 +102,7 @@ impl Snapshot {
         Ok(whole)
     }
 
-    /// Its parts, in order.
+    /// Reads its parts, in order.
     pub(super) fn parts(mut self) -> impl Iterator<Item = Result<Vec<u8>>> {
         (0..self.lens.len()).map(move |place| self.part(place).map_err(|cause| unusable(&self.path, cause)))
     }

@@ -1,4 +1,4 @@
-//! Moves what was committed from SQLite's log into the file, in the background, so that the writer seldom has to.
+//! Checkpoints SQLite's log into the file in the background, so that the writer seldom has to.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use super::schema;
 
 const EVERY: Duration = Duration::from_millis(250);
 
-/// The thread that moves; it ends when this is dropped.
+/// The checkpointing thread; it ends on drop.
 pub(super) struct SqliteCheckpointer {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl SqliteCheckpointer {
-    /// Starts moving whenever `written` says that there is something.
+    /// Starts a thread that checkpoints whenever `written` is set.
     pub(super) fn start(path: &Path, written: Arc<AtomicBool>) -> Result<Self> {
         let sql = schema::mover(path)?;
         let (stop, stopped) = mpsc::channel();
@@ -46,7 +46,8 @@ impl Drop for SqliteCheckpointer {
 fn run(sql: &Connection, stopped: &mpsc::Receiver<()>, written: &AtomicBool) {
     while stopped.recv_timeout(EVERY) == Err(mpsc::RecvTimeoutError::Timeout) {
         if written.swap(false, Ordering::AcqRel) {
-            // What could not be moved stays in SQLite's log, where it is safe, and is tried again.
+            // What could not be checkpointed stays in SQLite's log, where it is safe, and is
+            // retried.
             let moved = sql.execute_batch("PRAGMA wal_checkpoint(PASSIVE)");
             if moved.is_err() {
                 written.store(true, Ordering::Release);

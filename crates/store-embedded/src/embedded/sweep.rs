@@ -1,6 +1,7 @@
-//! Which results are too old to keep. Results lie in the order of acceptance, and mostly ended in it, so the old
-//! ones are found at the front. What hides behind younger ones is found by a second walk that goes on, each time,
-//! where it stopped. Both look at a bounded number of rows.
+//! Finds results that are too old to keep. Results are stored in the order of acceptance, and
+//! mostly ended in it, so the old ones are found at the front. Old results behind younger ones are
+//! found by a second scan that resumes, each time, where it stopped. Both scan a bounded number of
+//! rows.
 
 use rusqlite::Connection;
 use tidegate_core::{Seq, Time};
@@ -8,26 +9,26 @@ use tidegate_core::{Seq, Time};
 use super::rows;
 use super::writer::{StepContext, StepResult};
 
-/// Rows that one transaction removes.
+/// The rows that one transaction removes.
 pub(super) const CHUNK: usize = 256;
-/// Rows that one walk looks at.
+/// The rows that one scan reads.
 const SCANNED_MAX: usize = 50_000;
-/// Results in a row that are to be kept, after which the front is over.
+/// The number of consecutive young results that ends the first scan.
 const YOUNG_MAX: usize = 2_048;
-/// Rows that the second walk looks at each time.
+/// The rows that the second scan reads each time.
 const ROVED_MAX: usize = 4_096;
 
-/// A result that is too old, as it was seen.
+/// An expired result, as it was seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpiredResult {
     seq: Seq,
     at: Time,
 }
 
-/// A walk over results, in the order of acceptance.
+/// A scan over results, in the order of acceptance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExpiryScan {
-    /// Where it has come to.
+    /// The position of the scan.
     pub(super) after: Seq,
     /// Whether there is nothing further to find.
     pub(super) over: bool,
@@ -40,12 +41,12 @@ pub(super) struct ExpiryScan {
 }
 
 impl ExpiryScan {
-    /// From the first result on, until they are young.
+    /// Scans from the first result on, until they are young.
     pub(super) const fn from_start(ended_before: Time) -> Self {
         Self::new(Seq(0), ended_before, SCANNED_MAX, YOUNG_MAX)
     }
 
-    /// A stretch from where the last one stopped.
+    /// Scans a stretch from where the last scan stopped.
     pub(super) const fn resume_after(after: Seq, ended_before: Time) -> Self {
         Self::new(after, ended_before, ROVED_MAX, ROVED_MAX)
     }
@@ -54,7 +55,7 @@ impl ExpiryScan {
         Self { after, over: false, at_end: false, ended_before, left, young: 0, young_max }
     }
 
-    /// The next old ones, at most `most`.
+    /// Returns the next expired results, at most `most`.
     pub(super) fn next(&mut self, sql: &Connection, most: usize) -> rusqlite::Result<Vec<ExpiredResult>> {
         let mut found = Vec::new();
         let mut walk = sql.prepare_cached(rows::ENDED)?;
@@ -72,7 +73,7 @@ impl ExpiryScan {
             let old = ExpiredResult { seq, at };
             self.after = old.seq;
             self.left -= 1;
-            // One that is damaged may not be old at all.
+            // A damaged one may not be old at all.
             if old.at < self.ended_before && is_whole {
                 self.young = 0;
                 found.push(old);
@@ -84,8 +85,8 @@ impl ExpiryScan {
     }
 }
 
-/// Removes results that are still as they were seen, and their operations. One that runs again has no such result
-/// any more, and stays.
+/// Removes results that are still as they were seen, and their operations. An operation that was
+/// rerun has no such result any more, and stays.
 pub(super) fn remove(desk: &mut StepContext<'_>, old: &[ExpiredResult]) -> StepResult<usize> {
     let mut results = desk.sql.prepare_cached("DELETE FROM results WHERE seq = ?1 AND at = ?2")?;
     let mut operations = desk.sql.prepare_cached("DELETE FROM operations WHERE seq = ?1")?;

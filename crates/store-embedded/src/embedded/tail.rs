@@ -1,5 +1,5 @@
-//! Appends that are durable in the front and not yet in SQLite: kept in memory so that whoever reads sees everything
-//! that was answered.
+//! Appends that are durable in the write-ahead log and not yet in SQLite, kept in memory so that
+//! readers see everything that was acknowledged.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,26 +11,26 @@ use tidegate_store::log::{Batch, Lsn, StoredEntry, StoredOperation, StoredResult
 use tidegate_store::{Error, Result, StoreErrorKind};
 use tokio::sync::watch;
 
-/// An append, with its facts as they are written.
+/// An append, with its facts in encoded form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PendingAppend {
     pub(super) lsn: Lsn,
-    /// Its facts as bytes; the batch's own list is empty.
+    /// The encoded facts; the batch's own list is empty.
     pub(super) facts: Bytes,
     pub(super) batch: Batch,
 }
 
-/// Bytes that may wait before appends are held up.
+/// The bytes that may be pending before appends are held up.
 const BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Places that are kept when nothing waits; a rush leaves no more behind.
+/// The capacity that is kept when nothing is pending; a burst leaves no more behind.
 const PLACES_KEPT: usize = 1_024;
 
-/// Rows that an append comes to.
+/// The number of rows of an append.
 fn rows(pending: &PendingAppend) -> usize {
     1 + pending.batch.operations.len() + pending.batch.results.len() + pending.batch.costs.len()
 }
 
-/// What waits to be filled in.
+/// The appends that are pending.
 #[derive(Debug)]
 pub(super) struct Tail {
     waiting: Mutex<TailState>,
@@ -45,11 +45,11 @@ struct TailState {
     bytes: usize,
     rows: usize,
     last: Lsn,
-    /// Somebody waits for everything up to here.
+    /// A caller waits for everything up to here.
     wanted: Lsn,
 }
 
-/// Where the newest that is known of an operation is: in which append, and at which place.
+/// The location of an operation's newest known state: in which append, and at which index.
 #[derive(Clone, Debug)]
 pub(super) struct LatestOperation {
     lsn: Lsn,
@@ -57,7 +57,7 @@ pub(super) struct LatestOperation {
     result: Option<LatestResult>,
 }
 
-/// How an operation ended, as far as these appends say.
+/// How an operation ended, according to these appends.
 #[derive(Clone, Debug)]
 enum LatestResult {
     Result(Arc<PendingAppend>, usize),
@@ -74,24 +74,24 @@ impl LatestResult {
 }
 
 impl LatestOperation {
-    /// Whether all of the operation is here.
+    /// Returns whether the whole operation is in the tail.
     pub(super) const fn is_whole(&self) -> bool {
         self.operation.is_some()
     }
 
-    /// The operation as it was accepted, if that is here.
+    /// The operation as it was accepted, if it is in the tail.
     fn operation(&self) -> Option<&StoredOperation> {
         let (pending, place) = self.operation.as_ref()?;
         pending.batch.operations.get(*place)
     }
 
-    /// The whole operation, if that is here.
+    /// The whole operation, if it is in the tail.
     pub(super) fn to_stored(&self) -> Option<StoredEntry> {
         let operation = self.operation()?.clone();
         Some(StoredEntry { operation, result: self.result.as_ref().and_then(LatestResult::result) })
     }
 
-    /// What SQLite has, with what is newer here.
+    /// Merges the newer state in the tail onto what SQLite has.
     pub(super) fn merge_onto(self, stored: StoredEntry) -> StoredEntry {
         let result = self.result.map_or(stored.result, |ending| ending.result());
         StoredEntry { result, ..stored }
@@ -112,7 +112,7 @@ impl Tail {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps an append that is about to be answered.
+    /// Adds an append that is about to be acknowledged.
     pub(super) fn push(&self, pending: Arc<PendingAppend>, bytes: usize) {
         let mut waiting = self.lock();
         let (lsn, batch) = (pending.lsn, &pending.batch);
@@ -138,7 +138,7 @@ impl Tail {
         waiting.last = lsn;
     }
 
-    /// Appends to fill in next, of about so many rows.
+    /// The appends to apply next, of about `rows_max` rows.
     pub(super) fn next(&self, rows_max: usize) -> Vec<Arc<PendingAppend>> {
         let waiting = self.lock();
         let (mut taken, mut next) = (0, Vec::new());
@@ -152,7 +152,7 @@ impl Tail {
         next
     }
 
-    /// Everything up to this append is in SQLite.
+    /// Notes that everything up to this append is in SQLite.
     pub(super) fn mark_applied(&self, upto: Lsn) {
         let mut waiting = self.lock();
         while waiting.pending.front().is_some_and(|(pending, _)| pending.lsn <= upto)
@@ -178,12 +178,12 @@ impl Tail {
         self.applied.send_replace(upto);
     }
 
-    /// Filling in does not go on, for this reason; `None` when it does.
+    /// Records why applying has stalled; `None` when it works.
     pub(super) fn set_failure(&self, trouble: Option<(StoreErrorKind, String)>) {
         self.failure.send_replace(trouble);
     }
 
-    /// Whether more may be appended now; the error says why not.
+    /// Returns whether more may be appended now; the error says why not.
     pub(super) fn check(&self) -> Result<()> {
         if let Some((kind, message)) = self.failure.borrow().clone() {
             return Err(Error::new(kind, message));
@@ -191,57 +191,58 @@ impl Tail {
         Ok(())
     }
 
-    /// Whether so much waits that appends must wait too.
+    /// Returns whether so much is pending that appends must wait.
     pub(super) fn is_full(&self) -> bool {
         self.lock().bytes > BYTES_MAX
     }
 
-    /// Whether nothing waits.
+    /// Returns whether nothing is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.lock().pending.is_empty()
     }
 
-    /// Whether to fill in now: so many rows wait, or somebody does.
+    /// Returns whether to apply now: enough rows are pending, or a caller waits.
     pub(super) fn is_due(&self, rows: usize) -> bool {
         let waiting = self.lock();
         let first = waiting.pending.front().map(|(pending, _)| pending.lsn);
         waiting.rows >= rows || first.is_some_and(|first| first <= waiting.wanted)
     }
 
-    /// Has everything that was answered so far filled in without delay; answers the last of it.
+    /// Requests that everything acknowledged so far is applied without delay; returns the last
+    /// append of it.
     pub(super) fn request_all(&self) -> Lsn {
         let mut waiting = self.lock();
         waiting.wanted = waiting.last;
         waiting.last
     }
 
-    /// The newest of each that is known here.
+    /// The newest known state of each operation.
     pub(super) fn latest(&self, seqs: &[Seq]) -> Vec<Option<LatestOperation>> {
         let waiting = self.lock();
         seqs.iter().map(|seq| waiting.latest.get(seq).cloned()).collect()
     }
 
-    /// The operations that are here as they were accepted.
+    /// The operations in the tail as they were accepted.
     pub(super) fn operations(&self, seqs: &[Seq]) -> Vec<Option<StoredOperation>> {
         let waiting = self.lock();
         let find = |seq| waiting.latest.get(seq)?.operation().cloned();
         seqs.iter().map(find).collect()
     }
 
-    /// Appends that may not be in SQLite yet.
+    /// The appends that may not be in SQLite yet.
     pub(super) fn pending(&self) -> Vec<Arc<PendingAppend>> {
         self.lock().pending.iter().map(|(pending, _)| Arc::clone(pending)).collect()
     }
 
-    /// Waits a moment for filling in to go on again, if it does not.
+    /// Waits a moment for applying to recover, if it has stalled.
     pub(super) async fn recover(&self, most: std::time::Duration) -> Result<()> {
         let mut trouble = self.failure.subscribe();
-        // Gone or not by then: looked at once more.
+        // Recovered or not by then: it is checked again.
         let _ = tokio::time::timeout(most, trouble.wait_for(Option::is_none)).await;
         self.check()
     }
 
-    /// Waits until everything up to this append is in SQLite; fails when that does not go on.
+    /// Waits until everything up to this append is in SQLite; fails if applying has stalled.
     pub(super) async fn wait_until_applied(&self, last: Lsn) -> Result<()> {
         let (mut filled, mut trouble) = (self.applied.subscribe(), self.failure.subscribe());
         tokio::select! {

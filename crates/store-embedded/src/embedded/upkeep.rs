@@ -1,4 +1,4 @@
-//! Looking after a directory.
+//! Health checks, migration and statistics of a directory.
 
 use tidegate_core::id::Partition;
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};
@@ -8,20 +8,21 @@ use super::lock::unusable;
 use super::{EmbeddedStore, SHARED_IN, blocking, schema};
 use crate::checks;
 
-/// What a health check writes, to see whether there is room for it. It is gone again before it is committed.
+/// The size of a health check's trial write, which tests whether there is room for it. It is rolled
+/// back.
 const TRIAL_LEN: i64 = 64 * 1024;
 
-/// How long a health check waits for what could not be written a moment ago.
+/// How long a health check waits for a recent write failure to recover.
 const RECOVERY: std::time::Duration = std::time::Duration::from_millis(500);
 
 impl Upkeep for EmbeddedStore {
     fn migrate(&self) -> StoreFuture<'_, ()> {
-        // Opening has brought every file up to date, or refused it.
+        // Opening has migrated every file, or rejected it.
         Box::pin(async { Ok(()) })
     }
 
     fn check_layout(&self) -> StoreFuture<'_, ()> {
-        // Nobody else changes what is open here.
+        // No other process changes open files.
         Box::pin(async { Ok(()) })
     }
 
@@ -70,7 +71,7 @@ impl Upkeep for EmbeddedStore {
             let mut stats = StoreStats::default();
             let open: Vec<_> = self.files.map().values().cloned().collect();
             for file in &open {
-                // A list that is not filled in yet is only a little behind.
+                // A list that is not fully applied is only slightly stale.
                 let _ = file.wal.wait_until_applied().await;
                 stats.operations += file.counts.operations();
                 stats.appends += file.counts.appends();
@@ -78,7 +79,7 @@ impl Upkeep for EmbeddedStore {
             let dir = self.files.lock.dir().to_owned();
             stats.bytes = blocking::run(move || {
                 let entries = std::fs::read_dir(&dir).map_err(|cause| unusable(&dir, cause))?;
-                // A file that goes while it is counted takes no room.
+                // A file that disappears while it is counted takes no room.
                 let lens = entries.flatten().filter_map(|entry| entry.metadata().ok());
                 Ok(lens.map(|found| found.len()).sum())
             })

@@ -1,10 +1,11 @@
-//! The front: a plain file that appends go to first. One thread writes what is waiting, makes it durable, and answers;
-//! another fills SQLite behind it, many appends in one transaction that need not be durable by itself. After a crash
-//! the front is read first and filled in. SQLite alone would make every answer wait for its pages.
+//! The write-ahead log: plain files that appends go to first. One thread writes pending appends,
+//! makes them durable, and acknowledges them. Another one applies them to SQLite, many appends in
+//! one transaction that need not be durable by itself. After a crash the log is read first and
+//! applied. With SQLite alone, every append would wait for SQLite's pages.
 //!
-//! Every append in the front has a checksum. An end that does not check is a torn write, which was never answered, unless
-//! a later append or the mark beside the front says that it had been durable: then it is damage, and the store is not
-//! opened. Damage to what SQLite has already is no loss.
+//! Every append in the log has a checksum. An end that does not check is a torn write, which was
+//! never acknowledged, unless a later append or the mark says that it had been durable: then it is
+//! damage, and the store is not opened. Damage to appends that are already in SQLite is no loss.
 
 mod checkpointer;
 mod files;
@@ -28,12 +29,12 @@ use super::tail::{PendingAppend, Tail};
 use super::wal_applier::WalApplier;
 use crate::checks;
 
-/// Appends that may wait before callers do.
+/// The appends that may be queued before callers wait.
 const WAITING_MAX: usize = 1_024;
-/// Bytes written in one go.
+/// The bytes written at once.
 const GO_LEN_MAX: usize = 8 * 1024 * 1024;
 
-/// An append that waits.
+/// A queued append.
 struct Append {
     owner: Ownership,
     frame: Vec<u8>,
@@ -41,7 +42,7 @@ struct Append {
     reply: oneshot::Sender<Result<Lsn>>,
 }
 
-/// The way to the front.
+/// A handle on the write-ahead log.
 pub(super) struct Wal {
     queue: Option<mpsc::Sender<Append>>,
     threads: Vec<JoinHandle<()>>,
@@ -49,7 +50,7 @@ pub(super) struct Wal {
     pub(super) tail: Arc<Tail>,
 }
 
-/// What the front works with.
+/// What the write-ahead log works with.
 pub(super) struct Setup {
     pub(super) dir: std::path::PathBuf,
     pub(super) partition: tidegate_core::id::Partition,
@@ -59,13 +60,13 @@ pub(super) struct Setup {
     pub(super) counts: Arc<Counts>,
     pub(super) applier: WalApplier,
     pub(super) readers: Arc<super::reader::Readers>,
-    /// Where it is noted how far the front is durable, and what was noted last.
+    /// The mark that records how far the log is durable, and its last value.
     pub(super) mark: MarkSlots,
     pub(super) known: WalMark,
 }
 
 impl Wal {
-    /// Opens the front and fills in what a crash left in it, before anything else happens.
+    /// Opens the log and applies what a crash left in it, before anything else happens.
     pub(super) fn open(setup: Setup) -> Result<Self> {
         let (files, left) = WalFiles::open(&setup.dir, setup.partition, setup.last, setup.known)?;
         let mut setup = setup;
@@ -89,15 +90,15 @@ impl Wal {
         Ok(Self { queue: Some(queue), threads: vec![writing, filling], wake: Some(waker), tail })
     }
 
-    /// Has the filler look again now.
+    /// Makes the checkpointer look again now.
     pub(super) fn wake(&self) {
         if let Some(wake) = &self.wake {
-            // A filler that has been woken already needs no second call.
+            // A checkpointer that is already woken needs no second call.
             let _ = wake.try_send(());
         }
     }
 
-    /// Waits until everything that was answered before is in SQLite; fails when that does not go on.
+    /// Waits until everything acknowledged before is in SQLite; fails if applying has stalled.
     pub(super) async fn wait_until_applied(&self) -> Result<()> {
         let wanted = self.tail.request_all();
         self.wake();
@@ -121,22 +122,22 @@ impl Wal {
 }
 
 impl Drop for Wal {
-    /// The writer ends first, and with it the filler, after it has filled in what it can.
+    /// Ends the writer first, and with it the checkpointer, after it has applied what it can.
     fn drop(&mut self) {
         drop(self.queue.take());
         drop(self.wake.take());
         for thread in self.threads.drain(..) {
-            // One that panicked has already failed everybody who waited for it.
+            // A thread that panicked has already failed all of its callers.
             let _ = thread.join();
         }
     }
 }
 
-/// Fills in what a crash left, on a thread that may wait.
+/// Applies what a crash left, on a thread that may block.
 fn apply_leftover(filling: &WalApplier, left: &[Arc<PendingAppend>]) -> Result<()> {
     let fill = || left.chunks(64).try_for_each(|some| filling.apply(some.to_vec()));
     std::thread::scope(|scope| scope.spawn(fill).join()).unwrap_or_else(|_| {
-        Err(Error::new(StoreErrorKind::Unavailable, "what was appended last could not be filled in"))
+        Err(Error::new(StoreErrorKind::Unavailable, "the last appends could not be applied to SQLite"))
     })
 }
 
@@ -170,7 +171,7 @@ impl WalWriter {
         self.setup.mark.sync();
     }
 
-    /// Numbers an append that may be written, and refuses one that may not.
+    /// Numbers an append that may be written, and rejects one that may not.
     fn admit(
         &self,
         mut append: Append,
@@ -180,7 +181,7 @@ impl WalWriter {
         last_seq: &mut tidegate_core::Seq,
     ) {
         if let Err(refused) = self.check(&append, *last, *last_seq) {
-            // Whoever asked may be gone.
+            // The caller may be gone.
             let _ = append.reply.send(Err(refused));
             return;
         }
@@ -206,7 +207,8 @@ impl WalWriter {
         Ok(())
     }
 
-    /// New operations have new seqs. They nearly always grow; when they do not, it is looked up.
+    /// Checks that new operations have new seqs. They nearly always grow; otherwise SQLite is
+    /// asked.
     fn check_seqs(&self, append: &Append, last_seq: tidegate_core::Seq) -> Result<()> {
         let operations = append.pending.batch.operations.iter().map(|one| one.seq);
         for seq in operations.take_while(|seq| *seq <= last_seq) {
@@ -260,7 +262,7 @@ impl WalWriter {
             let _ = append.reply.send(Ok(lsn));
         }
         if was_empty || self.tail.is_due(checkpointer::ROWS) {
-            // A filler that has been woken already needs no second call.
+            // A checkpointer that is already woken needs no second call.
             let _ = self.wake.try_send(());
         }
         self.recycle_applied_files();
@@ -269,11 +271,11 @@ impl WalWriter {
         }
     }
 
-    /// Files that SQLite has all of go, once SQLite's own are on the disk.
+    /// Recycles files that are completely in SQLite, once SQLite's own are durable.
     fn recycle_applied_files(&mut self) {
         let Some(full) = self.files.last_of_full_files() else { return };
         if self.setup.applier.applied_upto() >= full && self.setup.applier.sync().is_ok() {
-            // One that could not be removed is removed with the next, or read again and found known.
+            // One that could not be removed is removed with the next, or read again and recognised.
             let _ = self.files.recycle(full);
         }
     }

@@ -1,5 +1,5 @@
-//! The front's way to the thread that writes SQLite: from threads that may wait, with commits that need not be durable
-//! by themselves.
+//! The write-ahead log's access to the thread that writes SQLite: for threads that may block, with
+//! commits that need not be durable by themselves.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use super::partition_meta::Counts;
 use super::tail::PendingAppend;
 use super::writer::{Step, StepContext, StepResult, Task};
 
-/// Puts appends that are safe in the front where they can be found.
+/// Applies appends that are durable in the write-ahead log to SQLite.
 #[derive(Clone)]
 pub(super) struct WalApplier {
     queue: mpsc::Sender<Box<dyn Task>>,
@@ -28,7 +28,7 @@ impl WalApplier {
         Self { queue, stopped, counts }
     }
 
-    /// Fills in appends, in order; they are there for whoever reads, though not yet on the disk.
+    /// Applies appends, in order; readers see them, though they are not yet durable in SQLite.
     pub(super) fn apply(&self, appends: Vec<Arc<PendingAppend>>) -> Result<()> {
         self.step(appends.len(), false, move |desk| {
             super::log::apply_appends(desk, &appends)?;
@@ -36,7 +36,7 @@ impl WalApplier {
         })
     }
 
-    /// Everything that was filled in is on the disk when this answers.
+    /// Syncs: everything applied is durable when this returns.
     pub(super) fn sync(&self) -> Result<()> {
         self.step(1, true, |desk| {
             let last = desk.meta.last.0.cast_signed();
@@ -45,12 +45,12 @@ impl WalApplier {
         })
     }
 
-    /// The last append that was filled in.
+    /// The last append that was applied.
     pub(super) fn applied_upto(&self) -> tidegate_store::log::Lsn {
         self.counts.last()
     }
 
-    /// Nothing is written any more, by anybody.
+    /// Stops all writes.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
     }

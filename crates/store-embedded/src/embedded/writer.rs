@@ -1,6 +1,6 @@
-//! The one thread that writes a file. It takes whatever is waiting, does it in one transaction, and answers when
-//! that is on the disk. A step that fails takes nothing with it: all are undone and each is done alone. A commit
-//! whose outcome is not known is the last one.
+//! The one thread that writes a file. It runs all queued steps in one transaction, and replies when
+//! that is durable. A failed step does not fail the others: all are rolled back and each is run
+//! alone. After a commit with an unknown outcome, nothing more is written.
 
 mod step;
 
@@ -21,14 +21,14 @@ use super::mark::MarkSlots;
 use super::partition_meta::{Counts, PartitionMeta};
 use super::wal_applier::WalApplier;
 
-/// Steps that may wait before callers do.
+/// The steps that may be queued before callers wait.
 const WAITING_MAX: usize = 4_096;
-/// Rows after which a transaction takes no further step.
+/// The number of rows after which a transaction takes no further step.
 const ROWS_MAX: usize = 8_192;
-/// What SQLite takes for "no bound".
+/// SQLite's value for "no limit".
 const PAGES_UNBOUNDED: u32 = u32::MAX - 1;
 
-/// The way to the thread.
+/// A handle on the thread.
 pub(super) struct SqliteWriter {
     queue: Option<mpsc::Sender<Box<dyn Task>>>,
     thread: Option<JoinHandle<()>>,
@@ -36,7 +36,7 @@ pub(super) struct SqliteWriter {
     counts: Arc<Counts>,
 }
 
-/// What the thread is given.
+/// What the thread works with.
 pub(super) struct Setup {
     pub(super) sql: Connection,
     pub(super) path: PathBuf,
@@ -44,7 +44,7 @@ pub(super) struct Setup {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) faults: Arc<Faults>,
     pub(super) counts: Arc<Counts>,
-    /// Set after every commit, for whoever moves them into the file.
+    /// Set after every commit, for the checkpointer.
     pub(super) written: Arc<AtomicBool>,
     /// Set when nothing may be written any more.
     pub(super) stopped: Arc<AtomicBool>,
@@ -64,13 +64,13 @@ impl SqliteWriter {
         Ok(Self { queue: Some(queue), thread: Some(thread), stopped, counts })
     }
 
-    /// The way in for whoever fills in appends that are safe elsewhere.
+    /// A handle for applying appends that are durable elsewhere.
     pub(super) fn wal_applier(&self) -> Option<WalApplier> {
         let queue = self.queue.clone()?;
         Some(WalApplier::new(queue, Arc::clone(&self.stopped), Arc::clone(&self.counts)))
     }
 
-    /// Has a step done that writes about `rows` rows; answers when it is on the disk.
+    /// Runs a step that writes about `rows` rows; returns when it is durable.
     pub(super) async fn write<T: Send + 'static>(
         &self,
         rows: usize,
@@ -79,7 +79,8 @@ impl SqliteWriter {
         self.write_then(rows, work, |_| {}).await
     }
 
-    /// The same for what need not be on the disk when it is answered: what is not there after a crash is written again.
+    /// Runs a step that need not be durable when it returns: what is lost in a crash is written
+    /// again.
     pub(super) async fn write_without_sync<T: Send + 'static>(
         &self,
         rows: usize,
@@ -88,7 +89,7 @@ impl SqliteWriter {
         self.submit(rows, false, work, |_| {}).await
     }
 
-    /// The same as `write`, and has `then` done when it is on the disk and before it is answered.
+    /// Like `write`; also runs `then` when the step is durable, before it returns.
     pub(super) async fn write_then<T: Send + 'static>(
         &self,
         rows: usize,
@@ -121,13 +122,13 @@ impl Drop for SqliteWriter {
     fn drop(&mut self) {
         drop(self.queue.take());
         if let Some(thread) = self.thread.take() {
-            // A writer that panicked has already failed everybody who waited for it.
+            // A writer that panicked has already failed all of its callers.
             let _ = thread.join();
         }
     }
 }
 
-/// How a transaction can end, other than well.
+/// The failure of a transaction.
 enum Failure {
     Undone(rusqlite::Error),
     Unsure(String),
@@ -137,7 +138,7 @@ enum Failure {
 struct WriterThread {
     setup: Setup,
     pages_max: u32,
-    /// How commits are made now.
+    /// Whether commits are synced at present.
     durable: bool,
 }
 
@@ -192,7 +193,7 @@ impl WriterThread {
         }
     }
 
-    /// All of them in one transaction, and what is known goes back with it when it is undone.
+    /// Runs all steps in one transaction; the in-memory state is rolled back with it.
     fn attempt(&mut self, tasks: &mut [Box<dyn Task>]) -> std::result::Result<(), Failure> {
         let before = self.setup.meta.clone();
         let done = match self.run_tasks(tasks, &before) {
@@ -231,7 +232,7 @@ impl WriterThread {
     }
 
     fn undo(&self, cause: rusqlite::Error) -> Failure {
-        // Some failures have undone everything by themselves.
+        // Some failures have already rolled everything back.
         if !self.setup.sql.is_autocommit()
             && let Err(second) = self.setup.sql.execute_batch("ROLLBACK")
         {
@@ -240,7 +241,8 @@ impl WriterThread {
         Failure::Undone(cause)
     }
 
-    /// A commit that need not be durable by itself is not waited for.
+    /// Sets whether commits are synced; a commit that need not be durable by itself is not waited
+    /// for.
     fn set_durable(&mut self, durable: bool) -> rusqlite::Result<()> {
         if durable != self.durable {
             let level = if durable { "FULL" } else { "NORMAL" };

@@ -1,4 +1,4 @@
-//! What calls cost and how limits stand, in plain lists: gone with the process, as everything here.
+//! Costs of calls and the state of limits, in plain lists that end with the process.
 
 use tidegate_core::id::Partition;
 use tidegate_store::costs::{CostQuery, CostReport, LimitSnapshot, sum_costs};

@@ -1,5 +1,5 @@
-//! The log in maps. Facts are kept as bytes, as the other stores keep them, so that what a simulation replays has
-//! gone through the codec.
+//! The log in maps. Facts are kept in encoded form, as in the other stores, so that what a
+//! simulation replays has gone through the codec.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::epoch_lease::EpochLease;
 use crate::query_filter::{SCANNED_MAX, matches_end_state, matches_group_and_kind};
 use crate::{checks, query_filter};
 
-/// Every partition that somebody has touched.
+/// Every partition that was ever used.
 pub(super) type Partitions = BTreeMap<Partition, MemoryPartition>;
 
-/// What is kept of a partition.
+/// The state of a partition.
 #[derive(Default)]
 pub(super) struct MemoryPartition {
     pub(super) lease: EpochLease,
@@ -103,7 +103,7 @@ impl MemoryPartition {
         Ok(())
     }
 
-    /// Everything that says what the partition is, in order, and the last append's number.
+    /// All facts of the partition, in order, and the number of the last append.
     fn history(&self) -> (Vec<Bytes>, Lsn) {
         (self.snapshot.iter().chain(self.log.values()).cloned().collect(), self.last)
     }

@@ -1,4 +1,4 @@
-//! Who is there: everybody is in this process, so the register answers.
+//! Node membership: all nodes are in this process, so the in-process registry is enough.
 
 use std::time::Duration;
 

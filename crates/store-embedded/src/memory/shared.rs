@@ -1,4 +1,5 @@
-//! Shared records in maps: each verb reads the state, asks the pure function in `core`, and keeps what follows.
+//! Shared records in maps: each verb reads the state, calls the pure function in `core`, and stores
+//! the result.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -17,10 +18,11 @@ use tidegate_store::{NamedPage, RecordPage, SharedState, StoreFuture};
 use super::{MemoryStore, ready};
 use crate::checks::check_unique_names;
 
-/// Closed windows are thrown out when there are this many windows, and twice as many as were left the last time.
+/// Closed windows are removed when there are this many windows, and twice as many as were left the
+/// last time.
 const WINDOWS_KEPT_MIN: usize = 1_024;
 
-/// Everything that any process may touch.
+/// Everything that is shared between processes.
 #[derive(Default)]
 pub(super) struct Tables {
     records: BTreeMap<String, Record<Bytes>>,
@@ -31,7 +33,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Puts back what follows of a record; `None` is that it is gone.
+    /// Stores the new state of a record; `None` removes it.
     fn keep_record(&mut self, key: String, record: Option<Record<Bytes>>) {
         if let Some(record) = record {
             self.records.insert(key, record);
@@ -39,7 +41,7 @@ impl Tables {
     }
 }
 
-/// A page of what is kept by name, in the order of the names.
+/// A page of named entries, in the order of the names.
 fn page<T>(all: impl Iterator<Item = (String, T)>, after: Option<&str>, most: usize) -> NamedPage<T> {
     let mut items: Vec<_> = all.filter(|(name, _)| after.is_none_or(|after| name.as_str() > after)).collect();
     items.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));

@@ -1,4 +1,4 @@
-//! Looking after memory: there is little to do.
+//! Health checks and statistics of a store in memory.
 
 use tidegate_core::id::Partition;
 use tidegate_store::upkeep::{SECRET_LEN, StoreStats};

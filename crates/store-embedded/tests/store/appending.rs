@@ -1,4 +1,4 @@
-//! Many appends at once, and what readers see of them.
+//! Concurrent appends, and what readers see of them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,8 @@ use tokio::task::JoinSet;
 
 use crate::sample::{PARTITION, TestDir, accepts, ends, kind, replayed};
 
-/// OPS-8: whatever is committed together, each caller gets its own number, and what was answered can be read.
+/// OPS-8: whatever is committed together, each caller gets its own number, and acknowledged appends
+/// can be read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn ops_8_appends_at_once_are_all_there_and_seen_when_answered() {
     let place = TestDir::new();
@@ -39,7 +40,7 @@ async fn ops_8_appends_at_once_are_all_there_and_seen_when_answered() {
     assert_eq!(store.stats().await.unwrap().operations, 1_024);
 }
 
-/// One that is refused takes nobody with it, though they were to be committed together.
+/// A rejected append does not fail others, though they were to be committed together.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_refused_append_takes_no_other_with_it() {
     let place = TestDir::new();
@@ -72,7 +73,7 @@ async fn a_refused_append_takes_no_other_with_it() {
     assert_eq!(store.stats().await.unwrap().operations, 2 + 30 * 5);
 }
 
-/// A page ends after a bounded look, and says where to go on, even when it found nothing.
+/// A page ends after a bounded scan, and returns where to resume, even when it found nothing.
 #[tokio::test]
 async fn a_rare_group_is_found_in_bounded_steps() {
     let place = TestDir::new();
@@ -92,7 +93,7 @@ async fn a_rare_group_is_found_in_bounded_steps() {
     assert_eq!((page.items.len(), page.next), (1, None));
 }
 
-/// OPS-25: what failed is found by its own index, whatever has succeeded since.
+/// OPS-25: failures are found by their own index, whatever has succeeded since.
 #[tokio::test]
 async fn ops_25_failures_are_listed_without_a_look_at_the_rest() {
     let place = TestDir::new();

@@ -1,4 +1,5 @@
-//! Memory answers when it is first asked, with nothing running beside it, so that time may stand still.
+//! The memory store resolves on the first poll, without background tasks, so that time may stand
+//! still.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tidegate_store_embedded::MemoryStore;
 
 use crate::sample::{PARTITION, TTL, accepts, ends, facts, replayed};
 
-/// The answer to a single question; no runtime is there to ask again.
+/// The result of a single poll; there is no runtime to poll again.
 #[track_caller]
 fn now<T>(answer: StoreFuture<'_, T>) -> T {
     match pin!(answer).poll(&mut Context::from_waker(Waker::noop())) {

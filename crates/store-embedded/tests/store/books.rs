@@ -1,4 +1,4 @@
-//! The tables that people look at: as they are laid out, and in a folder that an older version made.
+//! The tables for people: their schema, and the migration of a directory of an older version.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tidegate_store::{Costs, Journal, Log};
 
 use crate::sample::{PARTITION, TestDir, accepts, replayed, strip_checksums};
 
-/// What formats 2, 3 and 4 laid out otherwise.
+/// What differs in formats 2, 3 and 4.
 const FORMAT_4: &str = "DROP TABLE deployments; DROP TABLE deployment_steps; DROP TABLE deployment_objects;
     UPDATE meta SET value = 4 WHERE name = 'format'";
 const FORMAT_3: &str = "DROP TABLE rate_limit_buckets; DROP TABLE api_cost_tracking;
@@ -68,7 +68,8 @@ fn sql(place: &TestDir) -> Connection {
     Connection::open(place.file("p0.sqlite")).expect("the file opens beside the store")
 }
 
-/// LIM-10: anybody who opens the file finds costs and limits by their names, in tokens, with ids as the API shows them.
+/// LIM-10: people who open the file find costs and limits by their names, in tokens, with ids as
+/// the API shows them.
 #[tokio::test]
 async fn lim_10_the_tables_are_there_for_people() {
     let place = TestDir::new();
@@ -76,7 +77,7 @@ async fn lim_10_the_tables_are_there_for_people() {
     let at = Time::from_micros(1_780_000_000_000_000);
     store.append(owner, Batch { costs: vec![cost(at)], ..Batch::default() }).await.unwrap();
     store.save_limit_snapshots(owner, vec![standing(at)]).await.unwrap();
-    // Whoever asks has what is in the front filled in first.
+    // A report first applies what is in the write-ahead log.
     store.cost_report(CostQuery { upstream: None, since: Time::ZERO, most: 9 }).await.unwrap();
     let sql = sql(&place);
     let spent = "SELECT operation || ' ' || upstream || ' ' || limit_name || ' ' || shape || ' ' || requested || ' ' || actual
@@ -92,7 +93,7 @@ async fn lim_10_the_tables_are_there_for_people() {
     assert_eq!(sql.query_row(usual, [], |row| row.get::<_, String>(0)).unwrap(), "2.0");
 }
 
-/// OPS-17: anybody who opens the file finds the journal by the names of its tables.
+/// OPS-17: people who open the file find the journal by the names of its tables.
 #[tokio::test]
 async fn ops_17_the_journal_is_there_for_people() {
     let place = TestDir::new();
@@ -122,8 +123,8 @@ async fn ops_17_the_journal_is_there_for_people() {
     assert_eq!(sql.query_row(object, [], |row| row.get::<_, String>(0)).unwrap(), "door 77");
 }
 
-/// LIM-10, OPS-17: a folder of an older format is brought up to date where it is; what it holds stays, and costs and the
-/// journal are kept from then on.
+/// LIM-10, OPS-17: a directory of an older format is migrated in place; its contents stay, and
+/// costs and the journal are stored from then on.
 #[tokio::test]
 async fn lim_10_ops_17_a_folder_of_an_older_format_is_brought_up_to_date() {
     for older in [vec![FORMAT_4], vec![FORMAT_4, FORMAT_3], vec![FORMAT_4, FORMAT_3, FORMAT_2]] {

@@ -8,7 +8,7 @@ use tidegate_contract::{Backend, ManualClock};
 use tidegate_store::{Store, StoreFuture};
 use tidegate_store_embedded::{EmbeddedStore, MemoryStore, Options};
 
-/// Memory that stays when its store is dropped, as if it were a disk.
+/// Memory that survives its store, as if it were a disk.
 struct InMemoryBackend {
     clock: Arc<ManualClock>,
     kept: Arc<MemoryStore>,
@@ -84,7 +84,8 @@ mod embedded {
     tidegate_contract::store_suites!(super::OnDiskBackend::new());
 }
 
-/// OPS-8: ten thousand sequences through a directory, each cut somewhere, in four parts so that they run side by side.
+/// OPS-8: ten thousand sequences through a directory, each cut somewhere, in four parts so that
+/// they run in parallel.
 mod ten_thousand_sequences {
     use tidegate_contract::replay::{Effort, replay};
 

@@ -1,6 +1,6 @@
-//! Damage by chance and by hand: whatever byte of whatever file is flipped, zeroed or cut off after the process was
-//! killed, what was acknowledged is there as it was written, or an error says what is wrong. Nothing is missing in
-//! silence, and nothing is read back that was not written.
+//! Random and targeted damage: whatever byte of whatever file is flipped, zeroed or cut off after
+//! the process was killed, acknowledged data is there as it was written, or an error says what is
+//! wrong. Nothing is missing silently, and nothing is read that was not written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +20,12 @@ use tidegate_store_embedded::EmbeddedStore;
 use crate::image;
 use crate::sample::{PARTITION, TestDir, accepts, ends, kind, operation, replayed, strip_checksums};
 
-/// Damaged folders of each story.
+/// The damaged directories of each scenario.
 const CASES: u64 = 120;
 const OPERATIONS: u64 = 60;
 const RECORDS: u64 = 12;
 
-/// What was acknowledged.
+/// The acknowledged data.
 struct AcknowledgedState {
     operations: Vec<StoredEntry>,
     replayed: (Vec<u64>, Lsn),
@@ -39,7 +39,7 @@ fn answer(nth: u64) -> Bytes {
     Bytes::from(format!("answer {nth}").repeat(20))
 }
 
-/// Fills a store and says what it holds. The last append is only in the front.
+/// Fills a store and returns what it holds. The last append is only in the write-ahead log.
 async fn filled(place: &TestDir) -> (EmbeddedStore, AcknowledgedState) {
     let (store, owner) = place.enter().await;
     for seq in (1..OPERATIONS).step_by(3) {
@@ -79,7 +79,7 @@ fn copy(from: &Path) -> TempDir {
     to
 }
 
-/// Damages one file and says how.
+/// Damages one file and describes how.
 fn damage(dir: &Path, dice: &mut TestRng) -> String {
     let path = dice.pick(&files(dir)).clone();
     let mut bytes = fs::read(&path).unwrap();
@@ -97,14 +97,14 @@ fn damage(dir: &Path, dice: &mut TestRng) -> String {
     format!("{how} at {at} of {used} in {}", path.display())
 }
 
-/// What a damaged store gave: all of it, or less with an error.
+/// What a damaged store returned: everything, or less with an error.
 #[derive(Debug, PartialEq, Eq)]
 enum Finding {
     Whole,
     Refused,
 }
 
-/// An answer that is what was acknowledged, or an error that says that it cannot be read.
+/// Checks that a result is what was acknowledged, or an error that it cannot be read.
 #[track_caller]
 fn same_or_refused<T: PartialEq + std::fmt::Debug>(found: Result<T>, known: &T, how: &str) -> Finding {
     match found {
@@ -162,7 +162,7 @@ async fn damaged_again_and_again(from: &Path, clock: &TestDir, known: &Acknowled
     assert!(refused > 0, "nothing was damaged");
 }
 
-/// OPS-8: killed, then damaged: nothing is lost in silence, and nothing else is read than was written.
+/// OPS-8: killed, then damaged: nothing is lost silently, and nothing is read that was not written.
 #[tokio::test]
 async fn ops_8_damage_after_a_kill_is_never_silent() {
     let place = TestDir::new();
@@ -185,8 +185,9 @@ fn front_of(dir: &Path) -> PathBuf {
     files(dir).into_iter().find(|path| path.to_string_lossy().contains(".front-")).unwrap()
 }
 
-/// OPS-8: the very last append that was acknowledged is damaged or cut off, and nothing but the mark knows of it: the
-/// error says where, and what is gone. Without the mark it would be taken for a torn write.
+/// OPS-8: the very last acknowledged append is damaged or cut off, and nothing but the mark knows
+/// of it: the error says where, and what is lost. Without the mark it would be taken for a torn
+/// write.
 #[tokio::test]
 async fn ops_8_a_front_that_ends_too_early_is_named() {
     let place = TestDir::new();
@@ -197,7 +198,7 @@ async fn ops_8_a_front_that_ends_too_early_is_named() {
     let image = image::of(place.path());
     drop(store);
     for name in ["p0.sqlite", "p0.sqlite-wal"] {
-        // It may not have been there yet.
+        // It may not exist yet.
         let _ = fs::remove_file(image.path().join(name));
     }
     let image = TestDir::of(image);
@@ -223,7 +224,8 @@ async fn ops_8_a_front_that_ends_too_early_is_named() {
     );
 }
 
-/// OPS-8: damage to an append that SQLite has is no loss, and what comes after it in the front is found.
+/// OPS-8: damage to an append that SQLite has is no loss, and what follows it in the write-ahead
+/// log is found.
 #[tokio::test]
 async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
     let place = TestDir::new();
@@ -231,7 +233,7 @@ async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
     for seq in 1..6 {
         store.append(owner, accepts(seq..seq + 1, place.now())).await.unwrap();
     }
-    // Lists wait until everything is filled in.
+    // Lists wait until everything is applied.
     store.list(PARTITION, StoredQuery { limit: 1, ..StoredQuery::default() }).await.unwrap();
     drop(store);
     let front = front_of(place.path());
@@ -245,7 +247,8 @@ async fn ops_8_damage_to_what_sqlite_has_is_no_loss() {
     assert_eq!(replayed(&image.open().unwrap()).await.unwrap(), ((1..7).collect(), Lsn(6)));
 }
 
-/// OPS-8: commits that only SQLite has are noted too: a log of SQLite's that is cut off is not taken for the end.
+/// OPS-8: commits that only SQLite has are noted too: a truncated SQLite log is not taken for the
+/// end.
 #[tokio::test]
 async fn ops_8_records_that_were_cut_off_are_named() {
     let place = TestDir::new();
@@ -258,7 +261,8 @@ async fn ops_8_records_that_were_cut_off_are_named() {
     assert!(error.to_string().contains("p0.sqlite is damaged"), "{error}");
 }
 
-/// OPS-8: a payload that was changed on the disk is never handed out, and neither is a changed result; the rest is.
+/// OPS-8: a payload that was changed on the disk is never returned, and neither is a changed
+/// result; the rest is.
 #[tokio::test]
 async fn ops_8_a_patched_row_is_refused() {
     let place = TestDir::new();
@@ -291,7 +295,7 @@ async fn ops_8_a_patched_row_is_refused() {
     assert_eq!(fine.operation, operation(42, fine.operation.at));
 }
 
-/// OPS-8: an append whose facts were changed so that they still can be decoded is not replayed.
+/// OPS-8: an append whose facts were changed so that they can still be decoded is not replayed.
 #[tokio::test]
 async fn ops_8_a_patched_append_is_refused() {
     let place = TestDir::new();
@@ -304,7 +308,8 @@ async fn ops_8_a_patched_append_is_refused() {
     assert!(error.to_string().contains("append 3 is not what was written"), "{error}");
 }
 
-/// OPS-8: what a version without checksums wrote is read as it is, and what is written from then on is checked.
+/// OPS-8: data of a version without checksums is read as it is, and what is written from then on is
+/// checked.
 #[tokio::test]
 async fn ops_8_a_folder_of_before_there_were_checksums_is_read() {
     let place = TestDir::new();

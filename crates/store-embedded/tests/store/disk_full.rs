@@ -1,4 +1,5 @@
-//! No room on the disk: refused in so many words, nothing lost, and on it goes when there is room.
+//! A full disk: writes fail with a clear error, nothing is lost, and writing resumes when there is
+//! room.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use tokio::task::JoinSet;
 use crate::image;
 use crate::sample::{PARTITION, TTL, TestDir, accepts, kind, replayed};
 
-/// OPS-8: a full disk refuses, loses nothing that was answered, and keeps half of nothing.
+/// OPS-8: a full disk rejects an append, loses nothing that was acknowledged, and keeps no half of
+/// an append.
 #[tokio::test]
 async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
     let place = TestDir::new();
@@ -42,7 +44,7 @@ async fn ops_8_a_full_disk_refuses_and_loses_nothing() {
     assert_eq!(store.stats().await.unwrap().operations, seq + 7);
 }
 
-/// What still fits is taken, though it came together with what does not.
+/// An append that still fits is accepted, though it came together with one that does not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_fits_is_taken_and_the_rest_refused() {
     let place = TestDir::new();

@@ -1,5 +1,6 @@
-//! What a directory would look like if the machine stopped right now: a copy of its files, taken while they are in
-//! use. A copy is not taken at one moment, so it is taken again when SQLite began its log anew in between.
+//! A crash image: what a directory would look like if the machine stopped right now. It is a copy
+//! of the files, taken while they are in use. A copy is not taken at one moment, so it is repeated
+//! when SQLite restarted its log in between.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -7,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A copy of a directory.
+/// Copies a directory.
 pub(crate) fn of(dir: &Path) -> TempDir {
     loop {
         let image = tempfile::tempdir().expect("a directory");
@@ -17,8 +18,8 @@ pub(crate) fn of(dir: &Path) -> TempDir {
     }
 }
 
-/// How far it was durable, what appends went to first, then the files that are filled behind it, what was logged after them, and snapshots:
-/// each may be newer than those before it, never older.
+/// Copies the marks, the write-ahead log, the SQLite files, their logs, and the snapshots, in this
+/// order: each may be newer than those before it, never older.
 fn copied(dir: &Path, image: &Path) -> bool {
     for path in named(dir, |name| name.ends_with(".mark")) {
         copy(&path, image);
@@ -53,14 +54,14 @@ fn log_of(database: &Path) -> PathBuf {
     name.into()
 }
 
-/// Holds the salt that changes whenever SQLite begins its log anew.
+/// Holds the salt that changes whenever SQLite restarts its log.
 fn log_head(database: &Path) -> Option<[u8; 32]> {
     let mut head = [0; 32];
     File::open(log_of(database)).ok()?.read_exact(&mut head).ok()?;
     Some(head)
 }
 
-/// A file may be gone by now; then it is not in the image.
+/// Copies a file. It may have been removed by now; then it is not in the image.
 fn copy(path: &Path, image: &Path) {
     let name = path.file_name().expect("a name");
     if let Err(error) = fs::copy(path, image.join(name)) {

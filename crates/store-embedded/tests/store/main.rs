@@ -1,4 +1,4 @@
-//! The promises of the storage ports, kept by memory and by a directory.
+//! Tests of the storage ports, on memory and on a directory.
 
 #[cfg(test)]
 mod appending;

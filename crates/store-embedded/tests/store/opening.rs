@@ -1,4 +1,5 @@
-//! Opening a directory: once at a time, never a newer format, and taken over from the dead at once.
+//! Opening a directory: one process at a time, never a newer format, and immediate takeover from a
+//! dead process.
 
 use std::sync::Arc;
 
@@ -68,7 +69,8 @@ fn modes(dir: &std::path::Path) -> std::collections::BTreeMap<String, u32> {
     files.chain([(".".to_owned(), mode(dir))]).collect()
 }
 
-/// The store's files are its owner's alone, whatever the mask, as they are made and as they are found.
+/// Only the owner may access the store's files, whatever the umask, both for new files and for
+/// existing ones.
 #[cfg(unix)]
 #[tokio::test]
 async fn files_are_closed_to_others() {
@@ -124,8 +126,8 @@ async fn urls_name_a_directory_or_memory() {
     }
 }
 
-/// OPS-8: after `kill -9` the next process owns at once: the lock proves that the old owner is dead. Its epoch is
-/// over, and all it was answered is there.
+/// OPS-8: after `kill -9` the next process takes ownership at once: the lock proves that the old
+/// owner is dead. Its epoch is over, and everything acknowledged to it is there.
 #[tokio::test]
 async fn ops_8_a_dead_owner_is_taken_over_at_once() {
     let place = TestDir::new();
@@ -149,8 +151,8 @@ async fn ops_8_a_dead_owner_is_taken_over_at_once() {
     assert_eq!(page.items.iter().filter(|stored| stored.result.is_some()).count(), 30);
 }
 
-/// OPS-8: appends that were answered and are damaged in the front, while SQLite has not got them, are noticed: nothing is
-/// left out in silence. What is torn at the very end was never answered.
+/// OPS-8: acknowledged appends that are damaged in the write-ahead log and not yet in SQLite are
+/// detected: nothing is skipped silently. A torn end was never acknowledged.
 #[tokio::test]
 async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
     let place = TestDir::new();
@@ -162,7 +164,7 @@ async fn ops_8_damage_in_the_front_is_told_from_a_torn_end() {
     let image = crate::image::of(place.path());
     drop(store);
     for name in ["p0.sqlite", "p0.sqlite-wal", "p0.mark"] {
-        // It may not have been there yet.
+        // It may not exist yet.
         let _ = std::fs::remove_file(image.path().join(name));
     }
     let front = std::fs::read_dir(image.path()).unwrap().map(|entry| entry.unwrap().path());

@@ -13,12 +13,12 @@ use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
 use tidegate_store::{Clock, Error, Log, Result, StoreErrorKind};
 use tidegate_store_embedded::{EmbeddedStore, Faults, Options};
 
-/// The partition that is used here.
+/// The partition that the tests use.
 pub(crate) const PARTITION: Partition = 0;
 /// How long an owner holds it.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
 
-/// A directory, what opens it, and what breaks it.
+/// A directory, its options, and its faults.
 pub(crate) struct TestDir {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) faults: Arc<Faults>,
@@ -30,7 +30,7 @@ impl TestDir {
         Self::of(tempfile::tempdir().expect("a directory"))
     }
 
-    /// A place whose data is what an image holds.
+    /// A directory with the contents of an image.
     pub(crate) fn of(dir: TempDir) -> Self {
         Self { clock: ManualClock::today(), faults: Arc::default(), dir }
     }
@@ -48,7 +48,7 @@ impl TestDir {
         EmbeddedStore::open(self.path(), Options { clock, faults: Arc::clone(&self.faults) })
     }
 
-    /// An open store and its owner.
+    /// Opens the store and acquires the partition.
     pub(crate) async fn enter(&self) -> (EmbeddedStore, Ownership) {
         let store = self.open().expect("the store opens");
         let owner = store.acquire_partition(PARTITION, "test", TTL).await.expect("the partition is free");
@@ -60,7 +60,7 @@ impl TestDir {
     }
 }
 
-/// Makes a folder one of format 5, which had no checksums and no mark.
+/// Converts a directory to format 5, which had no checksums and no mark.
 pub(crate) fn strip_checksums(place: &TestDir) {
     std::fs::remove_file(place.file("p0.mark")).unwrap();
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
@@ -118,7 +118,7 @@ fn result(seq: u64, at: Time) -> StoredResult {
     }
 }
 
-/// The seqs of the facts that a replay gives, and the last append.
+/// The seqs of the replayed facts, and the last append.
 pub(crate) async fn replayed(store: &dyn Log) -> Result<(Vec<u64>, Lsn)> {
     let mut seqs = Vec::new();
     let mut replay = |facts: Vec<Fact>| {
@@ -131,7 +131,7 @@ pub(crate) async fn replayed(store: &dyn Log) -> Result<(Vec<u64>, Lsn)> {
     Ok((seqs, last))
 }
 
-/// What kind of failure it is.
+/// The kind of an error.
 #[track_caller]
 pub(crate) fn kind<T>(answer: Result<T>) -> StoreErrorKind {
     answer.err().as_ref().map(Error::kind).expect("it should have failed")

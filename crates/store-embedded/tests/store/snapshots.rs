@@ -1,5 +1,5 @@
-//! A crash at every point of a snapshot, and snapshots that are damaged: the old one or the new one, or a refusal,
-//! never a guess.
+//! A crash at every point of a snapshot, and damaged snapshots: the old one, the new one, or an
+//! error, never a guess.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use tidegate_store::{Log, StoreErrorKind, Upkeep, codec};
 use crate::image;
 use crate::sample::{TestDir, accepts, facts, kind, replayed};
 
-/// A place with a snapshot up to 3 and appends 4 to 6, and an image of it just before.
+/// A directory with a snapshot up to 3 and appends 4 to 6, and an image from just before.
 async fn with_snapshot() -> (TestDir, TestDir) {
     let place = TestDir::new();
     let (store, owner) = place.enter().await;
@@ -68,7 +68,8 @@ async fn a_snapshot_counts_though_the_log_is_not_trimmed_yet() {
     assert!(!before.file(SNAPSHOT).exists());
 }
 
-/// Cut anywhere, or with any byte changed, a snapshot is seen to be damaged; the log it did not replace yet stands.
+/// Cut anywhere, or with any byte changed, a snapshot is detected as damaged; the log that it has
+/// not replaced yet is used.
 #[tokio::test]
 async fn a_damaged_snapshot_falls_back_to_a_log_that_is_whole() {
     let (place, before) = with_snapshot().await;
@@ -112,7 +113,7 @@ async fn a_damaged_snapshot_with_a_trimmed_log_is_unreadable() {
     );
 }
 
-/// An older snapshot serves when a newer one is damaged and every append since is still there.
+/// An older snapshot is used when a newer one is damaged and every append since is still there.
 #[tokio::test]
 async fn an_older_snapshot_serves_when_the_log_reaches_back_to_it() {
     let (place, _) = with_snapshot().await;
@@ -154,7 +155,7 @@ async fn a_snapshot_that_could_not_be_read_back_replaces_nothing() {
     assert_eq!(replayed(&store).await.unwrap(), new_history());
 }
 
-/// Trimming a long log goes on between appends.
+/// Trimming a long log runs between appends.
 #[tokio::test]
 async fn a_long_log_is_trimmed_in_small_steps_beside_appends() {
     let place = TestDir::new();
@@ -172,7 +173,7 @@ async fn a_long_log_is_trimmed_in_small_steps_beside_appends() {
     replaced.unwrap();
     let wanted = std::iter::once(900).chain(391..421).collect();
     assert_eq!(replayed(&store).await.unwrap(), (wanted, Lsn(420)));
-    // Whoever closes it leaves nothing to be filled in.
+    // Closing leaves nothing to be applied.
     drop(store);
     let sql = rusqlite::Connection::open(place.file("p0.sqlite")).unwrap();
     let left: i64 = sql.query_row("SELECT count(*) FROM log", [], |row| row.get(0)).unwrap();

@@ -1,4 +1,4 @@
-//! Clean-up: what ended long ago goes, what has not ended never does, and nothing hides for ever.
+//! Clean-up: old results are removed, unfinished operations never are, and nothing hides for ever.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ async fn ops_9_only_what_ended_is_removed() {
     assert_eq!(place.open().unwrap().stats().await.unwrap().operations, 102, "the counter is durable");
 }
 
-/// What ended long ago is found behind thousands that ended just now, by looking a little further each time.
+/// Old results are found behind thousands of recent ones, by scanning a little further each time.
 #[tokio::test]
 async fn old_results_do_not_hide_behind_young_ones() {
     let place = TestDir::new();

@@ -1,4 +1,5 @@
-//! A commit of which nobody knows whether it happened: said plainly, and the end of writing until reopened.
+//! A commit with an unknown outcome: it is reported as such, and ends writing until the store is
+//! reopened.
 
 use tidegate_core::Seq;
 use tidegate_store::log::{Batch, Lsn};
@@ -6,7 +7,8 @@ use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
 
 use crate::sample::{PARTITION, TTL, TestDir, accepts, kind, replayed};
 
-/// OPS-8: nobody is told that something is safe when it is not known to be, and the truth is what is found later.
+/// OPS-8: nothing is acknowledged that is not known to be durable, and what really happened is
+/// found later.
 #[tokio::test]
 async fn ops_8_an_unsure_commit_is_the_last_one_until_reopened() {
     let place = TestDir::new();

@@ -1,4 +1,5 @@
-//! What calls cost and how limits stand, in the archive: each cost once, however often it is told.
+//! Costs of calls and the state of limits, in the archive: each cost once, however often it is
+//! reported.
 
 use tidegate_core::id::Partition;
 use tidegate_store::Result;
@@ -39,7 +40,7 @@ const BY_SHAPE: &str =
     WHERE at >= 'epoch'::timestamptz + $1 * interval '1 microsecond' AND ($2::text IS NULL OR upstream = $2)
     GROUP BY limit_name, shape ORDER BY cost DESC, limit_name, shape LIMIT $3";
 
-/// The last moment that a question may be about: the year 9999, within what a timestamp holds.
+/// The latest time that a query may be about: the year 9999, within the range of a timestamp.
 const LATEST: i64 = 253_402_300_799_999_999;
 
 impl PostgresArchive {

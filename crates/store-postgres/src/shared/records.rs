@@ -1,5 +1,5 @@
-//! Idempotency records as rows: each verb is one statement. A claim knows itself by its token and may be sent again;
-//! of the others a second one would be answered otherwise than the first.
+//! Idempotency records as rows: each verb is one statement. A claim recognises itself by its token
+//! and may be sent again; the other verbs would get another response the second time.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tidegate_store::{RecordPage, Result};
 use crate::session::{RetrySafety, Statement};
 use crate::{PostgresStore, checks, rows};
 
-/// Rows that one page of a list looks at, at least and at most, however few of them stand.
+/// The fewest and the most rows that one page of a list scans, however few of them are live.
 const LOOKED_AT: (usize, usize) = (100, 1_000);
 
 const CLAIM: &str = "SELECT verdict, until, answer FROM claim_record($1, $2, $3, $4, $5, $6, $7)";
@@ -28,7 +28,7 @@ const LOOK: &str = "SELECT bits(moment($2)), fingerprint, token, created, expire
     FROM records WHERE key = $1";
 const LIST: &str = "SELECT (SELECT bits(moment($3))), fingerprint, token, created, expires, holds, until,
     length(answer), key FROM records WHERE key > $1 ORDER BY key LIMIT $2";
-/// The clock is read once, so that the index can be asked for what is older.
+/// The clock is read once, so that the index can be used.
 const SWEEP: &str = "
 WITH gone AS (
     DELETE FROM records WHERE key IN (
@@ -134,7 +134,7 @@ impl PostgresStore {
         Ok(usize::try_from(self.sessions.column::<i64>(&row, 0)?).unwrap_or_default())
     }
 
-    /// The record of a row that begins with the store's time; none when its own is up.
+    /// Reads the record of a row that begins with the store's time; `None` when it has expired.
     fn read_live_record<A>(&self, row: &PgRow, answer: Option<A>) -> Result<Option<Record<A>>> {
         let time = |column| Ok(rows::time(self.sessions.column(row, column)?));
         let stage = match answer {
@@ -153,7 +153,7 @@ impl PostgresStore {
         Ok(Some(found).filter(|found| record::is_live(found, now)))
     }
 
-    /// Whether a statement touched a row.
+    /// Returns whether a statement affected a row.
     async fn affects_row<'q>(
         &self,
         sql: &'static str,

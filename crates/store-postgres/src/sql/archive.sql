@@ -1,5 +1,6 @@
--- What has ended, one row for each operation. A row is written when its operation has ended, and again when it ran once
--- more and ended later. Ids sort by the time of acceptance, so rows come in nearly in the order of the primary key.
+-- Ended operations, one row for each. A row is written when its operation has ended, and again when
+-- it ran again and ended later. Ids sort by the time of acceptance, so rows arrive nearly in the
+-- order of the primary key.
 
 CREATE TABLE meta (name text COLLATE "C" PRIMARY KEY, value bigint NOT NULL);
 

@@ -1,4 +1,4 @@
--- Format 2: how limits stand and what calls cost. Figures are tokens.
+-- Format 2: the state of limits and the costs of calls. Amounts are in tokens.
 
 CREATE TABLE rate_limit_buckets (
     name text COLLATE "C" NOT NULL,

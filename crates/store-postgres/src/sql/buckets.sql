@@ -1,7 +1,7 @@
--- Stand-alone buckets. The arithmetic is exact: numeric where 64 bits could overflow, and the remainder of a refill
--- is carried.
+-- Stand-alone buckets. The arithmetic is exact: numeric where 64 bits could overflow, and the
+-- remainder of a refill is carried.
 
--- What is in a bucket at a moment. Before its own nothing has come back.
+-- The level of a bucket at a moment. Before the bucket's own time nothing is refilled.
 CREATE FUNCTION refreshed(_bucket rate_limit_buckets, _now numeric) RETURNS rate_limit_buckets
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -24,7 +24,7 @@ BEGIN
     RETURN _bucket;
 END $$;
 
--- How long until so much can be taken from a bucket that was refreshed; it can hold that much.
+-- How long until that much can be taken from a refreshed bucket; its capacity is sufficient.
 CREATE FUNCTION wait_for(_bucket rate_limit_buckets, _cost numeric, _now numeric) RETURNS numeric
 LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -43,8 +43,8 @@ BEGIN
     RETURN greatest(least(reached, 18446744073709551615) - _now, 0);
 END $$;
 
--- Takes from every bucket, or from none. Rows are locked in the order of their names, whatever the order asked, so
--- that two callers never wait for each other.
+-- Takes from every bucket, or from none. Rows are locked in the order of their names, whatever the
+-- requested order, so that two callers never deadlock.
 CREATE FUNCTION reserve(_names text[], _costs bigint[], _capacities bigint[], _rates bigint[], _clock bigint)
 RETURNS TABLE (verdict text, number bigint, remaining bigint[]) LANGUAGE plpgsql AS $$
 DECLARE

@@ -1,7 +1,7 @@
--- Format 3: how limits stand and what calls cost, for people. Figures are tokens.
+-- Format 3: the state of limits and the costs of calls, for people. Amounts are in tokens.
 
--- Stand-alone buckets keep everything but their name. What an older program calls goes on to find them; what it asks of
--- the table itself fails until it notices the new format.
+-- Stand-alone buckets keep everything but their name. The functions that an older program calls
+-- still find them; its queries of the table itself fail until it notices the new format.
 ALTER TABLE rate_limit_buckets RENAME TO buckets;
 ALTER INDEX rate_limit_buckets_pkey RENAME TO buckets_pkey;
 DO $$
@@ -52,7 +52,7 @@ COMMENT ON COLUMN api_cost_tracking.shape IS 'What calls of its like have in com
 COMMENT ON COLUMN api_cost_tracking.requested IS 'What was taken before it was sent';
 COMMENT ON COLUMN api_cost_tracking.actual IS 'What it really cost; nothing when the answer did not say';
 
--- An append of which some calls said what they cost. Most say nothing, and do not come this way.
+-- An append with the costs of some calls. Most appends have none, and do not use this function.
 CREATE FUNCTION append_with_costs(
     _partition int, _epoch bigint, _follows bigint, _facts bytea,
     _seqs bigint[], _ats bigint[], _groups text[], _kinds text[], _keys text[], _envelopes bytea[], _payloads bytea[],
@@ -75,7 +75,7 @@ BEGIN
     RETURN NEXT;
 END $$;
 
--- Removes some of the oldest costs of a partition that lie before the cut.
+-- Removes some of the oldest costs of a partition that are before the cutoff.
 CREATE FUNCTION sweep_costs(_partition int, _epoch bigint, _cut bigint, _most int)
 RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -93,7 +93,7 @@ BEGIN
     RETURN QUERY SELECT 'ok', gone;
 END $$;
 
--- Keeps how limits stand, each in place of what was kept of it before.
+-- Stores the state of limits, each replacing the previous state.
 CREATE FUNCTION keep_standings(
     _partition int, _epoch bigint, _names text[], _sorts text[], _capacities double precision[],
     _rates double precision[], _levels double precision[], _sources text[], _closed bigint[], _updated bigint[]

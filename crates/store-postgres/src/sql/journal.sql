@@ -1,4 +1,5 @@
--- Format 4: the journal of deployments. Nothing that was there changes, and no older program misses it.
+-- Format 4: the journal of deployments. Nothing that existed changes, and no older program misses
+-- it.
 
 CREATE TABLE deployments (
     id text COLLATE "C" PRIMARY KEY,
@@ -48,13 +49,14 @@ COMMENT ON COLUMN deployment_steps.operation IS 'The id of the operation that ca
 COMMENT ON COLUMN deployment_steps.foreign_id IS 'The object, when it is known';
 COMMENT ON TABLE deployment_objects IS 'Which object has which key in a scope';
 
--- Whoever holds it writes the journal. Lines are few, so one writer at a time is enough, and no two can wait for each other.
+-- The lock for writing the journal. Lines are few, so one writer at a time is enough, and no two
+-- can deadlock.
 CREATE FUNCTION hold_journal() RETURNS void LANGUAGE sql VOLATILE AS $$
     SELECT pg_advisory_xact_lock(hashtextextended('tidegate journal of ' || current_schema(), 0))
 $$;
 
--- Writes a deployment, unless somebody with a newer fence has written it. A new one makes room: of the ended ones of its
--- scope so many stay.
+-- Writes a deployment, unless a writer with a newer fence has written it. A new one makes room: a
+-- limited number of the ended ones of its scope is kept.
 CREATE FUNCTION keep_deployment(
     _id text, _scope text, _fence bigint, _round bigint, _stage text, _request bytea, _note text, _started bigint,
     _updated bigint, _stay int
@@ -80,8 +82,9 @@ BEGIN
     RETURN true;
 END $$;
 
--- Writes lines of a deployment, unless it is not there or somebody with a newer fence has written it. Of a kind and key
--- there is one step and one object among them; an object without an id is forgotten.
+-- Writes lines of a deployment, unless it does not exist or a writer with a newer fence has written
+-- it. There is at most one step and one object per kind and key among them; an object without an id
+-- is removed.
 CREATE FUNCTION write_journal(
     _id text, _fence bigint,
     _kinds text[], _keys text[], _nths bigint[], _actions text[], _fingerprints text[], _states text[],
@@ -105,7 +108,8 @@ BEGIN
     ON CONFLICT (deployment, kind, key) DO UPDATE SET nth = excluded.nth, action = excluded.action,
         fingerprint = excluded.fingerprint, state = excluded.state, operation = excluded.operation,
         foreign_id = excluded.foreign_id, note = excluded.note, at = excluded.at;
-    -- One walk down the index for each that goes: joined the other way round, all of a scope would be read for each.
+    -- One index lookup for each removed row: joined the other way round, all of a scope would be
+    -- read for each.
     DELETE FROM deployment_objects AS o WHERE o.ctid = ANY (ARRAY(
         SELECT found.ctid FROM unnest(_object_kinds, _object_keys, _object_ids) AS old (kind, key, id)
         CROSS JOIN LATERAL (

@@ -1,6 +1,7 @@
--- The steps of a partition's log. Every step of an owner reads the partition's row FOR KEY SHARE and keeps that lock
--- to its end; only a new owner takes the row FOR UPDATE, so it waits for steps under way and no later step of an
--- older owner gets through. Renewing changes no key and waits for nobody. A refusal is a value: nothing was written.
+-- The steps of a partition's log. Every step of an owner reads the partition's row FOR KEY SHARE
+-- and keeps that lock to its end; only a new owner takes the row FOR UPDATE, so it waits for steps
+-- in progress and no later step of an older owner gets through. Renewing changes no key and waits
+-- for no other step. A refusal is a value: nothing was written.
 
 CREATE FUNCTION own(_partition int, _node text, _ttl bigint, _clock bigint)
 RETURNS TABLE (verdict text, epoch bigint, until bigint, holder text, time_left bigint) LANGUAGE plpgsql AS $$
@@ -35,7 +36,7 @@ BEGIN
     END IF;
 END $$;
 
--- The newest epoch, and a lock on it until the step is over.
+-- The newest epoch, and a lock on it until the end of the step.
 CREATE FUNCTION hold(_partition int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     newest bigint;
@@ -44,7 +45,8 @@ BEGIN
     RETURN coalesce(newest, 0);
 END $$;
 
--- The last append's number. A trim always leaves the newest row, so that the numbers never start anew.
+-- The number of the last append. A trim always leaves the newest row, so that the numbers never
+-- restart.
 CREATE FUNCTION last_append(_partition int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     last bigint;
@@ -98,8 +100,8 @@ BEGIN
     RETURN QUERY SELECT 'ok', last + 1;
 END $$;
 
--- A snapshot comes in three steps: it begins, its parts come, and then it takes the place of what came before. Until
--- the last step nobody sees it.
+-- A snapshot has three steps: it begins, its parts are written, and then it replaces what came
+-- before. Until the last step it is not visible.
 CREATE FUNCTION begin_snapshot(_partition int, _epoch bigint, _upto bigint)
 RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -153,7 +155,7 @@ BEGIN
     END IF;
 END $$;
 
--- All three steps at once, for a snapshot that is small.
+-- All three steps at once, for a small snapshot.
 CREATE FUNCTION put_snapshot(_partition int, _epoch bigint, _upto bigint, _parts bytea[])
 RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -169,7 +171,7 @@ BEGIN
     RETURN QUERY SELECT f.verdict, f.number FROM finish_snapshot(_partition, _epoch, version, _upto) AS f;
 END $$;
 
--- Removes a bounded part of what the newest snapshot replaced; answers how many rows went.
+-- Removes a bounded part of what the newest snapshot replaced; returns the number of removed rows.
 CREATE FUNCTION trim_log(_partition int, _most int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     known partitions%ROWTYPE;
@@ -188,9 +190,10 @@ BEGIN
     RETURN gone + more;
 END $$;
 
--- Looks at some results after a seq, in order, and removes those that ended before the cut, with their operations. In
--- the ranges before the newest they are left a while longer, so that a range can go as a whole.
--- What an append has in its hands just now is left for the next time, so that neither ever waits for the other.
+-- Scans some results after a seq, in order, and removes those that ended before the cutoff, with
+-- their operations. In the ranges before the newest they are kept a while longer, so that a range
+-- can be dropped as a whole. Rows locked by an append are left for the next time, so that neither
+-- ever waits for the other.
 CREATE FUNCTION sweep(_partition int, _epoch bigint, _cut bigint, _most int, _after bigint, _looked int, _grace bigint)
 RETURNS TABLE (verdict text, number bigint, reached bigint, is_over boolean) LANGUAGE plpgsql AS $$
 DECLARE

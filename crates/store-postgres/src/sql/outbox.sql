@@ -1,6 +1,7 @@
--- The outbox: operations that applications hand in inside their own transactions. A row waits here from the commit of
--- such a transaction until an append of the partition's owner accepts it and takes it out, in one step. Nothing here is
--- a cursor: ids may become visible out of order, and whoever drains looks at the smallest ones that are there.
+-- The outbox: operations that applications submit inside their own transactions. A row waits here
+-- from the commit of such a transaction until an append of the partition's owner accepts it and
+-- removes it, in one step. There is no cursor: ids may become visible out of order, and whoever
+-- drains reads the smallest existing ones.
 
 CREATE TABLE outbox (
     id bigint GENERATED ALWAYS AS IDENTITY,
@@ -11,7 +12,7 @@ CREATE TABLE outbox (
     PRIMARY KEY (partition, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- What was handed in and cannot be accepted, for a person to look at.
+-- Submitted operations that cannot be accepted, for people to look at.
 CREATE TABLE outbox_refused (
     id bigint PRIMARY KEY,
     partition int NOT NULL,
@@ -22,10 +23,11 @@ CREATE TABLE outbox_refused (
     operation json NOT NULL
 );
 
--- The upstreams that nodes have been started with. One that is gone from a configuration stays here.
+-- The upstreams that nodes have been started with. One that was removed from a configuration stays
+-- here.
 CREATE TABLE upstreams (name text COLLATE "C" PRIMARY KEY, is_spread boolean NOT NULL);
 
--- A SHA-256 over parts with their lengths before them, the same as in the program.
+-- A SHA-256 over parts, each preceded by its length, the same as in the program.
 CREATE FUNCTION fingerprint(VARIADIC _parts text[]) RETURNS bytea LANGUAGE sql STABLE AS $$
     SELECT sha256(string_agg(int8send(octet_length(part.bytes)) || part.bytes, '' ORDER BY part.place))
     FROM (
@@ -34,13 +36,14 @@ CREATE FUNCTION fingerprint(VARIADIC _parts text[]) RETURNS bytea LANGUAGE sql S
     ) AS part
 $$;
 
--- The place of a key among so many partitions.
+-- The partition of a key.
 CREATE FUNCTION place(_key text, _partitions bigint) RETURNS int LANGUAGE sql STABLE AS $$
     SELECT mod(unsigned(('x' || encode(substr(fingerprint('partition', _key), 1, 8), 'hex'))::bit(64)::bigint),
         greatest(_partitions, 1))::int
 $$;
 
--- Where an operation has its place: with its upstream, or by its group where the upstream is spread.
+-- The partition of an operation: that of its upstream, or of its group where the upstream is
+-- spread.
 CREATE FUNCTION place_of(_upstream text, _group text, _is_spread boolean, _partitions bigint)
 RETURNS int LANGUAGE sql STABLE AS $$
     SELECT place(CASE WHEN _is_spread THEN 'group ' || _group ELSE 'upstream ' || _upstream END, _partitions)
@@ -51,7 +54,8 @@ CREATE FUNCTION hint_channel(_topic text) RETURNS text LANGUAGE sql STABLE AS $$
     SELECT 'tidegate_' || encode(substr(fingerprint('hints', current_schema(), _topic), 1, 16), 'hex')
 $$;
 
--- Says in a sentence what is wrong with an operation, as far as that can be seen here; nothing when it looks good.
+-- Returns a sentence about what is wrong with an operation, as far as that can be checked here;
+-- null when it looks valid.
 CREATE FUNCTION problem_of(_operation json) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     names CONSTANT text[] := ARRAY['kind', 'upstream', 'group', 'request', 'dedupe_key', 'cost', 'max_attempts',
@@ -90,8 +94,8 @@ BEGIN
     RETURN NULL;
 END $$;
 
--- Hands an operation in with the caller's transaction; answers its number in the outbox. What is wrong with it is told
--- at once, so that the caller's transaction fails here and not later.
+-- Submits an operation with the caller's transaction; returns its number in the outbox. Mistakes
+-- are reported at once, so that the caller's transaction fails here and not later.
 CREATE FUNCTION enqueue(_operation json) RETURNS bigint LANGUAGE plpgsql SECURITY DEFINER AS $$
 DECLARE
     len_max CONSTANT int := 1114112;
@@ -134,14 +138,16 @@ BEGIN
     RETURN number;
 END $$;
 
--- It runs with the rights of whoever laid this out, so that callers need none on the tables. Its path is fixed, and
--- temporary tables come last in it: nobody can put something of theirs in the way.
+-- It runs with the privileges of whoever created the schema, so that callers need none on the
+-- tables. Its search path is fixed, and temporary tables come last in it: no caller can shadow
+-- anything.
 REVOKE ALL ON FUNCTION enqueue(json) FROM PUBLIC;
 DO $$ BEGIN
     EXECUTE format('ALTER FUNCTION enqueue(json) SET search_path = %I, pg_temp', current_schema());
 END $$;
 
--- Moves a row that cannot be accepted aside. A row that is not there is no mistake: it was moved before.
+-- Moves a row that cannot be accepted to the refused rows. A missing row is no mistake: it was
+-- moved before.
 CREATE FUNCTION refuse_row(_partition int, _epoch bigint, _id bigint, _code text, _problem text, _clock bigint)
 RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -159,8 +165,8 @@ BEGIN
     RETURN QUERY SELECT 'ok', moved;
 END $$;
 
--- Takes down with which upstreams a node was started. What waits for one that is spread now, or is no more, gets its
--- new place.
+-- Records the upstreams that a node was started with. Rows that wait for one that is now spread, or
+-- no longer is, get their new partition.
 CREATE FUNCTION publish(_names text[], _spread boolean[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     partitions bigint;

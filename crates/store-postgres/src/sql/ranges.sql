@@ -1,10 +1,10 @@
--- Operations and results lie in one table for each partition, and in that in one table for each range of seqs, so that
--- what retention no longer keeps can go as a whole. Tables are made beside the others and then joined to them, which
--- stops neither appends nor readers.
+-- Operations and results are in one table for each partition, split into one table for each range
+-- of seqs, so that what retention no longer keeps can be dropped as a whole. Tables are created on
+-- their own and then attached, which blocks neither appends nor readers.
 
 CREATE FUNCTION range_len() RETURNS bigint LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT 1000000::bigint $$;
 
--- Makes the tables in which a seq of a partition lies; nothing when they are there.
+-- Creates the tables for a seq of a partition; does nothing when they exist.
 CREATE FUNCTION make_room(_partition int, _seq bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     place bigint := _seq / range_len();
@@ -33,7 +33,7 @@ BEGIN
     END LOOP;
 END $$;
 
--- The last seq of a partition that is kept.
+-- The last stored seq of a partition.
 CREATE FUNCTION last_seq(_partition int) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE
     last bigint;
@@ -42,8 +42,9 @@ BEGIN
     RETURN coalesce(last, 0);
 END $$;
 
--- Drops the tables of a partition's first range when everything in it ended before the cut and a later range is in use.
--- While it looks, nothing in that range can run again. Who has those tables open makes it give up soon.
+-- Drops the tables of a partition's first range when everything in it ended before the cutoff and a
+-- later range is in use. During the check, nothing in that range can run again. It gives up soon
+-- when another session uses those tables.
 CREATE FUNCTION drop_range(_partition int, _epoch bigint, _cut bigint)
 RETURNS TABLE (verdict text, number bigint) LANGUAGE plpgsql AS $$
 DECLARE
@@ -66,14 +67,14 @@ BEGIN
         RETURN QUERY SELECT 'none', 0::bigint;
         RETURN;
     END IF;
-    -- Mostly the last one to be accepted ended last, so this saves the long look.
+    -- Mostly the last operation to be accepted ended last, so this saves the full scan.
     SELECT r.at INTO youngest FROM results AS r WHERE r.partition = _partition AND r.seq < after
     ORDER BY r.seq DESC LIMIT 1;
     IF youngest < 0 OR youngest >= _cut THEN
         RETURN QUERY SELECT 'none', 0::bigint;
         RETURN;
     END IF;
-    -- This one look goes over all of two tables; they are read as a whole.
+    -- This one query scans all of two tables; they are read as a whole.
     PERFORM set_config('lock_timeout', '200ms', true), set_config('enable_hashjoin', 'on', true),
         set_config('enable_seqscan', 'on', true);
     EXECUTE format('LOCK TABLE operations_%1$s_%2$s, results_%1$s_%2$s IN SHARE MODE', _partition, place);

@@ -1,5 +1,6 @@
--- Format 2: idempotency records that know their holder by a token. Format 1 laid them out otherwise and never filled
--- them, so nothing is lost, and no older program misses them. Nothing that changes is indexed.
+-- Format 2: idempotency records that identify their holder by a token. Format 1 had another layout
+-- and never filled it, so nothing is lost, and no older program misses them. Nothing that changes
+-- is indexed.
 
 DO $$ BEGIN
     IF to_regclass('records') IS NOT NULL THEN
@@ -20,7 +21,7 @@ CREATE TABLE records (
 ) WITH (fillfactor = 70);
 CREATE INDEX records_ending ON records (expires) WHERE expires >= 0;
 
--- Whether it still stands: its time is not up, or somebody works on it.
+-- Whether it is still live: it has not expired, or a request is in flight.
 CREATE FUNCTION is_live(_record records, _now numeric) RETURNS boolean LANGUAGE sql IMMUTABLE AS $$
     SELECT unsigned(_record.expires) > _now OR (_record.answer IS NULL AND unsigned(_record.until) > _now)
 $$;
@@ -42,7 +43,7 @@ BEGIN
             RETURN;
         END IF;
         SELECT * INTO known FROM records AS r WHERE r.key = _key FOR UPDATE;
-        -- Whoever had it may have given it back in between.
+        -- The previous holder may have released it in between.
         EXIT WHEN FOUND;
     END LOOP;
     now := moment(_clock);
@@ -66,7 +67,7 @@ BEGIN
     END IF;
 END $$;
 
--- What has expired is not there, and is left to the sweep.
+-- Expired records count as absent, and are left to the sweep.
 CREATE FUNCTION forget_record(_key text, _is_answer boolean, _clock bigint) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
     known records%ROWTYPE;

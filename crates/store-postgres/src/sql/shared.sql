@@ -1,5 +1,5 @@
--- Leases and windows that any process may touch. Each function is one atomic step: it locks its rows, looks at the clock, and
--- decides as the pure function of the same name does.
+-- Leases and windows that any process may touch. Each function is one atomic step: it locks its
+-- rows, reads the clock, and decides like the pure function of the same name.
 
 CREATE FUNCTION acquire_lease(_name text, _ttl bigint, _clock bigint)
 RETURNS TABLE (is_held boolean, fence bigint, until bigint) LANGUAGE plpgsql AS $$
@@ -53,7 +53,7 @@ BEGIN
             RETURN;
         END IF;
         SELECT * INTO known FROM windows AS w WHERE w.key = _key FOR UPDATE;
-        -- It may have been swept away in between.
+        -- It may have been swept in between.
         EXIT WHEN FOUND;
     END LOOP;
     now := moment(_clock);

@@ -1,6 +1,7 @@
--- Format 5: an operation may say its deadline as a time. Only what is checked on the way in changes.
+-- Format 5: an operation may give its deadline as a time. Only the checks on submission change.
 
--- Says in a sentence what is wrong with an operation, as far as that can be seen here; nothing when it looks good.
+-- Returns a sentence about what is wrong with an operation, as far as that can be checked here;
+-- null when it looks valid.
 CREATE OR REPLACE FUNCTION problem_of(_operation json) RETURNS text LANGUAGE plpgsql STABLE AS $$
 DECLARE
     names CONSTANT text[] := ARRAY['kind', 'upstream', 'group', 'request', 'dedupe_key', 'cost', 'max_attempts',

@@ -1,5 +1,5 @@
--- The tables. Times are microseconds since 1970; numbers of 64 bits lie in bigint with the same bits. Operations are
--- written once and never updated; nothing that changes is indexed.
+-- The tables. Times are microseconds since 1970; 64-bit numbers are stored as bigint with the same
+-- bits. Operations are written once and never updated; nothing that changes is indexed.
 
 CREATE TABLE meta (name text COLLATE "C" PRIMARY KEY, value bigint NOT NULL);
 
@@ -82,7 +82,7 @@ CREATE TABLE nodes (
     until bigint NOT NULL
 ) WITH (fillfactor = 50);
 
--- A number of 64 bits without its sign, and back.
+-- A 64-bit number without its sign, and back.
 CREATE FUNCTION unsigned(_bits bigint) RETURNS numeric LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
     SELECT CASE WHEN _bits < 0 THEN _bits + 18446744073709551616::numeric ELSE _bits::numeric END
 $$;
@@ -91,12 +91,12 @@ CREATE FUNCTION bits(_number numeric) RETURNS bigint LANGUAGE sql IMMUTABLE PARA
     SELECT (CASE WHEN _number >= 9223372036854775808 THEN _number - 18446744073709551616 ELSE _number END)::bigint
 $$;
 
--- Now: what the caller's clock shows, or the server's own when it shows none.
+-- Now: the time of the caller's clock, or the server's own when none is given.
 CREATE FUNCTION moment(_clock bigint) RETURNS numeric LANGUAGE sql VOLATILE AS $$
     SELECT unsigned(coalesce(_clock, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint))
 $$;
 
--- So much later; it stops at the last moment there is.
+-- A time that much later; saturates at the last representable moment.
 CREATE FUNCTION later(_moment numeric, _by bigint) RETURNS numeric LANGUAGE sql IMMUTABLE AS $$
     SELECT least(_moment + unsigned(_by), 18446744073709551615)
 $$;

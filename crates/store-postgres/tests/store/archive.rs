@@ -1,4 +1,4 @@
-//! The archive: what ended is kept once, by its latest end, in tables that people read.
+//! The archive: each ended operation is stored once, by its latest end, in tables that people read.
 
 use sqlx::Row;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -21,7 +21,7 @@ async fn archive(server: &PostgresServer) -> PostgresArchive {
     archive
 }
 
-/// A connection for somebody who asks in SQL.
+/// A connection of a person who queries in SQL.
 async fn analyst(server: &PostgresServer) -> PgConnection {
     let options: PgConnectOptions = server.url().parse().expect("a URL");
     options.options([("search_path", "tidegate_archive")]).connect().await.expect("connect")
@@ -43,7 +43,7 @@ fn id(stored: &StoredEntry) -> OperationId {
     OperationId::new(stored.operation.at, PARTITION, stored.operation.seq)
 }
 
-/// OPS-8: whatever can end can be archived and comes back as it was, in the order asked.
+/// OPS-8: whatever can end can be archived and is returned as it was, in the requested order.
 #[test]
 fn ops_8_what_was_archived_comes_back_as_it_was() {
     run(async {
@@ -74,8 +74,8 @@ fn ops_8_what_was_archived_comes_back_as_it_was() {
     });
 }
 
-/// OPS-8: the same again changes nothing; of several ends the latest counts, also when an earlier one comes late or both
-/// come together.
+/// OPS-8: archiving again changes nothing; of several ends the latest counts, even when an earlier
+/// one arrives late or both arrive together.
 #[test]
 fn ops_8_twice_is_once_and_the_latest_end_counts() {
     run(async {
@@ -109,8 +109,8 @@ fn ops_8_twice_is_once_and_the_latest_end_counts() {
     });
 }
 
-/// OPS-8: an archive that is away says so, keeps nothing by halves, and goes on by itself; nobody has to be there when it
-/// is named. Two may keep the same at once.
+/// OPS-8: an unavailable archive reports so, stores nothing by halves, and resumes by itself; it
+/// need not be reachable when it is configured. Two writers may store the same at once.
 #[test]
 fn ops_8_an_archive_that_was_away_goes_on() {
     run(async {
@@ -141,7 +141,8 @@ fn ops_8_an_archive_that_was_away_goes_on() {
     });
 }
 
-/// Its schema is its own: a store's is refused, and so is a newer one. A password is never told.
+/// OPS-22: its schema is its own: a store's is rejected, and so is a newer one. A password is never
+/// shown.
 #[test]
 fn ops_22_an_archive_has_a_schema_of_its_own_and_tells_no_password() {
     run(async {
@@ -171,7 +172,7 @@ fn ops_22_an_archive_has_a_schema_of_its_own_and_tells_no_password() {
     });
 }
 
-/// The queries that the page about the archive shows do what it says.
+/// The queries in the documentation of the archive work as described.
 #[test]
 fn the_documented_queries_run() {
     const PAGE: &str = include_str!("../../../../docs/archive.md");

@@ -1,4 +1,5 @@
-//! The tables that people look at, in a store and in an archive: as they are laid out, and where an older version was.
+//! The tables for people, in a store and in an archive: their schema, and the migration from an
+//! older version.
 
 use std::borrow::Cow;
 
@@ -17,7 +18,7 @@ use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
 
 /// A moment in this century, with microseconds.
 const NOW: Time = Time::from_micros(1_780_000_000_123_457);
-/// Format 2, as the programs before laid it out.
+/// Format 2, as earlier programs created it.
 const FORMAT_2: &str = concat!(
     "CREATE SCHEMA tidegate; SET search_path = tidegate;",
     include_str!("../../src/sql/tables.sql"),
@@ -74,7 +75,8 @@ async fn told(sql: &mut PgConnection, question: &'static str) -> String {
     sqlx::query(question).fetch_one(sql).await.expect(question).get(0)
 }
 
-/// LIM-10: whoever asks in SQL finds costs and limits by their names, in tokens, with ids as the API shows them.
+/// LIM-10: queries in SQL find costs and limits by their names, in tokens, with ids as the API
+/// shows them.
 #[test]
 fn lim_10_the_tables_are_there_for_people() {
     run(async {
@@ -108,8 +110,9 @@ fn lim_10_the_tables_are_there_for_people() {
     });
 }
 
-/// LIM-10: a store of format 2 is brought up to date where it is. Its stand-alone buckets stay as they were, a node of the
-/// version before appends and takes from them until it notices, and costs are kept from then on.
+/// LIM-10: a store of format 2 is migrated in place. Its stand-alone buckets stay as they were, a
+/// node of the previous version appends and takes from them until it notices, and costs are stored
+/// from then on.
 #[test]
 fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
     run(async {
@@ -139,8 +142,8 @@ fn lim_10_a_store_of_format_2_is_brought_up_to_date() {
     });
 }
 
-/// LIM-10: an archive keeps each cost once, however often it is told, and of a limit the latest; one of the first format
-/// is brought up to date.
+/// LIM-10: an archive stores each cost once, however often it is reported, and of a limit the
+/// latest state; one of the first format is migrated.
 #[test]
 fn lim_10_an_archive_keeps_each_cost_once() {
     run(async {

@@ -7,7 +7,7 @@ use tidegate_fixture::postgres::PostgresServer;
 use tidegate_store::{Store, StoreFuture, Upkeep};
 use tidegate_store_postgres::{Options, PostgresStore};
 
-/// A server that goes by a clock moved by hand.
+/// A server with a clock that is moved by hand.
 struct PostgresBackend {
     clock: Arc<ManualClock>,
     server: PostgresServer,
@@ -31,7 +31,7 @@ impl Backend for PostgresBackend {
         Box::pin(self.store())
     }
 
-    /// What another connection sees is what is there.
+    /// Another connection sees what is durable.
     fn crash_image(&self) -> StoreFuture<'_, Arc<dyn Store>> {
         Box::pin(self.store())
     }

@@ -1,4 +1,5 @@
-//! The journal of deployments in SQL: for people, in a store that an older version made, and without deadlocks.
+//! The journal of deployments in SQL: for people, in a store of an older version, and without
+//! deadlocks.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use tidegate_store::{Journal, StoreErrorKind, Upkeep};
 
 use crate::sample::{behind, execute, run, store};
 
-/// What format 3 did not have yet.
+/// Removes what format 3 did not have yet.
 const FORMAT_3: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     UPDATE meta SET value = 3 WHERE name = 'format'";
@@ -58,7 +59,7 @@ async fn told(sql: &mut PgConnection, question: &'static str) -> String {
     sqlx::query(question).fetch_one(sql).await.expect(question).get(0)
 }
 
-/// OPS-17: whoever asks in SQL finds what became of each step.
+/// OPS-17: queries in SQL find the outcome of each step.
 #[test]
 fn ops_17_the_journal_is_there_for_people() {
     run(async {
@@ -73,8 +74,8 @@ fn ops_17_the_journal_is_there_for_people() {
     });
 }
 
-/// OPS-17: a store of format 3 is brought up to date where it is. Until then a write says what is missing, and changes
-/// nothing.
+/// OPS-17: a store of format 3 is migrated in place. Until then a write reports what is missing,
+/// and changes nothing.
 #[test]
 fn ops_17_a_store_of_format_3_gets_a_journal() {
     run(async {
@@ -93,7 +94,8 @@ fn ops_17_a_store_of_format_3_gets_a_journal() {
     });
 }
 
-/// OPS-17: somebody else who holds the journal keeps a write waiting for a bounded time, and a look not at all.
+/// OPS-17: another session that locks the journal delays a write for a bounded time, and a read not
+/// at all.
 #[test]
 fn ops_17_a_held_journal_is_waited_for_in_bounds() {
     run(async {

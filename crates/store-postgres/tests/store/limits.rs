@@ -1,4 +1,5 @@
-//! Shared records by the server's own clock, used by several processes' worth of stores at once.
+//! Shared records by the server's own clock, used by several stores at once as if by several
+//! processes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,8 +31,8 @@ async fn several(server: &PostgresServer) -> Vec<Arc<PostgresStore>> {
     stores
 }
 
-/// LIM-7: callers that name the same buckets in opposite orders never wait for each other in a circle, new buckets and
-/// old ones alike.
+/// LIM-7: callers that name the same buckets in opposite orders never deadlock, with new buckets
+/// and old ones alike.
 #[test]
 fn lim_7_opposite_orders_do_not_lock_each_other_out() {
     const ROUNDS: u64 = 60;
@@ -43,7 +44,7 @@ fn lim_7_opposite_orders_do_not_lock_each_other_out() {
             tokio::spawn(async move {
                 let mut granted = 0;
                 for round in 0..ROUNDS {
-                    // Two that everybody uses, and two that are new in each round.
+                    // Two that every caller uses, and two that are new in each round.
                     let names = ["a".into(), format!("b{round}"), "c".into(), format!("d{round}")];
                     let mut wants: Vec<_> = names.iter().map(|name| want(name, 1, 1_000_000, 0)).collect();
                     if caller.is_multiple_of(2) {
@@ -65,8 +66,8 @@ fn lim_7_opposite_orders_do_not_lock_each_other_out() {
     });
 }
 
-/// LIM-5, LIM-6, LIM-19: by the server's clock, over several stores at once: what is granted is within capacity and
-/// refill, and what is refused says when; after that time it is granted.
+/// LIM-5, LIM-6, LIM-19: by the server's clock, over several stores at once: grants stay within
+/// capacity and refill, and a wait names its time; after that time the take is granted.
 #[test]
 fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
     const CAPACITY: u64 = 20;
@@ -109,7 +110,8 @@ fn lim_6_granted_within_capacity_and_refill_by_the_servers_clock() {
     });
 }
 
-/// LIM-15: a lease has one holder by the server's clock, its fence grows, and a holder's time runs out by itself.
+/// LIM-15: a lease has one holder by the server's clock, its fence grows, and a holder's time
+/// expires by itself.
 #[test]
 fn lim_15_a_lease_runs_out_by_the_servers_clock() {
     run(async {
@@ -138,7 +140,8 @@ fn lim_15_a_lease_runs_out_by_the_servers_clock() {
     });
 }
 
-/// A bucket that is named twice, or named with what PostgreSQL cannot keep, is refused in words.
+/// A bucket that is named twice, or has a name that PostgreSQL cannot store, is rejected with a
+/// message.
 #[test]
 fn odd_names_are_refused() {
     run(async {

@@ -1,5 +1,5 @@
-//! Connections that break and servers that go away: what is not known is said to be, nothing is lost, and the store
-//! goes on by itself.
+//! Broken connections and servers that go away: an unknown outcome is reported as such, nothing is
+//! lost, and the store recovers by itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,11 @@ use tidegate_store::{Log, Nodes, SharedState, StoreErrorKind, Upkeep};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
 
-/// Connections that a store keeps.
+/// The connections that a store keeps.
 const POOL_MAX: usize = 8;
 
-/// OPS-8: a connection that is cut in the middle of an append leaves it open whether that happened; reading again tells,
-/// and the next append goes through.
+/// OPS-8: the outcome of an append whose connection was cut is unknown; reading again tells, and
+/// the next append succeeds.
 #[test]
 fn ops_8_a_cut_in_the_middle_of_an_append_is_unsure() {
     run(async {
@@ -43,7 +43,8 @@ fn ops_8_a_cut_in_the_middle_of_an_append_is_unsure() {
     });
 }
 
-/// OPS-8: what was answered is there after the server was killed, and the same store goes on when it is back.
+/// OPS-8: everything acknowledged is there after the server was killed, and the same store recovers
+/// when it is back.
 #[test]
 fn ops_8_a_server_that_was_killed_has_everything_answered() {
     run(async {
@@ -77,7 +78,7 @@ fn ops_8_a_server_that_was_killed_has_everything_answered() {
     });
 }
 
-/// A restart between two calls is hardly noticed: what only reads, or may be done twice, is asked again.
+/// A restart between two calls is hardly noticed: reads and idempotent statements are retried.
 #[test]
 fn a_server_that_was_restarted_is_used_again() {
     run(async {
@@ -112,7 +113,7 @@ fn a_server_that_was_restarted_is_used_again() {
     });
 }
 
-/// LIM-30: while the store is out of reach nothing is granted, claimed or held: every verb says so.
+/// LIM-30: while the store is unavailable nothing is granted, claimed or held: every verb fails.
 #[test]
 fn lim_30_nothing_is_granted_out_of_reach() {
     run(async {
@@ -126,7 +127,7 @@ fn lim_30_nothing_is_granted_out_of_reach() {
         };
         store.reserve(vec![want()]).await.expect("reserve");
         server.stop();
-        // Each connection of the pool that is believed to be whole makes one of them unsure.
+        // Each connection of the pool that is believed to be intact makes one of them unsure.
         for _ in 0..POOL_MAX {
             let kind = store.reserve(vec![want()]).await.expect_err("there is no server").kind();
             if kind == StoreErrorKind::Unavailable {

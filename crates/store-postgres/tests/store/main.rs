@@ -1,4 +1,4 @@
-//! The promises of the storage ports, kept by a real PostgreSQL, also on its bad days.
+//! Tests of the storage ports on a real PostgreSQL, including fault scenarios.
 
 #[cfg(test)]
 mod archive;

@@ -1,5 +1,5 @@
-//! Connecting and laying out: once, by whoever comes first; never over what is newer or somebody else's; and nobody
-//! ever sees a password.
+//! Connecting and migrating: once, by the first process; never over a newer schema or another
+//! program's tables; and no password is ever shown.
 
 use sqlx::AssertSqlSafe;
 use tidegate_core::Time;
@@ -10,7 +10,7 @@ use tidegate_store_postgres::PostgresStore;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, run, store};
 
-/// What format 1 laid out otherwise.
+/// What differs in format 1.
 const FORMAT_1: &str = r#"DROP TABLE records;
     CREATE TABLE records (
         key text COLLATE "C" PRIMARY KEY, fingerprint bytea NOT NULL, fence bigint NOT NULL, created bigint NOT NULL,
@@ -22,7 +22,7 @@ const FORMAT_1: &str = r#"DROP TABLE records;
         AS $$ SELECT 'yours', 1::bigint, NULL::bytea $$;
     UPDATE meta SET value = 1 WHERE name = 'format'"#;
 
-/// What formats 1 and 2 did not have yet.
+/// Removes what formats 1 and 2 did not have yet.
 const FORMAT_2: &str = "DROP FUNCTION keep_deployment, write_journal, hold_journal;
     DROP TABLE deployments, deployment_steps, deployment_objects;
     DROP FUNCTION append_with_costs, sweep_costs, keep_standings;
@@ -63,7 +63,7 @@ fn what_is_newer_or_not_ours_is_not_touched() {
         let error = store.migrate().await.expect_err("it is newer");
         assert_eq!(error.kind(), StoreErrorKind::Unreadable);
         assert!(error.to_string().ends_with("has format 7; this program reads format 6"), "{error}");
-        // An owner that was there before notices too.
+        // An existing owner notices too.
         assert_eq!(
             store.renew(owner, TTL).await.expect_err("it is newer").kind(),
             StoreErrorKind::Unreadable
@@ -81,8 +81,8 @@ fn what_is_newer_or_not_ours_is_not_touched() {
     });
 }
 
-/// A store of format 1 is brought up to date where it is: what it holds stays, and its records, which were never
-/// filled, are laid out anew.
+/// A store of format 1 is migrated in place: its contents stay, and its records, which were never
+/// filled, are created anew.
 #[test]
 fn a_store_of_format_1_is_brought_up_to_date() {
     run(async {
@@ -106,7 +106,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
         let claimed = again.claim_record("key", claim).await.expect("claim");
         assert_eq!(claimed, RecordClaimOutcome::Granted { taken_over: false });
         assert_eq!(kept(&again, 1..4).await, 3);
-        // A node of the version before goes on with what it had until it notices.
+        // A node of the previous version continues with what it had until it notices.
         store.append(owner, accepts(4..5, Time::ZERO, 10)).await.expect("append");
         let format: i64 = sqlx::query_scalar("SELECT value FROM meta WHERE name = 'format'")
             .fetch_one(&mut sql)
@@ -116,7 +116,7 @@ fn a_store_of_format_1_is_brought_up_to_date() {
     });
 }
 
-/// What the server grants to anybody is told, not what our own connections insist on.
+/// The server's defaults for any connection are reported, not what our own connections insist on.
 #[test]
 fn a_server_tells_its_version_and_settings() {
     run(async {

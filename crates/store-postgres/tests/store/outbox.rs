@@ -1,4 +1,5 @@
-//! The outbox: what is handed in with a transaction is there when that commits, in order, and leaves it once.
+//! The outbox: operations submitted in a transaction are there when it commits, in order, and leave
+//! once.
 
 mod handing_in;
 mod rights;
@@ -19,19 +20,19 @@ use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, s
 
 /// Enough for every test.
 const MOST: usize = 1_000;
-/// The only upstream; nothing is spread.
+/// The only upstream; it is not spread over partitions.
 const UPSTREAM: &str = "mail";
 
-/// A store that a node was started on: everything has its place in the one partition that the tests use.
+/// A store that a node was started on: everything belongs to the one partition that the tests use.
 async fn begun(server: &PostgresServer) -> PostgresStore {
     let store = store(server).await;
-    // The rule puts `mail` there when there are so many.
+    // The rule puts `mail` there with this number of partitions.
     store.ensure_partitions(PARTITIONS).await.expect("set the number of partitions");
     publish(&store, false).await;
     store
 }
 
-/// Of so many the upstream has its place in the partition of the samples.
+/// With this number, the upstream belongs to the partition of the samples.
 const PARTITIONS: u16 = 5;
 
 async fn publish(store: &PostgresStore, is_spread: bool) {
@@ -53,13 +54,13 @@ async fn waiting(store: &PostgresStore) -> Vec<OutboxId> {
     rows.into_iter().map(|row| row.id).collect()
 }
 
-/// A batch that accepts one operation and takes these out of the outbox.
+/// A batch that accepts one operation and drains these from the outbox.
 fn drains(seq: u64, drained: &[OutboxId]) -> Batch {
     Batch { drained: drained.to_vec(), ..accepts(seq..seq + 1, Time::ZERO, 10) }
 }
 
-/// OPS-4: rows come in the order in which they were handed in, inside a transaction and from one to the next; what is
-/// rolled back was never there.
+/// OPS-4: rows are read in the order of submission, inside a transaction and from one to the next;
+/// rolled-back rows were never there.
 #[test]
 fn ops_4_rows_come_in_the_order_of_their_transactions() {
     run(async {
@@ -87,7 +88,7 @@ fn ops_4_rows_come_in_the_order_of_their_transactions() {
     });
 }
 
-/// OPS-8: a transaction that commits after later ones were taken out is not passed over.
+/// OPS-8: a transaction that commits after later ones were drained is not skipped.
 #[test]
 fn ops_8_a_row_that_becomes_visible_late_is_found() {
     run(async {
@@ -110,7 +111,7 @@ fn ops_8_a_row_that_becomes_visible_late_is_found() {
     });
 }
 
-/// OPS-8: an append takes its rows out as a whole or not at all, and only the owner's does.
+/// OPS-8: an append drains its rows as a whole or not at all, and only the owner's does.
 #[test]
 fn ops_8_rows_leave_with_the_append_or_not_at_all() {
     run(async {
@@ -135,7 +136,8 @@ fn ops_8_rows_leave_with_the_append_or_not_at_all() {
     });
 }
 
-/// OPS-8: after an append that was cut, the row is in the outbox exactly when the operation is not in the log.
+/// OPS-8: after an append whose connection was cut, the row is in the outbox exactly when the
+/// operation is not in the log.
 #[test]
 fn ops_8_a_cut_leaves_a_row_in_one_place() {
     run(async {
@@ -165,7 +167,8 @@ fn ops_8_a_cut_leaves_a_row_in_one_place() {
     });
 }
 
-/// A row that cannot be accepted is moved aside once, by the owner only, with the reason.
+/// A row that cannot be accepted is moved to the refused rows once, by the owner only, with the
+/// reason.
 #[test]
 fn a_row_is_moved_aside_by_its_owner() {
     run(async {
@@ -191,7 +194,7 @@ fn a_row_is_moved_aside_by_its_owner() {
     });
 }
 
-/// What waits is moved to its new place when an upstream is spread, and back.
+/// Waiting rows are moved to their new partition when an upstream is spread, and back.
 #[test]
 fn what_waits_follows_a_changed_rule() {
     run(async {

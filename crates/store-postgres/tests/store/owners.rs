@@ -1,4 +1,4 @@
-//! One owner at a time, also while appends are under way.
+//! One owner at a time, even while appends are in flight.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use tidegate_store::{Log, StoreErrorKind, codec};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, execute, kept, last, run, store, waiting_append};
 
-/// OPS-8: an append that is under way when a new owner comes is waited for, and the new owner finds it; whatever the
-/// old owner sends later is refused and leaves nothing.
+/// OPS-8: a new owner waits for an append in flight and finds it; whatever the old owner sends
+/// later is rejected and leaves nothing.
 #[test]
 fn ops_8_no_append_slips_in_behind_a_new_owner() {
     run(async {
@@ -19,7 +19,7 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
         let (old, new) = (Arc::new(store(&server).await), Arc::new(store(&server).await));
         let zombie = old.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let mut sql = behind(&server).await;
-        // Stops the append after it has seen its epoch and before it has written its operations.
+        // Stops the append after it has checked its epoch and before it has written its operations.
         let mut stop = behind(&server).await;
         execute(&mut stop, "BEGIN; LOCK TABLE operations IN EXCLUSIVE MODE").await;
         let under_way = {
@@ -29,7 +29,7 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
         waiting_append(&mut sql).await;
         let taking = {
             let new = Arc::clone(&new);
-            // The same name, so that no lease stands in the way: as after a restart.
+            // The same name, so that no lease is in the way: as after a restart.
             tokio::spawn(async move { new.acquire_partition(PARTITION, "node", TTL).await })
         };
         let own_waits = "SELECT EXISTS (SELECT FROM pg_stat_activity
@@ -52,7 +52,8 @@ fn ops_8_no_append_slips_in_behind_a_new_owner() {
     });
 }
 
-/// A lease is renewed while an append, a snapshot or a sweep is under way: none of them makes an owner lose it.
+/// A lease is renewed while an append, a snapshot or a sweep is in progress: none of them makes an
+/// owner lose it.
 #[test]
 fn a_renewal_waits_for_no_append() {
     run(async {
@@ -74,7 +75,8 @@ fn a_renewal_waits_for_no_append() {
     });
 }
 
-/// Several appends at once stand in the order in which they were handed in, though nobody waits for the one before.
+/// Concurrent appends are stored in the order of submission, though no caller waits for the one
+/// before.
 #[test]
 fn appends_keep_the_order_of_the_calls() {
     run(async {
@@ -83,7 +85,7 @@ fn appends_keep_the_order_of_the_calls() {
         let owner = store.acquire_partition(PARTITION, "node", TTL).await.expect("own");
         let after = |lsn| Batch { follows: Some(Lsn(lsn)), ..Batch::default() };
         let under_way: Vec<_> = (0..50).map(|before| store.append(owner, after(before))).collect();
-        // Asked for in the wrong order on purpose.
+        // Awaited in the wrong order on purpose.
         for (append, before) in under_way.into_iter().zip(0..).collect::<Vec<_>>().into_iter().rev() {
             assert_eq!(append.await.expect("append"), Lsn(before + 1));
         }
@@ -96,8 +98,8 @@ fn appends_keep_the_order_of_the_calls() {
     });
 }
 
-/// A snapshot that comes in several steps is whole or not there: a new owner in the middle leaves the old one, and what
-/// was laid beside it goes with the next.
+/// A snapshot in several steps is complete or does not exist: a new owner in the middle keeps the
+/// old one, and the unfinished parts are removed with the next.
 #[test]
 fn a_large_snapshot_is_whole_or_not_there() {
     run(async {
@@ -119,7 +121,7 @@ fn a_large_snapshot_is_whole_or_not_there() {
         let snapshot = store.snapshot(owner, Lsn(3), parts.clone());
         let looking = async {
             while !sqlx::query_scalar::<_, bool>(finishing).fetch_one(&mut sql).await.expect("look") {}
-            // All parts are there, and nobody sees them.
+            // All parts are written, and not visible.
             let mut found = 0;
             store.load(PARTITION, &mut |facts| found += facts.len()).await.expect("load");
             assert_eq!(found, 0);

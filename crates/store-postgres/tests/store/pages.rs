@@ -1,4 +1,4 @@
-//! Lists that are longer than what one page may look at.
+//! Lists that are longer than what one page may scan.
 
 use tidegate_core::{EndState, Seq, Time};
 use tidegate_fixture::postgres::PostgresServer;
@@ -7,8 +7,8 @@ use tidegate_store::log::StoredQuery;
 
 use crate::sample::{PARTITION, TTL, accepts, ends, run, store};
 
-/// OPS-25: a page that finds nothing in what it may look at says where to go on; failures are found without a look
-/// at the rest.
+/// OPS-25: a page that finds nothing in what it may scan returns where to resume; failures are
+/// found without scanning the rest.
 #[test]
 fn ops_25_a_long_list_is_looked_at_in_bounded_steps() {
     const ALL: u64 = 51_001;

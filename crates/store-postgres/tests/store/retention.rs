@@ -1,4 +1,5 @@
-//! Retention: what ended before the cut goes, however much there is of it and wherever it lies.
+//! Retention: results that ended before the cutoff are removed, however many there are and wherever
+//! they are.
 
 use std::time::Duration;
 
@@ -36,7 +37,8 @@ async fn has_first_range(sql: &mut PgConnection) -> bool {
     sqlx::query_scalar(ask).fetch_one(sql).await.expect("ask")
 }
 
-/// OPS-9: a range of which nothing is kept goes as a whole, and is counted; the newest range stays.
+/// OPS-9: a range of which nothing is kept is dropped as a whole, and counted; the newest range
+/// stays.
 #[test]
 fn ops_9_a_range_goes_as_a_whole() {
     run(async {
@@ -51,7 +53,7 @@ fn ops_9_a_range_goes_as_a_whole() {
         let all = Retention { ended_before: days().1.after(HOUR), most: 1_000 };
         assert_eq!(store.sweep(owner, all).await.expect("sweep"), 100, "the newest goes row by row");
         assert_eq!(last(&store).await, Lsn(4));
-        // A result for what is gone, and a seq of a range that is gone, find a place again.
+        // A result of a removed operation, and a seq of a dropped range, can be stored again.
         store.append(owner, ends(7..8, days().0)).await.expect("append");
         store.append(owner, accepts(SECOND + 100..SECOND + 101, days().1, 1)).await.expect("append");
         store.append(owner, accepts(5 * SECOND..5 * SECOND + 1, days().1, 1)).await.expect("append");
@@ -62,7 +64,8 @@ fn ops_9_a_range_goes_as_a_whole() {
     });
 }
 
-/// OPS-9: what has not ended keeps its range, and stays whatever its age; what ended there goes row by row in the end.
+/// OPS-9: an unfinished operation keeps its range, and stays whatever its age; what ended there is
+/// removed row by row in the end.
 #[test]
 fn ops_9_what_has_not_ended_keeps_its_range() {
     run(async {
@@ -85,7 +88,8 @@ fn ops_9_what_has_not_ended_keeps_its_range() {
     });
 }
 
-/// Somebody who has the tables open keeps a range from going; appends go on, and it goes the next time.
+/// A session that uses the tables prevents a range from being dropped; appends continue, and the
+/// range is dropped the next time.
 #[test]
 fn a_range_that_is_in_use_goes_later() {
     run(async {
@@ -99,14 +103,14 @@ fn a_range_that_is_in_use_goes_later() {
         assert!(has_first_range(&mut sql).await);
         let next = SECOND + 100;
         store.append(owner, accepts(next..next + 1, days().1, 1)).await.expect("append");
-        // Room for a new range is made beside whoever reads.
+        // The tables of a new range are created concurrently with readers.
         store.append(owner, accepts(3 * SECOND..3 * SECOND + 1, days().1, 1)).await.expect("append");
         execute(&mut idle, "ROLLBACK").await;
         assert_eq!(store.sweep(owner, old).await.expect("sweep"), 2_000);
     });
 }
 
-/// The next range's tables are there before the first append that needs them.
+/// The next range's tables exist before the first append that needs them.
 #[test]
 fn room_is_made_ahead() {
     run(async {
@@ -127,7 +131,7 @@ fn room_is_made_ahead() {
     });
 }
 
-/// OPS-9: more than one step can look at, with what is young in front of what is old.
+/// OPS-9: more than one step can scan, with young results in front of old ones.
 #[test]
 fn ops_9_old_results_behind_young_ones_go_too() {
     run(async {
@@ -153,7 +157,7 @@ fn ops_9_old_results_behind_young_ones_go_too() {
     });
 }
 
-/// A fault that repeats what an upstream sent cannot keep a result from being stored.
+/// A fault that repeats what an upstream sent cannot prevent a result from being stored.
 #[test]
 fn a_fault_with_a_zero_byte_is_kept() {
     run(async {

@@ -1,4 +1,5 @@
-//! What the tests of this backend start from: a server, stores on it, batches, and a way to look behind the store.
+//! Helpers for the tests of this backend: a server, stores on it, batches, and direct access to the
+//! tables.
 
 use std::time::Duration;
 
@@ -15,34 +16,34 @@ use tokio::time::timeout;
 
 pub(crate) const PARTITION: Partition = 3;
 pub(crate) const TTL: Duration = Duration::from_secs(60);
-/// Nothing here takes longer.
+/// The timeout of every test.
 pub(crate) const BOUND: Duration = Duration::from_secs(60);
 
-/// Runs a test that ends in bounded time.
+/// Runs a test with a timeout.
 pub(crate) fn run(test: impl Future<Output = ()>) {
     tidegate_contract::harness::runtime()
         .block_on(async { timeout(BOUND, test).await.expect("the test hangs") });
 }
 
-/// A store on a server, ready for use, by the server's own clock.
+/// A migrated store on a server, by the server's own clock.
 pub(crate) async fn store(server: &PostgresServer) -> PostgresStore {
     let store = PostgresStore::connect(&server.url()).await.expect("connect");
     store.migrate().await.expect("migrate");
     store
 }
 
-/// A connection that goes past the store, to the same tables.
+/// A direct connection to the same tables.
 pub(crate) async fn behind(server: &PostgresServer) -> PgConnection {
     let options: PgConnectOptions = server.url().parse().expect("a URL");
     options.options([("search_path", "tidegate")]).connect().await.expect("connect behind the store")
 }
 
-/// Does something behind the store.
+/// Executes a statement on a direct connection.
 pub(crate) async fn execute(sql: &mut PgConnection, what: &'static str) {
     sqlx::raw_sql(what).execute(sql).await.expect(what);
 }
 
-/// Waits until an append waits for a lock; answers the number of its connection.
+/// Waits until an append waits for a lock; returns the process id of its connection.
 pub(crate) async fn waiting_append(sql: &mut PgConnection) -> i32 {
     let waiting = "SELECT pid FROM pg_stat_activity
         WHERE wait_event_type = 'Lock' AND query LIKE '%append(%' AND pid <> pg_backend_pid()";
@@ -54,7 +55,7 @@ pub(crate) async fn waiting_append(sql: &mut PgConnection) -> i32 {
     }
 }
 
-/// A batch that accepts these, each with a payload of so many bytes.
+/// A batch that accepts these, each with a payload of `len` bytes.
 pub(crate) fn accepts(seqs: std::ops::Range<u64>, at: Time, len: usize) -> Batch {
     let operation = |seq| StoredOperation {
         seq: Seq(seq),
@@ -86,7 +87,7 @@ pub(crate) async fn last(store: &impl Log) -> Lsn {
     store.load(PARTITION, &mut |_| {}).await.expect("load")
 }
 
-/// How many of these operations are there.
+/// The number of these operations that are stored.
 pub(crate) async fn kept(store: &impl Log, seqs: std::ops::Range<u64>) -> usize {
     let found = store.read(PARTITION, seqs.map(Seq).collect()).await.expect("read");
     found.iter().flatten().count()

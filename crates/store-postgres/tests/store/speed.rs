@@ -1,4 +1,4 @@
-//! What an append costs, as a figure to look at, and in transactions.
+//! The cost of an append, printed as a figure, and in transactions.
 
 use tidegate_core::Time;
 use tidegate_fixture::postgres::PostgresServer;
@@ -6,11 +6,11 @@ use tidegate_store::Log;
 
 use crate::sample::{PARTITION, TTL, accepts, behind, run, store};
 
-/// OPS-8: a batch of 128 is one transaction. How long it takes is printed.
+/// OPS-8: a batch of 128 is one transaction. Its duration is printed.
 #[test]
 fn ops_8_a_batch_is_one_transaction() {
     const BATCHES: u64 = 300;
-    /// What the server may do by itself meanwhile.
+    /// The transactions that the server may run by itself meanwhile.
     const OTHERS_MAX: i64 = 50;
     run(async {
         let server = PostgresServer::start();

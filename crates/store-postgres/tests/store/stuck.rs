@@ -1,5 +1,5 @@
-//! Others who use the same server badly: transactions left open, locks held for ever, a standby in place of the
-//! primary. Appends go on, or are refused in bounded time.
+//! Other users of the same server that misbehave: transactions left open, locks held for ever, a
+//! standby in place of the primary. Appends succeed, or fail in bounded time.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep, codec};
 
 use crate::sample::{PARTITION, TTL, accepts, behind, ends, execute, kept, last, run, store};
 
-/// A transaction that somebody left open, having read every table, stops nothing.
+/// A transaction that was left open after reading every table blocks nothing.
 #[test]
 fn an_idle_transaction_elsewhere_stops_nothing() {
     run(async {
@@ -44,7 +44,8 @@ fn an_idle_transaction_elsewhere_stops_nothing() {
     });
 }
 
-/// A lock that nobody gives back is waited for in bounded time; then nothing was written, and that is known.
+/// Waiting for a lock that is never released is bounded; then nothing was written, and that is
+/// certain.
 #[test]
 fn a_lock_held_for_ever_is_given_up() {
     run(async {
@@ -62,7 +63,7 @@ fn a_lock_held_for_ever_is_given_up() {
     });
 }
 
-/// A server in recovery can be read and says that it takes no writes.
+/// A server in recovery can be read and reports that it accepts no writes.
 #[test]
 fn a_server_in_recovery_is_said() {
     run(async {
@@ -74,7 +75,7 @@ fn a_server_in_recovery_is_said() {
         server.restart_in_recovery();
         let error = store.health().await.expect_err("it takes no writes");
         assert_eq!(error.kind(), StoreErrorKind::Unavailable);
-        assert!(error.to_string().ends_with("is in recovery and takes no writes"), "{error}");
+        assert!(error.to_string().ends_with("is in recovery and accepts no writes"), "{error}");
         let lease = loop {
             match store.acquire_lease("bulk", Duration::from_secs(1)).await {
                 // A connection that had been to the primary.

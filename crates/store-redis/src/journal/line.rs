@@ -1,5 +1,5 @@
-//! Lines of the journal as they lie in Redis: steps and objects as JSON under kind and key, a deployment as the fields of a
-//! hash.
+//! Lines of the journal as they are stored in Redis: steps and objects as JSON under kind and key,
+//! a deployment as the fields of a hash.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -51,12 +51,12 @@ struct ObjectLine<'a> {
     fingerprint: Cow<'a, str>,
 }
 
-/// What a line lies under.
+/// The field of a line.
 pub(super) fn field(kind: &str, key: &str) -> Result<String> {
     to_json(&(kind, key))
 }
 
-/// A step as it lies.
+/// Encodes a step.
 pub(super) fn encode_step(step: &DeploymentStep) -> Result<String> {
     to_json(&StepLine {
         kind: Cow::Borrowed(&step.kind),
@@ -72,7 +72,7 @@ pub(super) fn encode_step(step: &DeploymentStep) -> Result<String> {
     })
 }
 
-/// An object as it lies; nothing for one that goes.
+/// Encodes an object; empty for one that is removed.
 pub(super) fn encode_mapped(mapped: &ObjectMapping) -> Result<String> {
     let Some(object) = &mapped.object else { return Ok(String::new()) };
     to_json(&ObjectLine {
@@ -84,7 +84,7 @@ pub(super) fn encode_mapped(mapped: &ObjectMapping) -> Result<String> {
     })
 }
 
-/// The step of a line.
+/// Decodes a step.
 pub(super) fn decode_step(line: &[u8]) -> Result<DeploymentStep> {
     let kept: StepLine<'_> = serde_json::from_slice(line).map_err(|_| unreadable_line("a step"))?;
     Ok(DeploymentStep {
@@ -101,7 +101,7 @@ pub(super) fn decode_step(line: &[u8]) -> Result<DeploymentStep> {
     })
 }
 
-/// The object of a line.
+/// Decodes an object.
 pub(super) fn decode_mapped(line: &[u8]) -> Result<ObjectMapping> {
     let kept: ObjectLine<'_> = serde_json::from_slice(line).map_err(|_| unreadable_line("an object"))?;
     let object = ForeignObject {
@@ -112,7 +112,7 @@ pub(super) fn decode_mapped(line: &[u8]) -> Result<ObjectMapping> {
     Ok(ObjectMapping { kind: word(&kept.kind), key: word(&kept.key), object: Some(object) })
 }
 
-/// Tells fields and values of a deployment.
+/// Adds the fields and values of a deployment as arguments.
 pub(super) fn add_deployment_args(call: &mut ScriptCall<'_>, deployment: &Deployment) {
     call.arg("scope").arg(&*deployment.scope);
     call.arg("fence").arg(deployment.fence);
@@ -126,7 +126,7 @@ pub(super) fn add_deployment_args(call: &mut ScriptCall<'_>, deployment: &Deploy
     }
 }
 
-/// The deployment of a hash; none when there is nothing.
+/// Decodes the deployment of a hash; `None` when the hash is empty.
 pub(super) fn decode_deployment(
     id: &str,
     mut fields: HashMap<String, Vec<u8>>,

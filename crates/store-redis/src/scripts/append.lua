@@ -1,7 +1,9 @@
--- KEYS head, staged batch, ops, res, and the trail where ends are noted · ARGV 1 epoch, 2 follows or '', 3 the append that must be there, 4 token,
--- 5 fields staged, 6 first seq or '', 7 last seq, 8 operations, 9 batch prefix, 10 where costs are noted or '', 11 what
--- follows the append in that note, 12 how many reopened, those, then pairs of seq and what is noted of a result, and last, for the trail, what follows the append in its note. The first
--- write is one that a full server refuses.
+-- KEYS head, staged batch, ops, res, and the archive queue where ends are noted · ARGV 1 epoch, 2
+-- follows or '', 3 the append that must exist, 4 token, 5 fields staged, 6 first seq or '', 7 last
+-- seq, 8 operations, 9 batch prefix, 10 where costs are noted or '', 11 what follows the append in
+-- that note, 12 how many reopened, those, then pairs of seq and the note of a result, and last, for
+-- the archive queue, what follows the append in its note. The first write is one that a full server
+-- refuses.
 local unpack = table.unpack or unpack
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'last', 'seq')
 local function refuse(why, what)

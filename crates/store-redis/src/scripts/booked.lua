@@ -1,5 +1,5 @@
--- KEYS head, spent · ARGV epoch, the last append whose costs are archived. Told twice it does nothing more: each note
--- begins with its append.
+-- KEYS head, cost queue · ARGV epoch, the last append whose costs are archived. Idempotent: each
+-- note begins with its append.
 local epoch = redis.call('HGET', KEYS[1], 'epoch')
 if epoch ~= ARGV[1] then return {'fenced', epoch or ''} end
 while true do

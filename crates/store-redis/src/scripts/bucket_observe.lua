@@ -1,2 +1,2 @@
--- KEYS bucket · ARGV now. Answers the time and what it is.
+-- KEYS bucket · ARGV now. Returns the time and the state.
 return {digits(clock(ARGV[1])), redis.call('GET', KEYS[1])}

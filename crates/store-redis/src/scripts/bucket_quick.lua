@@ -1,6 +1,6 @@
--- The usual case of a reservation, before anything else is even defined: all figures are short enough for plain numbers.
--- Takes and answers as the long way below does, which it leaves everything else to. The answer is one text, because a list
--- costs the server a third more.
+-- The common case of a reservation, before anything else is even defined: all figures are short
+-- enough for plain numbers. Takes and replies like the general code below, which handles everything
+-- else. The reply is one text, because a list costs the server a third more.
 local function quick()
   local call, match, answer, now = redis.call, string.match, '', ARGV[1]
   if now == '' then
@@ -9,7 +9,7 @@ local function quick()
   else
     answer, now = '0 ' .. now, now + 0
   end
-  -- A table that has its size at once: one that grows costs more than what is in it.
+  -- A preallocated table: one that grows costs more than its contents.
   local granted, before, after = true, '', {0, 0, 0, 0, 0, 0}
   for i = 1, #KEYS do
     local cost, capacity, rate = ARGV[3 * i - 1], ARGV[3 * i], ARGV[3 * i + 1]

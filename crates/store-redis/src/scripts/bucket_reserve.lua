@@ -1,5 +1,6 @@
--- KEYS buckets · ARGV now, then cost, capacity and rate of each. Answers the time in seconds and microseconds, whether it
--- was granted, and behind a semicolon each what the buckets were before.
+-- KEYS buckets · ARGV now, then cost, capacity and rate of each. Returns the time in seconds and
+-- microseconds, whether it was granted, and after a semicolon each the states of the buckets
+-- before.
 local now = clock(ARGV[1])
 local granted, buckets, kept = true, {}, ''
 for i, key in ipairs(KEYS) do

@@ -1,4 +1,5 @@
--- KEYS bucket · ARGV now, amount, '1' to give it back or '-1' to take it. Answers the time and what it was before.
+-- KEYS bucket · ARGV now, amount, '1' to return it or '-1' to take it. Returns the time and the
+-- state before.
 local now, before = clock(ARGV[1]), redis.call('GET', KEYS[1])
 if not before then return {digits(now), before} end
 local b = bucket(before)

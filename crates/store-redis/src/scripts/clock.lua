@@ -1,5 +1,6 @@
--- The time in microseconds: what was given, else the server's own. Times and fences stay below 2^53, where numbers
--- are exact; text is made with '%.0f', because plain tostring rounds above 1e14.
+-- The time in microseconds: the given one, or else the server's own. Times and fences stay below
+-- 2^53, where numbers are exact; text is made with '%.0f', because plain tostring rounds above
+-- 1e14.
 local function digits(n) return string.format('%.0f', n) end
 local function clock(given)
   if given ~= '' then return tonumber(given) + 0.0 end

@@ -1,5 +1,6 @@
--- Figures of a bucket are decimal text of up to 64 bits. Up to 15 digits plain numbers are exact; longer ones are
--- added, taken and multiplied in limbs of a million, lowest first, so that the parts of a refill are the lowest limb.
+-- Figures of a bucket are decimal text of up to 64 bits. Up to 15 digits plain numbers are exact;
+-- longer ones are added, subtracted and multiplied in limbs of a million, lowest first, so that the
+-- parts of a refill are the lowest limb.
 local MILLION = 1000000
 local function num(s) return tonumber(s) + 0.0 end
 local function short(s) return #s < 16 end
@@ -28,7 +29,7 @@ local function text(n)
   for i = top - 1, 1, -1 do out[#out + 1] = string.format('%06.0f', n[i]) end
   return table.concat(out)
 end
--- a + sign * b; the answer is never below nothing.
+-- a + sign * b; the result is never below zero.
 local function sum(a, b, sign)
   if short(a) and short(b) then return digits(num(a) + sign * num(b)) end
   local n = limbs(a)

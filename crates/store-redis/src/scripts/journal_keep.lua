@@ -1,6 +1,7 @@
--- KEYS deployment, all ids, ids of its scope · ARGV id, fence, how many ended ones stay when it is new, what names of
--- deployments, of steps and of scopes' ids begin with, '1' when there is a note, then fields and values. Answers 0 when
--- somebody with a newer fence has written it. The first write is one that a full server refuses.
+-- KEYS deployment, all ids, ids of its scope · ARGV id, fence, how many ended ones are kept when it
+-- is new, prefixes of the names of deployments, of steps and of scopes' ids, '1' when there is a
+-- note, then fields and values. Returns 0 when a writer with a newer fence has written it. The
+-- first write is one that a full server refuses.
 local id, stay = ARGV[1], tonumber(ARGV[3])
 local known = redis.call('HMGET', KEYS[1], 'fence', 'scope')
 if known[1] and newer(known[1], ARGV[2]) then return 0 end

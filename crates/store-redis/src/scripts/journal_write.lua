@@ -1,6 +1,7 @@
--- KEYS deployment, steps · ARGV fence, what names of scopes' objects begin with, how many of the following are of steps;
--- those, a field and a value each; then the same of objects, '' for one that goes. Answers 0 when there is no such
--- deployment or somebody with a newer fence has written it. No field comes twice.
+-- KEYS deployment, steps · ARGV fence, prefix of the names of scopes' objects, how many of the
+-- following are of steps; those, a field and a value each; then the same of objects, '' for one
+-- that is removed. Returns 0 when there is no such deployment or a writer with a newer fence has
+-- written it. No field comes twice.
 local known = redis.call('HMGET', KEYS[1], 'fence', 'scope')
 if not known[1] or newer(known[1], ARGV[1]) then return 0 end
 local last = 3 + tonumber(ARGV[3])

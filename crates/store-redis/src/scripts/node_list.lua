@@ -1,4 +1,4 @@
--- KEYS nodes · ARGV now. Answers the time, then names and nodes, gone or not.
+-- KEYS nodes · ARGV now. Returns the time, then names and nodes, alive or not.
 local all = redis.call('HGETALL', KEYS[1])
 table.insert(all, 1, digits(clock(ARGV[1])))
 return all

@@ -1,5 +1,5 @@
--- KEYS nodes · ARGV now, name, address, ttl, '1' when it must be there already. A node is `until address`; those
--- whose time is up are forgotten.
+-- KEYS nodes · ARGV now, name, address, ttl, '1' when it must exist already. A node is `until
+-- address`; expired ones are removed.
 local now = clock(ARGV[1])
 local all, address = redis.call('HGETALL', KEYS[1]), ARGV[3]
 local known, gone = false, {}

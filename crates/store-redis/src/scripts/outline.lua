@@ -1,5 +1,5 @@
 -- KEYS batch, res · ARGV batch prefix, what must be in the header ('' or text) twice, then seqs
--- Answers seq, header and envelope, and header of the result or '', without payloads and bodies.
+-- Returns seq, header and envelope, and header of the result or '', without payloads and bodies.
 local found = {}
 for i = 4, #ARGV do
   local kept = redis.call('HGET', KEYS[1], 'o:' .. ARGV[i])

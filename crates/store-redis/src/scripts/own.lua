@@ -1,5 +1,5 @@
 -- KEYS head · ARGV now, node, ttl, batch prefix, snapshot prefix, staging slots
--- A first epoch is the time, so that a server which lost its data never gives one out twice.
+-- A first epoch is the time, so that a server which lost its data never issues one twice.
 local now = clock(ARGV[1])
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'node', 'until', 'staging', 'last')
 if head[2] and head[2] ~= ARGV[2] and tonumber(head[3]) > now then

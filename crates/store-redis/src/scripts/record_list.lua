@@ -1,6 +1,6 @@
--- KEYS index · ARGV most, record prefix, score and key of the last one that was looked at ('' at the beginning).
--- Answers score, key, head and length of those behind it. When the last one is not there any more, from the first of its
--- score on.
+-- KEYS index · ARGV most, record prefix, score and key of the last one that was scanned ('' at the
+-- beginning). Returns score, key, head and length of those behind it. When the last one no longer
+-- exists, starts from the first of its score.
 local from = 0
 if ARGV[3] ~= '' then
   local score = redis.call('ZSCORE', KEYS[1], ARGV[4])

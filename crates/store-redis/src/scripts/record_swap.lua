@@ -1,5 +1,6 @@
--- KEYS index, records · ARGV of each record its key, the head that was seen, what follows ('' when it goes, the same head
--- when it stays), and its place in the index ('' when that stays). Answers of each whether it was still as it was seen.
+-- KEYS index, records · ARGV for each record its key, the head that was seen, the new value ('' to
+-- remove it, the same head to keep it), and its score in the index ('' to keep it). Returns for
+-- each whether it was still as it was seen.
 local done = {}
 for i = 2, #KEYS do
   local key, seen, follows, score = unpack(ARGV, i * 4 - 7, i * 4 - 4)

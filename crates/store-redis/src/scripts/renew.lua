@@ -1,4 +1,4 @@
--- KEYS head · ARGV now, epoch, ttl, the append that must be there
+-- KEYS head · ARGV now, epoch, ttl, the append that must exist
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'node', 'last')
 if head[1] ~= ARGV[2] then return {'fenced', head[1] or ''} end
 if not head[2] then return {'released', head[1]} end

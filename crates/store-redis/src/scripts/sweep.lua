@@ -1,5 +1,6 @@
--- KEYS head, res, trail · ARGV epoch, batch prefix, append, then pairs of seq and note as they were seen. What ended
--- when the first on the trail did, or later, may be on it too: it stays until it is archived. Ends never go back in time.
+-- KEYS head, res, archive queue · ARGV epoch, batch prefix, append, then pairs of seq and note as
+-- they were seen. What ended when the first in the queue did, or later, may be in it too: it stays
+-- until it is archived. Ends never go back in time.
 if redis.call('HGET', KEYS[1], 'epoch') ~= ARGV[1] then
   return {'fenced', redis.call('HGET', KEYS[1], 'epoch') or ''}
 end

@@ -1,5 +1,5 @@
--- KEYS head, trail · ARGV epoch, the last append whose ends are archived. Told twice it does nothing more: each note
--- begins with its append.
+-- KEYS head, archive queue · ARGV epoch, the last append whose ends are archived. Idempotent: each
+-- note begins with its append.
 local head = redis.call('HMGET', KEYS[1], 'epoch', 'trail')
 if head[1] ~= ARGV[1] then return {'fenced', head[1] or ''} end
 local gone, note = 0

@@ -1,4 +1,4 @@
--- KEYS window · ARGV now, level, ttl. By the server's own clock it also goes by itself.
+-- KEYS window · ARGV now, level, ttl. With the server's own clock it also expires by itself.
 local now = clock(ARGV[1])
 local kept = redis.call('HMGET', KEYS[1], 'level', 'until')
 if kept[1] and tonumber(kept[2]) > now and tonumber(kept[1]) >= tonumber(ARGV[2]) then

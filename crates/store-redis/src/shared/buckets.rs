@@ -1,5 +1,7 @@
-//! Stand-alone buckets: a line of text each, because one short value costs the server less than a hash of five. The script takes and says what was there before; what that means for the caller
-//! is worked out here by the pure function, so that a delay is never restated in another language.
+//! Stand-alone buckets: a line of text each, because one short value costs the server less than a
+//! hash of five. The script takes tokens and returns the state before; the pure function in this
+//! process computes what that means for the caller, so that the computation of a delay is never
+//! duplicated in another language.
 
 use redis::Value;
 use tidegate_core::Time;
@@ -45,7 +47,7 @@ impl RedisStore {
 
     pub(super) async fn observe(&self, name: &str) -> Result<Option<Level>> {
         let call = ScriptCall::new(&scripts::BUCKET_OBSERVE, [self.keys.bucket(name)]).with_arg(self.now());
-        let answer = self.run_script(&format!("look into the bucket {name}"), &call).await?;
+        let answer = self.run_script(&format!("read the bucket {name}"), &call).await?;
         Ok(parse_level_and_time(answer)?.map(|(level, now)| bucket::observe(level, now)))
     }
 
@@ -60,7 +62,7 @@ impl RedisStore {
     }
 }
 
-/// What a bucket was, and when that was asked.
+/// The level of a bucket, and when it was read.
 fn parse_level_and_time(answer: Value) -> Result<Option<(Level, Time)>> {
     let mut parts = reply::list(answer)?;
     let now = reply::time_at(&mut parts, 0)?;
@@ -68,14 +70,14 @@ fn parse_level_and_time(answer: Value) -> Result<Option<(Level, Time)>> {
     Ok(level(kept)?.map(|level| (level, now)))
 }
 
-/// What is kept of a bucket; `None` when nobody has used it.
+/// Parses the stored level of a bucket; `None` when it was never used.
 fn level(kept: Value) -> Result<Option<Level>> {
     let Some(kept) = reply::bytes(kept)? else { return Ok(None) };
     let level = std::str::from_utf8(&kept).ok().and_then(figures);
     level.map(Some).ok_or_else(|| reply::unexpected_reply("the figures of a bucket"))
 }
 
-/// The figures of a bucket: tokens, carry, time, capacity and rate.
+/// Parses the figures of a bucket: tokens, carry, time, capacity and rate.
 fn figures(kept: &str) -> Option<Level> {
     let mut said = kept.split(' ').map(|digits| digits.parse().ok());
     let mut next = || said.next().flatten();
@@ -83,14 +85,14 @@ fn figures(kept: &str) -> Option<Level> {
     Some(Level { tokens, carry, at, capacity: next()?, refill_per_s: next()? })
 }
 
-/// What the script says of a reservation.
+/// The script's reply to a reservation.
 struct ReserveReply {
     now: Time,
     granted: bool,
     before: Vec<Option<Level>>,
 }
 
-/// Reads `seconds microseconds granted;bucket;bucket`, where a bucket that nobody has used is empty.
+/// Parses `seconds microseconds granted;bucket;bucket`, where an unused bucket is empty.
 fn parse_reserve_reply(answer: &[u8]) -> Option<ReserveReply> {
     let mut parts = std::str::from_utf8(answer).ok()?.split(';');
     let mut head = parts.next()?.split(' ');

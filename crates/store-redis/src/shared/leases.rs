@@ -1,4 +1,4 @@
-//! Named leases: a hash each, which stays for ever, because its fence must never start anew.
+//! Named leases: a hash each, which is never removed, because its fence must never restart.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ impl RedisStore {
         let call = ScriptCall::new(&scripts::LEASE_ACQUIRE, [self.keys.lease(name)])
             .with_arg(self.now())
             .with_arg(span(ttl));
-        let doing = format!("give out the lease {name}");
+        let doing = format!("acquire the lease {name}");
         let (word, mut parts) = reply::split_verdict(self.run_script(&doing, &call).await?)?;
         if word == "busy" {
             return Ok(AcquireOutcome::Busy { until: reply::time_at(&mut parts, 0)? });
@@ -24,11 +24,11 @@ impl RedisStore {
         Ok(AcquireOutcome::Held(Lease { fence, until: reply::time_at(&mut parts, 1)? }))
     }
 
-    /// Keeps it for `ttl` from now on, which gives it back when that is nothing.
+    /// Extends the lease to `ttl` from now on; zero releases it.
     pub(super) async fn keep_lease(&self, name: &str, lease: Lease, ttl: Duration) -> Result<Option<Lease>> {
         let call = ScriptCall::new(&scripts::LEASE_KEEP, [self.keys.lease(name)]);
         let call = call.with_arg(self.now()).with_arg(lease.fence).with_arg(span(ttl));
-        let until: String = reply::parsed(self.run_script(&format!("keep the lease {name}"), &call).await?)?;
+        let until: String = reply::parsed(self.run_script(&format!("renew the lease {name}"), &call).await?)?;
         if until.is_empty() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
-//! Pages of the names of leases or buckets, which have no index: node by node, each along its own
-//! scan of all keys. What is there all the time comes; while a server rehashes, a name may come
-//! twice.
+//! Pages of the names of leases or buckets, which have no index: node by node, each by its own scan
+//! of all keys. Names that exist throughout are listed; while a server rehashes, a name may be
+//! listed twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -13,19 +13,19 @@ use crate::errors::unusable;
 use crate::keys::KeyPattern;
 use crate::{RedisStore, reply};
 
-/// Keys that one step of a scan looks at.
+/// The keys that one step of a scan reads.
 const AT_ONCE: usize = 1_000;
-/// Steps that one page takes, however few names they find.
+/// The steps of one page, however few names they find.
 const STEPS_MAX: usize = 20;
 
-/// How far a list has come. As text it is what the next page begins with.
+/// The position of a listing. Its text form is the cursor of the next page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct NameCursor {
     /// The node, by its lowest slot.
     slot: u16,
-    /// Where its scan goes on.
+    /// Where its scan resumes.
     cursor: u64,
-    /// The last name of that step that was given.
+    /// The last name of that step that was returned.
     last: String,
 }
 
@@ -43,7 +43,7 @@ impl NameCursor {
     }
 }
 
-/// Some of the names.
+/// A page of names.
 pub(super) struct NamePage {
     pub(super) names: Vec<String>,
     pub(super) next: Option<String>,
@@ -57,7 +57,7 @@ impl RedisStore {
         most: usize,
     ) -> Result<NamePage> {
         let walk = after.map_or(Some(NameCursor::default()), NameCursor::parse);
-        let mut walk = walk.ok_or_else(|| invalid_error("a list of names does not go on from there"))?;
+        let mut walk = walk.ok_or_else(|| invalid_error("this is not a cursor of a list of names"))?;
         let nodes = self.lowest_slots().await?;
         let mut names = Vec::new();
         for _ in 0..STEPS_MAX {
@@ -81,7 +81,8 @@ impl RedisStore {
         Ok(NamePage { names, next: Some(walk.to_string()) })
     }
 
-    /// One step of a node's scan: where it goes on, and the names that it found, in order.
+    /// Runs one step of a node's scan: returns where it resumes, and the names that it found, in
+    /// order.
     async fn scan(&self, family: &KeyPattern, walk: &NameCursor) -> Result<(u64, Vec<String>)> {
         let mut scan = redis::cmd("SCAN");
         scan.arg(walk.cursor).arg("MATCH").arg(&family.pattern).arg("COUNT").arg(AT_ONCE);
@@ -95,7 +96,7 @@ impl RedisStore {
         Ok((next, names))
     }
 
-    /// The nodes that keep keys, each by its lowest slot; a server alone is one of them.
+    /// The nodes that have keys, each by its lowest slot; a single server is one of them.
     async fn lowest_slots(&self) -> Result<BTreeSet<u16>> {
         if !self.connection.is_cluster() {
             return Ok(BTreeSet::from([0]));

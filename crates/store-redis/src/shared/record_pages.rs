@@ -1,5 +1,5 @@
-//! Pages of idempotency records: shard by shard, each along its index. A page goes on behind the last record that was
-//! looked at, also when that one has gone meanwhile.
+//! Pages of idempotency records: shard by shard, each along its index. A page resumes behind the
+//! last record that was scanned, even when that one has been removed meanwhile.
 
 use std::fmt;
 
@@ -14,19 +14,20 @@ use crate::keys::RECORD_SHARDS;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// Records that one script looks at, at least and at most.
+/// The fewest and the most records that one script scans.
 const AT_ONCE: (usize, usize) = (16, 128);
-/// Records that one page looks at, however few of them stand.
+/// The records that one page scans, however few of them are live.
 const LOOKED_AT_MAX: usize = 1_000;
 
-/// Where a record is in the index of its shard. Those of one score lie in the order of their bytes.
+/// The position of a record in the index of its shard. Records of one score are in the order of
+/// their bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct IndexPosition {
     score: u64,
     key: String,
 }
 
-/// How far a list has come. As text it is what the next page begins with.
+/// The position of a listing. Its text form is the cursor of the next page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct RecordCursor {
     shard: u64,
@@ -62,9 +63,9 @@ impl RecordCursor {
 impl RedisStore {
     pub(super) async fn page_of_records(&self, after: Option<&str>, most: usize) -> Result<RecordPage> {
         let walk = after.map_or(Some(RecordCursor::START), RecordCursor::parse);
-        let mut walk = walk.ok_or_else(|| invalid_error("a list of records does not go on from there"))?;
+        let mut walk = walk.ok_or_else(|| invalid_error("this is not a cursor of a list of records"))?;
         let now = self.time().await?;
-        // Its record may have gone; then those of its score come once more.
+        // Its record may have been removed; then those of its score are listed again.
         let mut seen = walk.last.clone();
         let (mut page, mut looked_at) = (RecordPage::default(), 0);
         while walk.shard < RECORD_SHARDS {
@@ -95,7 +96,7 @@ impl RedisStore {
         Ok(page)
     }
 
-    /// The next records of a shard, those that have expired too.
+    /// The next records of a shard, including expired ones.
     async fn records_behind(
         &self,
         walk: &RecordCursor,
@@ -116,7 +117,7 @@ impl RedisStore {
     }
 }
 
-/// A record with its place; none when it has gone, or its claim is on its way.
+/// Parses a record with its position; `None` when it has been removed, or its claim is in progress.
 fn row(value: Value) -> Result<(IndexPosition, Option<Record<usize>>)> {
     let (score, key, head, len): (u64, String, Vec<u8>, usize) = reply::parsed(value)?;
     Ok((IndexPosition { score, key }, RecordHead::parse(&head, len)?.map(|kept| kept.record)))

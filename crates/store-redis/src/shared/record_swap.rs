@@ -1,5 +1,6 @@
-//! One step on an idempotency record that is there: it is read, the pure function says what follows, and that is written
-//! if the record still is as it was read. Whoever was too late reads and decides anew.
+//! One step on an existing idempotency record, by compare and swap: it is read, the pure function
+//! computes the new state, and that is written if the record has not changed since. Whoever was too
+//! late reads and decides again.
 
 use bytes::Bytes;
 use redis::cmd;
@@ -12,23 +13,23 @@ use crate::keys::shard;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// How often a step decides anew because others changed the record meanwhile.
+/// How often a step is decided again because others changed the record meanwhile.
 const TRIES_MAX: usize = 32;
 
-/// A record that changes, or an entry of the index that goes.
+/// A record that changes, or an entry of the index that is removed.
 pub(super) struct Change<'a> {
     pub(super) key: &'a str,
     /// The head that was seen, empty when there was nothing.
     pub(super) seen: &'a [u8],
-    /// What follows, nothing when it goes.
+    /// The new value; empty to remove it.
     pub(super) follows: &'a [u8],
-    /// Its place in the index, when that changes.
+    /// Its score in the index, when that changes.
     pub(super) due: Option<u64>,
 }
 
 impl RedisStore {
-    /// Does a step on the record as it is now. `decide` answers as the functions of `core` do; `answer` is put behind a
-    /// record that it completes.
+    /// Runs a step on the current record. `decide` returns what the functions of `core` return;
+    /// `answer` is appended to a record that it completes.
     pub(super) async fn update_record<T>(
         &self,
         doing: &str,
@@ -40,7 +41,7 @@ impl RedisStore {
         Ok(self.update_seen_record(doing, key, seen, answer, decide).await?.0)
     }
 
-    /// The same from what was seen; answers with it what was seen last.
+    /// Runs a step on a record that was read before; also returns what was seen last.
     pub(super) async fn update_seen_record<T>(
         &self,
         doing: &str,
@@ -76,7 +77,7 @@ impl RedisStore {
         Err(Error::new(StoreErrorKind::Unavailable, message))
     }
 
-    /// Changes records of one shard, each if it is as it was seen; answers of each whether it was.
+    /// Changes records of one shard, each if it is as it was seen; returns for each whether it was.
     pub(super) async fn swap_records(
         &self,
         doing: &str,
@@ -93,20 +94,20 @@ impl RedisStore {
         reply::parsed(self.run_script(doing, &call).await?)
     }
 
-    /// What lies under a key, empty when there is nothing.
+    /// Reads the value of a key, empty when there is none.
     pub(super) async fn read_record_value(&self, key: &str) -> Result<Bytes> {
         let answer = self.connection.send(cmd("GET").arg(self.record(key))).await;
         let answer = answer.map_err(|failed| unusable(self.connection.name(), failed))?;
         Ok(reply::bytes(answer)?.unwrap_or_default())
     }
 
-    /// The name of a record.
+    /// The key of a record.
     pub(super) fn record(&self, key: &str) -> String {
         format!("{}{key}", self.keys.records(shard(key)))
     }
 }
 
-/// The beginning of what lies there.
+/// The head of a value.
 fn head_of(value: &Bytes) -> &[u8] {
     &value[..value.len().min(HEAD_LEN)]
 }

@@ -1,5 +1,6 @@
-//! Sweeping idempotency records: along the index of each shard, what `core` says may go. What expired unfinished is
-//! noted as late and comes up again when it may go.
+//! Sweeps idempotency records along the index of each shard: removes those that `core` allows to
+//! remove. Records that expired unfinished are marked as late and come up again when they may be
+//! removed.
 
 use std::time::Duration;
 
@@ -14,9 +15,9 @@ use crate::errors::{check_answers, unusable};
 use crate::keys::RECORD_SHARDS;
 use crate::{RedisStore, reply};
 
-/// Records that are looked at together.
+/// The records that are processed together.
 const AT_ONCE: usize = 128;
-/// When one that cannot be read is looked at again.
+/// How long until an unreadable record is looked at again.
 const UNREADABLE_FOR: Duration = Duration::from_secs(24 * 3_600);
 
 impl RedisStore {
@@ -35,7 +36,7 @@ impl RedisStore {
         Ok(swept)
     }
 
-    /// Looks at the next records of a shard; answers at how many, and how many went.
+    /// Sweeps the next records of a shard; returns how many it looked at, and how many it removed.
     async fn sweep_some(&self, shard: u64, limit: usize) -> Result<(usize, usize)> {
         let now = self.time().await?;
         let mut ask = cmd("ZRANGEBYSCORE");
@@ -63,7 +64,7 @@ impl RedisStore {
         Ok((keys.len(), changes.iter().zip(done).filter(is_gone).count()))
     }
 
-    /// How each of these begins, empty where there is nothing.
+    /// Reads the heads of these records, empty where there is none.
     async fn heads(&self, shard: u64, keys: &[String]) -> Result<Vec<Vec<u8>>> {
         let records = self.keys.records(shard);
         let mut ask = Pipeline::with_capacity(keys.len());
@@ -79,8 +80,8 @@ impl RedisStore {
     }
 }
 
-/// What follows a head, nothing when it goes, and its new place. What cannot be read is left as it is and looked at another
-/// day: it must not keep the others from going.
+/// The new head, empty to remove it, and its new score. An unreadable record is left as it is and
+/// looked at another day: it must not keep the others from being removed.
 fn sweep_decision(head: &[u8], now: Time) -> (Vec<u8>, Option<u64>) {
     match RecordHead::parse(head, HEAD_LEN) {
         Ok(Some(kept)) if !record::is_sweepable(&kept.record, now) => {

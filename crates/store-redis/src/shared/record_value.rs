@@ -1,5 +1,6 @@
-//! How a record lies in Redis: one string, a head of fixed size and behind it the answer when there is one. Decides
-//! nothing. The layout is frozen by a test; what has another first byte is not read.
+//! The encoding of a record in Redis: one string, a head of fixed size followed by the response
+//! when there is one. Decides nothing. The layout is frozen by a test; a value with another first
+//! byte is not read.
 
 use std::time::Duration;
 
@@ -9,30 +10,31 @@ use tidegate_store::Result;
 
 use crate::errors::unreadable;
 
-/// Bytes of a head.
+/// The length of a head, in bytes.
 pub(super) const HEAD_LEN: usize = 75;
-/// The layout, which is the first byte.
+/// The layout version, which is the first byte.
 const LAYOUT: u8 = 1;
-/// Largest score of a sorted set that is exact.
+/// The largest score of a sorted set that is exact.
 const SCORE_MAX: u64 = (1 << 53) - 1;
 
-/// The second byte: in work.
+/// The second byte: in flight.
 const IN_WORK: u8 = 1;
-/// It expired in work, and a sweep has noted it: in the index it stands where its day is over.
+/// It expired in flight, and a sweep has marked it: in the index it is at the end of its grace day.
 const LATE: u8 = 2;
-/// The answer follows the head.
+/// The response follows the head.
 const COMPLETED: u8 = 3;
 
-/// A record without its answer, of which the size is known, and how it stands in the index.
+/// A record without its response, of which the size is known, and how it is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordHead {
     pub(super) record: Record<usize>,
-    /// Whether a sweep has noted that it expired unfinished.
+    /// Whether a sweep has marked that it expired unfinished.
     pub(super) is_late: bool,
 }
 
 impl RecordHead {
-    /// What lies there, of which `head` is the beginning and `len` the whole length; nothing when that is empty.
+    /// Parses a value, of which `head` is the beginning and `len` the whole length; `None` when it
+    /// is empty.
     pub(super) fn parse(head: &[u8], len: usize) -> Result<Option<Self>> {
         if head.is_empty() {
             return Ok(None);
@@ -69,7 +71,7 @@ impl RecordHead {
         Some(Self { record, is_late: *stage == LATE })
     }
 
-    /// The head as it is written.
+    /// Encodes the head.
     pub(super) fn encode(&self) -> Vec<u8> {
         let Record { fingerprint, token, created, expires, on_lapse, stage } = &self.record;
         let (stage, until) = match stage {
@@ -87,7 +89,7 @@ impl RecordHead {
         head
     }
 
-    /// The record that follows from this one by a step, and its place when the index must be told.
+    /// The record that follows this one after a step, and its score if the index must change.
     pub(super) fn followed_by(before: Option<&Self>, record: Record<usize>) -> (Self, Option<u64>) {
         let is_in_work = matches!(record.stage, RecordStage::Processing { .. });
         let is_same = |before: &&Self| {
@@ -104,7 +106,8 @@ impl RecordHead {
         }
     }
 
-    /// The same for a sweep that found it too early: what expired unfinished is noted as late.
+    /// The record that follows when a sweep found it too early: one that expired unfinished is
+    /// marked as late.
     pub(super) fn put_off(&self, now: Time) -> (Self, u64) {
         let is_in_work = matches!(self.record.stage, RecordStage::Processing { .. });
         let is_late = self.is_late || (is_in_work && self.record.expires < now);
@@ -113,8 +116,8 @@ impl RecordHead {
         (next, due)
     }
 
-    /// When a sweep looks at it: just after its time; what is late when its day is over and nobody works
-    /// on it.
+    /// When a sweep looks at it: just after its expiry; for a late one, when its grace day is over
+    /// and it is not in flight.
     pub(super) fn due(&self) -> u64 {
         let Record { expires, stage, .. } = &self.record;
         let due = match stage {
@@ -127,7 +130,7 @@ impl RecordHead {
     }
 }
 
-/// What a record in the hands of this holder begins with, unless it is late.
+/// The prefix of a record held by this holder, unless it is late.
 pub(super) fn held_prefix(holder: HolderToken) -> [u8; 18] {
     let mut start = [0; 18];
     start[..2].copy_from_slice(&[LAYOUT, IN_WORK]);
@@ -159,7 +162,7 @@ mod tests {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The layout is in other people's servers: a change of these bytes is a new layout.
+    /// The layout is on users' servers: a change of these bytes is a new layout.
     #[test]
     fn the_layout_is_as_it_was() {
         let (token, print) = ("bb".repeat(16), "aa".repeat(32));
@@ -199,7 +202,8 @@ mod tests {
         }
     }
 
-    /// IDM-6: a sweep comes when a record expires, and a day later to one that was in work then.
+    /// IDM-6: a sweep looks at a record when it expires, and a day later at one that was in flight
+    /// then.
     #[test]
     fn idm_6_a_late_record_is_due_a_day_later_until_it_is_completed() {
         let work = in_work();
@@ -226,7 +230,7 @@ mod tests {
         assert_eq!((completed.is_late, due), (false, Some(501)));
     }
 
-    /// Scripts know these figures too.
+    /// The scripts know these figures too.
     #[test]
     fn scripts_know_the_layout() {
         let range = format!("0, {})", HEAD_LEN - 1);

@@ -1,6 +1,7 @@
-//! Idempotency records: a string each, spread over shards; each shard has an index of them by the time a sweep looks at
-//! them. What nearly all claims find, nothing or an answer, is one trip of plain commands. None goes by itself: a sweep
-//! says how many have gone, and what is in work is not its business.
+//! Idempotency records: a string each, spread over shards; each shard has an index of them by the
+//! time a sweep looks at them. What nearly all claims find, nothing or a response, takes one round
+//! trip of plain commands. No record expires by itself: a sweep counts what it removes, and does
+//! not touch records in flight.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::keys::shard;
 use crate::scripts::{self, ScriptCall};
 use crate::{RedisStore, reply};
 
-/// What a claim does, in words.
+/// The action of a claim, for error messages.
 const CLAIM: &str = "claim the record";
 
 impl RedisStore {
@@ -34,8 +35,9 @@ impl RedisStore {
         Ok(with_answer(&said, &seen))
     }
 
-    /// Claims a key that nobody has; otherwise answers what is there. The index comes first: when the trip is cut in
-    /// two, an entry without a record is swept away, and a record without one would stay for ever.
+    /// Claims a key that no one has; otherwise returns what is there. The index is written first:
+    /// if the pipeline is cut in two, an entry without a record is swept away, while a record
+    /// without an entry would stay for ever.
     async fn claim_new(&self, key: &str, fresh: &RecordHead) -> Result<Option<Bytes>> {
         let index = self.keys.record_index(shard(key));
         let mut trip = Pipeline::with_capacity(2);
@@ -53,7 +55,8 @@ impl RedisStore {
             .extract_error()
             .map_err(|cause| failed(CommandFailure { delivery: Delivery::Unknown, cause }))?;
         let seen = reply::bytes(seen)?;
-        // An entry that was there belonged to a record that has gone since, and may have gone with it.
+        // An existing entry belonged to a record that has been removed since, and may have been
+        // removed with it.
         if seen.is_none() && indexed == Value::Int(0) {
             let again = self.connection.send(cmd("ZADD").arg(&index).arg(fresh.due()).arg(key)).await;
             again.map_err(|CommandFailure { cause, .. }| {
@@ -105,7 +108,7 @@ impl RedisStore {
     }
 }
 
-/// What came of a claim, with the answer that was seen.
+/// The outcome of a claim, with the response that was seen.
 fn with_answer(claimed: &RecordClaimOutcome<usize>, seen: &Bytes) -> RecordClaimOutcome<Bytes> {
     match *claimed {
         RecordClaimOutcome::Granted { taken_over } => RecordClaimOutcome::Granted { taken_over },
@@ -116,7 +119,7 @@ fn with_answer(claimed: &RecordClaimOutcome<usize>, seen: &Bytes) -> RecordClaim
     }
 }
 
-/// What lies behind the head.
+/// The response behind the head.
 fn answer_in(value: &Bytes) -> Bytes {
     value.slice(HEAD_LEN.min(value.len())..)
 }

@@ -1,5 +1,5 @@
-//! Hydration windows: a hash each. By the server's clock one that is closed goes by itself, because it is as good as
-//! none.
+//! Hydration windows: a hash each. With the server's clock, a closed one expires by itself, because
+//! it is equivalent to none.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ impl RedisStore {
 
     pub(super) async fn peek(&self, key: &str) -> Result<Option<HydrationWindow>> {
         let call = ScriptCall::new(&scripts::WINDOW_PEEK, [self.keys.window(key)]).with_arg(self.now());
-        let mut parts = reply::list(self.run_script("look at the window", &call).await?)?;
+        let mut parts = reply::list(self.run_script("read the window", &call).await?)?;
         if parts.is_empty() {
             return Ok(None);
         }

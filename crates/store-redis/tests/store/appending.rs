@@ -1,4 +1,4 @@
-//! Appending while the server forgets its scripts, is full, or has several under way.
+//! Appends while the server forgets its scripts, is full, or has several in flight.
 
 use tidegate_core::Seq;
 use tidegate_store::log::{Batch, Lsn, Retention, StoredQuery};
@@ -6,7 +6,8 @@ use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep, codec};
 
 use crate::sample::{PARTITION, TTL, TestServer, accepts, ended, kind, replayed};
 
-/// OPS-8: a server that forgets its scripts, between appends and in the middle of one, costs nothing.
+/// OPS-8: a server that forgets its scripts, between appends and in the middle of one, does no
+/// harm.
 #[tokio::test]
 async fn ops_8_a_server_that_forgets_its_scripts_does_no_harm() {
     let place = TestServer::new();
@@ -24,7 +25,7 @@ async fn ops_8_a_server_that_forgets_its_scripts_does_no_harm() {
     assert!(eye.keys("tg:{0}:b:*.*").await.is_empty(), "something is left staged");
 }
 
-/// OPS-8: a full server refuses, keeps nothing of it, and goes on when there is room.
+/// OPS-8: a full server rejects an append, keeps nothing of it, and recovers when there is room.
 #[tokio::test]
 async fn ops_8_a_full_server_refuses_and_loses_nothing() {
     let place = TestServer::new();
@@ -42,8 +43,8 @@ async fn ops_8_a_full_server_refuses_and_loses_nothing() {
     assert!(eye.keys("tg:{0}:b:*.*").await.is_empty(), "something is left staged");
 }
 
-/// Twenty appends at once, each on the one before it, all stand, in order; the first that does not takes the rest
-/// with it.
+/// Twenty concurrent appends, each following the one before it, all succeed, in order; the first
+/// that fails makes the rest fail.
 #[tokio::test]
 async fn appends_under_way_at_once_stand_in_order() {
     let place = TestServer::new();
@@ -62,7 +63,7 @@ async fn appends_under_way_at_once_stand_in_order() {
     assert_eq!(replayed(&store).await, ((1..22).collect(), Lsn(21)));
 }
 
-/// A seq is used once, in an append of its own too.
+/// A seq is used once, also across appends.
 #[tokio::test]
 async fn a_seq_is_used_once_and_fits() {
     let place = TestServer::new();
@@ -79,7 +80,8 @@ async fn a_seq_is_used_once_and_fits() {
     assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [true, false]);
 }
 
-/// What is swept and what a snapshot replaced is gone from the server, to the last key of the batch.
+/// Swept data and data replaced by a snapshot are removed from the server, to the last key of the
+/// batch.
 #[tokio::test]
 async fn nothing_stays_behind() {
     let place = TestServer::new();
@@ -108,7 +110,7 @@ async fn nothing_stays_behind() {
     assert_eq!(eye.keys("tg:{0}:[or]*").await, [""; 0]);
 }
 
-/// An owner that appends through two stores has two appends, however alike they are.
+/// An owner that appends through two stores makes two appends, however alike they are.
 #[tokio::test]
 async fn equal_appends_through_two_stores_both_count() {
     let place = TestServer::new();
@@ -118,8 +120,8 @@ async fn equal_appends_through_two_stores_both_count() {
     assert_eq!(beside.append(owner, Batch::default()).await.unwrap(), Lsn(2));
 }
 
-/// Operations are found whether many of them lie in one append or each in one of its own, near to each other or far
-/// apart, in the order asked.
+/// Operations are found whether many of them are in one append or each in one of its own, close
+/// together or far apart, in the requested order.
 #[tokio::test]
 async fn operations_are_found_in_large_appends_and_small_ones() {
     let place = TestServer::new();

@@ -1,4 +1,5 @@
-//! One bucket, many processes: the test starts itself several times as a taker, each with a connection of its own.
+//! One bucket, many processes: the test starts itself several times as a taker, each with a
+//! connection of its own.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -13,11 +14,11 @@ use crate::sample::RawClient;
 const TAKERS: usize = 4;
 const CAPACITY: u64 = 50;
 const RATE: u64 = 400;
-/// What a taker does before it stops.
+/// The number of takes before a taker stops.
 const TURNS: u64 = 300;
-/// The test, as it starts itself.
+/// The name of this test, to start itself.
 const ITSELF: &str = "bucket::lim_6_lim_19_processes_never_get_more_than_capacity_and_refill";
-/// Tells a taker where to take.
+/// The variable with the taker's store URL.
 const URL: &str = "TIDEGATE_TEST_TAKE_FROM";
 
 fn want(cost: u64) -> ReservationRequest {
@@ -30,7 +31,8 @@ async fn now(eye: &mut RawClient) -> Duration {
     Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
-/// LIM-6, LIM-19: processes that take from one bucket on a real Redis never get more than capacity plus refill.
+/// LIM-6, LIM-19: processes that take from one bucket on a real Redis never get more than capacity
+/// plus refill.
 #[tokio::test]
 async fn lim_6_lim_19_processes_never_get_more_than_capacity_and_refill() {
     if let Ok(url) = std::env::var(URL) {
@@ -66,7 +68,7 @@ async fn lim_6_lim_19_processes_never_get_more_than_capacity_and_refill() {
     assert!(level.tokens <= CAPACITY * MICRO);
 }
 
-/// A taker: takes as often as it may and says how much it got.
+/// A taker: takes as often as it can and prints how much it got.
 async fn take(url: &str) {
     let store = RedisStore::open(url).await.unwrap();
     let mut taken = 0;

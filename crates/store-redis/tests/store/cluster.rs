@@ -1,4 +1,4 @@
-//! What only a cluster does: nodes that go, and keys that lie in different places.
+//! Behaviour specific to a cluster: nodes that fail, and keys in different slots.
 
 use tidegate_core::operation::MICRO;
 use tidegate_core::shared::bucket::{ReservationRequest, ReserveOutcome};
@@ -12,8 +12,8 @@ use crate::sample::{TTL, accepts, ended, kind};
 
 const PARTITIONS: u16 = 6;
 
-/// OPS-8: one node is killed. The partitions of the others go on; those of that one say that they are out of reach,
-/// and go on when it is back, with everything that was answered.
+/// OPS-8: one node is killed. The partitions on the others continue; those on that one are reported
+/// as unavailable, and recover when it is back, with everything that was acknowledged.
 #[tokio::test]
 async fn ops_8_a_node_that_goes_and_comes_back_loses_nothing() {
     let mut cluster = RedisCluster::start_with(&["--appendfsync", "always"]);
@@ -56,7 +56,8 @@ async fn ops_8_a_node_that_goes_and_comes_back_loses_nothing() {
     assert!(store.health().await.is_ok());
 }
 
-/// LIM-7: buckets of one family are taken together; of different families that is refused in words, not halved.
+/// LIM-7: buckets of one family are taken together; for different families that is rejected with a
+/// message, not done by halves.
 #[tokio::test]
 async fn lim_7_buckets_of_one_family_are_taken_together() {
     let cluster = RedisCluster::start();
@@ -78,7 +79,7 @@ async fn lim_7_buckets_of_one_family_are_taken_together() {
     assert_eq!(kind(store.reserve(vec![want("a"), want("a")]).await), StoreErrorKind::Invalid);
 }
 
-/// A node speaks for the others when the server is asked about itself.
+/// One node reports the version and settings for all.
 #[tokio::test]
 async fn a_cluster_tells_its_version_and_settings() {
     let cluster = RedisCluster::start_with(&["--appendfsync", "always"]);

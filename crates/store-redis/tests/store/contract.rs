@@ -7,7 +7,7 @@ use tidegate_fixture::redis::{RedisCluster, RedisServer as Server};
 use tidegate_store::{Store, StoreFuture};
 use tidegate_store_redis::RedisStore;
 
-/// A server, or a cluster, and the clock that stores on it go by.
+/// A server or a cluster, and the clock of its stores.
 struct RedisBackend<S> {
     clock: Arc<ManualClock>,
     url: String,

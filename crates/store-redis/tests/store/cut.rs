@@ -1,4 +1,5 @@
-//! Connections that are cut, also in the middle of an append: what is not known is said, and found out later.
+//! Connections that are cut, also in the middle of an append: an unknown outcome is reported as
+//! such, and found out later.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +12,8 @@ use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
 const KILL: [&str; 4] = ["CLIENT", "KILL", "TYPE", "normal"];
 
-/// OPS-8: an append whose connection was cut before the server got to it: nobody claims to know, nothing more is
-/// written by that owner, and the next one finds the log as it was.
+/// OPS-8: the connection of an append is cut before the server processes it: the outcome is unsure,
+/// that owner writes nothing more, and the next one finds the log as it was.
 #[tokio::test]
 async fn ops_8_a_cut_append_is_unsure_until_owned_anew() {
     let place = TestServer::new();
@@ -37,8 +38,8 @@ async fn ops_8_a_cut_append_is_unsure_until_owned_anew() {
     assert!(eye.keys("tg:{0}:b:*.*").await.is_empty(), "something is left staged");
 }
 
-/// OPS-8: every second append has its connection cut a little later each time. Whatever was answered is there, whole
-/// and once; whatever was unsure is there or not, whole.
+/// OPS-8: every second append has its connection cut a little later each time. Everything
+/// acknowledged is there, whole and once; everything unsure is there or not, whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ops_8_whatever_was_answered_is_there_after_many_cuts() {
     let place = TestServer::new();
@@ -78,7 +79,7 @@ async fn ops_8_whatever_was_answered_is_there_after_many_cuts() {
     assert!(unsure > 0, "no connection was cut in time");
 }
 
-/// A listener whose connection was cut hears later hints again.
+/// A listener whose connection was cut receives later hints again.
 #[tokio::test]
 async fn a_listener_that_was_cut_off_hears_again() {
     let place = TestServer::new();

@@ -1,4 +1,5 @@
-//! The journal of deployments as it lies in Redis: what people see, what goes, and what a full or strange server does.
+//! The journal of deployments as stored in Redis: what people see, what is removed, and what
+//! happens with a full server or foreign data.
 
 use std::sync::Arc;
 
@@ -44,7 +45,7 @@ fn lines(note: &str) -> JournalLines {
     JournalLines { steps: vec![step], mapped: vec![mapped] }
 }
 
-/// OPS-17: the journal lies as `docs/redis-keys.md` says, under one tag.
+/// OPS-17: the journal is stored as `docs/redis-keys.md` says, under one tag.
 #[tokio::test]
 async fn ops_17_the_journal_is_there_for_people() {
     let place = TestServer::new();
@@ -65,7 +66,7 @@ async fn ops_17_the_journal_is_there_for_people() {
     assert_eq!(object, r#"{"kind":"role","key":"door","id":"77","fingerprint":"f0"}"#);
 }
 
-/// OPS-17: a deployment that goes leaves no key behind, and none goes while it runs.
+/// OPS-17: a removed deployment leaves no key behind, and none is removed while it runs.
 #[tokio::test]
 async fn ops_17_old_deployments_leave_nothing_behind() {
     let place = TestServer::new();
@@ -90,7 +91,7 @@ async fn ops_17_old_deployments_leave_nothing_behind() {
     assert_eq!(listed.last().map(|last| &*last.id), Some("dep_0005"), "what runs stays");
 }
 
-/// OPS-17: a full server refuses lines, and nothing of them is there.
+/// OPS-17: a full server rejects lines, and stores nothing of them.
 #[tokio::test]
 async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
     let place = TestServer::new();
@@ -107,7 +108,7 @@ async fn ops_17_a_full_server_takes_no_half_of_the_journal() {
     assert_eq!(store.deployment("dep_1").await.unwrap(), Some(deployment("dep_1", DeploymentStage::Running)));
 }
 
-/// OPS-17: with `wait=1` a line that no replica has in time is not called safe.
+/// OPS-17: with `wait=1` a line that no replica has in time is not acknowledged.
 #[tokio::test]
 async fn ops_17_a_line_waits_for_its_replica() {
     let place = TestServer::new();
@@ -122,7 +123,7 @@ async fn ops_17_a_line_waits_for_its_replica() {
     assert!(!store.save_deployment(late).await.unwrap(), "a refusal has nothing to wait for");
 }
 
-/// What this program did not write is told, not guessed at.
+/// Data that this program did not write is reported, not guessed at.
 #[tokio::test]
 async fn a_strange_line_of_the_journal_is_unreadable() {
     let place = TestServer::new();

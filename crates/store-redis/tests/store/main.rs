@@ -1,4 +1,4 @@
-//! The promises of the storage ports, kept by a real Redis and by a real Redis Cluster.
+//! Tests of the storage ports on a real Redis and on a real Redis Cluster.
 
 #[cfg(test)]
 mod appending;

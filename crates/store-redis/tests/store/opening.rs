@@ -1,4 +1,4 @@
-//! Opening: what kind of server is trusted, and what is said of it.
+//! Opening: which servers are accepted, and what is reported of them.
 
 use tidegate_fixture::redis::RedisServer;
 use tidegate_store::{Log, SharedState, StoreErrorKind, Upkeep};
@@ -6,7 +6,7 @@ use tidegate_store_redis::RedisStore;
 
 use crate::sample::{PARTITION, RawClient, TTL, TestServer, accepts, kind};
 
-/// OPS-8: a server that throws keys away when it is full is not trusted with any.
+/// OPS-8: a server that evicts keys when it is full is rejected.
 #[tokio::test]
 async fn ops_8_a_server_that_evicts_is_refused() {
     let server = RedisServer::start_with(&["--maxmemory", "100mb", "--maxmemory-policy", "allkeys-lru"]);
@@ -39,7 +39,8 @@ async fn a_password_is_never_told() {
     }
 }
 
-/// A server tells its version and how it keeps its data; where it may not be asked for settings, its version only.
+/// A server reports its version and how it persists its data; where reading settings is forbidden,
+/// its version only.
 #[tokio::test]
 async fn a_server_tells_its_version_and_settings() {
     let server = RedisServer::start_with(&["--appendfsync", "always"]);
@@ -54,7 +55,7 @@ async fn a_server_tells_its_version_and_settings() {
     assert_eq!(store.server_settings().await.unwrap(), version);
 }
 
-/// What a newer program wrote is not touched; prefixes are apart.
+/// Data of a newer program is not touched; prefixes are separate.
 #[tokio::test]
 async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     let place = TestServer::new();
@@ -67,7 +68,7 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     eye.ask::<String>(&["SET", "other:format", "3"]).await;
     assert_eq!(kind(other.migrate().await), StoreErrorKind::Unreadable);
     assert_eq!(kind(other.check_layout().await), StoreErrorKind::Unreadable);
-    // An owner that was there before notices too.
+    // An existing owner notices too.
     assert_eq!(kind(other.renew(owner_there, TTL).await), StoreErrorKind::Unreadable);
     assert_eq!(kind(other.health().await), StoreErrorKind::Unreadable);
     assert_eq!(
@@ -77,8 +78,8 @@ async fn a_newer_format_is_refused_and_prefixes_are_apart() {
     assert!(store.migrate().await.is_ok());
 }
 
-/// OPS-8: with `wait=1` an append is answered when a replica has it, and is unsure when none has it in time. A
-/// replica itself takes no writes.
+/// OPS-8: with `wait=1` an append is acknowledged when a replica has it, and is unsure when none
+/// has it in time. A replica itself accepts no writes.
 #[tokio::test]
 async fn ops_8_an_append_waits_for_its_replica() {
     let master = RedisServer::start();
@@ -103,7 +104,8 @@ async fn ops_8_an_append_waits_for_its_replica() {
     assert!(error.to_string().contains("on 0 of 1 replicas"), "{error}");
 }
 
-/// A server that speaks no TLS is out of reach for those who want it; nothing panics for want of cryptography.
+/// A server without TLS is unavailable over `rediss`; nothing panics for lack of a cryptography
+/// provider.
 #[tokio::test]
 async fn a_server_without_tls_is_out_of_reach_of_rediss() {
     let server = RedisServer::start();

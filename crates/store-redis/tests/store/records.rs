@@ -1,5 +1,5 @@
-//! Idempotency records as they lie in Redis: what a claim and its answer cost, what a cut trip leaves, and pages of a
-//! list that records leave meanwhile.
+//! Idempotency records as stored in Redis: what a claim and its response cost, what an interrupted
+//! pipeline leaves, and listing while records are removed.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ async fn calls(eye: &mut RawClient, command: &str) -> u64 {
     line.and_then(|line| line.split(',').next()?.parse().ok()).unwrap_or_default()
 }
 
-/// IDM-5: a claim and its answer are one trip each, of plain commands but for a script of two; a replay is plain. How
-/// long they take beside two bare `SET` is printed.
+/// IDM-5: a claim and its response take one round trip each, of plain commands but for a script of
+/// two; a replay is plain. Their duration compared with two bare `SET` is printed.
 #[tokio::test]
 async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     const PAIRS: u64 = 2_000;
@@ -41,7 +41,7 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     let store = RedisStore::open(&server.url()).await.unwrap();
     let mut eye = RawClient::at(&server.url()).await;
     let answer = Bytes::from(vec![b'x'; 200]);
-    // Makes the scripts known.
+    // Loads the scripts.
     store.claim_record("first", CLAIM).await.unwrap();
     store.complete_record("first", CLAIM.token, answer.clone()).await.unwrap();
     eye.ask::<String>(&["CONFIG", "RESETSTAT"]).await;
@@ -62,7 +62,7 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
         eye.ask::<String>(&["SET", &key, &value, "PX", "3600000"]).await;
         bare.push(start.elapsed());
     }
-    // Two of each four `SET` are the bare ones.
+    // Two of every four `SET` are the bare ones.
     for (command, wanted) in
         [("zadd", 1), ("set", 4), ("evalsha", 1), ("getrange", 1), ("eval", 0), ("get", 0)]
     {
@@ -83,7 +83,7 @@ async fn idm_5_a_claim_and_its_answer_are_one_trip_each() {
     println!("claim and complete take {:?}; SET NX and SET take {:?}", ours[middle], bare[middle]);
 }
 
-/// The index entry of a key, by the score it has.
+/// The score of a key in the index.
 async fn score(eye: &mut RawClient, key: &str) -> Option<u64> {
     for index in eye.keys("tg:{record:*}:due").await {
         if let Some(score) = eye.ask::<Option<f64>>(&["ZSCORE", &index, key]).await {
@@ -93,13 +93,13 @@ async fn score(eye: &mut RawClient, key: &str) -> Option<u64> {
     None
 }
 
-/// When a record is due to be swept: the last moment of its time is part of it.
+/// When a record is due to be swept: the last moment of its time still belongs to it.
 fn just_after() -> Duration {
     CLAIM.ttl + Duration::from_micros(1)
 }
 
-/// IDM-6: an entry of the index without a record, as a cut claim leaves it, stands in nobody's way: the next claim
-/// puts it right, and a sweep takes it off when there is none.
+/// IDM-6: an index entry without a record, as an interrupted claim leaves it, is harmless: the next
+/// claim repairs it, and a sweep removes it when there is none.
 #[tokio::test]
 async fn idm_6_an_entry_without_a_record_does_no_harm() {
     let server = RedisServer::start();
@@ -126,7 +126,8 @@ async fn idm_6_an_entry_without_a_record_does_no_harm() {
     }
 }
 
-/// IDM-6: an entry that comes too early costs a look: a record and its answer stay until their time.
+/// IDM-6: an entry that comes up too early costs a look: a record and its response stay until they
+/// expire.
 #[tokio::test]
 async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
     let server = RedisServer::start();
@@ -153,7 +154,8 @@ async fn idm_6_an_entry_that_comes_too_early_takes_nothing_away() {
     assert_eq!(store.sweep_records(5).await.unwrap(), 2);
 }
 
-/// IDM-22: every claim whose connection was cut, whenever that was, is listed and swept if it is there at all.
+/// IDM-22: every claim whose connection was cut, at whatever moment, is listed and swept if it
+/// exists at all.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn idm_22_whatever_was_cut_is_listed() {
     let server = RedisServer::start();
@@ -174,7 +176,7 @@ async fn idm_22_whatever_was_cut_is_listed() {
             Err(error) => {
                 unsure += u32::from(error.kind() == StoreErrorKind::Unsure);
                 if round % 2 == 0 {
-                    // The one after the cut may find a connection that nobody knows to be lost.
+                    // The call after the cut may use a connection that is not yet known to be lost.
                     let mut again = store.claim_record(&key, CLAIM).await;
                     for _ in 0..5 {
                         if again.is_err() {
@@ -198,7 +200,7 @@ async fn idm_22_whatever_was_cut_is_listed() {
     assert!(eye.keys("tg:{record:*").await.is_empty());
 }
 
-/// A record of the layout before this one lies under another name, and is in nobody's way.
+/// A record of the previous layout is under another name, and does not interfere.
 #[tokio::test]
 async fn records_of_the_first_layout_are_in_nobodys_way() {
     let server = RedisServer::start();
@@ -219,7 +221,7 @@ async fn records_of_the_first_layout_are_in_nobodys_way() {
     assert_eq!(store.list_records(None, 5).await.unwrap().records.len(), 1);
 }
 
-/// What is no record of this program is unreadable: it is neither claimed nor overwritten.
+/// Data that is not a record of this program is unreadable: it is neither claimed nor overwritten.
 #[tokio::test]
 async fn what_is_no_record_is_left_alone() {
     let server = RedisServer::start();
@@ -241,7 +243,8 @@ async fn what_is_no_record_is_left_alone() {
     assert_eq!(eye.ask::<String>(&["GET", &record]).await, "something else");
 }
 
-/// IDM-18: a list goes on where it was, also when the record it stopped at has gone and many have the same score.
+/// IDM-18: a list resumes where it was, even when the record it stopped at has been removed and
+/// many have the same score.
 #[tokio::test]
 async fn idm_18_a_list_goes_on_behind_a_record_that_has_gone() {
     const RECORDS: usize = 700;
@@ -269,8 +272,8 @@ async fn idm_18_a_list_goes_on_behind_a_record_that_has_gone() {
     assert_eq!(kind(store.list_records(Some("nowhere".to_owned()), 5).await), StoreErrorKind::Invalid);
 }
 
-/// IDM-6: what expired unfinished is looked at once and then left until its day is over; completed after all, it goes
-/// with the next sweep.
+/// IDM-6: a record that expired unfinished is looked at once and then left until its grace day is
+/// over; if completed after all, the next sweep removes it.
 #[tokio::test]
 async fn idm_6_what_expired_unfinished_does_not_stand_in_the_way_of_a_sweep() {
     let server = RedisServer::start();

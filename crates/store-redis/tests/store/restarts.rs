@@ -1,4 +1,4 @@
-//! A server that goes and comes back: with its data, without it, or with only some of it.
+//! A server that goes away and comes back: with its data, without it, or with only some of it.
 
 use tidegate_core::operation::MICRO;
 use tidegate_core::shared::bucket::ReservationRequest;
@@ -9,7 +9,8 @@ use tidegate_store_redis::RedisStore;
 
 use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
-/// Asks until the server is there again. Only a connection that was lost without notice takes a second try.
+/// Retries until the server is back. Only a connection that was lost without notice takes a second
+/// attempt.
 async fn is_back(store: &RedisStore) -> bool {
     for _ in 0..3 {
         if store.health().await.is_ok() {
@@ -19,8 +20,8 @@ async fn is_back(store: &RedisStore) -> bool {
     false
 }
 
-/// OPS-8: what was appended survives `kill -9` of a server that syncs always, and the owner goes on by itself.
-/// LIM-30: while the store is out of reach nothing is granted; it is said, not guessed.
+/// OPS-8: appends survive `kill -9` of a server that always syncs, and the owner recovers by
+/// itself. LIM-30: while the store is unavailable nothing is granted, and calls fail.
 #[tokio::test]
 async fn ops_8_lim_30_a_server_that_comes_back_with_its_data_is_used_again() {
     let mut place = TestServer::of(RedisServer::start_with(&["--appendfsync", "always"]));
@@ -29,7 +30,7 @@ async fn ops_8_lim_30_a_server_that_comes_back_with_its_data_is_used_again() {
     let want = ReservationRequest { name: "x".into(), cost: MICRO, capacity: 5 * MICRO, refill_per_s: 0 };
     store.reserve(vec![want.clone()]).await.unwrap();
     place.server.kill();
-    // The first call may find the lost connection; then nobody can connect.
+    // The first call may use the lost connection; after that, connecting fails.
     let _ = store.health().await;
     assert_eq!(kind(store.health().await), StoreErrorKind::Unavailable);
     assert_eq!(kind(store.append(owner, accepts(4..5, place.now())).await), StoreErrorKind::Unavailable);
@@ -42,7 +43,8 @@ async fn ops_8_lim_30_a_server_that_comes_back_with_its_data_is_used_again() {
     assert_eq!(store.observe_bucket("x").await.unwrap().unwrap().tokens, 4 * MICRO);
 }
 
-/// OPS-8: an owner whose server came back empty is told, and never starts from nothing under the same epoch.
+/// OPS-8: an owner whose server came back empty is fenced, and never starts from nothing under the
+/// same epoch.
 #[tokio::test]
 async fn ops_8_a_server_that_lost_everything_fences_its_owner() {
     let mut place = TestServer::new();
@@ -62,7 +64,7 @@ async fn ops_8_a_server_that_lost_everything_fences_its_owner() {
     assert_eq!(store.append(next, accepts(1..2, place.now())).await.unwrap(), Lsn(1));
 }
 
-/// OPS-8: after a fail-over to a replica that had not got the last append, the owner is told too.
+/// OPS-8: after a failover to a replica without the last append, the owner is fenced too.
 #[tokio::test]
 async fn ops_8_a_server_that_lost_the_last_append_fences_its_owner() {
     let place = TestServer::new();

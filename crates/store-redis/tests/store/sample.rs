@@ -1,4 +1,4 @@
-//! A server with a store on it, batches to append, and a connection that looks at what lies there.
+//! A server with a store on it, batches to append, and a direct connection.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tidegate_store::log::{Batch, Lsn, Ownership, StoredOperation, StoredResult};
 use tidegate_store::{Clock, Error, Log, Result, StoreErrorKind};
 use tidegate_store_redis::RedisStore;
 
-/// The partition that is used here.
+/// The partition that the tests use.
 pub(crate) const PARTITION: Partition = 0;
 /// How long an owner holds it.
 pub(crate) const TTL: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ impl TestServer {
             .expect("the store opens")
     }
 
-    /// An open store and its owner.
+    /// Opens a store and acquires the partition.
     pub(crate) async fn enter(&self) -> (RedisStore, Ownership) {
         let store = self.open().await;
         let owner = store.acquire_partition(PARTITION, "test", TTL).await.expect("the partition is free");
@@ -51,13 +51,13 @@ impl TestServer {
         self.clock.now()
     }
 
-    /// A connection of its own.
+    /// Opens a direct connection.
     pub(crate) async fn raw_client(&self) -> RawClient {
         RawClient::at(&self.server.url()).await
     }
 }
 
-/// A connection beside the store's.
+/// A direct connection to the server.
 pub(crate) struct RawClient(MultiplexedConnection);
 
 impl RawClient {
@@ -70,7 +70,7 @@ impl RawClient {
         command(words).query_async(&mut self.0).await.expect("an answer")
     }
 
-    /// Names of keys, in order.
+    /// The matching keys, sorted.
     pub(crate) async fn keys(&mut self, pattern: &str) -> Vec<String> {
         let mut keys: Vec<String> = self.ask(&["KEYS", pattern]).await;
         keys.sort_unstable();
@@ -106,13 +106,13 @@ pub(crate) fn operation(seq: u64, at: Time, len: usize) -> StoredOperation {
     }
 }
 
-/// That an operation has ended.
+/// A result of an operation that has ended.
 pub(crate) fn ended(seq: u64, at: Time) -> StoredResult {
     let body = Bytes::from_static(b"body");
     StoredResult { seq: Seq(seq), at, state: EndState::Succeeded, attempt: 1, fault: None, body }
 }
 
-/// The seqs of the facts that a replay gives, and the last append.
+/// The seqs of the replayed facts, and the last append.
 pub(crate) async fn replayed(store: &dyn Log) -> (Vec<u64>, Lsn) {
     let mut seqs = Vec::new();
     let mut replay = |facts: Vec<Fact>| {
@@ -125,7 +125,7 @@ pub(crate) async fn replayed(store: &dyn Log) -> (Vec<u64>, Lsn) {
     (seqs, last)
 }
 
-/// What kind of failure it is.
+/// The kind of an error.
 #[track_caller]
 pub(crate) fn kind<T>(answer: Result<T>) -> StoreErrorKind {
     answer.err().as_ref().map(Error::kind).expect("it should have failed")

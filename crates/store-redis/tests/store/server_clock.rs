@@ -1,4 +1,4 @@
-//! By the server's own clock, as in earnest: leases, windows, buckets and owners.
+//! Leases, windows, buckets and owners by the server's own clock, as in production.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ async fn micros(eye: &mut RawClient) -> u64 {
     seconds * 1_000_000 + micros
 }
 
-/// LIM-5, LIM-15: times are the server's, to the microsecond; that of a record is behind by a trip at most.
+/// LIM-5, LIM-15: times are the server's, to the microsecond; the time of a record is behind by one
+/// round trip at most.
 #[tokio::test]
 async fn lim_5_lim_15_times_are_the_servers() {
     let server = tidegate_fixture::redis::RedisServer::start();
@@ -62,7 +63,8 @@ async fn lim_5_lim_15_times_are_the_servers() {
     );
 }
 
-/// A window goes by itself when it closes; a lease, a bucket and a record never do: their going would change answers.
+/// A window expires by itself when it closes; a lease, a bucket and a record never do: that would
+/// change results.
 #[tokio::test]
 async fn only_windows_go_by_themselves() {
     let server = tidegate_fixture::redis::RedisServer::start();
@@ -78,7 +80,7 @@ async fn only_windows_go_by_themselves() {
     assert_eq!(eye.ask::<i64>(&["PTTL", "tg:{bucket:}:b"]).await, -1);
 }
 
-/// LIM-5: what a refusal says is exact; LIM-7: it takes from neither.
+/// LIM-5: the delay of a refusal is exact; LIM-7: it takes from neither.
 #[tokio::test]
 async fn lim_5_lim_7_a_refusal_says_when_and_takes_nothing() {
     let server = tidegate_fixture::redis::RedisServer::start();
@@ -97,7 +99,7 @@ async fn lim_5_lim_7_a_refusal_says_when_and_takes_nothing() {
     let ReserveOutcome::Wait { delay, remaining } = store.reserve(both()).await.unwrap() else {
         panic!("granted twice")
     };
-    // Ten micro-tokens come back each second, so three tokens take 300,000 seconds.
+    // Ten micro-tokens are refilled each second, so three tokens take 300,000 seconds.
     assert!(delay > Duration::from_secs(299_990) && delay <= Duration::from_secs(300_000), "{delay:?}");
     assert!(remaining[0] >= 4 * MICRO && remaining[0] < 4 * MICRO + 1_000, "{remaining:?}");
     let level =

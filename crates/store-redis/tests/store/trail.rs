@@ -1,4 +1,5 @@
-//! The trail: what ended is noted with the append that says so, in order, and stays until it was archived.
+//! The archive queue: ended operations are noted with the append that ends them, in order, and stay
+//! until they are archived.
 
 use tidegate_core::{Fence, OperationId, Seq, Time};
 use tidegate_fixture::redis::RedisCluster;
@@ -34,8 +35,8 @@ fn seqs(range: std::ops::Range<u64>) -> Vec<Seq> {
     range.map(Seq).collect()
 }
 
-/// OPS-8: what ended is noted by the append itself, oldest first, in whole appends; what was archived leaves, and that may
-/// be said twice.
+/// OPS-8: ended operations are noted by the append itself, oldest first, in whole appends; archived
+/// ones are removed, and acknowledging twice is harmless.
 #[tokio::test]
 async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
     let place = TestServer::new();
@@ -60,7 +61,7 @@ async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
         let rest = ArchiveBatch { seqs: seqs(6..8), upto: Lsn(3), oldest: at(12), waiting: 2 };
         assert_eq!(noted(&store, MANY).await, Some(rest), "told twice is told once");
     }
-    // It runs again, and ends in a batch of which it is all.
+    // It runs again, and ends in a batch of its own.
     store.append(owner, Batch { reopened: vec![Seq(2)], ..Batch::default() }).await.unwrap();
     store.append(owner, Batch { results: vec![ended(2, at(20))], ..Batch::default() }).await.unwrap();
     let noted_again = noted(&store, MANY).await.unwrap();
@@ -70,7 +71,7 @@ async fn ops_8_ends_are_noted_in_order_until_they_are_archived() {
     assert!(place.raw_client().await.keys("tg:*trail*").await.is_empty(), "an empty trail takes no room");
 }
 
-/// Where nothing is archived nothing is noted.
+/// Without an archive nothing is noted.
 #[tokio::test]
 async fn without_an_archive_nothing_is_noted() {
     let place = TestServer::new();
@@ -82,8 +83,8 @@ async fn without_an_archive_nothing_is_noted() {
     assert_eq!(head, None);
 }
 
-/// OPS-8: an append that is sent again notes its ends once, one that is refused notes none, and an owner of before takes
-/// nothing off the trail.
+/// OPS-8: an append that is sent again notes its ends once, a rejected one notes none, and a
+/// previous owner removes nothing from the queue.
 #[tokio::test]
 async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
     let place = TestServer::new();
@@ -105,7 +106,7 @@ async fn ops_8_only_what_stands_is_noted_and_only_the_owner_removes_it() {
     );
 }
 
-/// OPS-9: a sweep leaves what is not archived yet, whatever its age, and takes it afterwards.
+/// OPS-9: a sweep leaves what is not archived yet, whatever its age, and removes it afterwards.
 #[tokio::test]
 async fn ops_9_a_sweep_leaves_what_is_not_archived() {
     let place = TestServer::new();
@@ -119,14 +120,14 @@ async fn ops_9_a_sweep_leaves_what_is_not_archived() {
     assert_eq!(store.sweep(owner, all).await.unwrap(), 10);
     let left = store.read(PARTITION, seqs(1..31)).await.unwrap();
     assert_eq!(left.iter().flatten().count(), 20);
-    // A node that was told of no archive sweeps too, and does no harm.
+    // A node without an archive sweeps too, and does no harm.
     let plain = place.open().await;
     assert_eq!(plain.sweep(owner, all).await.unwrap(), 0);
     store.ack_archived(owner, Lsn(3)).await.unwrap();
     assert_eq!(store.sweep(owner, all).await.unwrap(), 20);
 }
 
-/// On a cluster the trail lies with its partition.
+/// On a cluster the queue is in the slot of its partition.
 #[tokio::test]
 async fn a_cluster_keeps_a_trail_too() {
     let cluster = RedisCluster::start();
@@ -157,8 +158,9 @@ fn cost(seq: u64, at: Time) -> Cost {
     }
 }
 
-/// LIM-10: what calls cost is noted by the append itself, with and without ends, in whole appends, and stays until it was
-/// archived; that may be said twice, and only by the owner. Where nothing is archived nothing is noted.
+/// LIM-10: costs are noted by the append itself, with and without ends, in whole appends, and stay
+/// until they are archived; acknowledging twice is harmless, and only the owner may. Without an
+/// archive nothing is noted.
 #[tokio::test]
 async fn lim_10_costs_are_noted_in_order_until_they_are_archived() {
     let place = TestServer::new();

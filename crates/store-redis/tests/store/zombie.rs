@@ -1,11 +1,12 @@
-//! An owner that was followed by a newer one, or that died, and what it leaves.
+//! An owner that was superseded by a newer one, or that died, and what it leaves.
 
 use tidegate_store::log::Lsn;
 use tidegate_store::{Log, StoreErrorKind};
 
 use crate::sample::{PARTITION, TTL, TestServer, accepts, kind, replayed};
 
-/// OPS-8: a late append of an old owner is refused by the server and leaves nothing staged, however often it comes.
+/// OPS-8: the server rejects a late append of an old owner and leaves nothing staged, however often
+/// it comes.
 #[tokio::test]
 async fn ops_8_a_zombies_append_is_refused_and_leaves_nothing() {
     let place = TestServer::new();
@@ -23,7 +24,7 @@ async fn ops_8_a_zombies_append_is_refused_and_leaves_nothing() {
     assert_eq!(replayed(&new).await, (vec![1, 2, 3], Lsn(2)));
 }
 
-/// What a dead owner had staged, of a batch or of a snapshot, is cleared away by the next one.
+/// What a dead owner had staged, of a batch or of a snapshot, is cleared by the next one.
 #[tokio::test]
 async fn the_next_owner_clears_away_what_a_dead_one_staged() {
     let place = TestServer::new();
@@ -42,7 +43,7 @@ async fn the_next_owner_clears_away_what_a_dead_one_staged() {
     assert_eq!(replayed(&store).await, (Vec::new(), Lsn(0)));
 }
 
-/// OPS-8: an append that is missing is said, not skipped.
+/// OPS-8: a missing append is reported, not skipped.
 #[tokio::test]
 async fn ops_8_a_hole_in_the_log_is_unreadable() {
     let place = TestServer::new();

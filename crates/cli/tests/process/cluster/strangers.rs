@@ -23,7 +23,7 @@ const SETTLED: Duration = Duration::from_secs(20);
 /// Longer than it takes to look again, more than once.
 const STILL: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(50);
-const ROOM: &str = "it takes no share of the partitions";
+const ROOM: &str = "the node takes no partitions";
 
 /// What is out of the ordinary about a node.
 #[derive(Clone, Copy)]

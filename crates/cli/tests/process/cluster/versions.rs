@@ -156,7 +156,7 @@ async fn a_fact_of_a_newer_version(nodes: &mut Nodes, hand: &mut StoreTamperer) 
     }
     hand.remove_unknown(partition).await;
     let said = nodes.stop(0).await;
-    let told = said.matches("cannot be read here").count();
+    let told = said.matches("this node cannot read the partition").count();
     assert!(told == 1 && said.contains("a newer version wrote it"), "it was said {told} times");
     nodes.start_again(0);
     let done =

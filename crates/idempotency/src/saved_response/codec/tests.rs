@@ -1,4 +1,4 @@
-//! What is written is read again, and what was touched is not.
+//! A written response is read again, and a changed one is not.
 
 use super::*;
 
@@ -38,7 +38,8 @@ fn what_is_written_is_read_again() {
     }
 }
 
-/// IDM-19: no bit of a stored answer can change, and no answer can move to another key, without its being noticed.
+/// IDM-19: no bit of a stored response can change, and no response can move to another key, without
+/// detection.
 #[test]
 fn a_changed_answer_is_not_served() {
     for seal in [None, Some(seal(1))] {
@@ -68,21 +69,21 @@ fn a_sealed_answer_needs_its_key_and_hides_its_body() {
     assert_eq!(decode(bytes, &BOUND, Some(&both)), Ok(whole()), "an earlier key still opens");
 }
 
-/// What was stored in clear before sealing was switched on is still served.
+/// A response that was stored before sealing was switched on is still served.
 #[test]
 fn a_plain_answer_is_read_with_a_seal_too() {
     let bytes = encode(&whole(), &BOUND, None).unwrap();
     assert_eq!(decode(bytes, &BOUND, Some(&seal(1))), Ok(whole()));
 }
 
-/// An answer of a program that does not exist yet is not guessed at.
+/// A response of a newer version is not guessed at.
 #[test]
 fn a_newer_form_is_refused() {
     assert_eq!(decode(Bytes::from_static(&[3, 1, 2, 3]), &BOUND, None), Err(ResponseDecodeError::Unknown));
     assert_eq!(decode(Bytes::new(), &BOUND, None), Err(ResponseDecodeError::Changed));
 }
 
-/// The form is written down: a stored answer outlives the program that stored it.
+/// The format is fixed: a stored response outlives the program that stored it.
 #[test]
 fn the_form_is_what_it_always_was() {
     let bytes = encode(&SavedResponse::TooLarge(StatusCode::OK), &BOUND, None).unwrap();

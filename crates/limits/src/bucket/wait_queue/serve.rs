@@ -1,6 +1,7 @@
-//! The one task that serves a line: it asks the store for whoever is first, at the time that was told, and in the same step
-//! for those behind as far as what is left will do. So a line of thousands costs one question for each time something came
-//! back, and a far server does not slow it down to one grant for each trip.
+//! The one task that serves a queue. It asks the store for the first waiter at the time the store
+//! named, and in the same step for those behind it as far as the remaining tokens suffice. So a
+//! queue of thousands costs one request per refill, and a distant server does not slow it down to
+//! one grant per round trip.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::time::{Instant, sleep_until};
 use super::{Inner, Waiter, after};
 use crate::Error;
 
-/// The one who serves a line. When it ends with those still waiting, they are told.
+/// The task that serves a queue. When it ends while others still wait, it notifies them.
 pub(super) struct QueueServer(pub(super) Arc<Inner>);
 
 impl Drop for QueueServer {
@@ -24,7 +25,7 @@ impl Drop for QueueServer {
     }
 }
 
-/// Serves until nobody waits.
+/// Serves the queue until it is empty.
 pub(super) async fn serve(server: QueueServer) {
     let bucket = &server.0;
     let mut left = Vec::new();
@@ -46,12 +47,12 @@ pub(super) async fn serve(server: QueueServer) {
                 }
                 left = remaining;
             }
-            // Others were quicker: the first one alone is asked for next.
+            // Others were quicker: ask for the first waiter alone next.
             Ok(_) if count > 1 => {}
             Ok(ReserveOutcome::Wait { delay, remaining }) => postpone_first(bucket, delay, remaining),
             Ok(never @ ReserveOutcome::Never { .. }) => {
                 for place in bucket.queue.take_first(1) {
-                    // Whoever left does not want to know.
+                    // A waiter that has left does not need the result.
                     let _ = place.answer.send(Ok(never.clone()));
                 }
             }
@@ -64,23 +65,24 @@ pub(super) async fn serve(server: QueueServer) {
     }
 }
 
-/// Hands a grant out; what its owner no longer waits for is given back.
+/// Delivers a grant; returns the tokens if its owner no longer waits.
 async fn grant(bucket: &Inner, place: Waiter, remaining: Vec<u64>) {
     if place.answer.send(Ok(ReserveOutcome::Granted { remaining })).is_err() {
         return_tokens(bucket, &place.wanted).await;
     }
 }
 
-/// Puts back what was granted and nobody uses.
+/// Returns tokens that were granted and are not used.
 pub(super) async fn return_tokens(bucket: &Inner, wanted: &[ReservationRequest]) {
     for want in wanted {
         let settlement = Settlement { reserved: want.cost, actual: 0 };
-        // What cannot be given back stays taken, which is the safe side.
+        // Tokens that cannot be returned stay taken, which is the safe side.
         let _ = bucket.store.settle_bucket(&want.name, settlement).await;
     }
 }
 
-/// The first one comes back when it was told to, or is told so when its patience ends before.
+/// Postpones the first waiter until the time the store named, or ends its wait if its patience ends
+/// before.
 fn postpone_first(bucket: &Inner, delay: Duration, remaining: Vec<u64>) {
     let told = after(delay);
     let mut queue = bucket.queue.queue();

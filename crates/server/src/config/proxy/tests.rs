@@ -87,10 +87,7 @@ fn ops_22_mistakes_are_told_with_line_and_column() {
             "[[proxy.route]]\npath = \"/a\"\nlisten = \"\"\n",
             "p.toml:6:1: proxy.route[0].listen: There is no such key",
         ),
-        (
-            "http2 = true\npreserve_host = true\n",
-            "This cannot be used: an upstream that is spoken to in HTTP/2",
-        ),
+        ("http2 = true\npreserve_host = true\n", "This cannot be used: an upstream over HTTP/2"),
         (
             "listen = \"localhost:1\"\n",
             "p.toml:2:12: proxy.upstream: http://127.0.0.1:1 leads to the proxy itself, which takes requests (--listen)",

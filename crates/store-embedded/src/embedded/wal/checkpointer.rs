@@ -1,5 +1,6 @@
-//! The thread that fills SQLite behind the front. It waits a moment for more, because many appends in one transaction
-//! touch a page once; not when enough waits, and not when somebody does.
+//! The thread that applies the write-ahead log to SQLite. It waits a moment for more, because many
+//! appends in one transaction touch a page only once; but not when enough is pending or a caller
+//! waits.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -10,11 +11,11 @@ use tidegate_store::StoreErrorKind;
 use super::super::tail::Tail;
 use super::super::wal_applier::WalApplier;
 
-/// Rows filled in with one transaction.
+/// The rows applied in one transaction.
 pub(super) const ROWS: usize = 4_000;
-/// How long an append waits for others to be filled in with.
+/// How long an append waits for others to be applied with.
 const LINGER: Duration = Duration::from_millis(30);
-/// Before filling in is tried again.
+/// The pause before a failed transaction is retried.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Checkpointer {
@@ -23,7 +24,8 @@ pub(super) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Until the writer ends; then once more, so that little is left to fill in at the next start.
+    /// Runs until the writer ends; then once more, so that little is left to apply at the next
+    /// start.
     pub(super) fn run(self, woken: &Receiver<()>) {
         let mut ended = false;
         loop {
@@ -41,7 +43,7 @@ impl Checkpointer {
         }
     }
 
-    /// Fills in some of what waits; answers whether there is any point in going on.
+    /// Applies some of what is pending; returns whether to continue.
     fn apply_some(&self, ended: bool, woken: &Receiver<()>) -> bool {
         let next = self.tail.next(ROWS);
         let Some(upto) = next.last().map(|pending| pending.lsn) else { return true };

@@ -1,6 +1,7 @@
-//! The files of the front: appends one after the other, in files named by their first append. Room is written with
-//! zeroes before it is used, and a file that SQLite has all of is used again: so making an append durable touches
-//! nothing but its own bytes, and never waits for what else is on its way to the disk.
+//! The files of the write-ahead log: appends one after the other, in files named by their first
+//! append. Space is zeroed before it is used, and a file that is completely in SQLite is reused: so
+//! syncing an append touches nothing but its own bytes, and never waits for other data on its way
+//! to the disk.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -19,11 +20,11 @@ use super::super::permissions;
 use super::super::tail::PendingAppend;
 use super::frame;
 
-/// The first file's room; each new one has four times that of the one before it.
+/// The size of the first file; each new one has four times the size of the one before it.
 const ROOM_MIN: u64 = 256 * 1024;
-/// The most room of a file.
+/// The maximum size of a file.
 const ROOM_MAX: u64 = 32 * 1024 * 1024;
-/// Zeroes written at once.
+/// The zeroes written at once.
 static ZEROES: [u8; 64 * 1024] = [0; 64 * 1024];
 
 /// The file that is being written, and those before it.
@@ -32,19 +33,20 @@ pub(super) struct WalFiles {
     dir: PathBuf,
     partition: Partition,
     file: File,
-    /// Where the next append goes.
+    /// The offset of the next append.
     end: u64,
-    /// How much of the file has been written before.
+    /// How much of the file has been written before, with zeroes or appends.
     room: u64,
-    /// Every file with the last append in it, oldest first; the one that is being written comes last.
+    /// Every file with the last append in it, oldest first; the one that is being written comes
+    /// last.
     spans: Vec<(PathBuf, Lsn)>,
 }
 
-/// What opening found: the files, and the appends in them that SQLite does not have, in order.
+/// The result of opening: the files, and the appends in them that SQLite does not have, in order.
 pub(super) type OpenedWal = (WalFiles, Vec<Arc<PendingAppend>>);
 
 impl WalFiles {
-    /// Opens what is there and reads the appends after `after`, which SQLite has already.
+    /// Opens the existing files and reads the appends after `after`, up to which SQLite has them.
     pub(super) fn open(dir: &Path, partition: Partition, after: Lsn, known: WalMark) -> Result<OpenedWal> {
         let mut paths = existing(dir, partition)?;
         paths.sort_unstable();
@@ -80,14 +82,14 @@ impl WalFiles {
         sync_names(dir).map_err(|cause| unusable(dir, cause))?;
         let mut files = Self { dir: dir.to_owned(), partition, file, end, room, spans };
         if ends_with != last.0 {
-            // SQLite knows more than this file: what is appended now must not stand behind what is missing here.
+            // SQLite knows more than this file: new appends must not follow the missing ones in it.
             files.rotate(Lsn(last.0 + 1)).map_err(|cause| unusable(dir, cause))?;
         }
         Ok((files, appends))
     }
 
-    /// Adds the sealed appends from `first` to `last`; they are on the disk when this answers. When it fails it says
-    /// whether they are surely not there.
+    /// Writes the sealed appends from `first` to `last`; they are durable when this returns. An
+    /// error tells whether they were certainly not written.
     pub(super) fn append(
         &mut self,
         bytes: &[u8],
@@ -109,7 +111,7 @@ impl WalFiles {
         Ok(())
     }
 
-    /// Goes on in another file: one that is no longer needed, or a new one.
+    /// Continues in another file: a recycled one, or a new one.
     fn rotate(&mut self, first: Lsn) -> io::Result<()> {
         let (path, spare) = (path_of(&self.dir, self.partition, first.0), self.spare());
         let room = fs::metadata(&spare).map_or(0, |found| found.len());
@@ -133,7 +135,8 @@ impl WalFiles {
         closed.last().map(|(_, last)| *last)
     }
 
-    /// Gives up the files that are no longer written and end at or before `safe`; the largest is kept for later.
+    /// Releases the files that are no longer written and end at or before `safe`; the largest is
+    /// kept for reuse.
     pub(super) fn recycle(&mut self, safe: Lsn) -> io::Result<()> {
         while self.spans.len() > 1 && self.spans[0].1 <= safe {
             let (path, _) = &self.spans[0];
@@ -170,7 +173,7 @@ fn existing(dir: &Path, partition: Partition) -> Result<Vec<(u64, PathBuf)>> {
     Ok(found)
 }
 
-/// What was acknowledged and cannot be read any more.
+/// The error for acknowledged appends that cannot be read any more.
 fn lost_appends_error(path: &Path, end: u64, last: Lsn, known: WalMark) -> Error {
     let what = format!(
         "at byte {end} append {} should follow; the appends from there to {} were acknowledged and cannot be read, with \
@@ -182,19 +185,19 @@ fn lost_appends_error(path: &Path, end: u64, last: Lsn, known: WalMark) -> Error
     damaged(path, &what)
 }
 
-/// What a file holds.
+/// The contents of a file.
 struct Contents {
     /// The appends after those that SQLite has.
     found: Vec<PendingAppend>,
-    /// Where they end.
+    /// The offset of their end.
     end: u64,
     /// The append that would follow.
     next: u64,
 }
 
-/// Reads the appends of a file, from `first` on, one after the other. What follows them is torn, was there before, or has
-/// not been used: none of it was ever answered. Damage in the middle is an error, unless SQLite has all that it hit:
-/// everything up to `after`.
+/// Reads the appends of a file, from `first` on, one after the other. What follows them is torn,
+/// left from an earlier use, or unused: none of it was ever acknowledged. Damage in the middle is
+/// an error, unless SQLite has everything that it hit: everything up to `after`.
 fn read(path: &Path, first: u64, after: Lsn) -> Result<Contents> {
     let mut bytes = Vec::new();
     let mut file = File::open(path).map_err(|cause| unusable(path, cause))?;
@@ -207,7 +210,7 @@ fn read(path: &Path, first: u64, after: Lsn) -> Result<Contents> {
                 read.found.extend(Some(pending).filter(|pending| pending.lsn > after));
                 len
             }
-            // SQLite has it, and its head still says where the next one begins.
+            // SQLite has it, and its head still tells where the next one begins.
             _ if read.next <= after.0
                 && let Some(len) = frame::len_of(&bytes, Lsn(read.next)) =>
             {

@@ -1,5 +1,6 @@
-//! An append as bytes in a plain file: length, checksum, number, what was durable before it, then the batch. One that
-//! does not check was torn and never answered, unless a later one says that it had been durable.
+//! The encoding of an append in a file: length, checksum, number, what was durable before it, then
+//! the batch. One that does not check was torn and never acknowledged, unless a later one says that
+//! it had been durable.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ const NEAR: u64 = 1 << 32;
 /// No append is longer; a damaged length cannot ask for more.
 const BODY_LEN_MAX: usize = 1 << 30;
 
-/// A batch, ready to be written: only its number and checksum are missing.
+/// Encodes a batch; only its number and checksum are missing.
 pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     let payloads: usize = batch.operations.iter().map(|one| one.payload.len() + 128).sum();
     let mut out = Vec::with_capacity(HEAD_LEN + facts.len() + payloads + batch.results.len() * 96 + 64);
@@ -53,7 +54,7 @@ pub(in crate::embedded) fn encode(facts: &[u8], batch: &Batch) -> Vec<u8> {
     out
 }
 
-/// Most appends have none, and end before them; so did all of earlier versions.
+/// Encodes costs. Most appends have none, and end before them; so did all of earlier versions.
 fn put_costs(out: &mut Vec<u8>, costs: &[Cost]) {
     put_len(out, costs.len());
     for one in costs {
@@ -70,7 +71,8 @@ fn put_costs(out: &mut Vec<u8>, costs: &[Cost]) {
     }
 }
 
-/// Gives an encoded batch its number, and notes that everything up to `durable` is on the disk already.
+/// Sets the number of an encoded batch, and notes that everything up to `durable` is already on
+/// disk.
 pub(in crate::embedded) fn seal(frame: &mut [u8], lsn: Lsn, durable: Lsn) {
     let len = u32::try_from(frame.len() - HEAD_LEN).unwrap_or(u32::MAX);
     frame[..4].copy_from_slice(&len.to_le_bytes());
@@ -80,7 +82,7 @@ pub(in crate::embedded) fn seal(frame: &mut [u8], lsn: Lsn, durable: Lsn) {
     frame[4..8].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// The first append in `bytes` and its length; `None` when what is there is not whole.
+/// Decodes the first append in `bytes` and its length; `None` when it is incomplete.
 pub(super) fn decode(bytes: &Bytes) -> Option<(PendingAppend, usize)> {
     let mut head = bytes.get(..HEAD_LEN)?;
     let len = head.get_u32_le() as usize;
@@ -95,8 +97,8 @@ pub(super) fn decode(bytes: &Bytes) -> Option<(PendingAppend, usize)> {
     Some((PendingAppend { lsn, facts, batch }, HEAD_LEN + len))
 }
 
-/// The newest append anywhere in `bytes` that was written when `missing` had been durable: then what is missing was
-/// answered once, and is damaged.
+/// The newest append anywhere in `bytes` that was written when `missing` had been durable: the
+/// missing append had then been acknowledged, and is damaged.
 pub(super) fn newest_after(bytes: &Bytes, missing: Lsn) -> Option<Lsn> {
     let heads = bytes.windows(HEAD_LEN).enumerate();
     let suspects = heads.filter(|(_, head)| {
@@ -107,7 +109,8 @@ pub(super) fn newest_after(bytes: &Bytes, missing: Lsn) -> Option<Lsn> {
     suspects.filter_map(|(at, _)| decode(&bytes.slice(at..)).map(|(found, _)| found.lsn)).max()
 }
 
-/// How long the append at the start of `bytes` is by its head, if the head is that of this append.
+/// The length of the append at the start of `bytes` by its head, if the head is that of this
+/// append.
 pub(super) fn len_of(bytes: &Bytes, lsn: Lsn) -> Option<usize> {
     let mut head = bytes.get(..HEAD_LEN)?;
     let len = HEAD_LEN + head.get_u32_le() as usize;
@@ -250,7 +253,7 @@ mod tests {
         }
     }
 
-    /// LIM-10: what a version that knew of no costs left in the front is read as it was.
+    /// LIM-10: an append of a version without costs is read as it was.
     #[test]
     fn lim_10_an_append_of_before_there_were_costs_is_read() {
         let before = Batch { costs: Vec::new(), ..batch() };

@@ -1,4 +1,4 @@
-//! A step of the writer: what it does, what it comes to, and whoever waits for it.
+//! A step of the writer: its work, its result, and its caller.
 
 use rusqlite::Connection;
 use tidegate_core::Time;
@@ -14,14 +14,14 @@ pub(in crate::embedded) struct StepContext<'a> {
     pub(in crate::embedded) now: Time,
 }
 
-/// What a step comes to: the inner answer stands if the commit does; the outer failure undoes the step. A step
-/// that refuses has written nothing.
+/// The result of a step: the inner one is returned if the commit succeeds; the outer error rolls
+/// the step back. A step that returns an inner error has written nothing.
 pub(in crate::embedded) type StepResult<T> = rusqlite::Result<Result<T>>;
 
-/// A step that waits, and whoever waits for it. It may be run a second time, after the first was undone.
+/// A queued step and its caller. It may be run a second time, after the first was rolled back.
 pub(in crate::embedded) trait Task: Send {
     fn rows(&self) -> usize;
-    /// Whether it must be on the disk when it is answered.
+    /// Whether it must be durable when it returns.
     fn is_durable(&self) -> bool;
     fn run(&mut self, desk: &mut StepContext<'_>) -> rusqlite::Result<()>;
     fn committed(self: Box<Self>);
@@ -32,7 +32,7 @@ pub(in crate::embedded) struct Step<T, F, N> {
     pub(in crate::embedded) rows: usize,
     pub(in crate::embedded) durable: bool,
     pub(in crate::embedded) work: F,
-    /// What is done when it is committed, before it is answered.
+    /// Runs after the commit, before the reply.
     pub(in crate::embedded) then: N,
     pub(in crate::embedded) answer: Option<Result<T>>,
     pub(in crate::embedded) reply: oneshot::Sender<Result<T>>,
@@ -62,7 +62,7 @@ where
             if let Ok(answer) = &answer {
                 (self.then)(answer);
             }
-            // Nobody has to wait for an answer.
+            // The caller may be gone.
             let _ = self.reply.send(answer);
         }
     }

@@ -1,4 +1,4 @@
-//! What is wrong with an operation is told when it is handed in, so that the caller's transaction fails there.
+//! An invalid operation is reported on submission, so that the caller's transaction fails there.
 
 use sqlx::postgres::PgConnection;
 use tidegate_fixture::postgres::PostgresServer;
@@ -8,14 +8,15 @@ use tidegate_store_postgres::outbox::enqueue;
 use super::{PARTITION, begun, operation, publish, waiting};
 use crate::sample::{behind, execute, run, store};
 
-/// The code and the sentence with which an operation is refused.
+/// The code and the message with which an operation is rejected.
 async fn refused(sql: &mut PgConnection, operation: &str) -> (String, String) {
     let error = enqueue(sql, "tidegate", operation).await.expect_err(operation);
     let said = error.as_database_error().expect("the server said it");
     (said.code().expect("a code").into_owned(), said.message().to_owned())
 }
 
-/// A mistake is told by its field, in a sentence, with a code of SQL; nothing is left behind.
+/// A mistake is reported by its field, with a message and an SQL error code; nothing is left
+/// behind.
 #[test]
 fn mistakes_fail_the_callers_transaction() {
     let with = |more: &str| format!(r#"{{"upstream":"mail","group":"g","request":{{}}{more}}}"#);
@@ -83,7 +84,7 @@ fn mistakes_fail_the_callers_transaction() {
     });
 }
 
-/// Before a node was started nobody knows where anything has its place.
+/// Before a node was started, no operation has a partition.
 #[test]
 fn nothing_is_taken_before_a_node_was_started() {
     run(async {
@@ -101,8 +102,8 @@ fn nothing_is_taken_before_a_node_was_started() {
     });
 }
 
-/// Plain SQL is all it takes, from any search path and whatever the session's settings are; whoever listens is told
-/// after the commit.
+/// Plain SQL is enough, from any search path and whatever the session's settings are; listeners are
+/// notified after the commit.
 #[test]
 fn plain_sql_hands_in_and_gives_a_hint() {
     run(async {

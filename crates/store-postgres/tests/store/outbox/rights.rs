@@ -1,4 +1,4 @@
-//! The rights of a role that hands in: those that the documentation names, and no others.
+//! The privileges of a role that submits: those that the documentation names, and no others.
 
 use sqlx::postgres::PgConnection;
 use tidegate_fixture::postgres::PostgresServer;
@@ -14,8 +14,8 @@ async fn refused(sql: &mut PgConnection, what: &'static str) {
     assert_eq!(code, "42501", "{what}: {error}");
 }
 
-/// A role with the documented rights hands in and does nothing else; without them it does not even do that. Nothing that
-/// it can make stands in the way of the function.
+/// A role with the documented privileges can submit and do nothing else; without them it cannot
+/// even do that. Nothing that it can create interferes with the function.
 #[test]
 fn a_role_needs_the_documented_rights_and_gets_no_others() {
     run(async {

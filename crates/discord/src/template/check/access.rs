@@ -1,4 +1,4 @@
-//! Overwrites: about roles that are there, each once, saying something, and not in a circle.
+//! Checks overwrites: they refer to existing roles, each once, are not empty, and form no cycle.
 
 use super::{Findings, references};
 use crate::bounds::OVERWRITES_MAX;
@@ -66,7 +66,8 @@ fn check_overwrites(
     }
 }
 
-/// The circle that a channel is on, told once: by its first channel in the template.
+/// Returns the cycle that a channel is part of, reported once: at its first channel in the
+/// template.
 fn overwrite_cycle(template: &Template, channel: &ChannelSpec) -> Option<String> {
     let place = |key: &ObjectKey| template.channels.iter().position(|known| known.key == *key);
     let start = place(&channel.key)?;
@@ -78,7 +79,7 @@ fn overwrite_cycle(template: &Template, channel: &ChannelSpec) -> Option<String>
             let keys = way.iter().chain([&start]).map(|index| template.channels[*index].key.as_str());
             return Some(keys.collect::<Vec<_>>().join(" → "));
         }
-        // Behind the first one, or on a circle that this channel only leads to.
+        // After the first one, or on a cycle that this channel only leads to.
         if next < start || way.contains(&next) {
             return None;
         }

@@ -1,4 +1,5 @@
-//! Counts and lengths, with everything that makes a name managed and a message findable.
+//! Checks counts and lengths, including everything that makes a name managed and a message
+//! findable.
 
 use super::Findings;
 use crate::bounds::{
@@ -60,7 +61,7 @@ fn counts(template: &Template, findings: &mut Findings) {
 fn display_name(display: &str, made: &str, at: &TemplatePath, findings: &mut Findings) {
     let at = at.field("name");
     if name::normalize_display_name(display).is_empty() {
-        // One that is missing was told already, at the same place.
+        // A missing one was reported already, at the same path.
         findings.push((at, "the name is empty.".into()));
         return;
     }

@@ -30,7 +30,7 @@ use verdict::{BulkLimits, refusal_body, unreadable_verdict};
 pub const KIND: &str = "shopify.bulk";
 /// The cost of starting one, in points.
 const START_POINTS: u64 = 10;
-/// How many run at once by default.
+/// Upper bound of how many run at once; also the default.
 const PLACES_MAX: usize = 100_000;
 
 /// The shops that bulk operations can run in.

@@ -40,7 +40,9 @@
 //!             }
 //!         }
 //!     }
-//!     Err(error) if matches!(error.kind(), ShopifyErrorKind::Busy { .. }) => println!("later: {error}"),
+//!     Err(error) if matches!(error.kind(), ShopifyErrorKind::Busy { .. }) => {
+//!         println!("later: {error}");
+//!     }
 //!     Err(error) => return Err(error.into()),
 //! }
 //! # Ok(())

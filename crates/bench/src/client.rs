@@ -1,16 +1,17 @@
-//! The least that speaks HTTP/1.1 on a connection that is kept: sends a text, reads an answer with its length. No
-//! pool, no redirects, no chunks: what it costs is taken from the server it measures.
+//! A minimal HTTP/1.1 client on a keep-alive connection: sends a text, reads a response with its
+//! length. No pool, no redirects, no chunks: its cost reduces what is left for the server it
+//! measures.
 
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What a server answers to an operation that it accepted.
+/// The status of an accepted operation.
 const ACCEPTED: u16 = 202;
-/// Bytes of a refusal that are told.
+/// Bytes of a refusal that are reported.
 const TOLD_MAX: usize = 300;
-/// Largest answer that is read.
+/// Largest response that is read.
 const ANSWER_LEN_MAX: usize = 16 * 1024 * 1024;
 
 /// One connection.
@@ -28,7 +29,7 @@ impl Client {
         Ok(Self { stream, buffer: Vec::with_capacity(16 * 1024) })
     }
 
-    /// Sends a request and waits for its answer, which must be an acceptance.
+    /// Sends a request and waits for its response, which must be an acceptance.
     pub(crate) async fn post(&mut self, request: &[u8]) -> Result<(), String> {
         match self.send(request).await? {
             (ACCEPTED, _) => Ok(()),
@@ -39,7 +40,7 @@ impl Client {
         }
     }
 
-    /// Sends a request and waits for its answer: status and body.
+    /// Sends a request and waits for its response: status and body.
     pub(crate) async fn send(&mut self, request: &[u8]) -> Result<(u16, &[u8]), String> {
         self.stream.write_all(request).await.map_err(|error| format!("a request was not sent: {error}"))?;
         self.buffer.clear();
@@ -63,7 +64,7 @@ impl Client {
     }
 }
 
-/// A request as it goes over the wire.
+/// Formats a request as it is sent.
 pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &str) -> Vec<u8> {
     let len = body.len();
     format!(
@@ -72,18 +73,18 @@ pub(crate) fn request(addr: SocketAddr, method: &str, path: &str, body: &str) ->
     .into_bytes()
 }
 
-/// What the head of an answer says.
+/// The head of a response.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
     /// Bytes of the head.
     len: usize,
-    /// Bytes of the whole answer.
+    /// Bytes of the whole response.
     whole: usize,
 }
 
 impl Head {
-    /// As soon as it is there.
+    /// Parses the head; `None` until it is complete.
     fn read(bytes: &[u8]) -> Result<Option<Self>, String> {
         let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else { return Ok(None) };
         let head = std::str::from_utf8(&bytes[..end]).map_err(|_| "an answer's head is not text")?;

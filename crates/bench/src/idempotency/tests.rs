@@ -1,4 +1,4 @@
-//! What is not said.
+//! Defaults.
 
 use clap::Parser;
 

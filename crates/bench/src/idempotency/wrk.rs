@@ -1,4 +1,5 @@
-//! `wrk`, which makes the load: a command that must be installed. Its script tells the figures on a line of their own.
+//! `wrk`, which generates the load: a command that must be installed. Its script prints the figures
+//! on a line of their own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,13 +11,13 @@ use tempfile::TempDir;
 use super::load::Load;
 use crate::scratch;
 
-/// Threads of it.
+/// Its threads.
 pub(super) const THREADS: usize = 2;
 const SCRIPT: &str = include_str!("load.lua");
-/// How the line with the figures begins.
+/// The prefix of the line with the figures.
 const FIGURES: &str = "figures ";
 
-/// What it counted.
+/// The figures of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub(super) struct WrkReport {
     pub(super) requests: u64,
@@ -24,7 +25,7 @@ pub(super) struct WrkReport {
     pub(super) p50_us: u64,
     pub(super) p99_us: u64,
     pub(super) max_us: u64,
-    /// Answers of 400 and above.
+    /// Responses of 400 and above.
     failed: u64,
     /// Connections that broke.
     broken: u64,
@@ -36,7 +37,7 @@ impl WrkReport {
         self.requests as f64 / (self.micros.max(1) as f64 / 1e6)
     }
 
-    /// Reads what it printed. Whatever failed makes the figures worth nothing.
+    /// Parses its output. Any failure makes the figures worthless.
     fn read(said: &str) -> Result<Self, String> {
         let line = said.lines().find_map(|line| line.strip_prefix(FIGURES));
         let line = line.ok_or_else(|| format!("wrk told no figures: {}", said.trim()))?;
@@ -61,7 +62,7 @@ pub(super) struct Wrk {
     connections: usize,
     version: String,
     script: PathBuf,
-    /// Where the script is, as long as it is used.
+    /// The directory of the script, as long as it is used.
     _dir: TempDir,
 }
 
@@ -72,7 +73,7 @@ impl Wrk {
                 "wrk, which makes the load, cannot be started ({error}): install it with `apt-get install wrk` or `brew install wrk`"
             )
         };
-        // It tells its version with a failure, as if it had been called in a wrong way.
+        // It prints its version with a failing exit status, as if it had been called incorrectly.
         let told = Command::new("wrk").arg("-v").stdin(Stdio::null()).output().map_err(missing)?;
         let told = [told.stdout, told.stderr].concat();
         let version = String::from_utf8_lossy(&told).lines().next().unwrap_or_default().to_owned();

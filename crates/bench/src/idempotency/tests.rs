@@ -1,4 +1,4 @@
-//! Defaults.
+//! Defaults and refusals.
 
 use clap::Parser;
 

@@ -22,7 +22,8 @@ async fn lim_17_a_million_lines_from_a_server() {
     assert_eq!(count, LINES);
 }
 
-/// What breaks off, is not there or is too long is told, without the URL; the token is not sent along.
+/// A result that breaks off, is missing or has too long a line is reported, without the URL; the
+/// token is not sent along.
 #[tokio::test]
 async fn what_breaks_off_is_told_without_the_url() {
     let store = memory();
